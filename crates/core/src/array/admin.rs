@@ -285,7 +285,7 @@ impl Controller {
         if busy {
             return None;
         }
-        if !failed && !self.is_settled(set_id, actions) {
+        if !failed && !self.quiesce_set(set_id, actions) {
             return None;
         }
         let log = &mut self.journal.log;
@@ -305,8 +305,9 @@ impl Controller {
         Some(Ok(AdminOutcome::Done))
     }
 
-    /// Nothing of a stopping set is left to be written: the progress of its task, the clean mark, its bitmap.
-    fn is_settled(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    /// Write what a stopping set still has to write: the progress of its task, the clean mark, its bitmap. True when all of
+    /// it is durable.
+    fn quiesce_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get_mut(id);
         if let Some(task) = &mut set.task {
             if task.position > task.flushed {

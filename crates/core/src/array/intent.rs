@@ -3,9 +3,10 @@
 
 use openraid_units::SetId;
 
-use crate::actions::{Actions, ReplyStatus};
+use crate::actions::ReplyStatus;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
+use crate::io::gate::{Gate, Wait};
 use crate::io::op::{Op, Phase};
 use crate::journal::session::Session;
 use crate::planted::{Flaw, Planted};
@@ -25,15 +26,15 @@ impl Controller {
         }
     }
 
-    /// An operation wants to write: true where it may go on. Otherwise it is called again when the set changes, or has
-    /// ended: of an array that has failed nothing is marked any more, so nothing is written.
-    pub(crate) fn begin_write(&mut self, index: u32, actions: &mut Actions) -> bool {
+    /// Rules 2 and 3 of the write gate: count the operation as a writer of its set, and hold it until the active mark and
+    /// its bitmap bits are durable.
+    ///
+    /// It fails if the array has failed, or if the mark cannot be made: after a crash no resync would follow.
+    pub(crate) fn begin_write(&mut self, index: u32) -> Gate {
         let set = self.sets.get(self.ops[index].set);
         let needs_mark = set.needs_mark();
-        // Nor where the mark cannot be made: a crash would not be seen.
         if set.life == Life::Failed || (needs_mark && set.is_unrecorded()) {
-            self.fail_op(index, ReplyStatus::IoError, actions);
-            return false;
+            return Gate::Failed;
         }
         let op = &self.ops[index];
         let (set_id, begun) = (op.set, op.intent);
@@ -52,10 +53,11 @@ impl Controller {
             }
         }
         if !needs_mark {
-            return true;
+            return Gate::Open;
         }
         if !self.mark_active(set_id) {
-            return self.wait_for_set(index, Reason::WaitedForActiveMark, !begun);
+            self.note_first_wait(index, Reason::WaitedForActiveMark, !begun);
+            return Gate::Waits(Wait::ActiveMark);
         }
         let late = self.planted.has(Flaw::BitmapLate);
         let durable = late
@@ -65,17 +67,16 @@ impl Controller {
             });
         if !durable {
             self.set_changed |= !begun;
-            return self.wait_for_set(index, Reason::WaitedForBitmap, !begun);
+            self.note_first_wait(index, Reason::WaitedForBitmap, !begun);
+            return Gate::Waits(Wait::Bitmap);
         }
-        true
+        Gate::Open
     }
 
-    fn wait_for_set(&mut self, index: u32, reason: Reason, first: bool) -> bool {
-        if first {
+    fn note_first_wait(&mut self, index: u32, reason: Reason, is_first: bool) {
+        if is_first {
             self.trace.note_op(&mut self.sets, &self.ops, index, reason, u64::from(index), 0);
         }
-        self.wait_set.push(index);
-        false
     }
 
     /// Is the active mark on disk? If not it is asked for.
@@ -122,31 +123,30 @@ impl Controller {
         self.set_changed |= settled;
     }
 
-    /// Logs, and no resync, make rows fit after a crash where there are any, and a bitmap says where one has to look. They say
-    /// nothing of what a member lacks that has just failed, nor of parity that is left out: with the power the member would be
-    /// back as good, with a bitmap that lacks the last bits, and what it has would fit nothing. So no write of a host begins
-    /// until the failure is durable on the others.
-    pub(crate) fn is_safe_beside_failure(&mut self, index: u32, actions: &mut Actions) -> bool {
+    /// Rule 4 of the write gate: hold a host write until the failure of each member is durable on the other members.
+    ///
+    /// After a crash a log (journal or partial parity log) or a bitmap resync restores consistency. Neither covers writes
+    /// that a member missed when it failed, or parity that was left out: after a power cut the member would rejoin as in
+    /// sync with stale data. It fails if the failure cannot be recorded.
+    pub(crate) fn await_failure_marks(&mut self, index: u32) -> Gate {
         let set = self.sets.get(self.ops[index].set);
         let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.session != Session::Off;
         if !has_logs || set.is_failure_durable() || self.planted.has(Flaw::WriteGateOpen) {
-            return true;
+            return Gate::Open;
         }
         if set.is_unrecorded() {
-            self.fail_op(index, ReplyStatus::IoError, actions);
-        } else {
-            self.wait_set.push(index);
+            return Gate::Failed;
         }
-        false
+        Gate::Waits(Wait::FailureMark)
     }
 
-    /// A write may be acknowledged only when every member that lacks it is recorded as failed on the others, and
-    /// every range that nobody may recover from is in its member's bad-block log. Where it is not, the operation waits
-    /// in [`Phase::Recording`].
+    /// Let an operation that has written end: true if it may. A write is acknowledged only after each member that lacks it
+    /// is recorded as failed on the others, and each range that must not be used for recovery is in the bad-block log of
+    /// its member. Until then the operation waits in [`Phase::Recording`].
     ///
-    /// An array that has failed, or whose members do not take the record, records nothing any more: members may come back
-    /// as good that lack the write, so that it ends with an error.
-    pub(crate) fn is_failure_recorded(&mut self, index: u32) -> bool {
+    /// If the array has failed, or its members do not take the record, nothing is recorded any more: a member that lacks the
+    /// write may rejoin as in sync. The operation ends with an error.
+    pub(crate) fn pass_reply_gate(&mut self, index: u32) -> bool {
         let set_id = self.ops[index].set;
         let set = self.sets.get(set_id);
         if set.life == Life::Failed || set.is_unrecorded() {

@@ -48,8 +48,9 @@ impl Controller {
         self.journal.is_live() && self.sets.get(set).journal.session == Session::On
     }
 
-    /// Is everything that this flush covers of a set on the members? Otherwise it is called again.
-    pub(crate) fn is_synced(&mut self, request: u32, set: SetId) -> bool {
+    /// Bring everything that a flush covers of a set to the members; true when it is there. Until then the flush is called
+    /// again.
+    pub(crate) fn sync_set(&mut self, request: u32, set: SetId) -> bool {
         if self.requests[request].sync == Sync::Idle {
             if self.is_promised(set) {
                 return true;

@@ -110,7 +110,7 @@ impl Controller {
     /// Why a write has to wait for the session of its set with the journal, if it has to.
     fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
         if promises {
-            return (!self.is_journal_ready(set)).then_some(Reason::WaitedForJournalStart);
+            return (!self.ask_for_session(set)).then_some(Reason::WaitedForJournalStart);
         }
         // One that is not wanted any more comes to its end only if nothing is added to it.
         self.is_session_ending(set).then_some(Reason::WaitedForJournalEnd)
@@ -170,9 +170,10 @@ impl Controller {
         unit
     }
 
-    /// May a discard of these sectors go past the cache now? Where the members do not take what is dirty it is passed
-    /// on all the same: what a discarded sector reads as is not promised, and the discard would wait for ever.
-    pub(crate) fn may_pass_cache(&mut self, set: SetId, at: SetLba, len: Sectors) -> bool {
+    /// Let a discard of these sectors go past the cache; false if it has to wait for destage. If the members do not take the
+    /// dirty data, the discard is passed on all the same: it would wait forever, and nobody is promised what a discarded
+    /// sector reads as.
+    pub(crate) fn pass_discard(&mut self, set: SetId, at: SetLba, len: Sectors) -> bool {
         let geometry = &self.sets.get(set).geometry;
         let below = self.cache.dirty_unit_in(geometry, set, at, len);
         if below.is_some_and(|unit| self.cache.units.get(unit).state == UnitState::Resting) {

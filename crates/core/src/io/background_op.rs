@@ -39,7 +39,7 @@ impl Controller {
             Phase::Computing(Step::Parity) | Phase::Logging => self.log_background(index, actions),
             Phase::Computing(Step::Check) => self.on_checked(index, actions),
             Phase::Writing | Phase::Recording => {
-                if self.is_failure_recorded(index) {
+                if self.pass_reply_gate(index) {
                     self.background_written(index, actions);
                 }
             }
@@ -280,12 +280,8 @@ impl Controller {
 
     fn log_background(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Logging;
-        // A slot that is being filled is behind everybody anyway; what changes members in sync is announced.
-        if self.ops[index].kind != OpKind::Rebuild && !self.begin_write(index, actions) {
+        if !self.pass_write_gate(index, actions).is_open() {
             return;
-        }
-        if !self.channels.may_issue() {
-            return self.wait_for_commands(index);
         }
         self.ops[index].phase = Phase::Writing;
         let op = self.ops[index];

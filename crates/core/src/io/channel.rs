@@ -455,7 +455,7 @@ impl Channels {
         } else {
             self.commands[last].next = key.index;
         }
-        self.is_out(now);
+        self.count_issued(now);
         false
     }
 
@@ -509,12 +509,12 @@ impl Channels {
         let command = &self.commands[index];
         channel.given(now, command);
         actions.drive.push(command.told(Key { index, generation }));
-        self.is_out(now);
+        self.count_issued(now);
     }
 
-    /// One command more is with its drive.
+    /// Count a command that went to its drive.
     #[inline(always)]
-    fn is_out(&mut self, now: Instant) {
+    fn count_issued(&mut self, now: Instant) {
         self.out += 1;
         if self.look_at == Instant::NEVER {
             self.look_at = now + self.timeout;

@@ -98,14 +98,8 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
-                if !self.is_in_session(index) || !self.begin_write(index, actions) {
+                if !self.pass_write_gate(index, actions).is_open() {
                     return;
-                }
-                if !self.is_safe_beside_failure(index, actions) || !self.is_logged(index, actions) {
-                    return;
-                }
-                if !self.channels.may_issue() {
-                    return self.wait_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;
                 self.issue_extent_writes(index, actions);
@@ -114,7 +108,7 @@ impl Controller {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                if self.ops[index].error.is_none() && !self.is_failure_recorded(index) {
+                if self.ops[index].error.is_none() && !self.pass_reply_gate(index) {
                     return;
                 }
                 let op = &self.ops[index];
@@ -256,7 +250,7 @@ impl Controller {
         let (set_id, set_lba, run) = array.volume.map(sector, |set| self.sets.get(set).geometry.capacity());
         let len = run.min(Bytes(end - at).sectors_floor());
         let plain = self.sets.get(set_id).journal.session == Session::Off && !self.wants_journal(set_id);
-        if plain && self.cache.is_on() && !self.may_pass_cache(set_id, set_lba, len) {
+        if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
             return false;
         }
         let (skip, op) = if plain {
@@ -332,14 +326,8 @@ impl Controller {
                     );
                     return self.finish_op(index, actions);
                 }
-                if !self.begin_write(index, actions) || !self.is_safe_beside_failure(index, actions) {
+                if !self.pass_write_gate(index, actions).is_open() {
                     return;
-                }
-                if !self.is_discard_recorded(index) {
-                    return;
-                }
-                if !self.channels.may_issue() {
-                    return self.wait_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;
                 let op = self.ops[index];
@@ -369,7 +357,7 @@ impl Controller {
 
     fn discarded(&mut self, index: u32, actions: &mut Actions) {
         let is_row_op = self.is_row_op(&self.ops[index]);
-        if is_row_op && self.ops[index].error.is_none() && !self.is_failure_recorded(index) {
+        if is_row_op && self.ops[index].error.is_none() && !self.pass_reply_gate(index) {
             return;
         }
         if is_row_op {

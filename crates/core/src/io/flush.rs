@@ -19,7 +19,7 @@ impl Controller {
             return self.end_plain(index, actions);
         }
         let set = volume.set(number);
-        if self.cache.is_on() && !self.is_synced(index, set) {
+        if self.cache.is_on() && !self.sync_set(index, set) {
             return false;
         }
         self.requests[index].cut += 1;
@@ -61,7 +61,7 @@ impl Controller {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushInDoubt, 0, 0);
             self.ops[index].error = Some(ReplyStatus::IoError);
         }
-        if self.ops[index].error.is_some() || self.is_failure_recorded(index) {
+        if self.ops[index].error.is_some() || self.pass_reply_gate(index) {
             self.finish_op(index, actions);
         }
     }

@@ -12,6 +12,7 @@ pub(crate) mod request;
 mod background_op;
 mod extent;
 mod flush;
+pub(crate) mod gate;
 mod issue;
 pub(crate) mod member_io;
 pub(crate) mod row;

@@ -496,17 +496,8 @@ impl Controller {
 
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Logging;
-        if !self.is_in_session(index)
-            || !self.begin_write(index, actions)
-            || !self.is_safe_beside_failure(index, actions)
-        {
+        if !self.pass_write_gate(index, actions).is_open() {
             return;
-        }
-        if !self.is_logged(index, actions) || !self.is_recorded(index) {
-            return;
-        }
-        if !self.channels.may_issue() {
-            return self.wait_for_commands(index);
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Writing;
@@ -523,7 +514,7 @@ impl Controller {
     }
 
     fn row_written(&mut self, index: u32, actions: &mut Actions) {
-        if self.ops[index].error.is_none() && !self.is_failure_recorded(index) {
+        if self.ops[index].error.is_none() && !self.pass_reply_gate(index) {
             return;
         }
         if self.ops[index].error.is_some() {

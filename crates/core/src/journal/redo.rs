@@ -8,11 +8,12 @@ use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
 
 use super::session::Session;
-use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::actions::{Actions, JobColumn, JobKind};
 use crate::array::set::Life;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
+use crate::io::gate::{Gate, Wait};
 use crate::io::op::{Op, OpKind};
 use crate::io::row::RowFrames;
 use crate::planted::Flaw;
@@ -44,86 +45,80 @@ struct Logged {
 }
 
 impl Controller {
-    /// May an operation that is about to write go on to say so? A session that has ended begins anew first, when
-    /// nobody writes without it, one that is beginning has begun, and one that is ending has ended; otherwise the operation is
-    /// called again.
-    pub(crate) fn is_in_session(&mut self, index: u32) -> bool {
+    /// Rule 1 of the write gate: hold a write while the journal session of its set begins or ends. If the session is off
+    /// and the set should have one, ask for it. Destage is not held: a session ends only after destage is through.
+    pub(crate) fn await_session(&mut self, index: u32) -> Gate {
         let op = &self.ops[index];
         if op.is_destage() {
-            return true;
+            return Gate::Open;
         }
         let id = op.set;
         let set = self.sets.get(id);
-        // What is dirty without a promise goes to the members first, and may wait for the range of this operation.
+        // Dirty data that the journal does not hold is destaged first, and destage may wait for the range of this operation.
         let ended = set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id);
-        // A session that begins marks the set as active together with its own mark: a crash before would ask for force where a
-        // member is missing. Of a set that has failed none does any more.
-        // One that ends takes the active mark along: who has said that it writes would keep that, and where the session begins
-        // anew before it has written the members would say that they may be half written and that no journal knows.
+        // A session that begins sets the active mark together with its own mark. If a write set the active mark before and
+        // the power failed, a degraded array would start only by force. A failed set begins no session.
+        // Ending a session also clears the active mark. A write already counted would keep the mark set; if a new session
+        // started first, the superblocks would say "dirty, no journal", and a crash would force a resync.
         let moves = matches!(
             set.journal.session,
             Session::Settling | Session::Entering(_) | Session::Leaving | Session::Unmarking(_)
         );
         if !ended && (set.life == Life::Failed || !moves) {
-            return true;
+            return Gate::Open;
         }
         self.end_write(index);
-        self.is_journal_ready(id);
-        self.wait_set.push(index);
-        false
+        self.ask_for_session(id);
+        Gate::Waits(Wait::Session)
     }
 
-    /// May an operation that is about to write do so, as far as the journal is concerned? Otherwise it is called
-    /// again.
-    pub(crate) fn is_logged(&mut self, index: u32, actions: &mut Actions) -> bool {
+    /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
+    /// hold it until they are durable.
+    pub(crate) fn log_write(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = &self.ops[index];
-        // One whose entry was never durable is written as if it had none.
+        // If the journal was lost before the entry was durable, the operation is written as if it had none.
         let orphaned = !self.journal.is_live() && op.logged > self.journal.durable;
         if (op.logged != 0 && !orphaned) || op.in_group {
-            return op.log_durable;
+            return Gate::open_if(op.log_durable, Wait::Entry);
         }
         match self.sets.get(op.set).journal.session {
-            Session::Off => true,
-            Session::On if !self.journal.is_live() => self.is_written_without(index, actions),
-            // Also where it is not wanted any more: destage may wait for the range that this operation holds, and the
-            // session ends only when that is through.
+            Session::Off => Gate::Open,
+            Session::On if !self.journal.is_live() => self.write_without_journal(index),
+            // The write is logged even if the set does not want its session any more: destage may wait for the range that
+            // this operation holds, and the session ends only after destage is through.
             Session::On => match op.kind {
-                OpKind::Destage => self.is_data_durable(index),
+                OpKind::Destage => self.await_data_entries(index),
                 OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, actions),
                 _ => self.log_extent(index, actions),
             },
-            _ => {
-                self.wait_set.push(index);
-                false
-            }
+            _ => Gate::Waits(Wait::Session),
         }
     }
 
-    /// The journal was lost meanwhile: may the operation write without it? Until the session has ended a crash would bring
-    /// back what the journal has, over what is written now: so a write past the cache is answered when that cannot happen.
-    /// Where the session cannot end nothing is written: what was promised is replayed at the next start, and would come
-    /// over a part of what stands in the row.
-    fn is_written_without(&mut self, index: u32, actions: &mut Actions) -> bool {
+    /// The journal was lost: let the operation write without it when the superblocks say that the journal is stale.
+    ///
+    /// Until the session has ended, a crash and a journal that is found again would replay old entries over this write. So a
+    /// write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next start
+    /// replays what was promised, over a part of the row.
+    fn write_without_journal(&mut self, index: u32) -> Gate {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece);
         if self.sets.get(set).is_in_doubt() || self.sets.get(set).is_lost() {
-            self.fail_op(index, ReplyStatus::IoError, actions);
-            return false;
+            return Gate::Failed;
         }
-        if !self.is_known_to_be_behind(set) {
-            self.wait_set.push(index);
-            return false;
+        if !self.request_stale_mark(set) {
+            return Gate::Waits(Wait::StaleMark);
         }
         if piece != NONE && self.pieces[piece].logged != ORPHANED {
             self.pieces[piece].logged = ORPHANED;
             self.pieces[piece].ops += 1;
             self.journal.orphans.push(piece);
         }
-        true
+        Gate::Open
     }
 
-    /// Do the members say that the journal does not know what is written from here on? If it is found again after a crash,
-    /// it does not stand in for a resync.
-    fn is_known_to_be_behind(&mut self, id: SetId) -> bool {
+    /// Have the superblocks say that the journal lacks what is written from now on; true if they do. A stale journal that is
+    /// found again after a crash does not replace a resync.
+    fn request_stale_mark(&mut self, id: SetId) -> bool {
         let unsaid = self.planted.has(Flaw::BehindUnsaid);
         let set = self.sets.get_mut(id);
         if unsaid || !set.needs_mark() {
@@ -138,9 +133,9 @@ impl Controller {
         false
     }
 
-    /// Lines go to members without parity only when their entries are durable: copies that differ after a crash are
-    /// made the same again by what the journal says.
-    fn is_data_durable(&mut self, index: u32) -> bool {
+    /// Hold a destage to members without parity until the entries of its lines are durable. If a crash leaves copies that
+    /// differ, replay makes them equal.
+    fn await_data_entries(&mut self, index: u32) -> Gate {
         let op = self.ops[index];
         let newest = lines_of(op.at, op.len)
             .filter_map(|(number, ..)| self.cache.lines.find(op.set, number))
@@ -148,13 +143,13 @@ impl Controller {
             .max()
             .unwrap_or(0);
         if newest <= self.journal.durable || self.planted.has(Flaw::DestageBeforeEntry) {
-            return true;
+            return Gate::Open;
         }
         let journal = &mut self.journal;
         let group = if newest == journal.flying.sequence { &mut journal.flying } else { &mut journal.open };
         group.ops.push(index);
         self.ops[index].in_group = true;
-        false
+        Gate::Waits(Wait::Entry)
     }
 
     /// The entry that an operation waits for is durable, or will never be.
@@ -198,7 +193,7 @@ impl Controller {
 
     // ---- rows
 
-    fn log_rows(&mut self, index: u32, actions: &mut Actions) -> bool {
+    fn log_rows(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = &self.ops[index];
         let (set, kind, rows) = (op.set, op.kind, Sectors(u64::from(op.rows())));
         let all = self.named_slots(op);
@@ -234,8 +229,7 @@ impl Controller {
             (records, settled) = (needed, SlotSet::EMPTY);
         }
         if let Err(reason) = self.group_takes(records, rows.get() * inlined as u64, 0) {
-            self.wait_for_journal(index, reason);
-            return false;
+            return Gate::Waits(Wait::JournalRoom(reason));
         }
         let array = self.sets.get(set).journal.index;
         let (member_lba, _) = self.member_rows(&self.ops[index]);
@@ -265,7 +259,7 @@ impl Controller {
             self.push_job(index, JobKind::Copy, bytes, columns, None, None, actions);
         }
         self.joins_group(index);
-        false
+        Gate::Waits(Wait::Entry)
     }
 
     /// Slots whose bytes this write makes other ones without writing them: they have no member, or one that is filled
@@ -385,12 +379,11 @@ impl Controller {
 
     // ---- extents of sets without parity, past the cache
 
-    fn log_extent(&mut self, index: u32, actions: &mut Actions) -> bool {
+    fn log_extent(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = self.ops[index];
         let fragments = self.fragments_of(&op);
         if let Err(reason) = self.group_takes(fragments + 1, op.len.get(), 0) {
-            self.wait_for_journal(index, reason);
-            return false;
+            return Gate::Waits(Wait::JournalRoom(reason));
         }
         let array = self.sets.get(op.set).journal.index;
         self.append_record(JournalRecord::Revoke { array, set_lba: op.at, sectors: op.len });
@@ -411,7 +404,7 @@ impl Controller {
         let bytes = u32::try_from(op.len.bytes().get()).expect("an extent is small");
         self.push_copy(index, to, from, bytes, actions);
         self.joins_group(index);
-        false
+        Gate::Waits(Wait::Entry)
     }
 
     fn fragments_of(&self, op: &Op) -> usize {

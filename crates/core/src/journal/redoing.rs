@@ -155,7 +155,7 @@ impl Controller {
         if !self.may_redo(number) || left == 0 {
             return out == 0 && self.end_redos(number, actions);
         }
-        if !self.is_ready_to_redo(number) {
+        if !self.prepare_redo(number) {
             return false;
         }
         let mut moved = false;
@@ -169,8 +169,9 @@ impl Controller {
         moved
     }
 
-    /// There are frames for one write at any time. A set with parity serves from then on.
-    fn is_ready_to_redo(&mut self, number: usize) -> bool {
+    /// Take the spare frames that one write needs at any time; true if a redo may begin. From then on a set with parity serves
+    /// hosts.
+    fn prepare_redo(&mut self, number: usize) -> bool {
         let debts = &mut self.journal.replay.debts[number];
         if debts.spare.is_none() && (!debts.serves || debts.out == 0) {
             debts.spare = self.work_frames.take(debts.bytes_max());
@@ -383,7 +384,7 @@ impl Controller {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                if op.error.is_some() || self.is_failure_recorded(index) {
+                if op.error.is_some() || self.pass_reply_gate(index) {
                     self.finish_redo(index, actions);
                 }
             }

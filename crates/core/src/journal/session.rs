@@ -176,8 +176,8 @@ impl Controller {
         self.sets.get(id).policy.write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
     }
 
-    /// May a write of this set be promised now? If not yet, that is on its way.
-    pub(crate) fn is_journal_ready(&mut self, id: SetId) -> bool {
+    /// Ask for a session of this set; true if it is on, so that the journal may acknowledge writes of the set.
+    pub(crate) fn ask_for_session(&mut self, id: SetId) -> bool {
         let set = self.sets.get_mut(id);
         if set.journal.session == Session::On {
             if set.intent == Intent::Flushing {

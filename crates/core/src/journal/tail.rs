@@ -75,8 +75,8 @@ impl Controller {
         self.journal.log.first_needed(end).min(held).max(self.journal.log.first)
     }
 
-    /// Is it worth a round?
-    fn is_round_due(&mut self) -> bool {
+    /// Weigh whether moving the tail is worth a round now.
+    fn weigh_round(&mut self) -> bool {
         let journal = &self.journal;
         let nothing = journal.log.is_empty() && !journal.log.may_empty_kept();
         // What is kept before the ring may be all that replay may load: then there is no room that a round would make.
@@ -141,7 +141,7 @@ impl Controller {
         let mut moved = self.pump_journal_superblock(actions);
         let round = self.journal.round;
         moved |= match round.state {
-            RoundState::Idle => self.journal.is_live() && self.is_round_due() && self.begin_round(),
+            RoundState::Idle => self.journal.is_live() && self.weigh_round() && self.begin_round(),
             RoundState::Flushing => round.pending == 0 && self.end_flushing(),
             RoundState::Writing(generation) => self.journal.writing.durable >= generation && self.end_round(),
         };

@@ -10,6 +10,7 @@ use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
+use crate::io::gate::{Gate, Wait};
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::WriteMethod;
 use crate::io::row::RowFrames;
@@ -56,12 +57,16 @@ impl Controller {
         self.push_job(index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
     }
 
-    /// Is the record of an operation that is about to write durable? Otherwise it is called again.
-    pub(crate) fn is_recorded(&mut self, index: u32) -> bool {
+    /// Rule 6 of the write gate: put the record of an operation into the partial parity log of its stripe, and hold it
+    /// until the record is durable. A discard of whole rows has one, too: a crash may leave some members zeroed.
+    pub(crate) fn record_write(&mut self, index: u32) -> Gate {
+        if self.ops[index].kind == OpKind::Discard {
+            self.plan_discard_record(index);
+        }
         let op = &self.ops[index];
         match op.partial {
-            Partial::No | Partial::Logged => true,
-            Partial::Waiting => false,
+            Partial::No | Partial::Logged => Gate::Open,
+            Partial::Waiting => Gate::Waits(Wait::Record),
             Partial::Due => {
                 let (set, stripe, slot) = (op.set, op.stripe, self.parity_of(op).p_slot(op.stripe));
                 self.ops[index].partial = Partial::Waiting;
@@ -80,20 +85,18 @@ impl Controller {
                         0,
                     );
                 }
-                false
+                Gate::Waits(Wait::Record)
             }
         }
     }
 
-    /// Is a discard of whole rows recorded? Its members may end up zeroed in part.
-    pub(crate) fn is_discard_recorded(&mut self, index: u32) -> bool {
+    fn plan_discard_record(&mut self, index: u32) {
         let op = self.ops[index];
         if op.partial == Partial::No && self.sets.get(op.set).ppl.is_some() {
             let all = SlotSet::first_n(self.sets.get(op.set).slots());
             let named = self.stripe_view(&op).data;
             self.ops[index].partial = self.record_for(&op, named, all).0;
         }
-        self.is_recorded(index)
     }
 
     /// What an operation's record covers is on the members.

@@ -49,7 +49,7 @@ impl Controller {
             }
             Phase::Writing | Phase::Recording => {
                 self.distrust_unmade_parity(index, actions);
-                if self.is_failure_recorded(index) {
+                if self.pass_reply_gate(index) {
                     self.reparity_rows_done(index, actions);
                 }
             }

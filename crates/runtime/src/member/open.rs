@@ -329,9 +329,9 @@ impl OpenedMember {
     }
 
     /// The member has this superblock: a remote one is recognized by it after its server was away.
-    pub(super) fn is_known_as(&mut self, superblock: &Superblock) {
+    pub(super) fn know_as(&mut self, superblock: &Superblock) {
         if let Medium::Remote(remote) = &mut self.medium {
-            remote.is_known_as(superblock.super_offset, superblock.into());
+            remote.know_as(superblock.super_offset, superblock.into());
         }
     }
 

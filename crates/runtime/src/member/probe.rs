@@ -105,7 +105,7 @@ pub fn probe(member: &mut OpenedMember) -> Result<ProbedMember, ProbeError> {
     let capacity = member.info.capacity;
     let found = look(capacity, &mut |lba, into| member.read_at(lba, into))?;
     if let Some(superblock) = &found.superblock {
-        member.is_known_as(superblock);
+        member.know_as(superblock);
     }
     Ok(ProbedMember { spec: member.spec.clone(), info: member.info, notes: member.notes.clone(), look: found })
 }

@@ -352,15 +352,16 @@ impl Drives {
                     Err(member::drive_error(error, Asked { op: asked.op, lba: asked.lba }))
                 }
             };
-            if !self.is_paced_answer(tag, result, now) {
+            if !self.pace_answer(tag, result, now) {
                 control.drive_done(tag, result);
             }
         }
         self.completed = completed;
     }
 
-    /// Was this asked of a paced member? Then it is answered when its drive would be done, too.
-    fn is_paced_answer(&mut self, tag: Tag, result: Result<(), DriveError>, now: Instant) -> bool {
+    /// Hand the end of a command of a paced member to its model, which answers when the drive would be done; false if the
+    /// member is not paced.
+    fn pace_answer(&mut self, tag: Tag, result: Result<(), DriveError>, now: Instant) -> bool {
         if self.paced.is_empty() {
             return false;
         }

@@ -180,7 +180,7 @@ impl Remote {
     }
 
     /// The member has this superblock.
-    pub fn is_known_as(&mut self, lba: DriveLba, identity: MemberIdentity) {
+    pub fn know_as(&mut self, lba: DriveLba, identity: MemberIdentity) {
         self.identity = Some((lba, identity));
     }
 

@@ -131,7 +131,7 @@ impl Keeping {
             // It works. It is full of what a failed array needs, and would be again at once, unless that is back.
             Some(JournalState::Lost(JournalLoss::Full)) if !is_room(&status) => {}
             Some(JournalState::Lost(_) | JournalState::None) | None => {
-                if self.whole.is_due() {
+                if self.whole.count_look() {
                     let back = self.bring_back();
                     self.tell(back, JournalNews::StillAway);
                 }
@@ -154,7 +154,7 @@ impl Keeping {
             }
             return;
         }
-        if !self.device.is_due() {
+        if !self.device.count_look() {
             return;
         }
         let device = away[0].clone();
@@ -216,8 +216,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// It is away. Is it tried with this look?
-    const fn is_due(&mut self) -> bool {
+    /// Count a look at a device that is away; true if it is tried with this look.
+    const fn count_look(&mut self) -> bool {
         let is_due = self.wait == 0;
         self.wait = self.wait.saturating_sub(1);
         is_due
@@ -259,7 +259,7 @@ mod tests {
     fn tried(pace: &mut Pace, looks: u32) -> Vec<u32> {
         let mut tried = Vec::new();
         for look in 0..looks {
-            if pace.is_due() {
+            if pace.count_look() {
                 pace.came();
                 tried.push(look);
             }
@@ -290,6 +290,6 @@ mod tests {
     #[test]
     fn what_stays_away_is_tried_with_each_look() {
         let mut pace = Pace::default();
-        assert!((0..100).all(|_| pace.is_due()));
+        assert!((0..100).all(|_| pace.count_look()));
     }
 }

@@ -26,7 +26,7 @@ impl Run<'_> {
     /// The power goes, and a member is gone when it comes back.
     pub(super) fn cut_and_lose(&mut self, again: Option<u64>) -> Done {
         self.note_journal();
-        if !self.may_end()? {
+        if !self.prepare_end()? {
             return Ok(());
         }
         let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
@@ -56,7 +56,7 @@ impl Run<'_> {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
         }
-        if !self.may_end()? {
+        if !self.prepare_end()? {
             self.tell(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Run<'_> {
                 return self.boot(again);
             }
             // What does not stop is killed.
-        } else if !self.may_end()? {
+        } else if !self.prepare_end()? {
             self.tell(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
         }
@@ -105,8 +105,8 @@ impl Run<'_> {
         self.boot(again)
     }
 
-    /// May the power go now? In bounded runs a set with parity that is not whole must be clean.
-    fn may_end(&mut self) -> Result<bool, Stop> {
+    /// Get ready for the end of power; true if it may go now. In bounded runs a degraded set with parity must be clean.
+    fn prepare_end(&mut self) -> Result<bool, Stop> {
         for set in &mut self.sets {
             set.note_places(&self.world);
         }

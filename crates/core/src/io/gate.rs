@@ -1,0 +1,121 @@
+//! The write gate: the one place that decides when an operation may write to members.
+//!
+//! ```text
+//!  planned, computed -> 1 session -> 2 active mark -> 3 bitmap -> 4 failures -> 5 journal -> 6 log -> 7 commands -> Writing
+//! ```
+//!
+//! The rules are numbered as in the section "The write gate" of docs/write-path.md. Their order matters: each rule may
+//! change state that the later ones rely on. An operation that is held goes through all rules again when its wait ends,
+//! because an earlier condition may have changed meanwhile.
+
+use crate::actions::{Actions, ReplyStatus};
+use crate::controller::Controller;
+use crate::io::op::OpKind;
+use crate::reason::Reason;
+
+/// What a write that is held waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// Rule 1, and rule 5 again: the journal session of the set is beginning or ending.
+    Session,
+    /// Rule 2: the superblocks do not say yet that the array is active.
+    ActiveMark,
+    /// Rule 3: the bitmap bits of the range are not durable.
+    Bitmap,
+    /// Rule 4: the failure of a member is not durable on the others.
+    FailureMark,
+    /// Rule 5: the journal was lost, and the superblocks do not say yet that it is stale.
+    StaleMark,
+    /// Rule 5: the journal has no room for the records.
+    JournalRoom(Reason),
+    /// Rule 5: the journal entry with the records is not durable.
+    Entry,
+    /// Rule 6: the record in the partial parity log is not durable.
+    Record,
+    /// Rule 7: the table of commands has no room for all members.
+    Commands,
+}
+
+/// The answer of the gate, and of each of its rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) enum Gate {
+    /// The operation may write now.
+    Open,
+    /// The operation is called again when this wait ends.
+    Waits(Wait),
+    /// The operation must not write. It has ended with an error when the gate returns this.
+    Failed,
+}
+
+impl Gate {
+    /// Ask the next rule if it applies and all rules so far are kept.
+    #[inline(always)]
+    fn then(self, applies: bool, rule: impl FnOnce() -> Self) -> Self {
+        if self == Self::Open && applies {
+            rule()
+        } else {
+            self
+        }
+    }
+
+    /// May the operation write?
+    pub(crate) const fn is_open(self) -> bool {
+        matches!(self, Self::Open)
+    }
+
+    /// Open, or held by this wait.
+    pub(crate) const fn open_if(open: bool, wait: Wait) -> Self {
+        if open {
+            Self::Open
+        } else {
+            Self::Waits(wait)
+        }
+    }
+}
+
+impl Controller {
+    /// Let an operation that is ready to write through the gate. An operation that is held waits in the right queue; one
+    /// that must not write has ended.
+    pub(crate) fn pass_write_gate(&mut self, index: u32, actions: &mut Actions) -> Gate {
+        let gate = self.ask_write_gate(index, actions);
+        match gate {
+            Gate::Open => {}
+            Gate::Waits(wait) => self.hold_write(index, wait),
+            Gate::Failed => self.fail_op(index, ReplyStatus::IoError, actions),
+        }
+        gate
+    }
+
+    /// The rules in their order.
+    fn ask_write_gate(&mut self, index: u32, actions: &mut Actions) -> Gate {
+        let kind = self.ops[index].kind;
+        let is_data = matches!(kind, OpKind::Write | OpKind::RowWrite | OpKind::Destage | OpKind::RowDestage);
+        let is_host = is_data || kind == OpKind::Discard;
+        // A rebuild writes to a member that counts as stale anyway. All other writes change members in sync.
+        let is_in_sync = kind != OpKind::Rebuild;
+        Gate::Open
+            .then(is_data, || self.await_session(index))
+            .then(is_in_sync, || self.begin_write(index))
+            .then(is_host, || self.await_failure_marks(index))
+            .then(is_data, || self.log_write(index, actions))
+            .then(is_host, || self.record_write(index))
+            .then(true, || Gate::open_if(self.channels.may_issue(), Wait::Commands))
+    }
+
+    /// Put an operation into the queue of what it waits for.
+    fn hold_write(&mut self, index: u32, wait: Wait) {
+        match wait {
+            Wait::Session | Wait::ActiveMark | Wait::Bitmap | Wait::FailureMark | Wait::StaleMark => {
+                self.wait_set.push(index);
+            }
+            Wait::JournalRoom(reason) => self.wait_for_journal(index, reason),
+            // The journal's group and the log know the operations that wait for them.
+            Wait::Entry | Wait::Record => {}
+            Wait::Commands => self.wait_for_commands(index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! The rules of the write gate, one by one and in their order, on a RAID 5 with a bitmap.
+
+extern crate std;
+
+use std::vec;
+use std::vec::Vec;
+
+use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
+use openraid_units::{BlockSize, Bytes, DriveId, Instant, Sectors, SetId, Slot, StripeIndex, Token};
+
+use super::{Gate, Wait};
+use crate::actions::Actions;
+use crate::admin::{AdminCommand, AdminOutcome};
+use crate::array::create::{plan, CreateSpec, NewDrive};
+use crate::array::set::{Intent, Life};
+use crate::controller::Controller;
+use crate::events::{Completion, DriveInfo};
+use crate::io::command::{Command, Owner};
+use crate::io::op::{Op, OpKind, Phase};
+use crate::journal::session::Session;
+use crate::limits::Limits;
+use crate::ppl::Partial;
+
+const SET: SetId = SetId(0);
+/// The waits in the order of their rules.
+const ORDER: [Wait; 7] =
+    [Wait::Session, Wait::ActiveMark, Wait::Bitmap, Wait::FailureMark, Wait::Entry, Wait::Record, Wait::Commands];
+/// What may hold a kind of operation, in order.
+const KINDS: [(OpKind, &[Wait]); 6] = [
+    (OpKind::RowWrite, &ORDER),
+    (
+        OpKind::RowDestage,
+        // Rule 5 holds it while the session changes: rule 1 does not apply.
+        &[Wait::ActiveMark, Wait::Bitmap, Wait::FailureMark, Wait::Entry, Wait::Session, Wait::Record, Wait::Commands],
+    ),
+    (OpKind::Discard, &[Wait::ActiveMark, Wait::Bitmap, Wait::FailureMark, Wait::Record, Wait::Commands]),
+    (OpKind::Resync, &[Wait::ActiveMark, Wait::Bitmap, Wait::Commands]),
+    (OpKind::Scrub, &[Wait::ActiveMark, Wait::Bitmap, Wait::Commands]),
+    (OpKind::Rebuild, &[Wait::Commands]),
+];
+
+/// A controller with an array at rest, and one operation that is ready to write.
+struct Bench {
+    controller: Controller,
+    actions: Actions,
+    op: u32,
+}
+
+impl Bench {
+    fn new(kind: OpKind) -> Self {
+        let limits = Limits::small();
+        let (mut controller, actions) = (Controller::new(limits.clone()).unwrap(), Actions::new(&limits));
+        let capacity = Bytes::mib(16).sectors_floor();
+        let drives: Vec<DriveId> = (0..3).map(DriveId).collect();
+        for drive in &drives {
+            let info = DriveInfo {
+                capacity,
+                block: BlockSize::B512,
+                rotational: true,
+                discard: true,
+                discard_zeroes: true,
+                write_zeroes: true,
+            };
+            controller.admin(Token(0), AdminCommand::AttachDrive { drive: *drive, info });
+        }
+        let new =
+            |drive: &DriveId| NewDrive { drive: *drive, capacity, uuid: Uuid([drive.0.to_le_bytes()[0] + 1; 16]) };
+        let spec = CreateSpec {
+            uuid: Uuid([9; 16]),
+            name: SetName::new(None, "gate").unwrap(),
+            created: Timestamp::new(0, 0),
+            level: MdLevel::Raid5,
+            layout: 2,
+            chunk: Sectors::kib(64),
+            minor: MinorVersion::V1_2,
+            slots: drives.iter().map(|drive| Some(new(drive))).collect(),
+            spares: vec![],
+            size: None,
+            assume_clean: true,
+            bitmap: true,
+            ppl: false,
+        };
+        controller.admin(Token(1), AdminCommand::StartSet(plan(&spec).unwrap()));
+        let mut this = Self { controller, actions, op: 0 };
+        this.rest();
+        let op = Op {
+            stripe: StripeIndex(1),
+            hi: 8,
+            cursor_end: 8,
+            columns: 1,
+            phase: Phase::Logging,
+            ..Op::new(kind, SET)
+        };
+        this.op = this.controller.ops.put(op).index;
+        this.controller.sets.get_mut(SET).intent = Intent::Active;
+        this.release(Wait::Bitmap);
+        this
+    }
+
+    /// All drives do at once what they are asked for, until nothing more is asked.
+    fn rest(&mut self) {
+        let mut started = false;
+        loop {
+            self.actions.clear();
+            self.controller.advance(Instant::ZERO, &mut self.actions);
+            started |= self.actions.admin.iter().any(|reply| matches!(reply.result, Ok(AdminOutcome::Started(_))));
+            if self.actions.drive.is_empty() {
+                break;
+            }
+            for command in &self.actions.drive {
+                self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
+            }
+        }
+        assert!(started, "the array runs");
+    }
+
+    fn ask(&mut self) -> Gate {
+        self.controller.ask_write_gate(self.op, &mut self.actions)
+    }
+
+    /// Make the condition of a rule false.
+    fn hold(&mut self, wait: Wait) {
+        let set = self.controller.sets.get_mut(SET);
+        let op = &mut self.controller.ops[self.op];
+        match wait {
+            Wait::Session => set.journal.session = Session::Settling,
+            Wait::ActiveMark => set.intent = Intent::Marking(u64::MAX),
+            Wait::Bitmap => set.bitmap.as_mut().unwrap().touch_all(),
+            Wait::FailureMark => set.metadata.as_mut().unwrap().failure = u64::MAX,
+            Wait::Entry => op.in_group = true,
+            Wait::Record => op.partial = Partial::Waiting,
+            Wait::Commands => {
+                let commands = &mut self.controller.channels.commands;
+                while commands.room() > 0 {
+                    commands.put(Command::new(Owner::Op(self.op), SET, 0, Slot(0), DriveId(0)));
+                }
+            }
+            Wait::StaleMark | Wait::JournalRoom(_) => unreachable!("these need a journal"),
+        }
+    }
+
+    /// Make the condition of a rule true.
+    fn release(&mut self, wait: Wait) {
+        let set = self.controller.sets.get_mut(SET);
+        let op = &mut self.controller.ops[self.op];
+        match wait {
+            Wait::Session => set.journal.session = Session::Off,
+            Wait::ActiveMark => set.intent = Intent::Active,
+            Wait::Bitmap => {
+                let bitmap = set.bitmap.as_mut().unwrap();
+                bitmap.begin(0, u64::MAX);
+                bitmap.end(0, u64::MAX);
+                while let Some(page) = bitmap.next_page() {
+                    bitmap.page_issued(page, 0);
+                }
+            }
+            Wait::FailureMark => set.metadata.as_mut().unwrap().failure = 0,
+            Wait::Entry => op.in_group = false,
+            Wait::Record => op.partial = Partial::No,
+            Wait::Commands => {
+                let commands = &mut self.controller.channels.commands;
+                let all: Vec<u32> = commands.iter().map(|(index, _)| index).collect();
+                all.into_iter().for_each(|index| commands.free(index));
+            }
+            Wait::StaleMark | Wait::JournalRoom(_) => unreachable!("these need a journal"),
+        }
+    }
+}
+
+#[test]
+fn a_write_passes_if_nothing_holds_it() {
+    for (kind, _) in KINDS {
+        assert_eq!(Bench::new(kind).ask(), Gate::Open, "{kind:?}");
+    }
+}
+
+#[test]
+fn each_rule_alone_holds_the_kinds_of_operations_that_it_applies_to() {
+    for (kind, rules) in KINDS {
+        for wait in ORDER {
+            let mut bench = Bench::new(kind);
+            bench.hold(wait);
+            let wanted = Gate::open_if(!rules.contains(&wait), wait);
+            assert_eq!(bench.ask(), wanted, "{kind:?} held by {wait:?}");
+            bench.release(wait);
+            assert_eq!(bench.ask(), Gate::Open, "{kind:?} released from {wait:?}");
+        }
+    }
+}
+
+#[test]
+fn an_operation_that_everything_holds_waits_for_one_rule_after_the_other() {
+    for (kind, rules) in KINDS {
+        let mut bench = Bench::new(kind);
+        ORDER.into_iter().for_each(|wait| bench.hold(wait));
+        for wait in rules {
+            assert_eq!(bench.ask(), Gate::Waits(*wait), "{kind:?}");
+            bench.release(*wait);
+        }
+        assert_eq!(bench.ask(), Gate::Open, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_write_that_waits_for_its_session_is_not_counted_as_a_writer() {
+    let mut bench = Bench::new(OpKind::RowWrite);
+    bench.hold(Wait::ActiveMark);
+    assert_eq!(bench.ask(), Gate::Waits(Wait::ActiveMark));
+    assert_eq!(bench.controller.sets.get(SET).writers, 1);
+    bench.hold(Wait::Session);
+    assert_eq!(bench.ask(), Gate::Waits(Wait::Session));
+    assert_eq!(bench.controller.sets.get(SET).writers, 0);
+}
+
+#[test]
+fn a_write_waits_in_the_queue_that_its_wait_names() {
+    for (wait, queue) in [
+        (Wait::Session, "set"),
+        (Wait::ActiveMark, "set"),
+        (Wait::Bitmap, "set"),
+        (Wait::FailureMark, "set"),
+        (Wait::Entry, ""),
+        (Wait::Record, ""),
+        (Wait::Commands, "commands"),
+    ] {
+        let mut bench = Bench::new(OpKind::RowWrite);
+        bench.hold(wait);
+        assert_eq!(bench.controller.pass_write_gate(bench.op, &mut bench.actions), Gate::Waits(wait));
+        let Controller { wait_set, wait_commands, .. } = &bench.controller;
+        let found = match (wait_set.len(), wait_commands.len()) {
+            (1, 0) => "set",
+            (0, 1) => "commands",
+            (0, 0) => "",
+            other => panic!("in more than one queue: {other:?}"),
+        };
+        assert_eq!(found, queue, "{wait:?}");
+    }
+}
+
+#[test]
+fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
+    let mut bench = Bench::new(OpKind::RowWrite);
+    bench.controller.sets.get_mut(SET).life = Life::Failed;
+    assert_eq!(bench.ask(), Gate::Failed);
+    // A member whose superblock could not be written, and that the array cannot do without.
+    let mut bench = Bench::new(OpKind::RowWrite);
+    let set = bench.controller.sets.get_mut(SET);
+    (set.doubted, set.members[0].unrecorded) = (true, true);
+    assert_eq!(bench.ask(), Gate::Failed);
+    // A rebuild needs no mark.
+    let mut bench = Bench::new(OpKind::Rebuild);
+    let set = bench.controller.sets.get_mut(SET);
+    (set.doubted, set.members[0].unrecorded) = (true, true);
+    assert_eq!(bench.ask(), Gate::Open);
+}
+
+#[test]
+fn without_its_journal_a_write_waits_until_the_superblocks_call_the_journal_stale() {
+    let mut bench = Bench::new(OpKind::RowWrite);
+    bench.controller.sets.get_mut(SET).journal.session = Session::On;
+    assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark));
+    assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark), "the mark is asked for once");
+    let set = bench.controller.sets.get_mut(SET);
+    let (asked, metadata) = (set.journal.behind.unwrap(), set.metadata.as_mut().unwrap());
+    assert!(metadata.wanted >= asked && asked > metadata.durable);
+    metadata.durable = asked;
+    assert_eq!(bench.ask(), Gate::Open);
+}
