@@ -1,7 +1,8 @@
 //! Repository chores: `cargo xtask <command>`.
 //!
 //! Everything that decides whether a change may land is here, in one program without dependencies to speak
-//! of, so that it runs the same on every machine. It never changes a source file, except for `bless`.
+//! of, so that it runs the same on every machine. It never changes a source file, except for `bless`, and `plain` lowers its
+//! counts.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ mod ci;
 mod deny;
 mod layers;
 mod licences;
+mod plain;
 mod programs;
 mod purity;
 mod rust;
@@ -27,6 +29,7 @@ const COMMANDS: &[Chore] = &[
     ("lint", ci::lint, "the part of ci that reads sources and runs nothing of them, and cargo-deny"),
     ("tidy", tidy::tidy, "style that can be checked"),
     ("layers", layers::print, "calls between the folders of the core, counted"),
+    ("plain", plain::plain, "count the patterns of the old style, and lower the counts that are stored"),
     ("purity", purity::purity, "who may import whom, and what the core must not know"),
     ("licences", licences::licences, "licences, bans and sources of dependencies"),
     ("deny", deny::deny, "the same by cargo-deny, which is installed where it is missing"),

@@ -1,0 +1,193 @@
+//! Plain English: counts patterns of the old style in comments and pages, folder by folder. A count may only fall.
+//!
+//! The counts are in `xtask/plain-english.txt`, one folder to a line. `cargo xtask tidy` complains if a count has risen, and
+//! says so if one has fallen. `cargo xtask plain` shows the counts by pattern and lowers the stored ones; it raises none.
+//!
+//! Some of these words are right at times (one event behind, who of the `who` command). So the rule is a ratchet, not a ban.
+
+use crate::step::{root, Outcome};
+use crate::tree::{files, Entry};
+use std::collections::BTreeMap;
+
+/// Where the counts are.
+const STORED: &str = "xtask/plain-english.txt";
+/// History is left as it was written; another program's files are its own.
+const EXCLUDED: &[&str] = &["docs/log/", "CHANGELOG.md", "/golden/", "/corpus/", "/snapshots/"];
+/// Words that are counted wherever they are.
+const WORDS: &[&str] = &["who", "whoever", "nobody", "somebody", "behind", "beside", "anew"];
+/// Two words in a row that are counted.
+const PAIRS: &[(&str, &str)] = &[("those", "that"), ("what", "is")];
+/// Names of all patterns, in the order in which they are counted.
+const NAMES: [&str; WORDS.len() + PAIRS.len() + 2] = [
+    "who",
+    "whoever",
+    "nobody",
+    "somebody",
+    "behind",
+    "beside",
+    "anew",
+    "those that",
+    "what is",
+    "Of ...",
+    "Where ...,",
+];
+
+type Counts = [usize; NAMES.len()];
+
+/// Complain of each folder whose count has risen.
+pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
+    let stored = files.iter().find(|file| file.path == STORED).and_then(Entry::text).unwrap_or_default();
+    let stored = parse(stored);
+    for (folder, counts) in count(files) {
+        let (found, allowed) = (counts.iter().sum::<usize>(), stored.get(&folder).copied().unwrap_or(0));
+        if found > allowed {
+            complaints.push(format!(
+                "{folder}: {found} patterns of the old style, at most {allowed}; see `cargo xtask plain`, and write: subject \
+                 first, a component as the subject, one condition to a sentence"
+            ));
+        } else if found < allowed {
+            println!("note: {folder}: {found} patterns of the old style, {allowed} stored; lower that by `cargo xtask plain`");
+        }
+    }
+}
+
+/// Show the counts, and lower those that are stored.
+pub fn plain() -> Outcome {
+    let files = files()?;
+    let stored = files.iter().find(|file| file.path == STORED).and_then(Entry::text).map(parse);
+    println!("{:24} {:>6}  {}", "folder", "all", NAMES.map(|name| format!("{name:>10}")).concat());
+    let mut text = String::new();
+    for (folder, counts) in count(&files) {
+        let found: usize = counts.iter().sum();
+        println!("{folder:24} {found:6}  {}", counts.map(|count| format!("{count:10}")).concat());
+        // Without a file the counts of today are the first ones.
+        let allowed = stored.as_ref().map_or(found, |stored| stored.get(&folder).copied().unwrap_or(0));
+        if found.min(allowed) > 0 {
+            text.push_str(&format!("{folder} {}\n", found.min(allowed)));
+        }
+    }
+    std::fs::write(root().join(STORED), text).map_err(|error| format!("{STORED}: {error}"))
+}
+
+fn parse(text: &str) -> BTreeMap<String, usize> {
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.filter_map(|(folder, count)| Some((folder.to_owned(), count.parse().ok()?))).collect()
+}
+
+fn count(files: &[Entry]) -> BTreeMap<String, Counts> {
+    let mut all: BTreeMap<String, Counts> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is("rs") || file.is("md")) {
+        let Some(text) = file.text().filter(|_| !EXCLUDED.iter().any(|part| file.path.contains(part))) else {
+            continue;
+        };
+        let sums = all.entry(folder_of(&file.path)).or_default();
+        for paragraph in paragraphs(text, file.is("rs")) {
+            count_in(&paragraph, sums);
+        }
+    }
+    all
+}
+
+/// A crate, `docs/decisions`, another folder of the root, or the root itself.
+fn folder_of(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').collect();
+    let depth = usize::from(path.starts_with("crates/") || path.starts_with("docs/decisions/")) + 1;
+    if parts.len() == 1 {
+        ".".into()
+    } else {
+        parts[..depth.min(parts.len() - 1)].join("/")
+    }
+}
+
+/// The prose of a file, a paragraph each: comments that have their lines to themselves, or a page without its code.
+fn paragraphs(text: &str, is_rust: bool) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut in_code = false;
+    for line in text.lines().map(str::trim) {
+        let prose =
+            if is_rust { line.strip_prefix("//").map_or("", |rest| rest.trim_start_matches(['/', '!'])) } else { line };
+        let prose = prose.trim();
+        let fence = prose.starts_with("```");
+        in_code ^= fence;
+        if prose.is_empty() || fence || in_code {
+            found.push(String::new());
+        } else if let Some(last) = found.last_mut() {
+            last.push_str(prose);
+            last.push(' ');
+        }
+    }
+    found.iter().filter(|paragraph| !paragraph.is_empty()).map(|paragraph| without_targets(paragraph)).collect()
+}
+
+/// Without the targets of links, which are names of files.
+fn without_targets(text: &str) -> String {
+    let mut parts = text.split("](");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |sum, part| sum + "] " + part.split_once(')').map_or("", |(_, rest)| rest))
+}
+
+fn count_in(paragraph: &str, sums: &mut Counts) {
+    let lower = paragraph.to_lowercase();
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
+    let (of_words, rest) = sums.split_at_mut(WORDS.len());
+    for (sum, word) in of_words.iter_mut().zip(WORDS) {
+        *sum += words.iter().filter(|own| *own == word).count();
+    }
+    for (sum, (one, other)) in rest.iter_mut().zip(PAIRS) {
+        *sum += words.windows(2).filter(|pair| pair == &[*one, *other]).count();
+    }
+    let sentences = paragraph.split(['.', '?', '!', '|']).map(|text| text.trim_start_matches([' ', '-', '*', '(']));
+    for sentence in sentences {
+        rest[PAIRS.len()] += usize::from(sentence.starts_with("Of "));
+        rest[PAIRS.len() + 1] += usize::from(sentence.starts_with("Where ") && sentence.contains(','));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str, text: &str) -> usize {
+        let counts = count(&[Entry { path: path.into(), bytes: text.into() }]);
+        counts.values().flatten().sum()
+    }
+
+    #[test]
+    fn every_pattern_is_counted_and_plain_prose_is_not() {
+        let old = "Of the others nobody waits. Where one is beside it, whoever is behind begins anew.\n\n- What is due, and those \
+                   that somebody has: who knows?\n";
+        assert_eq!(of("docs/a.md", old), 11);
+        assert_eq!(
+            of("docs/a.md", "A write waits for its range. The offset of a row, where it begins, is known.\n"),
+            0
+        );
+        assert_eq!(of("docs/a.md", "Where the limits are\n"), 0, "it is no condition");
+    }
+
+    #[test]
+    fn code_targets_of_links_and_history_are_not_counted() {
+        assert_eq!(of("crates/a/src/b.rs", "/// Somebody\n/// waits.\nlet nobody = \"who\"; // anew\n"), 1);
+        assert_eq!(of("crates/a/src/b.rs", "//! A\n//! ```text\n//! nobody\n//! ```\n//! behind it\n"), 1);
+        assert_eq!(of("docs/a.md", "See [one](0043-redos-behind-the-start.md) and [other](b.md) behind.\n"), 1);
+        assert_eq!(of("docs/log/a.md", "nobody\n") + of("CHANGELOG.md", "nobody\n"), 0);
+    }
+
+    #[test]
+    fn a_folder_is_a_crate_the_decisions_or_what_stands_in_the_root() {
+        let folders =
+            ["crates/a/src/b/c.rs", "docs/x.md", "docs/decisions/0001-x.md", "README.md", "xtask/src/main.rs"];
+        assert_eq!(folders.map(folder_of), ["crates/a", "docs", "docs/decisions", ".", "xtask"]);
+    }
+
+    #[test]
+    fn a_count_that_rises_is_a_complaint_and_one_that_falls_is_none() {
+        let entry = |path: &str, text: &str| Entry { path: path.into(), bytes: text.into() };
+        for (stored, complains) in [("docs 1\n", true), ("docs 2\n", false), ("docs 3\n", false), ("", true)] {
+            let files = [entry("docs/a.md", "nobody, nobody\n"), entry(STORED, stored)];
+            let mut complaints = Vec::new();
+            check(&files, &mut complaints);
+            assert_eq!(!complaints.is_empty(), complains, "{stored:?}: {complaints:?}");
+        }
+    }
+}
