@@ -60,7 +60,7 @@ pub(crate) struct Join {
     device: usize,
     /// Commands that are out for it, groups and superblocks of the journal not counted.
     pub pending: u32,
-    /// Above all generations and epochs that it has seen.
+    /// Above all generations and epochs that it has seen. Each copy of its superblock has a generation of its own.
     generation: u64,
     epoch: u64,
     /// Of what is kept before the ring so much was copied.
@@ -377,7 +377,10 @@ impl Controller {
         let join = &mut journal.join;
         join.pending -= 1;
         match join.state {
-            JoinState::Marking(SuperblockCopy::First) => join.state = JoinState::Marking(SuperblockCopy::Last),
+            // The tail may have moved on meanwhile. Copies of one generation that differ would be refused at the next start.
+            JoinState::Marking(SuperblockCopy::First) => {
+                (join.state, join.generation) = (JoinState::Marking(SuperblockCopy::Last), join.generation + 1);
+            }
             // Its length says that both are there.
             JoinState::Marking(SuperblockCopy::Last) => join.len = openraid_format::JOURNAL_ALIGN,
             // Nobody may need it any more meanwhile.
