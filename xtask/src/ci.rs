@@ -47,9 +47,9 @@ pub fn soak() -> Outcome {
     run_all(&[("soak", &|| cargo(&arguments, &[SOAK, SESSIONS, REQUIRE_PEERS]))])
 }
 
-/// Every benchmark of the workspace.
+/// Every benchmark of the workspace. `--benches` would also build libraries and programs, which have none.
 pub fn bench() -> Outcome {
-    run_all(&[("benchmarks", &|| cargo(&["bench", "--workspace", "--benches"], &[]))])
+    run_all(&[("benchmarks", &|| cargo(&["bench", "--workspace", "--bench", "*"], &[]))])
 }
 
 /// Does Cargo.lock fit the manifests? Otherwise every machine would test other dependencies.
