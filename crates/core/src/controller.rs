@@ -19,9 +19,8 @@ use crate::admin::AdminCommand;
 use crate::array::table::{Arrays, Sets};
 use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
 use crate::cache::waiters::Waiters;
-use crate::cache::write::Cached;
 use crate::cache::Cache;
-use crate::events::{BlockRequest, Completion, DriveError, QueueFull, RequestKind, Verdict};
+use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
 use crate::frames::Frames;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner};
@@ -34,13 +33,6 @@ use crate::planted::Planted;
 use crate::reason::TraceEntry;
 use crate::slab::{Queue, Slab};
 use crate::trace::Trace;
-
-/// Operations kept back for those that other operations need to go on.
-const CHILD_OPS: u32 = 8;
-/// What they need at once.
-const CHILDREN_MAX: u32 = 2;
-/// Operations kept back for background work, so that hosts cannot starve it.
-const BACKGROUND_OPS: u32 = 8;
 
 /// Why the controller wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -309,7 +301,7 @@ impl Controller {
         }
     }
 
-    /// Let the journal move (not inlined, as [`Controller::split_next`]): superblocks, the tail, the next group, replay.
+    /// Let the journal move (not inlined: it is asked for more often than anything moves): superblocks, the tail, the next group, replay.
     #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
         self.pump_join(actions)
@@ -417,7 +409,7 @@ impl Controller {
             return true;
         }
         let splits = !self.splitting.is_empty() || self.cache_waiters.are_asked();
-        if splits && self.may_make_op() && self.split_next(actions) {
+        if splits && self.ops.may_make_op() && self.split_next(actions) {
             return true;
         }
         if !self.wanting.is_empty() && self.cut_pieces(actions) {
@@ -470,21 +462,6 @@ impl Controller {
         (first.0 != Instant::NEVER).then_some(first)
     }
 
-    /// May an operation be made for a host? The last ones are kept back.
-    pub(crate) fn may_make_op(&self) -> bool {
-        self.ops.room() > CHILD_OPS + BACKGROUND_OPS
-    }
-
-    /// May an operation be made for background work?
-    pub(crate) fn may_make_background_op(&self) -> bool {
-        self.ops.room() > CHILD_OPS
-    }
-
-    /// May an operation be made that others wait for with all the room that they may have?
-    pub(crate) fn may_make_awaited_op(&self) -> bool {
-        self.ops.room() > CHILDREN_MAX
-    }
-
     /// Size of an array, if it runs.
     #[must_use]
     pub fn capacity(&self, array: ArrayId) -> Option<Bytes> {
@@ -500,77 +477,6 @@ impl Controller {
     /// The last decisions, oldest first.
     pub fn trace(&self) -> impl Iterator<Item = &TraceEntry> {
         self.trace.entries()
-    }
-
-    /// Make the next operation of the first piece that wants any; true where something moved. Not inlined: looking whether
-    /// anything waits is done much more often than anything is found.
-    #[inline(never)]
-    fn split_next(&mut self, actions: &mut Actions) -> bool {
-        loop {
-            self.ask_next_waiter();
-            let Some(index) = self.splitting.front() else { return false };
-            let wants = !self.is_split(index);
-            if wants && (!self.split_once(index, actions) || !self.is_split(index)) {
-                return true;
-            }
-            self.pieces[index].queued = false;
-            self.leave_splitting();
-            // While it has operations nothing comes of it, and the next piece has its turn at once.
-            if self.pieces[index].ops == 0 {
-                self.check_piece(index, actions);
-                return true;
-            }
-            if wants {
-                return true;
-            }
-        }
-    }
-
-    /// Are all operations of a piece made, or is no more of them to be made?
-    #[inline]
-    fn is_split(&self, index: u32) -> bool {
-        let piece = &self.pieces[index];
-        piece.error.is_some() || (!piece.walks && piece.split >= piece.sectors())
-    }
-
-    /// Make the next operation of a piece; false where it waits instead, and is none of those that want operations any more.
-    #[inline(always)]
-    fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.pieces[index].walks && self.make_row_op(index) {
-            return true;
-        }
-        let piece = &self.pieces[index];
-        let (first, last) = (piece.first, piece.last);
-        let at = first + piece.split;
-        if at >= last {
-            // The walk that ended was the last one.
-            return true;
-        }
-        let array = self.requests[piece.request].request.array;
-        let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
-        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
-        let mut len = run.min(last - at);
-        let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
-        if self.cache.is_on() {
-            match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
-                Cached::Taken => return true,
-                Cached::Waits => {
-                    self.leave_splitting();
-                    return false;
-                }
-                Cached::Past(part) => len = part,
-            }
-            if !is_read && !self.limits.journal.is_zero() {
-                // What goes past the cache must fit into one entry.
-                len = len.min(self.journal.buffer_sectors);
-            }
-        }
-        self.make_extent_op(index, set, set_lba, len, is_read);
-        // Where it is to be walked, and nothing comes before that, its first row is had at once.
-        if self.pieces[index].walks && !self.set_changed {
-            self.make_row_op(index);
-        }
-        true
     }
 }
 

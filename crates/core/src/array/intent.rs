@@ -3,11 +3,10 @@
 
 use openraid_units::SetId;
 
-use crate::actions::ReplyStatus;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::gate::{Gate, Wait};
-use crate::io::op::{Op, Phase};
+use crate::io::op::Op;
 use crate::journal::session::Session;
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
@@ -18,7 +17,7 @@ impl Controller {
     /// The sectors that a bitmap would mark for an operation: of a member, or of the set for RAID 10.
     fn intent_range(&self, op: &Op) -> (u64, u64) {
         if self.is_row_op(op) {
-            let parity = self.parity_of(op);
+            let parity = self.sets.get(op.set).parity();
             let base = parity.member_lba(op.stripe, openraid_units::Sectors::ZERO).get();
             (base + u64::from(op.lo), base + u64::from(op.hi))
         } else {
@@ -138,32 +137,6 @@ impl Controller {
             return Gate::Failed;
         }
         Gate::Waits(Wait::FailureMark)
-    }
-
-    /// Let an operation that has written end: true if it may. A write is acknowledged only after each member that lacks it
-    /// is recorded as failed on the others, and each range that must not be used for recovery is in the bad-block log of
-    /// its member. Until then the operation waits in [`Phase::Recording`].
-    ///
-    /// If the array has failed, or its members do not take the record, nothing is recorded any more: a member that lacks the
-    /// write may rejoin as in sync. The operation ends with an error.
-    pub(crate) fn pass_reply_gate(&mut self, index: u32) -> bool {
-        let set_id = self.ops[index].set;
-        let set = self.sets.get(set_id);
-        if set.life == Life::Failed || set.is_unrecorded() {
-            let error = &mut self.ops[index].error;
-            *error = error.or(Some(ReplyStatus::IoError));
-            return true;
-        }
-        let recorded = set.is_failure_durable() || self.planted.has(Flaw::AnswerBesideFailure);
-        if !recorded {
-            let first = self.ops[index].phase != Phase::Recording;
-            self.ops[index].phase = Phase::Recording;
-            if first {
-                self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForFailureMark, u64::from(index), 0);
-            }
-            self.wait_set.push(index);
-        }
-        recorded
     }
 }
 

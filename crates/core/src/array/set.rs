@@ -14,7 +14,7 @@ use crate::array::metadata::Metadata;
 use crate::background::Task;
 use crate::cache::figures::CacheFigures;
 use crate::cache::sync::DirtyCount;
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Parity};
 use crate::io::heads::Heads;
 use crate::journal::session::{Session, SetJournal};
 use crate::ppl::SetPpl;
@@ -315,6 +315,13 @@ impl Set {
         } else {
             Health::Degraded
         }
+    }
+
+    /// The geometry of a set with parity. Panics for any other: only parity sets have rows.
+    #[inline(always)]
+    pub(crate) fn parity(&self) -> &Parity {
+        let Geometry::Parity(parity) = &self.geometry else { unreachable!("rows are of parity sets") };
+        parity
     }
 
     /// Is some of its data not to be had?

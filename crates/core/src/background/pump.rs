@@ -145,7 +145,7 @@ impl Controller {
         let task = set
             .task
             .as_ref()
-            .filter(|_| self.may_make_background_op() && set.may_begin_unit())
+            .filter(|_| self.ops.may_make_background_op() && set.may_begin_unit())
             .map(|t| (t.next_unit_at, Wake::Background));
         let checkpoint = set
             .task
@@ -210,7 +210,7 @@ impl Controller {
 
     /// The next unit of a set's task, if it may begin now.
     fn next_unit(&mut self, id: SetId) -> Option<u64> {
-        if !self.may_make_background_op() {
+        if !self.ops.may_make_background_op() {
             self.background_waits = true;
             return None;
         }

@@ -30,7 +30,7 @@ impl Controller {
     /// Make operations for the repairs that wait.
     pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
         let mut moved = false;
-        while self.may_make_background_op() && self.sets.get(id).repairing < REPAIRS_IN_WORK_MAX {
+        while self.ops.may_make_background_op() && self.sets.get(id).repairing < REPAIRS_IN_WORK_MAX {
             let Some(repair) = self.sets.get_mut(id).repairs.pop_front() else { break };
             moved = true;
             let Some((op, rest)) = self.repair_op(id, repair) else { continue };

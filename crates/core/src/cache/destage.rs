@@ -96,7 +96,7 @@ impl Controller {
     /// be a host.
     fn may_destage(&self, places: Places) -> bool {
         let most = if self.wait_frames.is_empty() { self.limits.destage_units_max } else { places.plain };
-        self.cache.writing < most && self.may_make_background_op()
+        self.cache.writing < most && self.ops.may_make_background_op()
     }
 
     /// Begin to write dirty units, as many as may be in work; true where something moved.
@@ -198,7 +198,7 @@ impl Controller {
     /// the rows behind it. False where nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
-        let rows = Self::stripe_rows(op, self.parity_of(op));
+        let rows = Self::stripe_rows(op, self.sets.get(op.set).parity());
         let unit = self.cache.units.get(op.cache_unit);
         // Nothing was kept back as a rule.
         let here =
@@ -217,7 +217,7 @@ impl Controller {
         let logs = self.sets.get(op.set).ppl.is_some();
         let band = if logs { side_by_side(left) } else { left };
         let next = band.iter().last().map_or(0, |column| column.0 + 1);
-        let row = self.parity_of(op).row(op.stripe);
+        let row = self.sets.get(op.set).parity().row(op.stripe);
         let target = band.iter().map(|column| row.slot_of(column.0)).collect();
         let op = &mut self.ops[index];
         op.search = search;
@@ -230,7 +230,7 @@ impl Controller {
 
     /// The sectors of the set that a slot of the band in work holds.
     pub(crate) fn band_extent(&self, op: &Op, slot: openraid_units::Slot) -> (SetLba, Sectors) {
-        let parity = self.parity_of(op);
+        let parity = self.sets.get(op.set).parity();
         let StripeRole::Data(column) = parity.role_of(op.stripe, slot) else {
             unreachable!("bands are of data columns")
         };

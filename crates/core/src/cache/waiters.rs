@@ -43,6 +43,12 @@ impl Waiters {
         self.unasked > 0
     }
 
+    /// The piece that was asked in its turn, if one was, has left the front.
+    #[inline]
+    pub(crate) fn end_turn(&mut self) {
+        self.asked = NONE;
+    }
+
     /// How many wait for lines, and for anything else.
     pub(crate) fn len(&self) -> [usize; 2] {
         [self.lines.len(), self.others.len()]
@@ -138,12 +144,6 @@ impl Controller {
         if self.cache.dirty == 0 {
             self.cache_waiters.unasked = self.cache_waiters.lines.len();
         }
-    }
-
-    /// The piece in front has no more to do now, or waits.
-    pub(crate) fn leave_splitting(&mut self) {
-        self.splitting.pop();
-        self.cache_waiters.asked = NONE;
     }
 
     /// Put the next of those that wait for lines before all other pieces, if a line more may be dirty.

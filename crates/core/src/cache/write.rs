@@ -189,14 +189,14 @@ impl Controller {
             OpKind::Write => self.cache.invalidate(op.set, op.at, op.len),
             OpKind::Discard if !self.is_row_op(op) => self.cache.invalidate(op.set, op.at, op.len),
             OpKind::RowWrite => {
-                let chunk = self.parity_of(op).chunk();
+                let chunk = self.sets.get(op.set).parity().chunk();
                 for column in 0..u64::from(op.columns) {
                     let rows = Sectors(u64::from(op.hi - op.lo));
                     self.cache.invalidate(op.set, op.at + chunk * column, rows);
                 }
             }
             OpKind::Discard => {
-                let parity = self.parity_of(op);
+                let parity = self.sets.get(op.set).parity();
                 let (at, len) = (parity.set_lba(op.stripe, 0, Sectors::ZERO), parity.full_stripe());
                 self.cache.invalidate(op.set, at, len);
             }

@@ -254,7 +254,7 @@ impl Controller {
             return self.forget_copies(op);
         }
         for slot in op.write {
-            let parity = self.parity_of(op);
+            let parity = self.sets.get(op.set).parity();
             let StripeRole::Data(column) = parity.role_of(op.stripe, slot) else { continue };
             let at = parity.set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
             self.cache.invalidate(op.set, at, Sectors(u64::from(op.rows())));

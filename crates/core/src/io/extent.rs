@@ -208,7 +208,7 @@ impl Controller {
     /// Make the next operation of the first request without payload (flush or discard); true where something
     /// moved.
     pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
-        if !self.may_make_op() {
+        if !self.ops.may_make_op() {
             return false;
         }
         for _ in 0..self.plain.len() {

@@ -1,4 +1,4 @@
-//! The write gate: the one place that decides when an operation may write to members.
+//! The write gate: the one place that decides when an operation may write to members, and when it may end after that.
 //!
 //! ```text
 //!  planned, computed -> 1 session -> 2 active mark -> 3 bitmap -> 4 failures -> 5 journal -> 6 log -> 7 commands -> Writing
@@ -9,8 +9,10 @@
 //! because an earlier condition may have changed meanwhile.
 
 use crate::actions::{Actions, ReplyStatus};
+use crate::array::set::Life;
 use crate::controller::Controller;
-use crate::io::op::OpKind;
+use crate::io::op::{OpKind, Phase};
+use crate::planted::Flaw;
 use crate::reason::Reason;
 
 /// What a write that is held waits for.
@@ -114,6 +116,32 @@ impl Controller {
             Wait::Entry | Wait::Record => {}
             Wait::Commands => self.wait_for_commands(index),
         }
+    }
+
+    /// Let an operation that has written end: true if it may. A write is acknowledged only after each member that lacks it
+    /// is recorded as failed on the others, and each range that must not be used for recovery is in the bad-block log of
+    /// its member. Until then the operation waits in [`Phase::Recording`].
+    ///
+    /// If the array has failed, or its members do not take the record, nothing is recorded any more: a member that lacks the
+    /// write may rejoin as in sync. The operation ends with an error.
+    pub(crate) fn pass_reply_gate(&mut self, index: u32) -> bool {
+        let set_id = self.ops[index].set;
+        let set = self.sets.get(set_id);
+        if set.life == Life::Failed || set.is_unrecorded() {
+            let error = &mut self.ops[index].error;
+            *error = error.or(Some(ReplyStatus::IoError));
+            return true;
+        }
+        let recorded = set.is_failure_durable() || self.planted.has(Flaw::AnswerBesideFailure);
+        if !recorded {
+            let first = self.ops[index].phase != Phase::Recording;
+            self.ops[index].phase = Phase::Recording;
+            if first {
+                self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForFailureMark, u64::from(index), 0);
+            }
+            self.wait_set.push(index);
+        }
+        recorded
     }
 }
 

@@ -22,7 +22,7 @@ use crate::io::plan::WriteMethod;
 use crate::io::search::Search;
 use crate::ppl::Partial;
 use crate::reason::Reason;
-use crate::slab::NONE;
+use crate::slab::{Slab, NONE};
 use crate::slots::SlotSet;
 
 /// What an operation does.
@@ -202,6 +202,30 @@ pub(crate) struct Op {
     pub partial_crc: u32,
     /// Stop here with this.
     pub error: Option<ReplyStatus>,
+}
+
+/// Operations kept back for those that other operations need to go on.
+const CHILD_OPS: u32 = 8;
+/// The most operations that another operation needs at once.
+const CHILDREN_MAX: u32 = 2;
+/// Operations kept back for background work, so that hosts cannot starve it.
+const BACKGROUND_OPS: u32 = 8;
+
+impl Slab<Op> {
+    /// May an operation be made for a host? The last places are kept back.
+    pub(crate) fn may_make_op(&self) -> bool {
+        self.room() > CHILD_OPS + BACKGROUND_OPS
+    }
+
+    /// May an operation be made for background work?
+    pub(crate) fn may_make_background_op(&self) -> bool {
+        self.room() > CHILD_OPS
+    }
+
+    /// May an operation be made that another operation waits for while that one holds all the places it may have?
+    pub(crate) fn may_make_awaited_op(&self) -> bool {
+        self.room() > CHILDREN_MAX
+    }
 }
 
 impl Op {

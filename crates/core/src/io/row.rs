@@ -105,15 +105,10 @@ impl RowFrames {
 }
 
 impl Controller {
-    pub(crate) fn parity_of(&self, op: &Op) -> &Parity {
-        let Geometry::Parity(parity) = &self.sets.get(op.set).geometry else { unreachable!("rows are of parity sets") };
-        parity
-    }
-
     /// The members of the operation's stripe and their condition for the rows in work.
     pub(crate) fn stripe_view(&self, op: &Op) -> StripeView {
         let set = self.sets.get(op.set);
-        let Geometry::Parity(parity) = &set.geometry else { unreachable!("rows are of parity sets") };
+        let parity = set.parity();
         let (data, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
         let from = parity.member_lba(op.stripe, Sectors(u64::from(op.cursor)));
         let to = from + Sectors(u64::from(op.rows()));
@@ -138,7 +133,7 @@ impl Controller {
 
     /// The rows in work, as sectors of the members.
     pub(crate) fn member_rows(&self, op: &Op) -> (MemberLba, MemberLba) {
-        let parity = self.parity_of(op);
+        let parity = self.sets.get(op.set).parity();
         let from = parity.member_lba(op.stripe, Sectors(u64::from(op.cursor)));
         (from, from + Sectors(u64::from(op.rows())))
     }
@@ -148,7 +143,7 @@ impl Controller {
         if op.kind == OpKind::RowDestage {
             return op.target;
         }
-        let row = self.parity_of(op).row(op.stripe);
+        let row = self.sets.get(op.set).parity().row(op.stripe);
         (op.first..op.first + op.columns).map(|column| row.slot_of(column)).collect()
     }
 
@@ -291,7 +286,7 @@ impl Controller {
 
     /// The exponent with which a data slot counts in Q.
     pub(crate) fn weight(&self, op: &Op, slot: Slot) -> u8 {
-        Self::weight_in(self.parity_of(op).row(op.stripe), slot)
+        Self::weight_in(self.sets.get(op.set).parity().row(op.stripe), slot)
     }
 
     fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {

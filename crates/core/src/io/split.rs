@@ -1,8 +1,17 @@
-//! From a piece to operations: one exclusion unit each.
+//! From a piece of a host request to operations.
+//!
+//! A request is cut twice. `request.rs` cuts it into pieces, which have frames and payload. This file cuts a piece into
+//! operations, each of which stays inside one exclusion unit: a stripe of a parity set, or 1 MiB of any other set. One call
+//! makes one operation, and pieces take turns, so that a large request does not keep others waiting. Each part of a piece is
+//! first offered to the cache, which takes it, makes the piece wait, or lets it pass. What passes becomes an operation on an
+//! extent; on a parity set, a write or a read that may have to recover data is walked through row by row instead.
 
 use openraid_units::{Sectors, SetId, SetLba};
 
+use crate::actions::Actions;
+use crate::cache::write::Cached;
 use crate::controller::Controller;
+use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::op::{Op, OpKind, Payload};
 use crate::io::request::Walk;
@@ -10,8 +19,85 @@ use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
 use crate::slots::SlotSet;
 
 impl Controller {
-    /// Make the next row operation of a piece that is walking through a parity set; false where there is none.
-    pub(crate) fn make_row_op(&mut self, index: u32) -> bool {
+    /// Make the next operation of the first piece that wants any; true if something moved. Not inlined: the engine looks
+    /// for waiting pieces much more often than it finds one.
+    #[inline(never)]
+    pub(crate) fn split_next(&mut self, actions: &mut Actions) -> bool {
+        loop {
+            self.ask_next_waiter();
+            let Some(index) = self.splitting.front() else { return false };
+            let wants = !self.is_split(index);
+            if wants && (!self.split_once(index, actions) || !self.is_split(index)) {
+                return true;
+            }
+            self.pieces[index].queued = false;
+            self.leave_splitting();
+            // As long as it has operations there is nothing to check, and the next piece has its turn at once.
+            if self.pieces[index].ops == 0 {
+                self.check_piece(index, actions);
+                return true;
+            }
+            if wants {
+                return true;
+            }
+        }
+    }
+
+    /// Are all operations of a piece made, or is no more of them to be made?
+    #[inline]
+    fn is_split(&self, index: u32) -> bool {
+        let piece = &self.pieces[index];
+        piece.error.is_some() || (!piece.walks && piece.split >= piece.sectors())
+    }
+
+    /// Make the next operation of a piece; false if the piece waits for the cache instead and has left the queue.
+    #[inline(always)]
+    fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
+        if self.pieces[index].walks && self.make_row_op(index) {
+            return true;
+        }
+        let piece = &self.pieces[index];
+        let (first, last) = (piece.first, piece.last);
+        let at = first + piece.split;
+        if at >= last {
+            // The walk that just ended was the last one.
+            return true;
+        }
+        let array = self.requests[piece.request].request.array;
+        let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
+        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
+        let mut len = run.min(last - at);
+        let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
+        if self.cache.is_on() {
+            match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
+                Cached::Taken => return true,
+                Cached::Waits => {
+                    self.leave_splitting();
+                    return false;
+                }
+                Cached::Past(part) => len = part,
+            }
+            if !is_read && !self.limits.journal.is_zero() {
+                // A write past the cache must fit into one entry of the journal.
+                len = len.min(self.journal.buffer_sectors);
+            }
+        }
+        self.make_extent_op(index, set, set_lba, len, is_read);
+        // If it is to be walked by rows, its first row is made at once, unless a changed set comes first.
+        if self.pieces[index].walks && !self.set_changed {
+            self.make_row_op(index);
+        }
+        true
+    }
+
+    /// Take the piece in front out of the queue of pieces that want operations: it has no more to make now, or waits.
+    fn leave_splitting(&mut self) {
+        self.splitting.pop();
+        self.cache_waiters.end_turn();
+    }
+
+    /// Make the next row operation of a piece that is walked by rows; false if there is none.
+    fn make_row_op(&mut self, index: u32) -> bool {
         if !self.pieces[index].walks {
             return false;
         }
@@ -38,7 +124,7 @@ impl Controller {
         if from.is_zero() {
             op.head_skip = head;
         }
-        let Geometry::Parity(parity) = &self.sets.get(set).geometry else { unreachable!("rows are of parity sets") };
+        let parity = self.sets.get(set).parity();
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
         if end == piece.sectors() {
@@ -49,12 +135,12 @@ impl Controller {
     }
 
     pub(crate) fn is_read(&self, request: u32) -> bool {
-        matches!(self.requests[request].request.kind, crate::events::RequestKind::Read)
+        matches!(self.requests[request].request.kind, RequestKind::Read)
     }
 
     /// Make the next operation on `len` sectors of a set from `at`, where the piece's `split` stands; moves `split`.
-    /// None is made where the extent is to be walked row by row (the piece then has its walk).
-    pub(crate) fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
+    /// If the extent is to be walked by rows, it makes none, and the piece has its walk.
+    fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
         let set = self.sets.get(set_id);
         let from = self.pieces[index].split;
         let block = set.block.sectors();

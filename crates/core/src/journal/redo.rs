@@ -200,7 +200,7 @@ impl Controller {
         let named = all & op.write;
         let (mut inline, mut references, mut settled) = (op.write & op.parity, 0, SlotSet::EMPTY);
         // One for each member that may need no more.
-        let mut others = (op.write | all).len() as usize + self.parity_of(op).parities() as usize;
+        let mut others = (op.write | all).len() as usize + self.sets.get(op.set).parity().parities() as usize;
         // The last column that needs one reference only, which is that: of most writes the only column.
         let mut known = None;
         for slot in all {
@@ -265,7 +265,7 @@ impl Controller {
     /// Slots whose bytes this write makes other ones without writing them: they have no member, or one that is filled
     /// later. By the time of a replay they may have one that is complete, and older records must not be done on it.
     fn left_out(&self, op: &Op, named: SlotSet) -> SlotSet {
-        let parity = self.parity_of(op);
+        let parity = self.sets.get(op.set).parity();
         // As a rule nothing is.
         if op.write == named | op.parity && op.parity.len() == u32::from(parity.parities()) {
             return SlotSet::EMPTY;
@@ -312,7 +312,7 @@ impl Controller {
         let op = self.ops[index];
         let sectors = Sectors(u64::from(op.rows()));
         for column in op.first..op.first + op.columns {
-            let set_lba = self.parity_of(&op).set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
+            let set_lba = self.sets.get(op.set).parity().set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
             self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
         }
     }

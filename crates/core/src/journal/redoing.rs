@@ -189,8 +189,8 @@ impl Controller {
     fn may_begin_redo(&self, out: u32) -> bool {
         let most = REDOS_MAX.min(self.limits.ops_max / OPS_SHARE);
         match out {
-            0 => self.may_make_awaited_op(),
-            _ => out < most && self.may_make_op() && self.wait_frames.is_empty(),
+            0 => self.ops.may_make_awaited_op(),
+            _ => out < most && self.ops.may_make_op() && self.wait_frames.is_empty(),
         }
     }
 
@@ -212,7 +212,7 @@ impl Controller {
                 let debts = &self.journal.replay.debts[number];
                 let next = debts.unpaid(from, to).find(|index| debts.owed[*index].state == OwedState::Waits);
                 let Some(index) = next else { break };
-                let room = actions.has_room() && self.may_make_awaited_op();
+                let room = actions.has_room() && self.ops.may_make_awaited_op();
                 if !room || !self.begin_redo(number, index, true, actions) {
                     self.journal.replay.is_asked = true;
                     return moved;

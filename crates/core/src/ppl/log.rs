@@ -68,7 +68,7 @@ impl Controller {
             Partial::No | Partial::Logged => Gate::Open,
             Partial::Waiting => Gate::Waits(Wait::Record),
             Partial::Due => {
-                let (set, stripe, slot) = (op.set, op.stripe, self.parity_of(op).p_slot(op.stripe));
+                let (set, stripe, slot) = (op.set, op.stripe, self.sets.get(op.set).parity().p_slot(op.stripe));
                 self.ops[index].partial = Partial::Waiting;
                 let ppl = self.sets.get_mut(set).ppl.as_mut().expect("who needs a record has a log");
                 let log = &mut ppl.logs[slot.index()];
@@ -106,7 +106,7 @@ impl Controller {
             return;
         }
         let op = &self.ops[index];
-        let (set, slot) = (op.set, self.parity_of(op).p_slot(op.stripe));
+        let (set, slot) = (op.set, self.sets.get(op.set).parity().p_slot(op.stripe));
         let reused = self.planted.has(Flaw::LogReusedUnflushed);
         let log = &mut self.sets.get_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
         log.covered -= 1;
@@ -117,7 +117,7 @@ impl Controller {
     }
 
     fn entry_of(&self, op: &Op) -> PplEntry {
-        let parity = self.parity_of(op);
+        let parity = self.sets.get(op.set).parity();
         let named = if op.kind == OpKind::Discard { self.stripe_view(op).data } else { self.named_slots(op) };
         let columns = named.iter().filter_map(|slot| match parity.role_of(op.stripe, slot) {
             StripeRole::Data(column) => Some(column),
