@@ -23,6 +23,7 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-parity", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-nbd", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-sys", own: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
+    Imports { package: "openraid-config", own: &["openraid-units", "openraid-format"], external: &["strsim", "toml"] },
     Imports { package: "openraid-models", own: &["openraid-units"], external: &["toml"] },
     Imports {
         package: "openraid-sim",
@@ -68,6 +69,7 @@ const TABLE: &[Imports] = &[
             "openraid-models",
             "openraid-lab",
             "openraid-claims",
+            "openraid-config",
             "openraid-runtime",
         ],
         external: &["clap", "clap_complete", "clap_mangen", "indicatif", "serde", "serde_json"],

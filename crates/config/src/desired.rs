@@ -1,0 +1,165 @@
+//! The desired state as types.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use openraid_format::Uuid;
+use openraid_units::Bytes;
+
+/// A value, and the line on which it stands, counted from 1.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed<T> {
+    /// The value.
+    pub value: T,
+    /// The line.
+    pub line: u32,
+}
+
+/// What a server is to be. Keys that the file leaves out are as the command line or the defaults have them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Desired {
+    /// The server itself.
+    pub server: ServerWish,
+    /// Arrays, by name, in the order of the file's keys.
+    pub arrays: Vec<ArrayWish>,
+    /// Spares.
+    pub spares: Vec<SpareWish>,
+    /// What is allowed and may not be meant: a name of a drive that can change, for example.
+    pub notes: Vec<crate::Problem>,
+}
+
+/// What stands in `[server]`: it takes effect when the server starts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ServerWish {
+    /// TCP addresses: `HOST:PORT`, or `PORT` on the loopback.
+    pub nbd: Option<Placed<Vec<String>>>,
+    /// Unix sockets.
+    pub nbd_unix: Option<Placed<Vec<PathBuf>>>,
+    /// Memory for payload.
+    pub memory: Option<Placed<Bytes>>,
+    /// Memory for the cache.
+    pub cache: Option<Placed<Bytes>>,
+    /// Commands that one drive is given at once.
+    pub drive_depth: Option<Placed<u32>>,
+    /// After so many seconds a waiting command goes before others.
+    pub queue_age: Option<Placed<u64>>,
+    /// Devices of the journal.
+    pub journal: Option<Placed<Vec<String>>>,
+}
+
+impl ServerWish {
+    /// The keys whose values differ in another one.
+    #[must_use]
+    pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
+        fn differs<T: PartialEq>(a: &Option<Placed<T>>, b: &Option<Placed<T>>) -> bool {
+            a.as_ref().map(|own| &own.value) != b.as_ref().map(|own| &own.value)
+        }
+        let all = [
+            ("nbd", differs(&self.nbd, &other.nbd)),
+            ("nbd-unix", differs(&self.nbd_unix, &other.nbd_unix)),
+            ("memory", differs(&self.memory, &other.memory)),
+            ("cache", differs(&self.cache, &other.cache)),
+            ("drive-depth", differs(&self.drive_depth, &other.drive_depth)),
+            ("queue-age", differs(&self.queue_age, &other.queue_age)),
+            ("journal", differs(&self.journal, &other.journal)),
+        ];
+        all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    }
+}
+
+/// How an array is identified.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ArrayId {
+    /// By its name.
+    Name(String),
+    /// By its UUID, which stays when it is renamed.
+    Uuid(Uuid),
+}
+
+impl fmt::Display for ArrayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Uuid(uuid) => write!(f, "{uuid}"),
+        }
+    }
+}
+
+/// What hosts may do with an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// Read and write.
+    #[default]
+    ReadWrite,
+    /// Read. A write is refused.
+    ReadOnly,
+    /// Nothing: it has no export. Rebuilds and checks run.
+    Blocked,
+}
+
+impl Access {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::ReadWrite, Self::ReadOnly, Self::Blocked];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ReadWrite => "read-write",
+            Self::ReadOnly => "read-only",
+            Self::Blocked => "blocked",
+        }
+    }
+}
+
+impl FromStr for Access {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|access| access.word() == text);
+        found.ok_or_else(|| format!("access={text}: use read-write, read-only or blocked"))
+    }
+}
+
+/// What stands in `[arrays.NAME]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayWish {
+    /// Which array.
+    pub id: ArrayId,
+    /// The line of its table.
+    pub line: u32,
+    /// Its members; empty: those that are remembered.
+    pub members: Vec<String>,
+    /// Names under which clients find it; empty: its own.
+    pub exports: Vec<String>,
+    /// What hosts may do; nothing: what was set.
+    pub access: Option<Access>,
+    /// Settings, as `openraid set` takes them, in the order of their names, `profile` first.
+    pub settings: Vec<(String, String)>,
+}
+
+/// Which arrays a spare is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SpareFor {
+    /// Any array of this server that needs one.
+    All,
+    /// One array, or one span of a nested one.
+    Array {
+        /// Its name.
+        name: String,
+        /// The span, counted from 0.
+        span: Option<u32>,
+    },
+}
+
+/// What stands in `[[spares]]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpareWish {
+    /// The drive.
+    pub member: String,
+    /// The line of its table.
+    pub line: u32,
+    /// Which arrays it is for.
+    pub whom: SpareFor,
+}

@@ -1,0 +1,258 @@
+//! The keys of the file, and what each may be.
+
+use std::path::PathBuf;
+
+use openraid_format::Uuid;
+use openraid_units::Bytes;
+use toml::de::DeTable;
+
+use crate::cross::check_uses;
+use crate::desired::{Access, ArrayId, ArrayWish, Desired, Placed, ServerWish, SpareFor, SpareWish};
+use crate::nearest::nearest;
+use crate::problem::{Problem, Problems, PROBLEMS_MAX};
+use crate::table::{Reader, Section, Word};
+use crate::Words;
+
+/// A longer file is something else.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+/// Arrays of one file: as many as a server has drives.
+pub const ARRAYS_MAX: usize = 256;
+/// Members of an array, those of all spans and spares included.
+pub const MEMBERS_MAX: usize = 256;
+/// Names of an array's exports.
+pub const EXPORTS_MAX: usize = 16;
+/// Spares of one file.
+pub const SPARES_MAX: usize = 256;
+/// Addresses, and unix sockets, on which a server listens.
+pub const LISTENS_MAX: usize = 16;
+/// A journal is on one device or mirrored over two.
+pub const JOURNAL_DEVICES_MAX: usize = 2;
+/// Commands that a drive is given at once, at the most.
+pub const DRIVE_DEPTH_MAX: u64 = 128;
+/// The longest time that a command waits for others.
+pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
+
+const TOP: &[&str] = &["server", "arrays", "spares"];
+const SERVER: &[&str] = &["nbd", "nbd-unix", "memory", "cache", "drive-depth", "queue-age", "journal"];
+const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
+const SPARE: &[&str] = &["member", "for", "span"];
+
+pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<Desired, Problems> {
+    if text.len() > FILE_BYTES_MAX {
+        let what = format!("{} bytes", text.len());
+        let remedy = format!("a configuration has {FILE_BYTES_MAX} at the most; name the right file");
+        return Err(Problems(vec![Problem { line: 1, column: 1, key: String::new(), what, remedy }]));
+    }
+    let known = words.settings();
+    let elsewhere = |word: &str| belongs(word, &known);
+    let reader = Reader::new(text, &elsewhere);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors.iter().take(PROBLEMS_MAX) {
+        let at = error.span().map_or(0, |span| span.start);
+        let what = format!("not TOML: {}", error.message().trim().replace('\n', ", "));
+        reader.complain(at, "", &what, "correct the line");
+    }
+    // What follows a line that is no TOML may be misread: only the lines themselves are told.
+    let mut desired = Desired::default();
+    if errors.is_empty() {
+        desired = read(&Section::top(&reader, table.get_ref()), words);
+    }
+    let (problems, notes) = reader.found();
+    if problems.is_empty() {
+        Ok(Desired { notes, ..desired })
+    } else {
+        Err(Problems(problems))
+    }
+}
+
+/// The table that a key belongs in.
+fn belongs(word: &str, settings: &[&str]) -> Option<String> {
+    let is_setting = settings.iter().any(|own| *own == word || own.split('.').next() == Some(word));
+    if SERVER.contains(&word) {
+        Some("[server]".into())
+    } else if ARRAY.contains(&word) {
+        Some("[arrays.NAME]".into())
+    } else if SPARE.contains(&word) {
+        Some("[[spares]]".into())
+    } else if TOP.contains(&word) {
+        Some("the top of the file".into())
+    } else {
+        is_setting.then(|| "[arrays.NAME.settings]".into())
+    }
+}
+
+fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
+    top.know(TOP);
+    let server = top.table("server").map(|section| server(&section, words)).unwrap_or_default();
+    let arrays = top.table("arrays").map(|section| section.all_tables()).unwrap_or_default();
+    if arrays.len() > ARRAYS_MAX {
+        top.complain(top.at_key("arrays"), "arrays", &format!("{} arrays", arrays.len()), &most(ARRAYS_MAX));
+    }
+    let arrays: Vec<ArrayWish> =
+        arrays.iter().take(ARRAYS_MAX).filter_map(|(key, section)| array(key, section, words)).collect();
+    let spares = top.tables("spares");
+    if spares.len() > SPARES_MAX {
+        top.complain(top.at_key("spares"), "spares", &format!("{} spares", spares.len()), &most(SPARES_MAX));
+    }
+    let spares: Vec<SpareWish> = spares.iter().take(SPARES_MAX).filter_map(|section| spare(section, words)).collect();
+    check_uses(top);
+    Desired { server, arrays, spares, notes: Vec::new() }
+}
+
+fn most(count: usize) -> String {
+    format!("{count} is the most")
+}
+
+fn server(section: &Section<'_>, words: &dyn Words) -> ServerWish {
+    section.know(SERVER);
+    let line = |key: &str| section.reader.line(section.at_key(key));
+    let size = |key: &str| -> Option<Placed<Bytes>> {
+        let word = section.text(key)?;
+        match words.size(&word.text) {
+            Ok(value) => Some(Placed { value, line: line(key) }),
+            Err(why) => {
+                section.complain(word.at, key, &why, "a size is written like 64M or 1G");
+                None
+            }
+        }
+    };
+    let nbd = section.texts("nbd", LISTENS_MAX).map(|all| {
+        all.iter().for_each(|word| check_address(section, word));
+        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd") }
+    });
+    let nbd_unix = section.texts("nbd-unix", LISTENS_MAX).map(|all| {
+        for word in all.iter().filter(|word| !word.text.starts_with('/')) {
+            section.complain(word.at, "nbd-unix", &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
+        }
+        Placed { value: all.into_iter().map(|word| PathBuf::from(word.text)).collect(), line: line("nbd-unix") }
+    });
+    let journal = section.texts("journal", JOURNAL_DEVICES_MAX).map(|all| {
+        all.iter().for_each(|word| check_member(section, "journal", word, words));
+        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("journal") }
+    });
+    let number = |key: &str, most: u64| section.number(key, 1, most).map(|value| Placed { value, line: line(key) });
+    let depth = number("drive-depth", DRIVE_DEPTH_MAX);
+    ServerWish {
+        nbd,
+        nbd_unix,
+        memory: size("memory"),
+        cache: size("cache"),
+        drive_depth: depth.map(|own| Placed { value: u32::try_from(own.value).unwrap_or(u32::MAX), line: own.line }),
+        queue_age: number("queue-age", QUEUE_AGE_MAX_SECONDS),
+        journal,
+    }
+}
+
+const ABSOLUTE: &str = "write the whole path, from / on: a service has no folder of its own";
+
+/// `HOST:PORT`, `:PORT` or `PORT`. Whether the host exists is seen when the server starts.
+fn check_address(section: &Section<'_>, word: &Word) {
+    let (host, port) = word.text.rsplit_once(':').unwrap_or(("", &word.text));
+    let host_fits = host.is_empty() || !host.contains(|c: char| c.is_whitespace() || c == '/');
+    if port.parse::<u16>().is_err() || !host_fits {
+        let what = format!("{:?} is not an address", word.text);
+        section.complain(word.at, "nbd", &what, "write HOST:PORT, as in 127.0.0.1:10809");
+    }
+}
+
+fn check_member(section: &Section<'_>, key: &str, word: &Word, words: &dyn Words) {
+    if let Err(why) = words.check_member(&word.text) {
+        section.complain(word.at, key, &why, "write a path or an address");
+        return;
+    }
+    if !word.text.starts_with('/') && !word.text.contains(':') {
+        return section.complain(word.at, key, &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
+    }
+    let device = word.text.strip_prefix("/dev/").unwrap_or_default();
+    if ["sd", "vd", "hd", "nvme"].iter().any(|kind| device.starts_with(kind)) {
+        let what = format!("{} may be another drive after a restart", word.text);
+        section.reader.note(word.at, &section.path_of(key), &what, "write its name in /dev/disk/by-id");
+    }
+}
+
+fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<ArrayWish> {
+    section.know(ARRAY);
+    let id = match key.parse::<Uuid>() {
+        Ok(uuid) => ArrayId::Uuid(uuid),
+        Err(_) => match words.check_name(key) {
+            Ok(()) => ArrayId::Name(key.to_owned()),
+            Err(why) => {
+                section.reader.complain(section.at, &section.path, &why, "name the array, or write its UUID");
+                return None;
+            }
+        },
+    };
+    let members = section.texts("members", MEMBERS_MAX).unwrap_or_default();
+    members.iter().for_each(|word| check_member(section, "members", word, words));
+    let exports = section.texts("exports", EXPORTS_MAX).unwrap_or_default();
+    for word in &exports {
+        if word.text.is_empty() || word.text.len() > 255 || word.text.contains(|c: char| c.is_control()) {
+            section.complain(word.at, "exports", "not the name of an export", "write 1 to 255 bytes of plain text");
+        }
+    }
+    let access = section.text("access").and_then(|word| match word.text.parse::<Access>() {
+        Ok(access) => Some(access),
+        Err(_) => {
+            let known = Access::ALL.map(Access::word);
+            let remedy = match nearest(&word.text, &known) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("use one of {}", known.join(", ")),
+            };
+            section.complain(word.at, "access", &format!("{:?} is no access", word.text), &remedy);
+            None
+        }
+    });
+    let settings = section.table("settings").map(|section| settings(&section, words)).unwrap_or_default();
+    let line = section.reader.line(section.at);
+    let text = |all: Vec<Word>| all.into_iter().map(|word| word.text).collect();
+    Some(ArrayWish { id, line, members: text(members), exports: text(exports), access, settings })
+}
+
+fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<(String, String)> {
+    let known = words.settings();
+    let mut settings = Vec::new();
+    for (key, word) in section.settings() {
+        if !known.contains(&key.as_str()) {
+            let remedy = match (nearest(&key, &known), key.as_str()) {
+                (_, "access") => "write it one table above, beside members".into(),
+                (Some(near), _) => format!("did you mean {near}?"),
+                (None, _) => format!("known settings: {}", known.join(", ")),
+            };
+            section.reader.complain(word.at, &format!("{}.{key}", section.path), "unknown setting", &remedy);
+        } else if let Err(why) = words.check_setting(&key, &word.text) {
+            section.reader.complain(word.at, &format!("{}.{key}", section.path), &why, "see `openraid set --help`");
+        } else if settings.iter().any(|(own, _): &(String, String)| *own == key) {
+            let path = format!("{}.{key}", section.path);
+            section.reader.complain(word.at, &path, "written twice", "once as a dotted key, or once in quotes");
+        } else {
+            settings.push((key, word.text));
+        }
+    }
+    settings.sort_by(|(a, _), (b, _)| (a != "profile", a).cmp(&(b != "profile", b)));
+    settings
+}
+
+fn spare(section: &Section<'_>, words: &dyn Words) -> Option<SpareWish> {
+    section.know(SPARE);
+    let member = section.text("member");
+    if !section.has("member") {
+        section.complain(section.at, "member", "a spare without a drive", "write member = \"/dev/disk/by-id/...\"");
+    }
+    let span = section.number("span", 0, u64::from(u16::MAX)).and_then(|span| u32::try_from(span).ok());
+    let whom = match section.text("for").map(|word| word.text) {
+        None => SpareFor::All,
+        Some(word) if word == "all" => SpareFor::All,
+        Some(name) => SpareFor::Array { name, span },
+    };
+    if whom == SpareFor::All && span.is_some() {
+        section.complain(
+            section.at_key("span"),
+            "span",
+            "a span of all arrays",
+            "say with for = \"NAME\" of which array",
+        );
+    }
+    let member = member?;
+    check_member(section, "member", &member, words);
+    Some(SpareWish { member: member.text, line: section.reader.line(section.at), whom })
+}

@@ -1,0 +1,173 @@
+//! Whole files: what they mean, and each kind of mistake with its line and its remedy.
+
+use openraid_config::{parse, Access, ArrayId, Desired, SpareFor, Words, FILE_BYTES_MAX};
+use openraid_units::Bytes;
+
+/// Plain words, which share nothing with those of the program.
+struct Plain;
+
+impl Words for Plain {
+    fn settings(&self) -> Vec<&'static str> {
+        vec!["rebuild.rate", "write.cache", "profile", "sorting", "background.depth"]
+    }
+    fn check_setting(&self, key: &str, value: &str) -> Result<(), String> {
+        if key == "background.depth" && value.parse::<u32>().is_err() {
+            return Err(format!("{key}={value}: use a number"));
+        }
+        Ok(())
+    }
+    fn size(&self, text: &str) -> Result<Bytes, String> {
+        let digits = text.strip_suffix('M').ok_or("no size")?;
+        digits.parse().map(Bytes::mib).map_err(|_| "no size".into())
+    }
+    fn check_name(&self, text: &str) -> Result<(), String> {
+        let good = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric());
+        good.then_some(()).ok_or_else(|| "no name of an array".into())
+    }
+    fn check_member(&self, text: &str) -> Result<(), String> {
+        (!text.is_empty()).then_some(()).ok_or_else(|| "names nothing".into())
+    }
+}
+
+fn good(text: &str) -> Desired {
+    parse(text, &Plain).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// Line, key and words of each problem.
+#[track_caller]
+fn wrong(text: &str, wanted: &[(u32, &str, &str)]) {
+    let problems = parse(text, &Plain).expect_err(text).0;
+    let found: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), wanted.len(), "{found:#?}");
+    for (problem, (line, key, words)) in problems.iter().zip(wanted) {
+        assert_eq!((problem.line, problem.key.as_str()), (*line, *key), "{found:#?}");
+        assert!(problem.to_string().contains(words), "{words:?} is not in {problem}");
+    }
+}
+
+#[test]
+fn a_file_says_what_a_server_is() {
+    let desired = good(
+        "[server]\nnbd = \"10810\"\ncache = \"64M\"\nqueue-age = 5\njournal = [\"/dev/disk/by-id/j\"]\n\n\
+         [arrays.data]\nmembers = [\"/x\", \"nbd://host/y\"]\nexports = [\"data\", \"vm1\"]\naccess = \"read-only\"\n\
+         settings.rebuild.rate = \"50M\"\nsettings.sorting = false\nsettings.background.depth = 4\n\
+         settings.profile = \"balanced\"\n\n\
+         [arrays.\"00112233:44556677:8899aabb:ccddeeff\".settings]\n\"write.cache\" = \"through\"\n\n\
+         [[spares]]\nmember = \"/s0\"\n\n[[spares]]\nmember = \"/s1\"\nfor = \"data\"\nspan = 1\n",
+    );
+    let server = &desired.server;
+    assert_eq!(server.cache.as_ref().map(|own| (own.value, own.line)), Some((Bytes::mib(64), 3)));
+    assert_eq!(server.nbd.as_ref().map(|own| own.value.clone()), Some(vec!["10810".into()]));
+    assert_eq!(server.queue_age.as_ref().map(|own| own.value), Some(5));
+    assert_eq!(server.memory, None);
+    let by_uuid = &desired.arrays[0];
+    assert!(matches!(by_uuid.id, ArrayId::Uuid(uuid) if uuid.0[15] == 0xff), "{by_uuid:?}");
+    assert_eq!(by_uuid.settings, [("write.cache".into(), "through".into())]);
+    let data = &desired.arrays[1];
+    assert_eq!((&data.id, data.access), (&ArrayId::Name("data".into()), Some(Access::ReadOnly)));
+    assert_eq!(data.exports, ["data", "vm1"]);
+    let settings = [("profile", "balanced"), ("background.depth", "4"), ("rebuild.rate", "50M"), ("sorting", "off")];
+    assert_eq!(data.settings, settings.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    assert_eq!(desired.spares[0].whom, SpareFor::All);
+    assert_eq!(desired.spares[1].whom, SpareFor::Array { name: "data".into(), span: Some(1) });
+    assert_eq!((desired.spares[1].member.as_str(), desired.notes.len()), ("/s1", 0));
+    assert_eq!(good(""), Desired::default());
+}
+
+#[test]
+fn a_key_that_is_not_known_is_answered_with_the_nearest_or_with_its_place() {
+    wrong("[server]\ncahce = \"64M\"\n", &[(2, "server.cahce", "did you mean cache?")]);
+    wrong("\n[servers]\ncache = \"64M\"\n", &[(2, "servers", "did you mean server?")]);
+    wrong("[arrays.data]\ncache = \"64M\"\n", &[(2, "arrays.data.cache", "it belongs in [server]")]);
+    wrong(
+        "[arrays.data]\nrebuild.rate = \"5M\"\n",
+        &[(2, "arrays.data.rebuild", "it belongs in [arrays.NAME.settings]")],
+    );
+    let text = "[arrays.data.settings]\nrebuild.rat = \"5M\"\naccess = \"blocked\"\nfoo = 1\n";
+    let key = "arrays.data.settings";
+    wrong(
+        text,
+        &[
+            (2, &format!("{key}.rebuild.rat"), "did you mean rebuild.rate?"),
+            (3, &format!("{key}.access"), "one table above"),
+            (4, &format!("{key}.foo"), "known settings: rebuild.rate"),
+        ],
+    );
+    wrong("[[spares]]\nmember = \"/x\"\nfro = \"all\"\n", &[(3, "spares.fro", "did you mean for?")]);
+}
+
+#[test]
+fn values_that_cannot_be_are_told_all_at_once() {
+    let text =
+        "[server]\nnbd = 10809\nnbd-unix = [\"a.sock\", 4]\ncache = \"big\"\ndrive-depth = 129\nqueue-age = \"5\"\n\
+                journal = [\"/a\", \"/b\", \"/c\"]\n[arrays.data]\naccess = \"read_only\"\nexports = [\"\"]\n\
+                settings = \"none\"\nmembers = [\"d0\"]\n[arrays.\"a b\"]\n[spares]\nmember = \"/x\"\n";
+    wrong(
+        text,
+        &[
+            (2, "server.nbd", "a number where a list of texts belongs"),
+            (3, "server.nbd-unix", "not an absolute path"),
+            (3, "server.nbd-unix", "a number in a list of texts"),
+            (4, "server.cache", "a size is written like 64M"),
+            (5, "server.drive-depth", "write a number from 1 to 128"),
+            (6, "server.queue-age", "a text where a number belongs"),
+            (7, "server.journal", "2 is the most"),
+            (9, "arrays.data.access", "did you mean read-only?"),
+            (10, "arrays.data.exports", "not the name of an export"),
+            (11, "arrays.data.settings", "a text where a table belongs"),
+            (12, "arrays.data.members", "not an absolute path"),
+            (13, "arrays.\"a b\"", "no name of an array"),
+            (14, "spares", "write [[spares]]"),
+        ],
+    );
+    wrong("[server]\nnbd = [\"host:99999\"]\n", &[(2, "server.nbd", "write HOST:PORT")]);
+    wrong("[[spares]]\nspan = 1\n", &[(1, "spares.member", "without a drive"), (2, "spares.span", "for = \"NAME\"")]);
+    wrong("[arrays.d.settings]\nbackground.depth = \"x\"\n", &[(2, "arrays.d.settings.background.depth", "a number")]);
+}
+
+#[test]
+fn what_is_used_twice_names_both_lines() {
+    let text =
+        "[server]\njournal = \"/j\"\nnbd = [\"1\", \"1\"]\n[arrays.a]\nmembers = [\"/x\", \"/y\"]\nexports = [\"e\"]\n\
+                [arrays.b]\nmembers = [\"/x\"]\nexports = [\"e\"]\n[[spares]]\nmember = \"/j\"\n";
+    wrong(
+        text,
+        &[
+            (3, "server.nbd", "line 3 (server.nbd) has it already"),
+            (8, "arrays.b.members", "line 5 (arrays.a.members) has it already"),
+            (9, "arrays.b.exports", "line 6 (arrays.a.exports)"),
+            (11, "spares.member", "line 2 (server.journal)"),
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_is_no_toml_or_half_written_is_told_with_its_line() {
+    wrong("[server]\ncache = \"64M\n", &[(2, "", "not TOML")]);
+    wrong("[server]\ncache = \"64M\"\ncache = \"32M\"\n", &[(3, "", "duplicate key")]);
+    wrong("[server]\n[server]\n", &[(2, "", "duplicate key")]);
+    wrong("[arrays.data\n", &[(1, "", "not TOML")]);
+    wrong("server = 5\n", &[(1, "server", "a number where a table belongs")]);
+    let long = "#".repeat(FILE_BYTES_MAX + 1);
+    wrong(&long, &[(1, "", "name the right file")]);
+}
+
+#[test]
+fn every_prefix_of_a_file_is_read_or_refused() {
+    let text = "[server]\nnbd = [\"1\", '2']\ncache = \"64M\"\n[arrays.\"a\".settings]\nrebuild.rate = \"\"\"x\"\"\"\n[[spares]]\n\
+                member = \"/\\u00e9\"\n";
+    for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+        let cut = &text[..end];
+        if let Err(problems) = parse(cut, &Plain) {
+            let lines = u32::try_from(cut.matches('\n').count() + 1).expect("few");
+            assert!(problems.0.iter().all(|problem| problem.line >= 1 && problem.line <= lines), "{cut:?}: {problems}");
+        }
+    }
+}
+
+#[test]
+fn a_drive_whose_name_can_change_is_noted() {
+    let desired = good("[arrays.a]\nmembers = [\"/dev/sdb\", \"/dev/disk/by-id/x\"]\n");
+    assert_eq!(desired.notes.len(), 1);
+    assert!(desired.notes[0].to_string().starts_with("line 2: arrays.a.members: /dev/sdb may be another drive"));
+}
