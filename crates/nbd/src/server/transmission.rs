@@ -224,6 +224,12 @@ impl Transmission {
         }
     }
 
+    /// Refuse writing from the next request on, or allow it again. The client is not told: it was told at its start.
+    pub fn set_read_only(&mut self, read_only: bool) {
+        let plain = self.flags.without(ExportFlags::READ_ONLY);
+        self.flags = if read_only { plain.with(ExportFlags::READ_ONLY) } else { plain };
+    }
+
     /// The smallest receive buffer that gets along, in bytes. Large ones, for many requests in one call, are better.
     #[must_use]
     pub fn buffer_min(&self) -> usize {

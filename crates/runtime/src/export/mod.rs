@@ -19,7 +19,7 @@ mod watch;
 use std::collections::VecDeque;
 
 use openraid_nbd::server::{Handshake, Policy};
-use openraid_nbd::ExportInfo;
+use openraid_nbd::{ExportFlags, ExportInfo};
 use openraid_sys::{Accepted, Epoll, FramePool, Interest, Listener, Progress, Socket};
 use openraid_units::{ArrayId, Instant};
 
@@ -191,6 +191,22 @@ impl Exports {
             let uses = self.table.get_mut(key).and_then(Connection::serving).is_some_and(|s| s.array == array);
             if uses {
                 self.finish(key, shared);
+            }
+        }
+    }
+
+    /// Refuse writing to an array, or allow it again: to clients that are connected from their next request on, and to those that
+    /// come later, who are told.
+    pub fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
+        for (info, _) in self.infos.iter_mut().zip(&self.arrays).filter(|(_, own)| **own == array) {
+            let plain = info.flags.without(ExportFlags::READ_ONLY);
+            info.flags = if read_only { plain.with(ExportFlags::READ_ONLY) } else { plain };
+        }
+        for key in self.table.keys() {
+            if let Some(serving) = self.table.get_mut(key).and_then(Connection::serving) {
+                if serving.array == array {
+                    serving.parser.set_read_only(read_only);
+                }
             }
         }
     }

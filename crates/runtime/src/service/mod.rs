@@ -314,6 +314,14 @@ impl ServiceHandle {
         self.order(|answer| Order::Withdraw(array, answer))
     }
 
+    /// Refuse writing to an array, or allow it again. Clients stay connected; what they have under way is finished.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn set_read_only(&self, array: ArrayId, read_only: bool) -> Result<(), ServiceError> {
+        self.order(|answer| Order::SetReadOnly(array, read_only, answer))
+    }
+
     /// Everything there is to tell.
     ///
     /// # Errors
