@@ -15,15 +15,18 @@ mod checks;
 mod consistency;
 mod control;
 mod demo;
+mod desired;
 mod exit;
 #[cfg(test)]
 mod hostile;
+mod kept;
 mod kernels;
 mod laboratory;
 mod lockless;
 mod making;
 mod members;
 mod model;
+mod notify;
 mod output;
 mod quantity;
 mod registry;

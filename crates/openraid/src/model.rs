@@ -207,6 +207,28 @@ impl From<openraid_core::settings::Change> for ChangeModel {
     }
 }
 
+/// The profile of an array's settings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProfileModel {
+    /// `protection`, `balanced` or `performance`.
+    pub name: String,
+    /// Was it set? If not, the array is as it was at first, which is `balanced` without a journal.
+    pub set: bool,
+    /// Settings that differ from it.
+    pub changes: Vec<ChangeModel>,
+    /// What holds while the array is degraded.
+    pub degraded: DegradedModel,
+}
+
+/// What an array does for its redundancy while it is degraded. No other setting depends on that.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DegradedModel {
+    /// The rebuild's upper bound, bytes of each member a second; zero is no bound.
+    pub rebuild_rate: u64,
+    /// Rows in work at once.
+    pub depth: u32,
+}
+
 /// The cache of the server, and what it did for an array since that was started.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CacheModel {
@@ -581,6 +603,12 @@ pub struct ArrayModel {
     pub exports: Vec<String>,
     /// Addresses at which clients find them.
     pub addresses: Vec<String>,
+    /// What hosts may do: `read-write`, `read-only` or `blocked`.
+    #[serde(default)]
+    pub access: String,
+    /// The profile in force; none of a leg, a raw drive, or an array that nobody serves.
+    #[serde(default)]
+    pub profile: Option<ProfileModel>,
     /// Members by slot, then spares and the failed; none of a nested array.
     pub members: Vec<MemberModel>,
     /// Legs of a nested array.

@@ -1,7 +1,7 @@
 //! The registry: a file that remembers which members an array has, so that `serve NAME` finds them.
 //!
-//! It is a convenience, never the truth: what an array is stands on its members. A lost or stale registry costs
-//! naming the members once more. The file is JSON, replaced as a whole (written beside, flushed, renamed), under a
+//! What an array is stands on its members, not here: a lost or stale registry costs naming the members once more, and the settings
+//! that were kept. The file is JSON, replaced as a whole (written beside, flushed, renamed), under a
 //! lock of its own, so that two commands at the same time both take effect.
 
 use std::fs::{self, File, OpenOptions};
@@ -14,8 +14,11 @@ use openraid_runtime::service::journal::LastUse;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
+use crate::kept::Kept;
 
-const SCHEMA: &str = "openraid/registry/1";
+const SCHEMA: &str = "openraid/registry/2";
+/// The form before settings were kept: it is read, and written as the one above with the next change.
+const SCHEMA_BEFORE: &str = "openraid/registry/1";
 /// Journals that it remembers; the one that was used first is forgotten for one more.
 const JOURNALS_MAX: usize = 64;
 /// A registry is never larger; a larger file is none.
@@ -32,9 +35,16 @@ pub struct Entry {
     pub level: String,
     /// Its members, spares and those of all legs included: absolute paths and addresses.
     pub members: Vec<String>,
-    /// Its writes are to be promised by the controller's journal.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub journalled: bool,
+    /// Its settings. They stay when the array is renamed or its members change.
+    #[serde(flatten)]
+    pub kept: Kept,
+}
+
+impl Entry {
+    /// Is this the array with this identity? Raw drives have none but their name.
+    fn is(&self, uuid: Option<&str>, name: &str) -> bool {
+        self.uuid.as_deref() == uuid && (uuid.is_some() || self.name == name)
+    }
 }
 
 /// When a journal was used last.
@@ -93,15 +103,43 @@ impl Registry {
         Ok(self.entries()?.into_iter().find(|entry| entry.name == name))
     }
 
-    /// Remember an array; one of the same name or identity is replaced.
+    /// The array with this identity, whatever its name is now.
+    ///
+    /// # Errors
+    /// As [`Registry::entries`].
+    pub fn known(&self, uuid: Option<&str>, name: &str) -> Result<Option<Entry>, Failure> {
+        Ok(self.entries()?.into_iter().find(|entry| entry.is(uuid, name)))
+    }
+
+    /// Remember an array; one of the same name or identity is replaced. What is kept of the same array stays, if the entry brings
+    /// nothing of its own.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn remember(&self, entry: Entry) -> Result<(), Failure> {
+    pub fn remember(&self, mut entry: Entry) -> Result<(), Failure> {
         self.change(|arrays| {
+            let before = arrays.iter().find(|other| other.is(entry.uuid.as_deref(), &entry.name));
+            if let Some(before) = before.filter(|_| entry.kept == Kept::default()) {
+                entry.kept = before.kept.clone();
+            }
             arrays.retain(|other| other.name != entry.name && (other.uuid.is_none() || other.uuid != entry.uuid));
             arrays.push(entry);
         })
+    }
+
+    /// Change what is kept of an array; false if it is not remembered.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn keep(&self, uuid: Option<&str>, name: &str, change: impl FnOnce(&mut Kept)) -> Result<bool, Failure> {
+        let mut found = false;
+        self.change(|arrays| {
+            if let Some(entry) = arrays.iter_mut().find(|entry| entry.is(uuid, name)) {
+                found = true;
+                change(&mut entry.kept);
+            }
+        })?;
+        Ok(found)
     }
 
     /// Forget an array; true if it was remembered.
@@ -198,7 +236,11 @@ impl Registry {
         if text.is_empty() {
             return Ok(Content::default());
         }
-        let content: Content = serde_json::from_str(&text).map_err(|error| refuse(format!("is damaged: {error}")))?;
+        let mut content: Content =
+            serde_json::from_str(&text).map_err(|error| refuse(format!("is damaged: {error}")))?;
+        if content.schema == SCHEMA_BEFORE {
+            content.schema = SCHEMA.into();
+        }
         if content.schema != SCHEMA {
             return Err(refuse(format!("is of another version ({})", content.schema)));
         }
@@ -303,7 +345,7 @@ mod tests {
 
     fn entry(name: &str, uuid: &str, members: &[&str]) -> Entry {
         let members = members.iter().map(ToString::to_string).collect();
-        Entry { name: name.into(), uuid: Some(uuid.into()), level: "raid5".into(), members, journalled: false }
+        Entry { name: name.into(), uuid: Some(uuid.into()), level: "raid5".into(), members, kept: Kept::default() }
     }
 
     fn folder(name: &str) -> PathBuf {
@@ -326,6 +368,40 @@ mod tests {
         assert_eq!(registry.entries(), Ok(vec![entry("renamed", "1", &["/y"])]));
         assert_eq!(registry.forget("renamed"), Ok(true));
         assert_eq!(registry.forget("renamed"), Ok(false));
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn settings_stay_with_the_array_and_not_with_its_name() {
+        let folder = folder("kept");
+        let registry = Registry::at(Some(&folder.join("registry.json")));
+        registry.remember(entry("a", "1", &["/x", "/y"])).unwrap();
+        let set = [("rebuild.rate".to_owned(), "50M".to_owned())];
+        assert_eq!(registry.keep(Some("1"), "a", |kept| kept.note(&set)), Ok(true));
+        assert_eq!(registry.keep(Some("9"), "a", |kept| kept.note(&set)), Ok(false));
+        registry.remember(entry("renamed", "1", &["/x", "/z"])).unwrap();
+        let found = registry.known(Some("1"), "whatever").unwrap().unwrap();
+        assert_eq!((found.name.as_str(), found.kept.settings["rebuild.rate"].as_str()), ("renamed", "50M"));
+        registry.remember(entry("renamed", "2", &["/x", "/y"])).unwrap();
+        assert_eq!(registry.find("renamed").unwrap().unwrap().kept, Kept::default(), "it is another array");
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_registry_of_the_version_before_is_read_and_written_in_this_one() {
+        let folder = folder("before");
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("registry.json");
+        let text = r#"{"schema":"openraid/registry/1","controller":"00112233:44556677:8899aabb:ccddeeff",
+            "arrays":[{"name":"a","uuid":"1","level":"raid5","members":["/x"],"journalled":true}]}"#;
+        fs::write(&path, text).unwrap();
+        let registry = Registry::at(Some(&path));
+        let kept = registry.find("a").unwrap().unwrap().kept;
+        assert_eq!(kept, Kept { journalled: true, ..Kept::default() });
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "reading changes nothing");
+        registry.keep(Some("1"), "a", |kept| kept.journalled = false).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().contains("openraid/registry/2"));
+        assert_eq!(registry.controller().unwrap().to_string(), "00112233:44556677:8899aabb:ccddeeff");
         let _ = fs::remove_dir_all(&folder);
     }
 

@@ -61,7 +61,7 @@ impl Trial {
 
     /// The arrays, as a server would have them.
     pub fn served(&self) -> Vec<Served> {
-        self.started.arrays.iter().map(|array| Served::of(array.clone(), Vec::new())).collect()
+        self.started.arrays.iter().map(|array| Served::of(array.clone())).collect()
     }
 
     /// The one array.

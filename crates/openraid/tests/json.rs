@@ -105,6 +105,31 @@ fn life() -> Vec<Value> {
     laboratory(&lab, &mut said);
     torture(&lab, &mut said);
     said.extend(life_of_a_journal());
+    said.extend(life_of_a_configuration());
+    said
+}
+
+/// What is said of a configuration.
+fn life_of_a_configuration() -> Vec<Value> {
+    let lab = Lab::new("json-config");
+    let file = lab.path("openraid.toml");
+    let listen = format!("[server]\nnbd-unix = {:?}\n", lab.path("nbd.sock"));
+    std::fs::write(&file, format!("{listen}[server.x]\n")).expect("room");
+    let mut said = vec![
+        lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1 --json").json(),
+        lab.line("config check openraid.toml --json").json(),
+        lab.line("config member d0 --json").json(),
+    ];
+    let rest = "[arrays.data]\naccess = \"read-write\"\n[[spares]]\nmember = \"/dev/sdx\"\nfor = \"data\"\nspan = 0\n";
+    std::fs::write(&file, format!("{listen}{rest}")).expect("room");
+    said.push(lab.line("config check openraid.toml --json").json());
+    let server = support::Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"]));
+    let server = server.expect("ready");
+    lab.line("set data rebuild.rate=50M").expect(0);
+    std::fs::write(&file, format!("{listen}memory = \"161M\"\n{}", rest.replace("write", "only"))).expect("room");
+    said.push(lab.line("config show --json").json());
+    said.push(lab.line("reload --json").json());
+    said.extend(server.stop());
     said
 }
 

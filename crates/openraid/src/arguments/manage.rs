@@ -127,7 +127,11 @@ Settings:
                          use the journal where there is one, performance without one the volatile cache (wants --yes
                          and serve --cache)
 
-They last until the server ends; only whether write.cache is journal is remembered. Without a setting, all of them are shown.
+  access=read-write      what clients may do: read-write, read-only (writes are refused, clients stay connected), or blocked (no
+                         client can connect; rebuilds and checks run)
+
+Settings are kept: the next server of the array has them, under whatever name the array has by then. What that server cannot
+carry out (a write cache without serve --cache) it says, and keeps. Without a setting, all of them are shown.
 
 Example:
   openraid set data rebuild.rate=50M write.partial=rmw")]

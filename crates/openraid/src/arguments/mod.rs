@@ -1,5 +1,6 @@
 //! The command line: verbs, options, help. The man pages and completions are made from these definitions.
 
+mod config;
 mod create;
 mod hints;
 mod journal;
@@ -10,6 +11,7 @@ mod serve;
 mod torture;
 mod validate;
 
+pub use config::{ConfigArguments, ConfigVerb};
 pub use create::{BitmapWord, CreateArguments};
 pub use hints::instead;
 pub use journal::{
@@ -101,6 +103,10 @@ pub enum Verb {
     Scan(ScanArguments),
     /// Serve arrays over NBD, in the foreground
     Serve(Box<ServeArguments>),
+    /// Check a configuration file, or show the desired state in force
+    Config(ConfigArguments),
+    /// Have a running server read its configuration file again; no client is disconnected
+    Reload,
     /// List recorded and served arrays
     List,
     /// Show an array: state, members, failures it survives now, running tasks
@@ -185,6 +191,11 @@ impl Verb {
                 JournalVerb::Discard(_) => "journal discard",
                 JournalVerb::Adopt(_) => "journal adopt",
             },
+            Self::Config(arguments) => match arguments.verb {
+                ConfigVerb::Check { .. } => "config check",
+                ConfigVerb::Member { .. } => "config member",
+                ConfigVerb::Show { .. } => "config show",
+            },
             _ => self.name(),
         }
     }
@@ -198,6 +209,12 @@ impl Verb {
             Self::Examine(_) => "examine",
             Self::Scan(_) => "scan",
             Self::Serve(_) => "serve",
+            Self::Config(arguments) => match arguments.verb {
+                ConfigVerb::Check { .. } => "config-check",
+                ConfigVerb::Member { .. } => "config-member",
+                ConfigVerb::Show { .. } => "config-show",
+            },
+            Self::Reload => "reload",
             Self::List => "list",
             Self::Show(_) => "show",
             Self::Set(_) => "set",

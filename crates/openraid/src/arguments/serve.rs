@@ -13,7 +13,11 @@ use std::path::PathBuf;
 Without --nbd and --nbd-unix, clients find the arrays at nbd://127.0.0.1:10809/NAME. NBD has neither passwords nor \
 encryption: listen on an address of a network only where everybody there may read and write the arrays.
 
-Ctrl-C or SIGTERM stop cleanly: what runs is finished, members are flushed and marked clean.
+Ctrl-C or SIGTERM stop cleanly: what runs is finished, members are flushed and marked clean. SIGHUP or `openraid reload` read the \
+configuration file again.
+
+With a configuration file and without a NAME or MEMBER it is a service: it serves all arrays that are remembered or in the \
+file, starts without those that cannot be started, and goes on when the last one is stopped.
 
 Scripts wait with `openraid show NAME --wait SECONDS`, or let --ready-fd tell them, which also ends if the server cannot start:
   openraid serve data & openraid show data --wait 60
@@ -56,25 +60,29 @@ pub struct ServeArguments {
     /// Show the state on the terminal all the time
     #[arg(long)]
     pub status: bool,
-    /// Memory for payload
-    #[arg(long, value_name = "SIZE", default_value = "160M", value_parser = quantity::size)]
-    pub memory: Bytes,
+    /// The configuration file; /dev/null: none [default: /etc/openraid/openraid.toml (root), else
+    /// $XDG_CONFIG_HOME/openraid/openraid.toml, if it is there]. Options given here go before it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Memory for payload [default: 160M]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    pub memory: Option<Bytes>,
     /// Memory for the controller's cache, besides; `set` says what an array does with it [default: none; with --journal
     /// 64M]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub cache: Option<Bytes>,
-    /// Commands that one drive is given at once, at the most; the others wait in the controller, in order
-    #[arg(long, value_name = "COUNT", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=128))]
-    pub drive_depth: u32,
-    /// What has waited so long for its drive goes before all others at every fourth turn
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = clap::value_parser!(u64).range(1..=30))]
-    pub queue_age: u64,
+    /// Commands that one drive is given at once, at the most; the others wait in the controller, in order [default: 128]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub drive_depth: Option<u32>,
+    /// What has waited so long for its drive goes before all others at every fourth turn [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=30))]
+    pub queue_age: Option<u64>,
     /// The device of this controller's journal; given twice where it is mirrored
     #[arg(long, value_name = "DEVICE")]
     pub journal: Vec<String>,
     /// Use one of a journal's two devices although the other one is not there, which may hold promises that this one
     /// has not
-    #[arg(long, requires = "journal")]
+    #[arg(long)]
     pub journal_alone: bool,
     /// Start arrays without the journal that holds promises for them: those are lost
     #[arg(long)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::checks::CheckWord;
+use crate::desired::model::{ConfigModel, ReloadModel};
 use crate::exit::{Exit, Failure};
 use crate::model::{ArrayModel, JournalModel, LimitModel, LossModel};
 use crate::story::StoriesModel;
@@ -161,6 +162,10 @@ pub enum Command {
         /// How many.
         count: usize,
     },
+    /// The desired state in force.
+    Config,
+    /// Read the configuration file again.
+    Reload,
     /// Everything about the journal.
     Journal,
     /// Let a device join the journal.
@@ -196,6 +201,9 @@ pub struct ServerModel {
     pub kernels: String,
     /// Fallbacks taken.
     pub notes: Vec<String>,
+    /// It goes on when the last array is stopped.
+    #[serde(default)]
+    pub stays: bool,
 }
 
 /// What a server answers.
@@ -210,6 +218,10 @@ pub enum Answer {
     Array(Box<ArrayModel>),
     /// The journal, if there is one.
     Journal(Option<Box<JournalModel>>),
+    /// The desired state in force.
+    Config(Box<ConfigModel>),
+    /// What came of reading the file again.
+    Reloaded(Box<ReloadModel>),
     /// What limits an array.
     Limit(Box<LimitModel>),
     /// Stories.

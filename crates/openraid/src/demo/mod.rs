@@ -27,6 +27,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
 use crate::members::{open_every, options, spec, written_spec, NewFiles};
 use crate::model::{ArrayModel, HealthWord};
+use crate::notify::Notifier;
 use crate::output::live::Live;
 use crate::quantity::{human, human_rate};
 use crate::registry::Registry;
@@ -108,6 +109,10 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         listens: vec![Listening::Unix(socket.clone())],
         access: Access::ReadWrite,
         without_flush: false,
+        in_force: None,
+        stays: false,
+        chosen: Vec::new(),
+        notifier: Notifier::default(),
     });
     let answerer: Arc<dyn Answerer> = Arc::<Server>::clone(&server);
     let (_, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;

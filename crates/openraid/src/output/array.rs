@@ -1,11 +1,14 @@
 //! An array for people: everything that matters at three in the morning first, and the form of /proc/mdstat.
 
+use openraid_config::Access;
 use openraid_units::Bytes;
 
 use super::checks::last_check;
 use super::table::Table;
 use crate::checks::CheckModel;
-use crate::model::{ArrayModel, BitmapModel, HealthWord, MemberModel, ProtectionModel, StateWord, TaskModel, TaskWord};
+use crate::model::{
+    ArrayModel, BitmapModel, HealthWord, MemberModel, ProfileModel, ProtectionModel, StateWord, TaskModel, TaskWord,
+};
 use crate::quantity::{counted, human, human_rate, human_seconds};
 
 pub use openraid_core::news::VOLATILE;
@@ -65,7 +68,8 @@ pub fn health_line(array: &ArrayModel) -> String {
     mismatches_text(array).map_or_else(|| health.into(), |found| format!("{health}, {found}"))
 }
 
-fn state_line(array: &ArrayModel) -> String {
+/// The state of an array, in a line.
+pub fn state_line(array: &ArrayModel) -> String {
     let health = health_text(array.health);
     if array.stopping {
         return format!("{health}, being stopped");
@@ -196,6 +200,14 @@ pub fn text(array: &ArrayModel) -> String {
     if array.settings.write_cache == "volatile" {
         facts.row(["write cache", VOLATILE]);
     }
+    if let Some(profile) = &array.profile {
+        for (place, line) in profile_lines(profile).iter().enumerate() {
+            facts.row([if place == 0 { "profile" } else { "" }, line]);
+        }
+    }
+    if !array.access.is_empty() && array.access != Access::ReadWrite.word() {
+        facts.row(["access", access_text(&array.access)]);
+    }
     let host = &array.host;
     facts.row([
         "hosts",
@@ -225,6 +237,30 @@ pub fn text(array: &ArrayModel) -> String {
         lines.push(members_text(leg, 4));
     }
     lines.join("\n")
+}
+
+/// The profile in force, what differs from it, and what holds while the array is degraded.
+fn profile_lines(profile: &ProfileModel) -> Vec<String> {
+    let unset = if profile.set { "" } else { " (as at first)" };
+    let changes: Vec<String> =
+        profile.changes.iter().map(|change| format!("{}={}", change.setting, change.to)).collect();
+    let changed = if changes.is_empty() { String::new() } else { format!(", changed: {}", changes.join(" ")) };
+    let rate = match profile.degraded.rebuild_rate {
+        0 => "as fast as the members allow".into(),
+        rate => format!("at most {} of each member", human_rate(rate)),
+    };
+    let rows = counted(profile.degraded.depth.into(), "row", "rows");
+    let degraded = format!("when degraded: rebuilds {rate}, {rows} at once; the other settings stay");
+    vec![format!("{}{unset}{changed}", profile.name), degraded]
+}
+
+/// What hosts may do, in words.
+fn access_text(word: &str) -> &str {
+    match word.parse() {
+        Ok(Access::ReadOnly) => "read-only: writes of clients are refused",
+        Ok(Access::Blocked) => "blocked: no client can connect; rebuilds and checks run",
+        _ => word,
+    }
 }
 
 /// The logical block where it is not the usual one, or where the superblocks name it.

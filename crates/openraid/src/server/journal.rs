@@ -1,12 +1,12 @@
 //! The journal of a server: opened before arrays are started, watched over, shown, and given up by name.
 
-use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, JournalStatus, Policy, WriteCache};
+use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, JournalStatus};
 use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::MemberSpec;
 use openraid_runtime::service::journal::{
     array_state_word, look, missing, JoinRequest, JournalKeeper, JournalNews, JournalRequest, LastUse, LookFor,
 };
-use openraid_runtime::service::{ServiceStatus, StartedArray};
+use openraid_runtime::service::ServiceStatus;
 use openraid_sys::Use;
 use openraid_units::Sectors;
 
@@ -180,52 +180,16 @@ impl Server {
         }
     }
 
-    /// An array begins to run: its writes are promised by the journal where that was so before, is remembered, or is
-    /// asked for, which is remembered. What stands in the way is said, and that there is a journal which it does not use.
-    pub(super) fn apply_journal_policy(
-        &self,
-        started: &StartedArray,
-        name: &str,
-        wanted: Option<bool>,
-    ) -> Option<String> {
-        let sets: Vec<&StartedArray> =
-            if started.legs.is_empty() { vec![started] } else { started.legs.iter().collect() };
-        let marked = sets.iter().any(|set| set.superblock.journal.is_some());
-        let uuid = started.superblock.set_uuid.to_string();
-        let entry = self.registry.entries().ok().into_iter().flatten().find(|entry| entry.uuid.as_ref() == Some(&uuid));
-        let remembered = entry.as_ref().is_some_and(|entry| entry.journalled);
-        let before = marked && self.has_journal() || remembered;
-        if !wanted.unwrap_or(before) {
-            self.remember_wish(entry, wanted);
-            return self.has_journal().then(|| self.without_journal(started, name)).flatten();
+    /// What is to be known of the journal when an array that does not use it begins to run.
+    pub(super) fn without_journal(&self, status: &ServiceStatus, served: &Served) -> Option<String> {
+        if !self.has_journal() {
+            return None;
         }
-        if let Some(note) = self.cannot_promise(started, name) {
-            return Some(note);
-        }
-        let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
-        for set in sets {
-            if let Err(error) = self.handle.admin(AdminCommand::SetPolicy { array: set.array, policy }) {
-                return Some(format!("{name}: write journal not active: {error}; the array expects one, writes go straight to the members"));
-            }
-        }
-        self.remember_wish(entry, wanted);
-        None
-    }
-
-    /// What an array is makes promises by a journal impossible: they are not asked for, nor is that remembered.
-    fn cannot_promise(&self, started: &StartedArray, name: &str) -> Option<String> {
-        let why = never_protected(&self.status().ok()?, &Served::of(started.clone(), Vec::new()))?;
-        Some(format!("{name}: write journal not possible: {}", unprotected(why)))
-    }
-
-    /// The server has a journal, and an array does not use it: whoever gave it may not know.
-    fn without_journal(&self, started: &StartedArray, name: &str) -> Option<String> {
-        let served = Served::of(started.clone(), Vec::new());
-        let remedy = match never_protected(&self.status().ok()?, &served) {
+        let remedy = match never_protected(status, served) {
             Some(why) => unprotected(why).to_owned(),
-            None => format!("write.cache=through; to use it: openraid set {name} write.cache=journal"),
+            None => format!("write.cache=through; to use it: openraid set {} write.cache=journal", served.name),
         };
-        Some(format!("{name}: write journal not active: {remedy}"))
+        Some(format!("write journal not active: {remedy}"))
     }
 
     /// Let a device join the journal: this one, or the one that was dropped.

@@ -1,6 +1,7 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
 pub mod checks;
+pub mod desired;
 mod drive_cache;
 mod journal;
 mod limit;
@@ -12,11 +13,14 @@ mod orders;
 pub mod rates;
 mod reading;
 mod recovery;
-mod settings;
+pub mod reload;
+pub mod settings;
+mod spares;
 pub mod start;
 mod stories;
 pub mod view;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -25,11 +29,18 @@ use openraid_runtime::ServiceHandle;
 
 use crate::checks::Checks;
 use crate::control::{Answer, Answerer, Command, ServerModel};
+use crate::desired::model::{self, ValueModel};
 use crate::exit::Failure;
-use crate::model::ArrayModel;
+use crate::model::{ArrayModel, HealthWord};
+use crate::notify::Notifier;
+use crate::output;
+use crate::quantity::counted;
 use crate::registry::Registry;
+use desired::InForce;
 use drive_cache::DriveCaches;
+pub use drive_cache::Wish;
 use limit::Samples;
+use news::News;
 use rates::Rates;
 use stories::{Keeping, Wanted};
 use view::Served;
@@ -48,6 +59,14 @@ pub struct Server {
     state: Mutex<State>,
     /// One command that changes arrays at a time.
     changing: Mutex<()>,
+    /// It goes on when the last array is stopped.
+    stays: bool,
+    /// The service manager, if there is one.
+    notifier: Notifier,
+    /// The options that it was started with.
+    chosen: Vec<ValueModel>,
+    /// A spare is being given to an array.
+    giving: AtomicBool,
     /// Held while how checks ended is brought to its file.
     noting_checks: Mutex<()>,
 }
@@ -106,6 +125,12 @@ struct State {
     seen_checks: checks::SeenChecks,
     /// Nothing is left to be served, by the user's own wish.
     emptied: bool,
+    /// The configuration that it goes by.
+    in_force: Option<Arc<InForce>>,
+    /// News of other threads that nobody was told of yet.
+    told: Vec<News>,
+    /// Spares for all arrays that were tried.
+    tried_spares: spares::Tried,
 }
 
 /// How a server is made.
@@ -121,13 +146,22 @@ pub struct ServerOptions {
     pub access: Access,
     /// Take remote members without flush.
     pub without_flush: bool,
+    /// The configuration that it goes by, if it has one.
+    pub in_force: Option<InForce>,
+    /// It goes on when the last array is stopped.
+    pub stays: bool,
+    /// The options that it was started with.
+    pub chosen: Vec<ValueModel>,
+    /// The service manager, if there is one.
+    pub notifier: Notifier,
 }
 
 impl Server {
     /// A server without arrays.
     pub fn new(options: ServerOptions) -> Arc<Self> {
-        let ServerOptions { handle, registry, listens, access, without_flush } = options;
-        let state = State { checks: Checks::read(&registry), ..State::default() };
+        let ServerOptions { handle, registry, listens, access, without_flush, in_force, stays, chosen, notifier } =
+            options;
+        let state = State { checks: Checks::read(&registry), in_force: in_force.map(Arc::new), ..State::default() };
         Arc::new(Self {
             handle,
             registry,
@@ -137,6 +171,10 @@ impl Server {
             journal: OnceLock::new(),
             state: Mutex::new(state),
             changing: Mutex::default(),
+            stays,
+            notifier,
+            chosen,
+            giving: AtomicBool::new(false),
             noting_checks: Mutex::default(),
         })
     }
@@ -173,9 +211,54 @@ impl Server {
         self.stories(array, wanted).map(|stories| Answer::Stories(Box::new(stories)))
     }
 
-    /// Has the last array been stopped on demand?
+    /// The service manager, if there is one.
+    pub const fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    /// What it writes.
+    pub const fn access(&self) -> Access {
+        self.access
+    }
+
+    /// How the server is, in a line.
+    pub fn summary(&self) -> String {
+        let Ok(arrays) = self.arrays() else { return "ending".into() };
+        let count = counted(arrays.len() as u64, "array", "arrays");
+        let bad = arrays.iter().filter(|array| array.health != HealthWord::Optimal);
+        let bad: Vec<String> =
+            bad.map(|array| format!("{} {}", array.name, output::array::health_text(array.health))).collect();
+        match bad.as_slice() {
+            [] => format!("{count} served, all optimal"),
+            bad => format!("{count} served; {}", bad.join(", ")),
+        }
+    }
+
+    /// News of other threads since the last call.
+    pub fn take_told(&self) -> Vec<News> {
+        std::mem::take(&mut self.state().told)
+    }
+
+    /// Have news told by the thread that tells them.
+    pub fn add_told(&self, news: Vec<News>) {
+        self.state().told.extend(news);
+    }
+
+    /// The desired state in force.
+    fn config(&self) -> Result<Answer, Failure> {
+        let in_force = self.in_force();
+        let path = in_force.as_ref().map(|own| own.path.display().to_string());
+        let desired = in_force.as_ref().map(|own| own.desired.clone()).unwrap_or_default();
+        let mut server = self.chosen.clone();
+        let of_file = model::server_values(&desired.server);
+        server.extend(of_file.into_iter().filter(|value| self.chosen.iter().all(|own| own.key != value.key)));
+        let config = model::config(path, server, &desired, &self.registry.entries()?);
+        Ok(Answer::Config(Box::new(config)))
+    }
+
+    /// Has the last array been stopped on demand, and ends the server with it?
     pub fn is_emptied(&self) -> bool {
-        self.state().emptied
+        !self.stays && self.state().emptied
     }
 
     /// All arrays.
@@ -239,6 +322,7 @@ impl Server {
             engine: status.engine,
             kernels: status.kernels.into(),
             notes: status.notes,
+            stays: self.stays,
         })
     }
 }
@@ -253,6 +337,7 @@ impl Answerer for Server {
         match command {
             Command::Hello => self.describe().map(Answer::Server),
             Command::List => self.arrays().map(Answer::Arrays),
+            Command::Config => self.config(),
             Command::Journal => self.journal_model().map(|journal| Answer::Journal(journal.map(Box::new))),
             Command::Show { array } => self.array(&array).map(|array| Answer::Array(Box::new(array))),
             Command::Limit { array } => self.limit(&array).map(|limit| Answer::Limit(Box::new(limit))),

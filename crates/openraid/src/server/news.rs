@@ -133,6 +133,7 @@ impl Server {
     }
 }
 
-pub(super) fn plain(event: &'static str, text: String) -> News {
+/// A piece of news about the server itself.
+pub fn plain(event: &'static str, text: String) -> News {
     News { event, array: None, leg: None, slot: None, member: None, changes: Vec::new(), text }
 }

@@ -88,7 +88,9 @@ impl Server {
             Command::Assemble { members, force, journal_lost } => self.assemble(&members, force, journal_lost),
             Command::JoinJournal { device, overwrite } => self.join_journal(device.as_deref(), overwrite),
             Command::DiscardJournalled { array, lost } => self.discard_journalled(&array, lost),
+            Command::Reload => self.reload(),
             Command::Hello
+            | Command::Config
             | Command::List
             | Command::Show { .. }
             | Command::Journal
@@ -136,7 +138,7 @@ impl Server {
         Ok(served)
     }
 
-    fn assemble(&self, members: &[String], force: bool, journal_lost: bool) -> Result<Answer, Failure> {
+    pub(super) fn assemble(&self, members: &[String], force: bool, journal_lost: bool) -> Result<Answer, Failure> {
         let specs = members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
         let mut options = options(openraid_sys::Use::Exclusive);
         options.without_flush = self.without_flush;

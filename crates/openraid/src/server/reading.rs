@@ -7,10 +7,6 @@ use openraid_units::{Instant, Sectors};
 use crate::model::{AdaptiveModel, SwitchModel, TuningModel};
 use crate::quantity::{human, size};
 
-/// The names of these settings, for whoever wrote another one.
-pub const KEYS: &str =
-    "read-ahead, read-ahead-max, mirror-read, split-above, split-section, split-streams, sorting, adaptive and profile";
-
 /// A window that is longer than this is longer than any cache's share.
 const WINDOW_MAX: Sectors = Sectors::mib(1024);
 /// A window is at least a line of the cache: nothing is read ahead in a shorter one.
@@ -58,7 +54,8 @@ const MIRROR_READ: [(&str, MirrorRead); 5] = [
     (MirrorRead::NearestHead.name(), MirrorRead::NearestHead),
     (MirrorRead::TwinStor.name(), MirrorRead::TwinStor),
 ];
-const PROFILES: [(&str, Profile); 3] =
+/// The profiles by name.
+pub const PROFILES: [(&str, Profile); 3] =
     [("protection", Profile::Protection), ("balanced", Profile::Balanced), ("performance", Profile::Performance)];
 const ON_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
 const ADAPTIVE: [(&str, bool); 3] = [("on", true), ("off", false), ("reset", true)];

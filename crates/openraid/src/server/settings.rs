@@ -3,6 +3,7 @@
 //! What puts data at risk is confirmed here, whoever asks. A setting that is wrong changes nothing, those before it
 //! included. What has no effect on this array is set all the same, and said.
 
+use openraid_config::Access;
 use openraid_core::admin::{AdminCommand, PartialWritePolicy, Policy, Unprotected, WriteCache};
 use openraid_format::{MdLevel, MinorVersion, Superblock};
 use openraid_runtime::service::ServiceStatus;
@@ -13,28 +14,24 @@ use super::view::{unprotected, Served};
 use super::Server;
 use crate::control::Answer;
 use crate::exit::Failure;
+use crate::kept::{Kept, ACCESS, DRIVE_CACHE, PROFILE};
 use crate::output;
 use crate::quantity::rate;
-use crate::registry::Entry;
+
+/// What a command changes.
+struct Change {
+    policy: Policy,
+    drive_cache: Option<Wish>,
+    access: Option<Access>,
+}
 
 impl Server {
     pub(super) fn set(&self, name: &str, settings: &[(String, String)], yes: bool) -> Result<Answer, Failure> {
         let served = self.find(name)?;
         let status = self.status()?;
         let before = set_status(&status, served.sets()[0])?.policy;
-        let has_journal = self.has_journal() && never_protected(&status, &served).is_none();
-        let (mut policy, mut wish) = (before, None);
-        for (key, value) in settings {
-            if key == "drive.cache" {
-                wish = Some(value.parse::<Wish>().map_err(Failure::usage)?);
-            } else {
-                apply(&mut policy, key, value, has_journal).map_err(Failure::usage)?;
-            }
-        }
-        if let (WriteCache::Journal, Some(why)) = (policy.write_cache, never_protected(&status, &served)) {
-            let why = unprotected(why);
-            return Err(Failure::refused(format!("{name}: the journal cannot protect it: {why}")));
-        }
+        let change = self.change_of(&status, &served, before, settings)?;
+        let policy = change.policy;
         if policy.write_cache == WriteCache::Volatile && before.write_cache != WriteCache::Volatile {
             // What cannot be is not asked for a confirmation.
             if status.cache.is_none() {
@@ -44,51 +41,121 @@ impl Server {
                 return Err(unconfirmed(settings, self.has_journal(), never_protected(&status, &served)));
             }
         }
-        let drives = wish.map(|wish| self.plan_drive_caches(&status, &served, wish)).transpose()?;
-        if settings.iter().any(|(key, _)| key != "drive.cache") {
-            self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
-        }
-        if settings.iter().any(|(key, value)| super::reading::is_reset(key, value)) {
-            self.each_set(name, |array| AdminCommand::ResetAdaptive { array })?;
-        }
-        if let (Some(wish), Some(drives)) = (wish, drives) {
-            self.switch_drive_caches(name, wish, &drives)?;
-        }
+        self.carry_out_change(&status, &served, &change, settings)?;
         let asked = settings.iter().any(|(key, _)| key == "write.cache");
-        if asked || is_journalled(&before) != is_journalled(&policy) {
-            self.remember_journalled(name, is_journalled(&policy))?;
-        }
+        let journalled = asked || is_journalled(&before) != is_journalled(&policy);
+        let kept = self.keep(&served, settings, journalled.then(|| is_journalled(&policy)));
         let mut text = policy_text(&policy);
         text.push_str(&format!("\ndrive.cache={}", self.drive_cache_wish(name).word()));
+        text.push_str(&format!("\naccess={}", self.find(name)?.access.word()));
         if let Some(journal) = self.array(name)?.journal {
             text.push_str(&format!("\njournal: {}", output::array::protection_text(&journal)));
         }
         if policy.write_cache == WriteCache::Volatile {
             text.push_str(&format!("\nwarning: write cache {}", output::array::VOLATILE));
         }
-        for note in without_effect(settings, &status, &served) {
+        for note in without_effect(settings, &status, &served).into_iter().chain(kept) {
             text.push_str(&format!("\nnote: {note}"));
         }
         self.done(text, name)
     }
 
+    /// What settings come to. Nothing is changed.
+    fn change_of(
+        &self,
+        status: &ServiceStatus,
+        served: &Served,
+        policy: Policy,
+        settings: &[(String, String)],
+    ) -> Result<Change, Failure> {
+        let has_journal = self.can_journal(status, served);
+        let mut change = Change { policy, drive_cache: None, access: None };
+        for (key, value) in settings {
+            match key.as_str() {
+                DRIVE_CACHE => change.drive_cache = Some(value.parse().map_err(Failure::usage)?),
+                ACCESS => change.access = Some(value.parse().map_err(Failure::usage)?),
+                _ => apply(&mut change.policy, key, value, has_journal).map_err(Failure::usage)?,
+            }
+        }
+        if let (WriteCache::Journal, Some(why)) = (change.policy.write_cache, never_protected(status, served)) {
+            let (name, why) = (&served.name, unprotected(why));
+            return Err(Failure::refused(format!("{name}: the journal cannot protect it: {why}")));
+        }
+        Ok(change)
+    }
+
+    fn carry_out_change(
+        &self,
+        status: &ServiceStatus,
+        served: &Served,
+        change: &Change,
+        settings: &[(String, String)],
+    ) -> Result<(), Failure> {
+        let (name, policy) = (&served.name, change.policy);
+        let drives = change.drive_cache.map(|wish| self.plan_drive_caches(status, served, wish)).transpose()?;
+        if settings.iter().any(|(key, _)| ![DRIVE_CACHE, ACCESS].contains(&key.as_str())) {
+            self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
+        }
+        if settings.iter().any(|(key, value)| super::reading::is_reset(key, value)) {
+            self.each_set(name, |array| AdminCommand::ResetAdaptive { array })?;
+        }
+        if let Some((_, profile)) = settings.iter().rev().find(|(key, _)| key == PROFILE) {
+            self.change_served(name, |served| served.profile = Some(profile.clone()));
+        }
+        if let (Some(wish), Some(drives)) = (change.drive_cache, drives) {
+            self.switch_drive_caches(name, wish, &drives)?;
+        }
+        change.access.map_or(Ok(()), |access| self.set_access(name, access))
+    }
+
+    /// Can the journal of this server, if it has one, protect an array?
+    pub(super) fn can_journal(&self, status: &ServiceStatus, served: &Served) -> bool {
+        self.has_journal() && never_protected(status, served).is_none()
+    }
+
+    /// Keep what was set for the next start. What keeps it from lasting is told, a line each.
+    fn keep(&self, served: &Served, settings: &[(String, String)], journalled: Option<bool>) -> Vec<String> {
+        if settings.is_empty() {
+            return Vec::new();
+        }
+        let change = |kept: &mut Kept| {
+            kept.note(settings);
+            kept.journalled = journalled.unwrap_or(kept.journalled);
+        };
+        let mut notes = Vec::new();
+        match self.registry.keep(served.uuid().as_deref(), &served.name, change) {
+            Ok(true) => notes.extend(self.overruled_by_file(served, settings)),
+            Ok(false) => notes.push("the array is not remembered, so this lasts until the server ends".into()),
+            Err(failure) => notes.push(format!("this lasts until the server ends: {}", failure.text)),
+        }
+        notes
+    }
+
     /// The next start of the array begins with the journal, or without it.
     ///
     /// # Errors
-    /// The registry cannot be read.
+    /// The registry cannot be read or written.
     pub fn remember_journalled(&self, name: &str, journalled: bool) -> Result<(), Failure> {
-        self.remember_wish(self.registry.find(name)?, Some(journalled));
-        Ok(())
+        let served = self.find(name)?;
+        let uuid = served.uuid();
+        self.registry.keep(uuid.as_deref(), name, |kept| kept.journalled = journalled).map(drop)
     }
+}
 
-    /// The same for an array by its entry. The registry is a convenience: what cannot be noted there is said.
-    pub(super) fn remember_wish(&self, entry: Option<Entry>, wish: Option<bool>) {
-        let (Some(entry), Some(journalled)) = (entry, wish) else { return };
-        if entry.journalled != journalled {
-            if let Err(failure) = self.registry.remember(Entry { journalled, ..entry }) {
-                output::warn(&failure.text);
-            }
-        }
+/// Every setting by its name.
+pub fn names() -> Vec<&'static str> {
+    let policy = Policy::default().settings().map(|setting| setting.name);
+    policy.into_iter().chain([DRIVE_CACHE, PROFILE]).collect()
+}
+
+/// Check a setting without an array.
+///
+/// # Errors
+/// What may be written instead.
+pub fn check(key: &str, value: &str) -> Result<(), String> {
+    match key {
+        DRIVE_CACHE => value.parse::<Wish>().map(drop),
+        _ => apply(&mut Policy::default(), key, value, true),
     }
 }
 
@@ -135,7 +202,7 @@ fn unconfirmed(settings: &[(String, String)], has_journal: bool, never: Option<U
 }
 
 /// Settings that this array, or this server, has no use for.
-fn without_effect(settings: &[(String, String)], status: &ServiceStatus, served: &Served) -> Vec<String> {
+pub(super) fn without_effect(settings: &[(String, String)], status: &ServiceStatus, served: &Served) -> Vec<String> {
     let copies = |view: &openraid_runtime::service::ArrayView| view.status.superblock.as_ref().is_some_and(has_copies);
     let sets = served.sets();
     let has_copies = status.arrays.iter().any(|view| sets.contains(&view.status.array) && copies(view));
@@ -155,8 +222,11 @@ fn without_effect(settings: &[(String, String)], status: &ServiceStatus, served:
     notes
 }
 
-/// Change one setting.
-fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Result<(), String> {
+/// Change one setting. `has_journal`: there is one that can protect the array.
+///
+/// # Errors
+/// What may be written instead.
+pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Result<(), String> {
     match key {
         "rebuild.rate" => policy.rebuild_rate = rate(value)?,
         "scrub.rate" => policy.scrub_rate = rate(value)?,
@@ -189,11 +259,7 @@ fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Resu
         }
         _ => {
             return super::reading::apply(policy, key, value, has_journal).unwrap_or_else(|| {
-                Err(format!(
-                "unknown setting {key:?}; known settings: rebuild.rate, scrub.rate, write.partial, write.cache, read.cache, \
-                     drive.cache, background.depth, {}",
-                super::reading::KEYS
-            ))
+                Err(format!("unknown setting {key:?}; known settings: {}, {ACCESS}", names().join(", ")))
             })
         }
     }

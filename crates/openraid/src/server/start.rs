@@ -3,12 +3,13 @@
 use openraid_core::admin::{AdminCommand, AdminOutcome};
 use openraid_core::array::assemble::AssembleOptions;
 use openraid_runtime::member::{OpenedMember, ProbedMember};
-use openraid_runtime::service::{AssembleRequest, ExportRequest, Nesting, StartError, StartedArray};
+use openraid_runtime::service::{AssembleRequest, Nesting, StartError, StartedArray};
 use openraid_units::ArrayId;
 
 use super::view::Served;
 use super::{recovery, Access, Server};
 use crate::exit::Failure;
+use crate::kept::Kept;
 use crate::model::StateWord;
 use crate::output;
 use crate::output::members::{left_out, LeftOut};
@@ -71,9 +72,9 @@ impl Server {
         for array in started.arrays {
             self.hold_background(&array)?;
             match self.serve_journalled(array, journalled) {
-                Ok((name, note)) => {
+                Ok((name, notes)) => {
                     served.push(name);
-                    failed.extend(note.map(Failure::refused));
+                    failed.extend(notes.into_iter().map(Failure::refused));
                 }
                 Err(failure) => failed.push(failure),
             }
@@ -86,7 +87,7 @@ impl Server {
         if self.access != Access::Untouched {
             return Ok(());
         }
-        for set in Served::of(started.clone(), Vec::new()).sets() {
+        for set in Served::of(started.clone()).sets() {
             self.handle.admin(AdminCommand::Pause { array: set })?;
         }
         Ok(())
@@ -100,7 +101,7 @@ impl Server {
         self.serve_journalled(started, None).map(|(name, _)| name)
     }
 
-    /// The same with a word on the journal, as in [`Taking`]; with the name comes what should be known of that.
+    /// The same with a word on the journal, as in [`Taking`]; with the name comes what should be known of its settings.
     ///
     /// # Errors
     /// As [`Server::serve_started`].
@@ -108,25 +109,27 @@ impl Server {
         &self,
         started: StartedArray,
         journalled: Option<bool>,
-    ) -> Result<(String, Option<String>), Failure> {
-        let mut served = Served::of(started.clone(), Vec::new());
+    ) -> Result<(String, Vec<String>), Failure> {
+        let mut served = Served::of(started.clone());
         if self.state().arrays.iter().any(|other| other.name == served.name) || served.name.is_empty() {
             // Two arrays of one name can be told apart by their identity.
             let uuid = started.superblock.set_uuid.to_string();
             served.name = format!("{}-{}", served.name, &uuid[..8]).trim_start_matches('-').into();
         }
         let name = served.name.clone();
-        served.exports = vec![name.clone()];
         let array = served.array;
-        // It has its name before anything is told of it, and its policy before hosts come.
+        // It has its name before anything is told of it, and its settings before hosts come.
         self.put(served);
-        let note = self.apply_journal_policy(&started, &name, journalled);
-        if let Err(failure) = self.export(&name, array) {
-            self.state().arrays.retain(|other| other.array != array);
-            self.handle.stop_and_release(&started)?;
-            return Err(failure);
+        let mut notes = self.begin_array(&name, journalled);
+        match self.open_exports(&name) {
+            Ok(more) => notes.extend(more),
+            Err(failure) => {
+                self.state().arrays.retain(|other| other.array != array);
+                self.handle.stop_and_release(&started)?;
+                return Err(failure);
+            }
         }
-        Ok((name, note))
+        Ok((name, notes))
     }
 
     /// Serve a drive as it is.
@@ -137,12 +140,20 @@ impl Server {
         let drive = self.handle.attach(member)?;
         let started = self.handle.admin(AdminCommand::StartPassthrough { drive }).map_err(Failure::from);
         let result = started.and_then(|outcome| match outcome {
-            AdminOutcome::Started(array) => self.export(name, array).map(|()| array),
+            AdminOutcome::Started(array) => {
+                self.put(Served::raw(name, array));
+                let notes = self.begin_array(name, None);
+                let opened = self.open_exports(name);
+                if opened.is_err() {
+                    self.state().arrays.retain(|other| other.array != array);
+                }
+                Ok([notes, opened?].concat())
+            }
             AdminOutcome::Done => Err(Failure::failed("the engine started nothing")),
         });
         match result {
-            Ok(array) => {
-                self.put(Served::raw(name, array));
+            Ok(notes) => {
+                notes.iter().for_each(|note| output::warn(note));
                 Ok(())
             }
             Err(failure) => {
@@ -157,12 +168,6 @@ impl Server {
         state.emptied = false;
         state.arrays.push(served);
         state.arrays.sort_by(|a, b| a.name.cmp(&b.name));
-    }
-
-    fn export(&self, name: &str, array: ArrayId) -> Result<(), Failure> {
-        let read_only = self.access != Access::ReadWrite;
-        let request = ExportRequest { array, name: name.into(), description: String::new(), read_only };
-        self.handle.export(&request).map_err(|error| Failure::from(error).of(name))
     }
 
     /// Stop an array and serve it no more.
@@ -215,7 +220,7 @@ impl Server {
         if specs.into_iter().any(|spec| crate::members::is_memory(&spec)) {
             return Ok(());
         }
-        let journalled = self.registry.find(name)?.is_some_and(|entry| entry.journalled);
-        self.registry.remember(Entry { name: name.into(), uuid: array.uuid, level: array.level, members, journalled })
+        let kept = Kept::default();
+        self.registry.remember(Entry { name: name.into(), uuid: array.uuid, level: array.level, members, kept })
     }
 }

@@ -1,5 +1,6 @@
 //! What the service tells, in the words and with the names that people have.
 
+use openraid_config::Access;
 use openraid_core::admin::{
     ArrayStatus, BitmapStatus, CacheFigures, Health, MemberState, MemberStatus, Policy, Session, TaskKind, TaskStatus,
     Unprotected, WriteCache,
@@ -13,10 +14,12 @@ use openraid_units::{ArrayId, Nanos, Sectors, Slot};
 
 use super::drive_cache::Wish;
 use super::rates::Rates;
+use super::reading::PROFILES;
+use super::settings::never_protected;
 use crate::consistency::ConsistencyWord;
 use crate::model::{
-    ArrayModel, BitmapModel, CacheModel, HealthWord, HostModel, MemberModel, ProtectionModel, ReasonModel,
-    SettingsModel, StateWord, TaskModel, TaskWord,
+    ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, HealthWord, HostModel, MemberModel, ProfileModel,
+    ProtectionModel, ReasonModel, SettingsModel, StateWord, TaskModel, TaskWord,
 };
 use crate::quantity::eta_seconds;
 use crate::sets;
@@ -35,20 +38,31 @@ pub struct Served {
     pub array: ArrayId,
     /// What it was started from; nothing for a raw drive.
     pub started: Option<StartedArray>,
-    /// Names of its exports.
+    /// The names under which clients are to find it; they do unless it is blocked.
     pub exports: Vec<String>,
+    /// What hosts may do.
+    pub access: Access,
+    /// The profile that was set, if one was.
+    pub profile: Option<String>,
 }
 
 impl Served {
     /// An array that was started.
-    pub fn of(started: StartedArray, exports: Vec<String>) -> Self {
+    pub fn of(started: StartedArray) -> Self {
         let name = sets::array_name(&started.superblock);
-        Self { name, array: started.array, started: Some(started), exports }
+        let (exports, access, profile) = (vec![name.clone()], Access::default(), None);
+        Self { name, array: started.array, started: Some(started), exports, access, profile }
     }
 
     /// A raw drive.
     pub fn raw(name: &str, array: ArrayId) -> Self {
-        Self { name: name.into(), array, started: None, exports: vec![name.into()] }
+        let (exports, access, profile) = (vec![name.into()], Access::default(), None);
+        Self { name: name.into(), array, started: None, exports, access, profile }
+    }
+
+    /// Its identity, as the registry has it; a raw drive has none.
+    pub fn uuid(&self) -> Option<String> {
+        self.started.as_ref().map(|started| started.superblock.set_uuid.to_string())
     }
 
     /// The numbers of its legs; none unless nested.
@@ -71,13 +85,15 @@ impl Served {
 pub fn model(status: &ServiceStatus, served: &Served, rates: &Rates) -> Option<ArrayModel> {
     let view = view_of(status, served.array)?;
     let Some(started) = &served.started else {
-        return Some(ArrayModel { name: served.name.clone(), ..set_model(status, view, None, rates) });
+        let access = served.access.word().into();
+        return Some(ArrayModel { name: served.name.clone(), access, ..set_model(status, view, None, rates) });
     };
     if started.legs.is_empty() {
         let mut model = set_model(status, view, Some(&started.superblock), rates);
         model.name.clone_from(&served.name);
         model.forced.clone_from(&started.forced);
-        model.exports.clone_from(&served.exports);
+        model.profile = Some(profile(status, served, &view.status.policy));
+        model.access = served.access.word().into();
         return Some(model);
     }
     nested_model(status, served, started, view, rates)
@@ -128,8 +144,10 @@ fn nested_model(
         task: None,
         stopping: own.stopping,
         forced: (!forced.is_empty()).then(|| forced.join(" ")),
-        exports: served.exports.clone(),
+        exports: view.exports.clone(),
         addresses: Vec::new(),
+        access: served.access.word().into(),
+        profile: Some(profile(status, served, &own.policy)),
         members: Vec::new(),
         settings: settings(&own.policy),
         adaptive: super::reading::adaptive(&own.adaptive, status.at),
@@ -204,6 +222,8 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         forced: None,
         exports: view.exports.clone(),
         addresses: Vec::new(),
+        access: Access::default().word().into(),
+        profile: None,
         members: own.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         legs: Vec::new(),
         settings: settings(&own.policy),
@@ -368,6 +388,22 @@ pub fn settings(policy: &Policy) -> SettingsModel {
         sorting: policy.sorting,
         adaptive: policy.adaptive,
         drive_cache: Wish::default().word().into(),
+    }
+}
+
+/// The profile in force: the one that was set, or the one that every array begins with, and what is set otherwise.
+fn profile(status: &ServiceStatus, served: &Served, policy: &Policy) -> ProfileModel {
+    let can_journal = status.journal.is_some() && never_protected(status, served).is_none();
+    let known = served.profile.as_deref().and_then(|name| PROFILES.iter().find(|(own, _)| *own == name));
+    let (name, base) = match known {
+        Some((name, profile)) => (*name, Policy::of(*profile, can_journal)),
+        None => ("balanced", Policy::default()),
+    };
+    ProfileModel {
+        name: name.into(),
+        set: known.is_some(),
+        changes: base.changes_to(policy).map(ChangeModel::from).collect(),
+        degraded: DegradedModel { rebuild_rate: policy.rebuild_rate.bytes().get(), depth: policy.background_depth },
     }
 }
 

@@ -10,6 +10,7 @@ use super::Context;
 use crate::arguments::AssembleArguments;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::kept::Kept;
 use crate::members::{in_folder, named, open_some, options};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::Entry;
@@ -104,7 +105,7 @@ fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> V
             }
         };
         let uuid = Some(array.superblock.set_uuid.to_string());
-        Entry { name: sets::array_name(&array.superblock), uuid, level, members, journalled: false }
+        Entry { name: sets::array_name(&array.superblock), uuid, level, members, kept: Kept::default() }
     };
     trial.started.arrays.iter().map(entry).collect()
 }
@@ -117,8 +118,7 @@ fn finish(
     lines: &mut Vec<String>,
 ) -> Result<Option<String>, Failure> {
     for entry in arrays {
-        let journalled = context.registry.find(&entry.name).ok().flatten().is_some_and(|known| known.journalled);
-        if let Err(failure) = context.registry.remember(Entry { journalled, ..entry.clone() }) {
+        if let Err(failure) = context.registry.remember(entry.clone()) {
             context.output.warn(&failure.text);
         }
     }

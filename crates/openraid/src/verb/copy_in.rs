@@ -54,7 +54,7 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     let request = AssembleRequest { options: AssembleOptions::default(), nesting: Nesting::Follow };
     let mut started = service.handle().assemble(opened, request)?;
     let array = match (started.arrays.pop(), started.arrays.is_empty()) {
-        (Some(array), true) => Served::of(array, Vec::new()),
+        (Some(array), true) => Served::of(array),
         (Some(_), false) => return Err(Failure::refused("these members make several arrays; name the members of one")),
         (None, _) => {
             let outer = started

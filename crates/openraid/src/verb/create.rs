@@ -18,6 +18,7 @@ use super::Context;
 use crate::arguments::CreateArguments;
 use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::kept::Kept;
 use crate::making::{Shape, Wish};
 use crate::members::{lasting_spec, open_every, options, NewFiles, MISSING};
 use crate::quantity::{counted, human};
@@ -317,7 +318,7 @@ fn remember(context: &Context, body: &Body) {
         uuid: body.uuid.clone(),
         level: body.level.clone(),
         members: body.members.clone(),
-        journalled: body.journalled,
+        kept: Kept { journalled: body.journalled, ..Kept::default() },
     };
     if let Err(failure) = context.registry.remember(entry) {
         context.output.warn(&format!("the array was created, but: {}; serve it by naming its members", failure.text));

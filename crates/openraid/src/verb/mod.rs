@@ -5,6 +5,7 @@ pub mod assemble;
 pub mod check;
 pub mod compare;
 pub mod completions;
+pub mod config;
 pub mod copy_in;
 pub mod copy_out;
 pub mod create;
@@ -20,6 +21,7 @@ pub mod man;
 pub mod pause;
 pub mod plan;
 pub mod rehearse;
+pub mod reload;
 pub mod remove;
 pub mod repair;
 pub mod replace;
@@ -70,6 +72,8 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Examine(arguments) => examine::run(arguments, context),
         Verb::Scan(arguments) => scan::run(arguments, context),
         Verb::Serve(arguments) => serve::run(arguments, context),
+        Verb::Config(arguments) => config::run(arguments, context),
+        Verb::Reload => reload::run(context),
         Verb::List => list::run(context),
         Verb::Show(arguments) => show::run(arguments, context),
         Verb::Set(arguments) => set::run(arguments, context),

@@ -34,6 +34,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{figure, flagged, library, may_be_written};
 use crate::making::{Shape, Wish};
 use crate::members::{open_every, options, spec};
+use crate::notify::Notifier;
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::registry::Registry;
@@ -249,6 +250,10 @@ impl Rehearsal {
             listens: vec![Listening::Unix(socket.clone())],
             access: Access::ReadWrite,
             without_flush: false,
+            in_force: None,
+            stays: false,
+            chosen: Vec::new(),
+            notifier: Notifier::default(),
         });
         let cache = if machine.drive_caches() { "on" } else { "off" };
         let name = format!("model:{},cache={cache}", profile(library, &arguments.drive)?);

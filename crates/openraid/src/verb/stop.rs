@@ -2,7 +2,7 @@
 
 use super::{tell_done, Context};
 use crate::arguments::StopArguments;
-use crate::control::Command;
+use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 
 /// Do it.
@@ -13,7 +13,8 @@ pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
     if let Some(array) = &arguments.array {
         let mut server = context.servers.must_serve(array)?;
         let answer = server.ask(&Command::Stop { array: array.clone() })?;
-        let goes_on = server.list().is_ok_and(|arrays| !arrays.is_empty());
+        let stays = matches!(server.ask(&Command::Hello), Ok(Answer::Server(own)) if own.stays);
+        let goes_on = stays || server.list().is_ok_and(|arrays| !arrays.is_empty());
         if !goes_on {
             server.wait_for_end();
         }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // every test file uses a part of this
 
+pub mod client;
 pub mod console;
 pub mod journalled;
 
@@ -15,6 +16,7 @@ use std::sync::mpsc::{channel, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use client::Client;
 use serde_json::Value;
 
 /// A command that takes longer hangs.
@@ -366,37 +368,9 @@ pub const FLUSH: u16 = 3;
 
 /// One request after the other to the first array of a server: command, offset, payload (of a read: as long as that).
 pub fn ask(lab: &Lab, server: &Server, requests: &[(u16, u64, &[u8])]) {
-    use std::os::unix::net::UnixStream;
     let name = server.ready["arrays"][0]["name"].as_str().expect("a name");
-    let mut stream = UnixStream::connect(lab.path("nbd.sock")).expect("the server listens");
-    let mut greeting = [0; 18];
-    stream.read_exact(&mut greeting).expect("a greeting");
-    let mut words = Vec::new();
-    // Fixed newstyle without zeroes; the option that asks for an export by name.
-    words.extend_from_slice(&3_u32.to_be_bytes());
-    words.extend_from_slice(b"IHAVEOPT");
-    words.extend_from_slice(&1_u32.to_be_bytes());
-    words.extend_from_slice(&u32::try_from(name.len()).expect("a short name").to_be_bytes());
-    words.extend_from_slice(name.as_bytes());
-    stream.write_all(&words).expect("sent");
-    stream.read_exact(&mut [0; 10]).expect("size and flags");
+    let mut client = Client::open(&lab.path("nbd.sock"), name);
     for (command, offset, payload) in requests {
-        let mut request = Vec::new();
-        request.extend_from_slice(&0x2560_9513_u32.to_be_bytes());
-        request.extend_from_slice(&[0, 0]);
-        request.extend_from_slice(&command.to_be_bytes());
-        request.extend_from_slice(&7_u64.to_be_bytes());
-        request.extend_from_slice(&offset.to_be_bytes());
-        request.extend_from_slice(&u32::try_from(payload.len()).expect("a short one").to_be_bytes());
-        if *command == WRITE {
-            request.extend_from_slice(payload);
-        }
-        stream.write_all(&request).expect("sent");
-        let mut reply = [0; 16];
-        stream.read_exact(&mut reply).expect("a reply");
-        assert_eq!(reply[4..8], [0; 4], "the request is acknowledged");
-        if *command == READ {
-            stream.read_exact(&mut vec![0; payload.len()]).expect("payload");
-        }
+        assert_eq!(client.ask(*command, *offset, payload), 0, "the request is acknowledged");
     }
 }

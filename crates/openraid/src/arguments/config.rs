@@ -1,0 +1,51 @@
+//! `openraid config` and the file that it is about.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// What `config` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A file is looked for at /etc/openraid/openraid.toml (root), else at $XDG_CONFIG_HOME/openraid/openraid.toml (without that \
+variable: ~/.config). `openraid serve` reads it, or the one of --config; docs/config.md has every key.
+
+Example:
+  [server]
+  nbd = [\"127.0.0.1:10809\"]
+  cache = \"1G\"
+
+  [arrays.data]
+  access = \"read-write\"
+  exports = [\"data\", \"vm1\"]
+  [arrays.data.settings]
+  rebuild.rate = \"50M\"
+
+  [[spares]]
+  member = \"/dev/disk/by-id/ata-SPARE\"
+  for = \"all\"")]
+pub struct ConfigArguments {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: ConfigVerb,
+}
+
+/// What to do with a configuration.
+#[derive(Subcommand, Debug)]
+pub enum ConfigVerb {
+    /// Say what a file means, or everything that is wrong with it
+    Check {
+        /// The file [default: the one that `serve` would read]
+        file: Option<PathBuf>,
+    },
+    /// Does a device belong to an array that is remembered or in the configuration? Ends with 0 if it does; for udev rules
+    Member {
+        /// The device
+        device: PathBuf,
+    },
+    /// Show the desired state in force, and where each value comes from
+    Show {
+        /// What would be in force with this file [default: ask the server that runs]
+        file: Option<PathBuf>,
+    },
+}

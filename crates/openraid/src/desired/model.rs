@@ -1,0 +1,237 @@
+//! The desired state as it is told: each value with its source.
+
+use openraid_config::{Access, ArrayId, ArrayWish, Desired, ServerWish, SpareFor};
+use serde::{Deserialize, Serialize};
+
+use crate::kept::{ACCESS, PROFILE};
+use crate::output::table::Table;
+use crate::quantity::human;
+use crate::registry::Entry;
+
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceWord {
+    /// The configuration file.
+    File,
+    /// `openraid set`, which is kept.
+    Set,
+    /// An option of `serve`, which goes before the file.
+    CommandLine,
+}
+
+/// A value.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ValueModel {
+    /// Its key.
+    pub key: String,
+    /// The value, as it is written.
+    pub value: String,
+    /// Where it comes from.
+    pub from: SourceWord,
+    /// The line of the file.
+    pub line: Option<u32>,
+}
+
+/// What an array is to be. What is not listed is as it was at first.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ArrayConfigModel {
+    /// Its name; of an array that the file knows by its UUID alone, that.
+    pub name: String,
+    /// Its identity, where it is known.
+    pub uuid: Option<String>,
+    /// Is it remembered?
+    pub remembered: bool,
+    /// Its members.
+    pub members: Vec<String>,
+    /// Names of its exports; empty: its own.
+    pub exports: Vec<String>,
+    /// Access and settings.
+    pub values: Vec<ValueModel>,
+}
+
+/// A spare.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SpareConfigModel {
+    /// The drive.
+    pub member: String,
+    /// Its array; none: all arrays.
+    pub array: Option<String>,
+    /// Of a nested array, the span.
+    pub span: Option<u32>,
+    /// The line of the file.
+    pub line: u32,
+}
+
+/// The desired state.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ConfigModel {
+    /// The file, if there is one.
+    pub path: Option<String>,
+    /// The server itself.
+    pub server: Vec<ValueModel>,
+    /// Arrays by name.
+    pub arrays: Vec<ArrayConfigModel>,
+    /// Spares.
+    pub spares: Vec<SpareConfigModel>,
+    /// What is allowed and may not be meant.
+    pub notes: Vec<String>,
+}
+
+/// What `openraid reload` did.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ReloadModel {
+    /// The file.
+    pub path: String,
+    /// What has changed, a line each.
+    pub applied: Vec<String>,
+    /// What takes effect when the server is started again.
+    pub restart: Vec<String>,
+    /// What could not be done, and what may not be meant.
+    pub notes: Vec<String>,
+}
+
+/// What the file says of the server.
+pub fn server_values(wish: &ServerWish) -> Vec<ValueModel> {
+    let value = |key: &str, value: String, line: u32| ValueModel {
+        key: key.into(),
+        value,
+        from: SourceWord::File,
+        line: Some(line),
+    };
+    let paths = |all: &[std::path::PathBuf]| -> String {
+        all.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let all = [
+        wish.nbd.as_ref().map(|own| value("nbd", own.value.join(", "), own.line)),
+        wish.nbd_unix.as_ref().map(|own| value("nbd-unix", paths(&own.value), own.line)),
+        wish.memory.as_ref().map(|own| value("memory", human(own.value), own.line)),
+        wish.cache.as_ref().map(|own| value("cache", human(own.value), own.line)),
+        wish.drive_depth.as_ref().map(|own| value("drive-depth", own.value.to_string(), own.line)),
+        wish.queue_age.as_ref().map(|own| value("queue-age", own.value.to_string(), own.line)),
+        wish.journal.as_ref().map(|own| value("journal", own.value.join(", "), own.line)),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// The desired state of arrays, from a file and from what is remembered.
+pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, entries: &[Entry]) -> ConfigModel {
+    let is_of = |wish: &ArrayWish, entry: &Entry| match &wish.id {
+        ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
+        ArrayId::Name(name) => entry.name == *name,
+    };
+    let mut arrays: Vec<ArrayConfigModel> = entries
+        .iter()
+        .map(|entry| {
+            let mut wishes: Vec<&ArrayWish> = desired.arrays.iter().filter(|wish| is_of(wish, entry)).collect();
+            wishes.sort_by_key(|wish| matches!(wish.id, ArrayId::Name(_)));
+            array(Some(entry), wishes.first().copied())
+        })
+        .collect();
+    let strangers = desired.arrays.iter().filter(|wish| !entries.iter().any(|entry| is_of(wish, entry)));
+    arrays.extend(strangers.map(|wish| array(None, Some(wish))));
+    arrays.sort_by(|a, b| a.name.cmp(&b.name));
+    let spares = desired.spares.iter().map(|spare| {
+        let (array, span) = match &spare.whom {
+            SpareFor::All => (None, None),
+            SpareFor::Array { name, span } => (Some(name.clone()), *span),
+        };
+        SpareConfigModel { member: spare.member.clone(), array, span, line: spare.line }
+    });
+    let notes = desired.notes.iter().map(ToString::to_string).collect();
+    ConfigModel { path, server, arrays, spares: spares.collect(), notes }
+}
+
+fn array(entry: Option<&Entry>, wish: Option<&ArrayWish>) -> ArrayConfigModel {
+    let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
+    let line = wish.map(|wish| wish.line);
+    let file =
+        |key: &str, value: &str| ValueModel { key: key.into(), value: value.into(), from: SourceWord::File, line };
+    let mut values: Vec<ValueModel> = Vec::new();
+    values.extend(wish.and_then(|wish| wish.access).map(|access: Access| file(ACCESS, access.word())));
+    values.extend(of_file.iter().map(|(key, value)| file(key, value)));
+    let named: Vec<String> = values.iter().map(|value| value.key.clone()).collect();
+    let kept = entry.map(|entry| &entry.kept);
+    let profile = kept.and_then(|kept| kept.profile.as_ref()).map(|profile| (PROFILE.to_owned(), profile.clone()));
+    let kept = kept.into_iter().flat_map(|kept| kept.settings.clone()).chain(profile);
+    let kept = kept.filter(|(key, _)| !named.contains(key));
+    values.extend(kept.map(|(key, value)| ValueModel { key, value, from: SourceWord::Set, line: None }));
+    let name = match (entry, wish.map(|wish| &wish.id)) {
+        (Some(entry), _) => entry.name.clone(),
+        (None, Some(id)) => id.to_string(),
+        (None, None) => String::new(),
+    };
+    let own_uuid = wish.and_then(|wish| match &wish.id {
+        ArrayId::Uuid(uuid) => Some(uuid.to_string()),
+        ArrayId::Name(_) => None,
+    });
+    let members = wish.map(|wish| wish.members.clone()).filter(|members| !members.is_empty());
+    ArrayConfigModel {
+        name,
+        uuid: entry.and_then(|entry| entry.uuid.clone()).or(own_uuid),
+        remembered: entry.is_some(),
+        members: members.or_else(|| entry.map(|entry| entry.members.clone())).unwrap_or_default(),
+        exports: wish.map(|wish| wish.exports.clone()).unwrap_or_default(),
+        values,
+    }
+}
+
+impl ConfigModel {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        let rows = |values: &[ValueModel]| {
+            let mut table = Table::plain().indented(2);
+            values.iter().for_each(|value| table.row([value.key.clone(), value.value.clone(), source(value)]));
+            table.text().trim_end().to_owned()
+        };
+        if !self.server.is_empty() {
+            lines.push("server".into());
+            lines.push(rows(&self.server));
+        }
+        for array in &self.arrays {
+            let known = if array.remembered || !array.members.is_empty() { "" } else { " (not known yet)" };
+            lines.push(format!("array {}{known}", array.name));
+            if !array.exports.is_empty() {
+                lines.push(format!("  exports  {}", array.exports.join(", ")));
+            }
+            lines.push(if array.values.is_empty() { "  as at first".into() } else { rows(&array.values) });
+        }
+        for spare in &self.spares {
+            let whom = match (&spare.array, spare.span) {
+                (None, _) => "all arrays".into(),
+                (Some(array), None) => format!("array {array}"),
+                (Some(array), Some(span)) => format!("span {span} of array {array}"),
+            };
+            lines.push(format!("spare {} for {whom} (line {})", spare.member, spare.line));
+        }
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        if lines.is_empty() {
+            lines.push("nothing is set: everything is as at first".into());
+        }
+        lines.join("\n")
+    }
+}
+
+fn source(value: &ValueModel) -> String {
+    match (value.from, value.line) {
+        (SourceWord::File, Some(line)) => format!("line {line}"),
+        (SourceWord::File, None) => "the file".into(),
+        (SourceWord::Set, _) => "openraid set".into(),
+        (SourceWord::CommandLine, _) => "option of serve".into(),
+    }
+}
+
+impl ReloadModel {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!("{} is read again", self.path)];
+        if self.applied.is_empty() && self.restart.is_empty() && self.notes.is_empty() {
+            lines.push("  nothing has changed".into());
+        }
+        lines.extend(self.applied.iter().map(|line| format!("  {line}")));
+        lines.extend(self.restart.iter().map(|line| format!("  takes effect after a restart: {line}")));
+        lines.extend(self.notes.iter().map(|line| format!("  note: {line}")));
+        lines.join("\n")
+    }
+}

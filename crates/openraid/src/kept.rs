@@ -1,0 +1,211 @@
+//! What is kept of an array's settings, and what follows from that, the configuration file and the server for its next start.
+//!
+//! ```text
+//!  profile --> settings that `set` changed --> settings of the file --> journal, cache: what this server can --> Plan
+//! ```
+//!
+//! The file wins for what it names. A setting that this server cannot carry out is said and stays kept.
+
+use std::collections::BTreeMap;
+
+use openraid_config::{Access, ArrayWish};
+use openraid_core::admin::{Policy, WriteCache};
+use serde::{Deserialize, Serialize};
+
+use crate::server::settings::apply;
+use crate::server::Wish;
+
+/// The setting that stands for what hosts may do.
+pub const ACCESS: &str = "access";
+/// The setting of the caches inside the members' drives.
+pub const DRIVE_CACHE: &str = "drive.cache";
+/// The setting that is a whole set of settings.
+pub const PROFILE: &str = "profile";
+
+/// What is kept of an array's settings.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// Its writes are to be promised by the controller's journal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub journalled: bool,
+    /// The profile that was set last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Settings that were changed since then, as they were written.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Kept {
+    /// Keep what was set. A profile replaces every setting that it has a value for.
+    pub fn note(&mut self, settings: &[(String, String)]) {
+        for (key, value) in settings {
+            if key == PROFILE {
+                self.profile = Some(value.clone());
+                self.settings.retain(|key, _| key == ACCESS || key == DRIVE_CACHE);
+                continue;
+            }
+            // A reset is an order: what stays is that the policy is on.
+            let value = if (key.as_str(), value.as_str()) == ("adaptive", "reset") { "on" } else { value };
+            self.settings.insert(key.clone(), value.into());
+        }
+    }
+}
+
+/// What a server can do for an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Able {
+    /// It has a cache.
+    pub cache: bool,
+    /// It has a journal that can protect the array.
+    pub journal: bool,
+}
+
+/// How an array starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Its policy.
+    pub policy: Policy,
+    /// The profile that it began with.
+    pub profile: Option<String>,
+    /// What the caches inside its drives are to do.
+    pub drive_cache: Option<Wish>,
+    /// What hosts may do.
+    pub access: Access,
+    /// What is kept and does not apply here, and what is at risk; a line each, without the array's name.
+    pub notes: Vec<String>,
+}
+
+/// How an array starts. `journalled`: whether its writes are to be promised by the journal, if somebody said so.
+pub fn plan(kept: &Kept, file: Option<&ArrayWish>, able: Able, journalled: Option<bool>) -> Plan {
+    let of_file = file.map_or(&[][..], |wish| &wish.settings[..]);
+    let in_file = |key: &str| of_file.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str());
+    let profile = in_file(PROFILE).or(kept.profile.as_deref()).map(ToOwned::to_owned);
+    let mut plan = Plan {
+        policy: Policy::default(),
+        profile: profile.clone(),
+        drive_cache: None,
+        access: Access::default(),
+        notes: Vec::new(),
+    };
+    if let Some(profile) = &profile {
+        plan.set(PROFILE, profile, able);
+    }
+    for (key, value) in kept.settings.iter().filter(|(key, _)| in_file(key).is_none()) {
+        plan.set(key, value, able);
+    }
+    for (key, value) in of_file.iter().filter(|(key, _)| key != PROFILE) {
+        plan.set(key, value, able);
+    }
+    plan.access = file.and_then(|wish| wish.access).unwrap_or(plan.access);
+    let asked = journalled.or(in_file("write.cache").map(|value| value == WriteCache::Journal.name()));
+    match asked.unwrap_or(kept.journalled || plan.policy.write_cache == WriteCache::Journal) {
+        true => plan.policy.write_cache = WriteCache::Journal,
+        false if plan.policy.write_cache == WriteCache::Journal => plan.policy.write_cache = WriteCache::Through,
+        false => {}
+    }
+    if plan.policy.write_cache == WriteCache::Volatile && !able.cache {
+        plan.policy.write_cache = WriteCache::Through;
+        let note = "write.cache=volatile is kept and does not apply: the server has no cache, so writes go through to the members; \
+                    start it with --cache SIZE";
+        plan.notes.push(note.into());
+    }
+    plan
+}
+
+impl Plan {
+    fn set(&mut self, key: &str, value: &str, able: Able) {
+        let result = match key {
+            ACCESS => value.parse().map(|access| self.access = access),
+            DRIVE_CACHE => value.parse().map(|wish| self.drive_cache = Some(wish)),
+            _ => apply(&mut self.policy, key, value, able.journal),
+        };
+        if let Err(why) = result {
+            self.notes.push(format!("{key}={value} is kept and does not apply: {why}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_config::ArrayId;
+    use openraid_core::admin::{MirrorRead, Profile};
+    use openraid_units::Sectors;
+
+    const ALL: Able = Able { cache: true, journal: true };
+    const NONE: Able = Able { cache: false, journal: false };
+
+    fn pairs(text: &str) -> Vec<(String, String)> {
+        let pair = |word: &str| word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        text.split_whitespace().filter_map(pair).collect()
+    }
+
+    fn kept(text: &str) -> Kept {
+        let mut kept = Kept::default();
+        kept.note(&pairs(text));
+        kept
+    }
+
+    fn wish(settings: &str) -> ArrayWish {
+        ArrayWish {
+            id: ArrayId::Name("a".into()),
+            line: 1,
+            members: Vec::new(),
+            exports: Vec::new(),
+            access: None,
+            settings: pairs(settings),
+        }
+    }
+
+    #[test]
+    fn settings_come_back_and_a_profile_replaces_those_before_it() {
+        let plan_of = |text: &str| plan(&kept(text), None, ALL, None);
+        let set = plan_of("rebuild.rate=50M mirror-read=primary drive.cache=off access=read-only");
+        assert_eq!((set.policy.rebuild_rate, set.policy.mirror_read), (Sectors::mib(50), MirrorRead::Primary));
+        assert_eq!((set.drive_cache, set.access, set.profile), (Some(Wish::Off), Access::ReadOnly, None));
+        assert_eq!(set.notes, [""; 0]);
+        let set = plan_of("rebuild.rate=50M drive.cache=off profile=performance scrub.rate=1M");
+        let wanted = Policy { scrub_rate: Sectors::mib(1), ..Policy::of(Profile::Performance, true) };
+        assert_eq!((set.policy, set.drive_cache), (wanted, Some(Wish::Off)));
+        assert_eq!(set.profile.as_deref(), Some("performance"));
+        assert!(plan_of("adaptive=reset").policy.adaptive);
+        assert_eq!(kept("adaptive=reset").settings["adaptive"], "on");
+        assert_eq!(plan(&Kept::default(), None, NONE, None).policy, Policy::default());
+    }
+
+    #[test]
+    fn the_file_wins_for_what_it_names() {
+        let kept = kept("profile=performance rebuild.rate=50M scrub.rate=1M write.cache=through");
+        let set = plan(&kept, Some(&wish("profile=balanced rebuild.rate=7M")), ALL, None);
+        assert_eq!((set.policy.rebuild_rate, set.policy.scrub_rate), (Sectors::mib(7), Sectors::mib(1)));
+        assert_eq!((set.policy.adaptive, set.profile.as_deref()), (false, Some("balanced")));
+        let file = ArrayWish { access: Some(Access::Blocked), ..wish("write.cache=journal") };
+        let set = plan(&kept, Some(&file), ALL, None);
+        assert_eq!((set.policy.write_cache, set.access), (WriteCache::Journal, Access::Blocked));
+    }
+
+    #[test]
+    fn what_a_server_cannot_do_is_said() {
+        let volatile = kept("write.cache=volatile");
+        let set = plan(&volatile, None, NONE, None);
+        assert_eq!(set.policy.write_cache, WriteCache::Through);
+        assert!(set.notes.concat().contains("--cache"), "{:?}", set.notes);
+        let set = plan(&volatile, None, Able { cache: true, ..NONE }, None);
+        assert_eq!((set.policy.write_cache, set.notes.len()), (WriteCache::Volatile, 0));
+        let set = plan(&kept("read-ahead=sometimes"), None, ALL, None);
+        assert!(set.notes.concat().starts_with("read-ahead=sometimes is kept and does not apply"), "{:?}", set.notes);
+    }
+
+    #[test]
+    fn the_journal_is_used_as_was_asked_last() {
+        let journalled = Kept { journalled: true, ..Kept::default() };
+        let cache = |kept: &Kept, file: &str, line| plan(kept, Some(&wish(file)), ALL, line).policy.write_cache;
+        assert_eq!(cache(&journalled, "", None), WriteCache::Journal);
+        assert_eq!(cache(&journalled, "write.cache=through", None), WriteCache::Through);
+        assert_eq!(cache(&journalled, "write.cache=journal", Some(false)), WriteCache::Through);
+        assert_eq!(cache(&Kept::default(), "", Some(true)), WriteCache::Journal);
+        assert_eq!(cache(&kept("profile=protection"), "", None), WriteCache::Journal);
+        assert_eq!(cache(&kept("profile=protection write.cache=through"), "", None), WriteCache::Through);
+    }
+}

@@ -1,0 +1,218 @@
+//! What arrays are to be: kept settings and the configuration file, carried out before hosts come.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use openraid_config::{Access as ArrayAccess, ArrayId as WishId, ArrayWish, Desired};
+use openraid_core::admin::{AdminCommand, WriteCache};
+use openraid_runtime::service::{ExportRequest, ServiceStatus};
+
+use super::members::set_status;
+use super::settings::{never_protected, without_effect};
+use super::view::{unprotected, Served};
+use super::{Access, Server, Wish};
+use crate::exit::Failure;
+use crate::kept::{plan, Able, Kept, Plan};
+use crate::output;
+
+/// The configuration that a server goes by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InForce {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it says.
+    pub desired: Desired,
+}
+
+impl InForce {
+    /// What the file says of an array. Its UUID goes before its name.
+    pub fn wish(&self, served: &Served) -> Option<&ArrayWish> {
+        let uuid = served.started.as_ref().map(|started| started.superblock.set_uuid);
+        let by = |is: &dyn Fn(&WishId) -> bool| self.desired.arrays.iter().find(|wish| is(&wish.id));
+        by(&|id| uuid.is_some_and(|uuid| *id == WishId::Uuid(uuid)))
+            .or_else(|| by(&|id| matches!(id, WishId::Name(name) if *name == served.name)))
+    }
+}
+
+impl Server {
+    /// The configuration that this server goes by, if it has one.
+    pub(super) fn in_force(&self) -> Option<Arc<InForce>> {
+        self.state().in_force.clone()
+    }
+
+    pub(super) fn wish_of(&self, served: &Served) -> Option<ArrayWish> {
+        self.in_force().and_then(|in_force| in_force.wish(served).cloned())
+    }
+
+    /// An array whose members the file names is remembered, so that what is set can be kept.
+    ///
+    /// # Errors
+    /// The registry cannot be written.
+    pub fn remember_of_file(&self, name: &str) -> Result<(), Failure> {
+        let served = self.find(name)?;
+        let has_members = self.wish_of(&served).is_some_and(|wish| !wish.members.is_empty());
+        if has_members && self.registry.known(served.uuid().as_deref(), name)?.is_none() {
+            return self.remember(name);
+        }
+        Ok(())
+    }
+
+    /// Settings that the file names as well: its values hold again after a restart.
+    pub(super) fn overruled_by_file(&self, served: &Served, settings: &[(String, String)]) -> Vec<String> {
+        let Some(in_force) = self.in_force() else { return Vec::new() };
+        let Some(wish) = in_force.wish(served) else { return Vec::new() };
+        let path = in_force.path.display();
+        let named = |key: &str| match key {
+            crate::kept::ACCESS => wish.access.map(|access| access.word().to_owned()),
+            _ => wish.settings.iter().find(|(own, _)| own == key).map(|(_, value)| value.clone()),
+        };
+        let note = |(key, value): &(String, String)| {
+            let own = named(key).filter(|own| own != value)?;
+            Some(format!("{path} says {key}={own}, which holds again after a restart or `openraid reload`"))
+        };
+        settings.iter().filter_map(note).collect()
+    }
+
+    /// What an array is to be, and whether the file and what is kept say so.
+    pub(super) fn plan_of(
+        &self,
+        status: &ServiceStatus,
+        served: &Served,
+        journalled: Option<bool>,
+    ) -> (Plan, Vec<String>) {
+        // A registry that cannot be read was told of when the server started.
+        let known = self.registry.known(served.uuid().as_deref(), &served.name).ok().flatten();
+        let mut kept = known.map(|entry| entry.kept).unwrap_or_default();
+        let sets = status.arrays.iter().filter(|view| served.sets().contains(&view.status.array));
+        let is_marked = sets.filter_map(|view| view.status.superblock.as_ref()).any(|own| own.journal.is_some());
+        kept.journalled |= is_marked && self.has_journal();
+        let able = Able { cache: status.cache.is_some(), journal: self.can_journal(status, served) };
+        let wish = self.wish_of(served);
+        let mut plan = plan(&kept, wish.as_ref(), able, journalled);
+        let mut notes = std::mem::take(&mut plan.notes);
+        match never_protected(status, served) {
+            Some(why) if plan.policy.write_cache == WriteCache::Journal => {
+                plan.policy.write_cache = WriteCache::Through;
+                notes.push(format!("write journal not possible: {}", unprotected(why)));
+            }
+            _ => {}
+        }
+        if plan.policy.write_cache == WriteCache::Volatile {
+            notes.push(format!("write cache {}", output::array::VOLATILE));
+        }
+        notes.extend(without_effect(&asked(&kept, wish.as_ref()), status, served));
+        (plan, notes)
+    }
+
+    /// An array begins to run: what it is to be, carried out before hosts come. What should be known of that is told, a line each.
+    pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<String> {
+        let (Ok(served), Ok(status)) = (self.find(name), self.status()) else { return Vec::new() };
+        let (plan, mut notes) = self.plan_of(&status, &served, journalled);
+        let uses_journal = plan.policy.write_cache == WriteCache::Journal;
+        if let Some(wanted) = journalled.filter(|wanted| *wanted == uses_journal) {
+            notes.extend(self.keep_journalled(&served, wanted));
+        }
+        if !uses_journal && served.started.is_some() && notes.iter().all(|note| !note.starts_with("write journal")) {
+            notes.extend(self.without_journal(&status, &served));
+        }
+        let exports = self.wish_of(&served).map(|wish| wish.exports).filter(|exports| !exports.is_empty());
+        self.change_served(name, |served| {
+            served.exports = exports.unwrap_or_else(|| vec![served.name.clone()]);
+            served.access = plan.access;
+            served.profile.clone_from(&plan.profile);
+        });
+        notes.extend(self.carry_out_plan(&status, &served, &plan));
+        notes.iter().map(|note| format!("{name}: {note}")).collect()
+    }
+
+    fn keep_journalled(&self, served: &Served, wanted: bool) -> Option<String> {
+        let word = if wanted { WriteCache::Journal } else { WriteCache::Through }.name();
+        let change = |kept: &mut Kept| {
+            kept.note(&[("write.cache".into(), word.into())]);
+            kept.journalled = wanted;
+        };
+        self.registry.keep(served.uuid().as_deref(), &served.name, change).err().map(|failure| failure.text)
+    }
+
+    /// Give every set its policy, and the drives theirs; what does not work is told.
+    pub(super) fn carry_out_plan(&self, status: &ServiceStatus, served: &Served, plan: &Plan) -> Vec<String> {
+        let mut notes = Vec::new();
+        let policy = plan.policy;
+        for array in served.sets() {
+            if set_status(status, array).is_ok_and(|own| own.policy == policy) {
+                continue;
+            }
+            if let Err(error) = self.handle.admin(AdminCommand::SetPolicy { array, policy }) {
+                notes.push(format!("its settings are not in force: {error}"));
+            }
+        }
+        let is_new = |wish: &Wish| self.access != Access::Untouched && *wish != self.drive_cache_wish(&served.name);
+        if let Some(wish) = plan.drive_cache.filter(is_new) {
+            let planned = self.plan_drive_caches(status, served, wish);
+            let done = planned.and_then(|drives| self.switch_drive_caches(&served.name, wish, &drives));
+            notes.extend(done.err().map(|failure| failure.text));
+        }
+        notes
+    }
+
+    /// Let clients come to an array, unless it is blocked. An export that cannot be opened beside others is told.
+    ///
+    /// # Errors
+    /// No export can be opened.
+    pub(super) fn open_exports(&self, name: &str) -> Result<Vec<String>, Failure> {
+        let served = self.find(name)?;
+        if served.access == ArrayAccess::Blocked {
+            return Ok(Vec::new());
+        }
+        let mut refused = Vec::new();
+        for export in &served.exports {
+            refused.extend(self.open_export(&served, export).err());
+        }
+        if refused.len() < served.exports.len() {
+            return Ok(refused.into_iter().map(|failure| failure.text).collect());
+        }
+        Err(refused.into_iter().next().unwrap_or_else(|| Failure::failed(format!("{name} has no export"))))
+    }
+
+    pub(super) fn open_export(&self, served: &Served, export: &str) -> Result<(), Failure> {
+        let read_only = self.refuses_writes(served.access);
+        let request = ExportRequest { array: served.array, name: export.into(), description: String::new(), read_only };
+        self.handle.export(&request).map_err(|error| Failure::from(error).of(&served.name))
+    }
+
+    fn refuses_writes(&self, access: ArrayAccess) -> bool {
+        self.access != Access::ReadWrite || access != ArrayAccess::ReadWrite
+    }
+
+    /// Say what hosts may do. Clients stay connected unless the array is blocked.
+    pub(super) fn set_access(&self, name: &str, access: ArrayAccess) -> Result<(), Failure> {
+        let served = self.find(name)?;
+        let before = served.access;
+        if before == access {
+            return Ok(());
+        }
+        self.change_served(name, |served| served.access = access);
+        let done = match (before, access) {
+            (_, ArrayAccess::Blocked) => self.handle.withdraw(served.array).map_err(Failure::from),
+            (ArrayAccess::Blocked, _) => self.open_exports(name).map(drop),
+            _ => self.handle.set_read_only(served.array, self.refuses_writes(access)).map_err(Failure::from),
+        };
+        if done.is_err() {
+            self.change_served(name, |served| served.access = before);
+        }
+        done
+    }
+
+    pub(super) fn change_served(&self, name: &str, change: impl FnOnce(&mut Served)) {
+        if let Some(served) = self.state().arrays.iter_mut().find(|served| served.name == name) {
+            change(served);
+        }
+    }
+}
+
+/// Settings that somebody wrote, in the file or by `set`.
+fn asked(kept: &Kept, wish: Option<&ArrayWish>) -> Vec<(String, String)> {
+    let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
+    let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|(own, _)| own != *key));
+    kept.map(|(key, value)| (key.clone(), value.clone())).chain(of_file.iter().cloned()).collect()
+}

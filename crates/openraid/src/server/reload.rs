@@ -1,0 +1,127 @@
+//! The configuration file is read again: what can be done without a client noticing is done, the rest is named.
+
+use std::sync::Arc;
+
+use openraid_config::{ArrayId, ArrayWish};
+
+use super::desired::InForce;
+use super::members::set_status;
+use super::view::Served;
+use super::Server;
+use crate::control::Answer;
+use crate::desired::model::ReloadModel;
+use crate::exit::Failure;
+
+impl Server {
+    /// Read the file again. A file with any problem changes nothing.
+    pub(super) fn reload(&self) -> Result<Answer, Failure> {
+        let before = self.in_force().ok_or_else(|| {
+            Failure::refused("this server has no configuration file; start it with `openraid serve --config FILE`")
+        })?;
+        self.notifier.reloading();
+        let done = self.reload_from(&before);
+        self.notifier.ready(&self.summary());
+        done.map(|model| Answer::Reloaded(Box::new(model)))
+    }
+
+    fn reload_from(&self, before: &InForce) -> Result<ReloadModel, Failure> {
+        let desired = crate::desired::load(&before.path)?;
+        let notes = desired.notes.iter().map(ToString::to_string).collect();
+        let mut told = ReloadModel { path: before.path.display().to_string(), notes, ..ReloadModel::default() };
+        let keys = before.desired.server.changed_keys(&desired.server);
+        told.restart.extend(keys.into_iter().map(|key| format!("server.{key}")));
+        let now = Arc::new(InForce { path: before.path.clone(), desired });
+        self.state().in_force = Some(Arc::clone(&now));
+        let all: Vec<Served> = self.state().arrays.clone();
+        for served in all {
+            let (old, new) = (before.wish(&served), now.wish(&served));
+            if new.is_some() || old.is_some() {
+                self.follow_file(&served, new, &mut told)?;
+            }
+        }
+        self.take_new(before, &now, &mut told);
+        told.notes.extend(self.take_own_spares());
+        Ok(told)
+    }
+
+    /// An array becomes what the file says now.
+    fn follow_file(&self, served: &Served, wish: Option<&ArrayWish>, told: &mut ReloadModel) -> Result<(), Failure> {
+        let name = &served.name;
+        let status = self.status()?;
+        let before = set_status(&status, served.sets()[0])?.policy;
+        let (plan, notes) = self.plan_of(&status, served, None);
+        let notes = notes.into_iter().chain(self.carry_out_plan(&status, served, &plan));
+        told.notes.extend(notes.map(|note| format!("{name}: {note}")));
+        told.applied.extend(before.changes_to(&plan.policy).map(|change| format!("{name}: {change}")));
+        self.change_served(name, |served| served.profile.clone_from(&plan.profile));
+        if plan.access != served.access {
+            self.set_access(name, plan.access)?;
+            told.applied.push(format!("{name}: access {} -> {}", served.access.word(), plan.access.word()));
+        }
+        self.follow_exports(name, wish, told)
+    }
+
+    /// New names are opened. A name that went away stays: its clients would be disconnected.
+    fn follow_exports(&self, name: &str, wish: Option<&ArrayWish>, told: &mut ReloadModel) -> Result<(), Failure> {
+        let served = self.find(name)?;
+        let wanted = wish.map(|wish| wish.exports.clone()).filter(|exports| !exports.is_empty());
+        let wanted = wanted.unwrap_or_else(|| vec![name.to_owned()]);
+        for export in wanted.iter().filter(|export| !served.exports.contains(export)) {
+            if served.access != openraid_config::Access::Blocked {
+                match self.open_export(&served, export) {
+                    Ok(()) => told.applied.push(format!("{name}: export {export} added")),
+                    Err(failure) => {
+                        told.notes.push(failure.text);
+                        continue;
+                    }
+                }
+            }
+            self.change_served(name, |served| served.exports.push(export.clone()));
+        }
+        let gone = served.exports.iter().filter(|export| !wanted.contains(export));
+        told.restart.extend(gone.map(|export| format!("{name}: export {export} removed")));
+        Ok(())
+    }
+
+    /// Arrays that the file names since now are started.
+    fn take_new(&self, before: &InForce, now: &InForce, told: &mut ReloadModel) {
+        let served: Vec<Served> = self.state().arrays.clone();
+        for wish in &now.desired.arrays {
+            let runs = served.iter().any(|served| now.wish(served).is_some_and(|own| own.id == wish.id));
+            let is_new = !before.desired.arrays.iter().any(|own| own.id == wish.id && own.members == wish.members);
+            if runs || !is_new {
+                continue;
+            }
+            let members = self.members_of(wish);
+            if members.is_empty() {
+                told.notes.push(unknown(wish));
+                continue;
+            }
+            match self.assemble(&members, false, false) {
+                Ok(Answer::Done { text, .. }) => told.applied.push(text),
+                Ok(_) => {}
+                Err(failure) => told.notes.push(format!("{}: {}", wish.id, failure.text)),
+            }
+        }
+    }
+
+    fn members_of(&self, wish: &ArrayWish) -> Vec<String> {
+        if !wish.members.is_empty() {
+            return wish.members.clone();
+        }
+        let found = match &wish.id {
+            ArrayId::Name(name) => self.registry.find(name),
+            ArrayId::Uuid(uuid) => self.registry.known(Some(&uuid.to_string()), ""),
+        };
+        found.ok().flatten().map(|entry| entry.members).unwrap_or_default()
+    }
+}
+
+/// What is said of an array whose members nobody knows.
+pub fn unknown(wish: &ArrayWish) -> String {
+    format!(
+        "line {}: array {} is not remembered, and the file names no members of it; write members = [\"...\"], or assemble it \
+         with `openraid assemble`",
+        wish.line, wish.id
+    )
+}

@@ -1,0 +1,149 @@
+//! Spares that the configuration file names: of an array or span, taken in at once; of all arrays, when one needs it.
+//!
+//! A drive for all arrays is not opened until then. It must be free, or hold a superblock of the array: nothing is overwritten.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use openraid_config::{SpareFor, SpareWish};
+use openraid_core::admin::MemberState;
+use openraid_units::ArrayId;
+
+use super::member_orders::Consent;
+use super::members::{set_status, Joining};
+use super::news::{plain, News};
+use super::view::Served;
+use super::{Access, Server};
+
+/// A drive that could not be taken in is tried again after this time.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// What was tried last.
+#[derive(Debug, Default)]
+pub(super) struct Tried(Vec<(String, Instant)>);
+
+impl Tried {
+    fn is_due(&self, member: &str) -> bool {
+        !self.0.iter().any(|(own, at)| own == member && at.elapsed() < RETRY_AFTER)
+    }
+
+    fn note(&mut self, member: &str) {
+        self.0.retain(|(own, _)| own != member);
+        self.0.push((member.to_owned(), Instant::now()));
+    }
+}
+
+impl Server {
+    fn spares(&self) -> Vec<SpareWish> {
+        self.in_force().map(|in_force| in_force.desired.spares.clone()).unwrap_or_default()
+    }
+
+    /// Take in the spares that the file names for an array or a span, as far as they are not in. What does not work is told.
+    pub fn take_own_spares(&self) -> Vec<String> {
+        if self.access == Access::Untouched {
+            return Vec::new();
+        }
+        let mut notes = Vec::new();
+        for spare in self.spares() {
+            let SpareFor::Array { name, span } = &spare.whom else { continue };
+            let Ok(served) = self.find(name) else {
+                notes.push(format!("spare {}: no array {name} is served", spare.member));
+                continue;
+            };
+            let leg = span.and_then(|span| usize::try_from(span).ok());
+            notes.extend(self.take_own_spare(&served, leg, &spare.member).err());
+        }
+        notes
+    }
+
+    fn take_own_spare(&self, served: &Served, leg: Option<usize>, member: &str) -> Result<(), String> {
+        let told = |failure: crate::exit::Failure| format!("spare {member}: {}", failure.text);
+        let status = self.status().map_err(told)?;
+        if super::named::Members::of(&status, served).knows(member).map_err(told)? {
+            return Ok(());
+        }
+        let sets = served.sets();
+        let set = match leg {
+            Some(_) => self.set_for_new(&status, served, leg).map_err(told)?,
+            None => sets[0],
+        };
+        self.take_in(served, set, member)
+    }
+
+    fn take_in(&self, served: &Served, set: ArrayId, member: &str) -> Result<(), String> {
+        let consent = Consent { overwrite: false, split: false };
+        match self.join(served, set, member, consent) {
+            Ok(Joining::Joined(_)) => {
+                self.note(&served.name);
+                Ok(())
+            }
+            Ok(Joining::Confirm { text }) => Err(format!("spare {member}: {text}")),
+            Err(failure) => Err(format!("spare {member}: {}", failure.text)),
+        }
+    }
+
+    /// Look in another thread whether an array needs a spare for all arrays: a drive may take its time to be opened.
+    pub fn begin_giving_spares(self: &Arc<Self>) {
+        let has_any = self.spares().iter().any(|spare| spare.whom == SpareFor::All);
+        if !has_any || self.needy().is_none() || self.giving.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let server = Arc::clone(self);
+        let give = move || {
+            let news = server.give_spares();
+            server.add_told(news);
+            server.giving.store(false, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("spares".into()).spawn(give).is_err() {
+            self.giving.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Give a spare for all arrays to a set that lacks a member and has no spare of its own; what came of that.
+    fn give_spares(&self) -> Vec<News> {
+        let pool: Vec<SpareWish> = self.spares().into_iter().filter(|spare| spare.whom == SpareFor::All).collect();
+        if pool.is_empty() || self.access == Access::Untouched {
+            return Vec::new();
+        }
+        // A command that changes arrays goes first: the next tick comes.
+        let Ok(_one_at_a_time) = self.changing.try_lock() else { return Vec::new() };
+        let Some((served, set)) = self.needy() else { return Vec::new() };
+        let mut news = Vec::new();
+        for spare in pool {
+            if !self.state().tried_spares.is_due(&spare.member) {
+                continue;
+            }
+            self.state().tried_spares.note(&spare.member);
+            match self.take_in(&served, set, &spare.member) {
+                Ok(()) => {
+                    let text = format!("{}: the spare {} for all arrays is taken in", served.name, spare.member);
+                    news.push(News { array: Some(served.name), ..plain("SpareTaken", text) });
+                    break;
+                }
+                Err(why) => {
+                    let text = format!("{}: a member is missing, and {why}", served.name);
+                    news.push(News { array: Some(served.name.clone()), ..plain("SpareRefused", text) });
+                }
+            }
+        }
+        news
+    }
+
+    /// A set that lacks more members than its own spares can fill in for.
+    fn needy(&self) -> Option<(Served, ArrayId)> {
+        let status = self.status().ok()?;
+        let all: Vec<Served> = self.state().arrays.clone();
+        all.into_iter().filter(|served| served.started.is_some()).find_map(|served| {
+            let needs = |set: &ArrayId| {
+                let Ok(own) = set_status(&status, *set) else { return false };
+                let is_redundant = own.superblock.as_ref().is_some_and(|own| own.level.is_redundant());
+                let count = |state| own.members.iter().filter(|line| line.state == state).count();
+                is_redundant && count(MemberState::Missing) > count(MemberState::Spare)
+            };
+            let set = served.sets().into_iter().find(needs)?;
+            Some((served, set))
+        })
+    }
+}

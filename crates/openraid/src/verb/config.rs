@@ -1,0 +1,125 @@
+//! `openraid config`: check a configuration file, and show the desired state.
+
+use std::path::{Path, PathBuf};
+
+use openraid_config::Desired;
+use openraid_sys::Use;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::{ConfigArguments, ConfigVerb};
+use crate::control::{Answer, Command};
+use crate::desired::{self, model};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::members::{open_some, options, spec};
+
+#[derive(Serialize)]
+struct ProblemModel {
+    line: u32,
+    column: u32,
+    key: String,
+    what: String,
+    remedy: String,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    problems: Vec<ProblemModel>,
+    #[serde(flatten)]
+    config: model::ConfigModel,
+}
+
+/// Do it.
+///
+/// # Errors
+/// There is no file, or it has problems.
+pub fn run(arguments: &ConfigArguments, context: &Context) -> Outcome {
+    match &arguments.verb {
+        ConfigVerb::Check { file } => check(&named(file.as_deref())?, context),
+        ConfigVerb::Member { device } => member(device, context),
+        ConfigVerb::Show { file } => show(file.as_deref(), context),
+    }
+}
+
+fn named(file: Option<&Path>) -> Result<PathBuf, Failure> {
+    file.map(Path::to_path_buf).or_else(desired::default_path).ok_or_else(|| {
+        Failure::usage(
+            "there is no configuration file where one is looked for; name it: openraid config check FILE (see docs/config.md)",
+        )
+    })
+}
+
+fn check(path: &Path, context: &Context) -> Outcome {
+    let shown = path.display().to_string();
+    let text = desired::text_of(path)?;
+    match desired::parse(&text) {
+        Ok(desired) => {
+            let config = model::config(Some(shown.clone()), model::server_values(&desired.server), &desired, &[]);
+            let text = format!("{shown}: no problems\n{}", config.text());
+            Ok(context.output.answer(Exit::Fine, &Checked { problems: Vec::new(), config }, &text))
+        }
+        Err(problems) => {
+            let all = problems.0.iter().map(|own| ProblemModel {
+                line: own.line,
+                column: own.column,
+                key: own.key.clone(),
+                what: own.what.clone(),
+                remedy: own.remedy.clone(),
+            });
+            let config = model::ConfigModel { path: Some(shown), ..model::ConfigModel::default() };
+            let body = Checked { problems: all.collect(), config };
+            Ok(context.output.fail_with(&desired::failure(path, &problems), &body))
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Member<'a> {
+    device: &'a str,
+    array: &'a str,
+}
+
+/// Does a device belong to an array of this machine's openraid: by the identity in its superblock, or by its path?
+fn member(device: &Path, context: &Context) -> Outcome {
+    let shown = device.display().to_string();
+    // A file with mistakes is no reason to give a member away.
+    let desired = desired::default_path().and_then(|path| desired::load(&path).ok()).unwrap_or_default();
+    let config = model::config(None, Vec::new(), &desired, &context.registry.entries()?);
+    let resolved = |path: &Path| path.canonicalize().ok();
+    let own = resolved(device);
+    let by_path = |array: &&model::ArrayConfigModel| {
+        own.is_some() && array.members.iter().any(|member| resolved(Path::new(member)) == own)
+    };
+    let (opened, _) = open_some(&[spec(&shown)?], options(Use::Examine));
+    let uuid =
+        opened.first().and_then(|(_, probed)| probed.look.superblock.as_ref()).map(|own| own.set_uuid.to_string());
+    let by_uuid = |array: &&model::ArrayConfigModel| uuid.is_some() && array.uuid == uuid;
+    match config.arrays.iter().find(by_uuid).or_else(|| config.arrays.iter().find(by_path)) {
+        Some(array) => {
+            let body = Member { device: &shown, array: &array.name };
+            Ok(context.output.answer(Exit::Fine, &body, &array.name))
+        }
+        None => Err(Failure::refused(format!("{shown} belongs to no array that is remembered or configured here"))),
+    }
+}
+
+/// What is in force, from the server that runs; what would be, where none runs or a file is named.
+fn show(file: Option<&Path>, context: &Context) -> Outcome {
+    let mut servers = if file.is_some() { Vec::new() } else { context.servers.connect()? };
+    let config = match servers.as_mut_slice() {
+        [] => {
+            let path = file.map(Path::to_path_buf).or_else(desired::default_path);
+            let desired = path.as_deref().map_or_else(|| Ok(Desired::default()), desired::load)?;
+            let path = path.map(|path| path.display().to_string());
+            model::config(path, model::server_values(&desired.server), &desired, &context.registry.entries()?)
+        }
+        [server] => match server.ask(&Command::Config)? {
+            Answer::Config(config) => *config,
+            _ => return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
+        },
+        _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),
+    };
+    let of = config.path.as_deref().map_or_else(String::new, |path| format!("of {path}\n"));
+    let text = format!("{of}{}", config.text());
+    Ok(context.output.answer(Exit::Fine, &config, &text))
+}

@@ -1,0 +1,152 @@
+//! While a server runs: news are told, signals followed, the service manager hears that the loop answers.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use openraid_runtime::service::{Service, ServiceEvent};
+use openraid_sys::Signal;
+use serde::Serialize;
+
+use super::super::Context;
+use crate::control::{Answer, Answerer, Command};
+use crate::exit::Exit;
+use crate::model::ArrayModel;
+use crate::output::live::Live;
+use crate::output::members::LeftOut;
+use crate::quantity::utc;
+use crate::server::news::{plain, News};
+use crate::server::Server;
+
+/// How often tasks are sampled, and the state on the terminal is redrawn.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What `serve --json` says, a line each.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Line<'a> {
+    /// Clients can come.
+    Ready {
+        /// Arrays.
+        arrays: &'a [ArrayModel],
+        /// The control socket.
+        control: String,
+        /// Arrays that were not clean.
+        recovered: &'a [String],
+        /// Members that arrays were started without.
+        left_out: &'a [LeftOut],
+    },
+    /// A piece of news.
+    News(NewsBody<'a>),
+    /// The end.
+    Stopped,
+}
+
+/// A piece of news.
+#[derive(Serialize)]
+pub struct NewsBody<'a> {
+    news: &'a News,
+}
+
+/// A server at work.
+pub struct Attendance<'a> {
+    /// How to answer.
+    pub context: &'a Context,
+    /// The service.
+    pub service: &'a Service,
+    /// Its server.
+    pub server: &'a Arc<Server>,
+    /// The state on the terminal.
+    pub live: Option<Live>,
+}
+
+impl Attendance<'_> {
+    /// Tell news and show the state until the service ends.
+    pub fn until_the_end(&mut self) -> Exit {
+        let notifier = self.server.notifier();
+        let tick = notifier.tick(TICK);
+        let mut exit = Exit::Fine;
+        let mut next = Instant::now();
+        let mut status = String::new();
+        loop {
+            match self.service.events().recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
+                    // What came since the last tick is told, too.
+                    self.tell_collected();
+                    return exit;
+                }
+                Ok(event) => {
+                    match event {
+                        ServiceEvent::StopFailed(..) => exit = Exit::Error,
+                        ServiceEvent::Signal(Signal::HangUp) => self.begin_reload(),
+                        ServiceEvent::Signal(_) => notifier.stopping(),
+                        _ => {}
+                    }
+                    if let Some(news) = self.server.news(&event) {
+                        self.tell(&news);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    next = Instant::now() + tick;
+                    // The loop that serves has answered: a loop that hangs is not reported as alive. An error means that it is
+                    // ending: the event comes.
+                    if self.server.sample().is_ok() {
+                        notifier.alive();
+                    }
+                    self.tell_collected();
+                    self.server.begin_giving_spares();
+                    self.show(&mut status);
+                    if self.server.is_emptied() {
+                        notifier.stopping();
+                        self.service.handle().begin_stop();
+                    }
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, before: &mut String) {
+        if let (Some(live), Ok(arrays)) = (&mut self.live, self.server.arrays()) {
+            live.update(&arrays, &[]);
+        }
+        let now = self.server.summary();
+        if now != *before {
+            self.server.notifier().status(&now);
+            *before = now;
+        }
+    }
+
+    /// Members may be opened for it, which takes its time: the news do not wait for that.
+    fn begin_reload(&self) {
+        let server = Arc::clone(self.server);
+        let reload = move || {
+            let news = match server.answer(Command::Reload) {
+                Ok(Answer::Reloaded(model)) => plain("ConfigurationRead", model.text()),
+                Ok(_) => return,
+                Err(failure) => plain("ConfigurationRefused", failure.text),
+            };
+            server.add_told(vec![news]);
+        };
+        if let Err(error) = thread::Builder::new().name("reload".into()).spawn(reload) {
+            self.context.output.warn(&format!("the configuration is not read: {error}"));
+        }
+    }
+
+    fn tell_collected(&mut self) {
+        for news in self.server.journal_news().into_iter().chain(self.server.take_told()) {
+            self.tell(&news);
+        }
+    }
+
+    fn tell(&mut self, news: &News) {
+        if self.context.output.json {
+            return self.context.output.document(Exit::Fine, &Line::News(NewsBody { news }));
+        }
+        let text = format!("{}  {}", utc(openraid_sys::clock::wall_seconds()), news.text);
+        match &mut self.live {
+            Some(live) => live.say(&text),
+            None => self.context.output.say(&text),
+        }
+    }
+}

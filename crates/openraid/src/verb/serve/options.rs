@@ -1,0 +1,112 @@
+//! What a server is started with: the command line, and the configuration file for what that leaves out.
+
+use std::path::PathBuf;
+
+use openraid_units::Bytes;
+
+use crate::arguments::ServeArguments;
+use crate::desired::model::{SourceWord, ValueModel};
+use crate::quantity::human;
+use crate::server::desired::InForce;
+
+/// Memory for payload, if nothing is said.
+const MEMORY: Bytes = Bytes::mib(160);
+/// Commands of one drive at once, if nothing is said.
+const DRIVE_DEPTH: u32 = 128;
+/// Seconds after which a waiting command goes before others, if nothing is said.
+const QUEUE_AGE: u64 = 2;
+
+/// The options in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chosen {
+    /// TCP addresses.
+    pub nbd: Vec<String>,
+    /// Unix sockets.
+    pub nbd_unix: Vec<PathBuf>,
+    /// Memory for payload.
+    pub memory: Bytes,
+    /// Memory for the cache.
+    pub cache: Option<Bytes>,
+    /// Commands of one drive at once.
+    pub drive_depth: u32,
+    /// Seconds after which a waiting command goes before others.
+    pub queue_age: u64,
+    /// Devices of the journal.
+    pub journal: Vec<String>,
+    /// What the command line has said, as it is told.
+    pub told: Vec<ValueModel>,
+    /// Where the command line and the file differ.
+    pub notes: Vec<String>,
+}
+
+impl Chosen {
+    /// The command line goes before the file.
+    pub fn of(arguments: &ServeArguments, file: Option<&InForce>) -> Self {
+        let wish = file.map(|file| file.desired.server.clone()).unwrap_or_default();
+        let mut told = Told { path: file.map(|file| file.path.display().to_string()), ..Told::default() };
+        let paths =
+            |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        // Both lists together say where clients come in: one on the command line replaces both.
+        let listens = !arguments.nbd.is_empty() || !arguments.nbd_unix.is_empty();
+        let (file_nbd, file_unix) = (wish.nbd, wish.nbd_unix);
+        if listens {
+            let nbd = file_nbd.as_ref().map(|own| (own.value.join(", "), own.line));
+            told.note("nbd", arguments.nbd.join(", "), nbd);
+            let unix = file_unix.as_ref().map(|own| (paths(&own.value), own.line));
+            told.note("nbd-unix", paths(&arguments.nbd_unix), unix);
+        }
+        let text = |bytes: Bytes| human(bytes);
+        told.option("memory", arguments.memory.map(text), wish.memory.as_ref().map(|own| (text(own.value), own.line)));
+        told.option("cache", arguments.cache.map(text), wish.cache.as_ref().map(|own| (text(own.value), own.line)));
+        let depth = wish.drive_depth.as_ref().map(|own| (own.value.to_string(), own.line));
+        told.option("drive-depth", arguments.drive_depth.map(|own| own.to_string()), depth);
+        let age = wish.queue_age.as_ref().map(|own| (own.value.to_string(), own.line));
+        told.option("queue-age", arguments.queue_age.map(|own| own.to_string()), age);
+        let journal = Some(&arguments.journal).filter(|own| !own.is_empty());
+        let file_journal = wish.journal.as_ref().map(|own| (own.value.join(", "), own.line));
+        told.option("journal", journal.map(|own| own.join(", ")), file_journal);
+        let or = |own: &[String], file: Option<Vec<String>>| match own {
+            [] => file.unwrap_or_default(),
+            own => own.to_vec(),
+        };
+        Self {
+            nbd: or(&arguments.nbd, file_nbd.map(|own| own.value).filter(|_| !listens)),
+            nbd_unix: match arguments.nbd_unix.as_slice() {
+                [] => file_unix.map(|own| own.value).filter(|_| !listens).unwrap_or_default(),
+                own => own.to_vec(),
+            },
+            memory: arguments.memory.or(wish.memory.map(|own| own.value)).unwrap_or(MEMORY),
+            cache: arguments.cache.or(wish.cache.map(|own| own.value)),
+            drive_depth: arguments.drive_depth.or(wish.drive_depth.map(|own| own.value)).unwrap_or(DRIVE_DEPTH),
+            queue_age: arguments.queue_age.or(wish.queue_age.map(|own| own.value)).unwrap_or(QUEUE_AGE),
+            journal: or(&arguments.journal, wish.journal.map(|own| own.value)),
+            told: told.values,
+            notes: told.notes,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    path: Option<String>,
+    values: Vec<ValueModel>,
+    notes: Vec<String>,
+}
+
+impl Told {
+    fn option(&mut self, key: &str, own: Option<String>, file: Option<(String, u32)>) {
+        if let Some(own) = own {
+            self.note(key, own, file);
+        }
+    }
+
+    fn note(&mut self, key: &str, own: String, file: Option<(String, u32)>) {
+        let shown = if own.is_empty() { "(none)" } else { &own };
+        if let (Some((value, line)), Some(path)) = (file.filter(|(value, _)| *value != own), &self.path) {
+            self.notes.push(format!("{key}: {shown} of the command line goes before {value} ({path}, line {line})"));
+        }
+        if !own.is_empty() {
+            self.values.push(ValueModel { key: key.into(), value: own, from: SourceWord::CommandLine, line: None });
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Which arrays a server is to serve: named on the command line, remembered, in the configuration file.
+
+use openraid_config::{ArrayId, ArrayWish};
+use openraid_runtime::member::MemberSpec;
+
+use super::super::Context;
+use crate::arguments::ServeArguments;
+use crate::exit::Failure;
+use crate::members::{in_folder, looks_like_a_name, remembered, spec, written_spec};
+use crate::registry::Entry;
+use crate::server::desired::InForce;
+use crate::server::reload::unknown;
+
+/// What is to be served.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Members of arrays.
+    pub members: Vec<MemberSpec>,
+    /// Raw drives, by the name of their export.
+    pub raw: Vec<(String, MemberSpec)>,
+    /// What cannot be served although it was wanted; a line each.
+    pub notes: Vec<String>,
+}
+
+/// Is it a service: nothing is named, and a file says what it is?
+pub fn is_service(arguments: &ServeArguments, file: Option<&InForce>) -> bool {
+    file.is_some() && arguments.names.is_empty() && arguments.scan.is_empty() && arguments.level.is_none()
+}
+
+/// What is to be served.
+///
+/// # Errors
+/// A name that names nothing, or nothing is remembered.
+pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InForce>) -> Result<Wanted, Failure> {
+    let mut wanted = Wanted::default();
+    for folder in &arguments.scan {
+        wanted.members.extend(in_folder(folder)?);
+    }
+    let wishes = file.map_or(&[][..], |file| &file.desired.arrays[..]);
+    if is_service(arguments, file) {
+        wanted.add_all(&context.registry.entries()?, wishes);
+        return Ok(wanted);
+    }
+    if arguments.names.is_empty() && arguments.scan.is_empty() && arguments.level.is_none() {
+        let entries = context.registry.entries()?;
+        if entries.is_empty() {
+            return Err(Failure::refused(
+                "no array is remembered; make one with `openraid create`, or name members or a folder (--scan)",
+            ));
+        }
+        for entry in &entries {
+            wanted.add(entry, None)?;
+        }
+    }
+    for name in &arguments.names {
+        let by_name = wishes.iter().find(|wish| wish.id == ArrayId::Name(name.clone()));
+        match remembered(name, &context.registry)? {
+            Some(entry) => wanted.add(&entry, wish_of(&entry, wishes))?,
+            None if by_name.is_some_and(|wish| !wish.members.is_empty()) => {
+                by_name.into_iter().try_for_each(|wish| wanted.add_members(&wish.members))?;
+            }
+            None if looks_like_a_name(name) && !name.contains(':') => {
+                return Err(Failure::refused(format!(
+                    "{name}: no array of this name is remembered, and no file of this name is here; see `openraid list`"
+                )))
+            }
+            None => wanted.members.push(written_spec(name)?),
+        }
+    }
+    Ok(wanted)
+}
+
+/// What the file says of an array that is remembered.
+fn wish_of<'w>(entry: &Entry, wishes: &'w [ArrayWish]) -> Option<&'w ArrayWish> {
+    let by_uuid = |wish: &&ArrayWish| match &wish.id {
+        ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
+        ArrayId::Name(_) => false,
+    };
+    let by_name = |wish: &&ArrayWish| wish.id == ArrayId::Name(entry.name.clone());
+    wishes.iter().find(by_uuid).or_else(|| wishes.iter().find(by_name))
+}
+
+impl Wanted {
+    /// Everything that is remembered or in the file. One array that cannot be found does not keep the others away.
+    fn add_all(&mut self, entries: &[Entry], wishes: &[ArrayWish]) {
+        let mut known = Vec::new();
+        for entry in entries {
+            let wish = wish_of(entry, wishes);
+            known.extend(wish.map(|wish| &wish.id));
+            if let Err(failure) = self.add(entry, wish) {
+                self.notes.push(format!("{}: {}", entry.name, failure.text));
+            }
+        }
+        for wish in wishes.iter().filter(|wish| !known.contains(&&wish.id)) {
+            if wish.members.is_empty() {
+                self.notes.push(unknown(wish));
+            } else if let Err(failure) = self.add_members(&wish.members) {
+                self.notes.push(format!("{}: {}", wish.id, failure.text));
+            }
+        }
+    }
+
+    fn add(&mut self, entry: &Entry, wish: Option<&ArrayWish>) -> Result<(), Failure> {
+        if let Some(wish) = wish.filter(|wish| !wish.members.is_empty()) {
+            return self.add_members(&wish.members);
+        }
+        if entry.uuid.is_some() {
+            return self.add_members(&entry.members);
+        }
+        let specs = entry.members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
+        let several = specs.len() > 1;
+        let name = |nth: usize| if several { format!("{}-{nth}", entry.name) } else { entry.name.clone() };
+        self.raw.extend(specs.into_iter().enumerate().map(|(nth, spec)| (name(nth), spec)));
+        Ok(())
+    }
+
+    fn add_members(&mut self, members: &[String]) -> Result<(), Failure> {
+        for member in members {
+            let spec = spec(member)?;
+            if !self.members.contains(&spec) {
+                self.members.push(spec);
+            }
+        }
+        Ok(())
+    }
+}

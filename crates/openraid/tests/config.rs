@@ -1,0 +1,282 @@
+//! The configuration file at work: mistakes with their lines, a service made from a file, reload under a client, and what a
+//! service manager hears.
+
+mod support;
+
+use std::fs::{self, File};
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::client::Client;
+use support::{Lab, Server, READ, WRITE};
+
+const EPERM: u32 = 1;
+/// A datagram that does not come within this time does not come.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+fn array(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab
+}
+
+/// Write the configuration; `@` stands for the folder.
+fn configure(lab: &Lab, text: &str) {
+    fs::write(lab.path("openraid.toml"), text.replace('@', lab.folder.to_str().expect("UTF-8"))).expect("room");
+}
+
+/// Serve by the file, and what was said on standard error until it was ready.
+fn serve(lab: &Lab, arguments: &[&str]) -> (Server, String) {
+    let mut command = lab.command(&[&["serve", "--json", "--config", "openraid.toml"], arguments].concat());
+    command.stderr(File::create(lab.path("errors")).expect("room"));
+    let server = Server::started(&mut command).unwrap_or_else(|line| panic!("not ready: {line:?}"));
+    (server, fs::read_to_string(lab.path("errors")).expect("text"))
+}
+
+const LISTEN: &str = "[server]\nnbd-unix = \"@/nbd.sock\"\n";
+
+#[test]
+fn every_mistake_has_its_line_and_what_to_write() {
+    let lab = Lab::new("mistakes");
+    let text =
+        "[server]\ncahce = \"64M\"\nmemory = \"lots\"\ndrive-depth = 500\nnbd = [\"host:port\"]\njournal = [\"j0\"]\n\
+                [arrays.data]\nacces = \"read-only\"\naccess = \"readonly\"\nmembers = [\"/x\", \"/x\"]\n\
+                [arrays.data.settings]\nrebuild.rate = \"fast\"\nprofil = \"balanced\"\nmirror-read = \"best\"\n\
+                [arrays.\"no name\"]\n[[spares]]\nfor = \"data\"\n[colours]\n";
+    configure(&lab, text);
+    let ran = lab.line("config check openraid.toml --json").expect(65);
+    let found = ran.json()["problems"].as_array().expect("a list").clone();
+    let found: Vec<(u64, String, String)> = found
+        .iter()
+        .map(|own| {
+            let text = |key: &str| own[key].as_str().expect("text").to_owned();
+            (own["line"].as_u64().expect("a number"), text("key"), format!("{}; {}", text("what"), text("remedy")))
+        })
+        .collect();
+    let wanted = [
+        (2, "server.cahce", "did you mean cache?"),
+        (3, "server.memory", "\"lots\" is not a size"),
+        (4, "server.drive-depth", "write a number from 1 to 128"),
+        (5, "server.nbd", "write HOST:PORT"),
+        (6, "server.journal", "not an absolute path"),
+        (8, "arrays.data.acces", "did you mean access?"),
+        (9, "arrays.data.access", "did you mean read-only?"),
+        (10, "arrays.data.members", "used twice"),
+        (12, "arrays.data.settings.rebuild.rate", "is not a size"),
+        (13, "arrays.data.settings.profil", "did you mean profile?"),
+        (14, "arrays.data.settings.mirror-read", "use one of primary, round-robin"),
+        (15, "arrays.\"no name\"", "is not an array name"),
+        (16, "spares.member", "a spare without a drive"),
+        (18, "colours", "known keys here: server, arrays, spares"),
+    ];
+    assert_eq!(found.len(), wanted.len(), "{found:#?}");
+    for ((line, key, text), (wanted_line, wanted_key, words)) in found.iter().zip(wanted) {
+        assert_eq!((*line, key.as_str()), (wanted_line, wanted_key), "{found:#?}");
+        assert!(text.contains(words), "{words:?} is not in {text}");
+        assert!(ran.err.contains(&format!("line {line}: {key}: ")), "{}", ran.err);
+    }
+    lab.line("serve --config openraid.toml").refused(65, &["14 problems, nothing of it takes effect", "line 2: "]);
+    configure(&lab, "[server]\ncache = \"64M\n");
+    lab.line("config check openraid.toml").refused(65, &["line 2: not TOML"]);
+    configure(&lab, "[server]\ncache = \"64M\"\ncache = \"32M\"\n");
+    lab.line("config check openraid.toml").refused(65, &["line 3: not TOML: duplicate key"]);
+    fs::write(lab.path("openraid.toml"), [0xff, 0xfe]).expect("room");
+    lab.line("config check openraid.toml").refused(65, &["is not UTF-8 text (byte 0)"]);
+    lab.line("config check nowhere.toml").refused(65, &["nowhere.toml cannot be read"]);
+    lab.line("config check .").refused(65, &["is not a regular file"]);
+    lab.line("config check").refused(64, &["name it: openraid config check FILE"]);
+    lab.line("reload").refused(4, &["no server runs"]);
+}
+
+#[test]
+fn a_service_is_what_its_file_says_and_the_command_line_goes_before_it() {
+    let lab = array("file");
+    lab.line("forget data").expect(0);
+    configure(
+        &lab,
+        &format!(
+            "{LISTEN}cache = \"16M\"\nqueue-age = 5\n[arrays.data]\nmembers = [\"@/d0\", \"@/d1\", \"@/d2\"]\n\
+             exports = [\"data\", \"vm1\"]\naccess = \"read-only\"\n[arrays.data.settings]\nrebuild.rate = \"50M\"\n\
+             profile = \"protection\"\n[arrays.gone]\n"
+        ),
+    );
+    let checked = lab.line("config check openraid.toml").expect(0).text();
+    for line in ["no problems", "rebuild.rate", "exports  data, vm1", "array gone (not known yet)"] {
+        assert!(checked.contains(line), "{line:?} is not in {checked}");
+    }
+    let (server, said) = serve(&lab, &["--cache", "32M"]);
+    assert!(said.contains("cache: 32 MiB of the command line goes before 16 MiB"), "{said}");
+    assert!(said.contains("openraid.toml, line 3)"), "{said}");
+    assert!(said.contains("array gone is not remembered, and the file names no members of it"), "{said}");
+    let shown = lab.show("data");
+    assert_eq!((&shown["settings"]["rebuild_rate"], &shown["access"]), (&(50 << 20).into(), &"read-only".into()));
+    assert_eq!((&shown["profile"]["name"], &shown["cache"]["size_bytes"]), (&"protection".into(), &(32 << 20).into()));
+    let socket = lab.path("nbd.sock");
+    for export in ["data", "vm1"] {
+        let mut client = Client::open(&socket, export);
+        assert_eq!((client.ask(READ, 0, &[0; 512]), client.ask(WRITE, 0, &[0; 512])), (0, EPERM));
+    }
+    // What the file names holds again after a restart, and `set` says so; what it does not name is kept.
+    let note = "says rebuild.rate=50M, which holds again after a restart or `openraid reload`";
+    lab.line("set data rebuild.rate=7M scrub.rate=9M").expect(0).says(&[note]);
+    let config = lab.line("config show --json").expect(0).json();
+    let value = |list: &Value, key: &str| {
+        let found = list.as_array().expect("a list").iter().find(|own| own["key"] == key).expect(key).clone();
+        (found["value"].as_str().expect("text").to_owned(), found["from"].as_str().expect("text").to_owned())
+    };
+    assert_eq!(value(&config["server"], "cache"), ("32 MiB".into(), "command-line".into()));
+    assert_eq!(value(&config["server"], "queue-age"), ("5".into(), "file".into()));
+    let values = &config["arrays"][0]["values"];
+    assert_eq!(value(values, "rebuild.rate"), ("50M".into(), "file".into()));
+    assert_eq!(value(values, "scrub.rate"), ("9M".into(), "set".into()));
+    // A service goes on without arrays.
+    lab.line("stop data").expect(0);
+    assert!(lab.line("list").expect(0).text().contains("offline"));
+    lab.line("stop --all").expect(0);
+    assert_eq!(server.end().0, 0);
+    let (server, _) = serve(&lab, &[]);
+    let settings = lab.show("data")["settings"].clone();
+    assert_eq!((&settings["rebuild_rate"], &settings["scrub_rate"]), (&(50 << 20).into(), &(9 << 20).into()));
+    server.stop();
+}
+
+#[test]
+fn a_reload_keeps_the_client_and_says_what_waits_for_a_restart() {
+    let lab = array("reload");
+    configure(&lab, LISTEN);
+    let (mut server, _) = serve(&lab, &[]);
+    let socket = lab.path("nbd.sock");
+    let mut client = Client::open(&socket, "data");
+    assert_eq!(client.ask(WRITE, 0, &[1; 4096]), 0);
+    lab.line("reload").expect(0).says(&["nothing has changed"]);
+    configure(
+        &lab,
+        &format!(
+            "{LISTEN}cache = \"16M\"\n[arrays.data]\nexports = [\"data\", \"vm1\"]\n[arrays.data.settings]\n\
+             rebuild.rate = \"50M\"\n"
+        ),
+    );
+    let told = lab.line("reload --json").expect(0).json();
+    let list = |key: &str| told[key].as_array().expect("a list").clone();
+    assert_eq!(list("restart"), ["server.cache"]);
+    assert_eq!(list("applied"), ["data: rebuild.rate 200 MiB/s -> 50 MiB/s", "data: export vm1 added"]);
+    assert_eq!((client.ask(WRITE, 0, &[2; 4096]), client.ask(READ, 0, &[0; 4096])), (0, 0));
+    assert_eq!(Client::open(&socket, "vm1").ask(READ, 0, &[0; 512]), 0);
+    // A signal does the same.
+    configure(&lab, &format!("{LISTEN}[arrays.data]\naccess = \"read-only\"\n"));
+    server.signal("-HUP");
+    server.wait_for_news("ConfigurationRead", 1);
+    assert_eq!((client.ask(WRITE, 0, &[3; 4096]), client.ask(READ, 0, &[0; 4096])), (EPERM, 0));
+    let shown = lab.show("data");
+    assert_eq!((&shown["settings"]["rebuild_rate"], &shown["access"]), (&(200 << 20).into(), &"read-only".into()));
+    assert_eq!(shown["exports"].as_array().expect("a list").len(), 2, "an export with clients stays until a restart");
+    // A file that is wrong changes nothing.
+    configure(&lab, "[arrays.data]\naccess = \"read-write\"\nexport = [\"x\"]\n");
+    lab.line("reload").refused(65, &["line 3: arrays.data.export: unknown key; did you mean exports?"]);
+    server.signal("-HUP");
+    server.wait_for_news("ConfigurationRefused", 1);
+    assert_eq!(client.ask(WRITE, 0, &[3; 4096]), EPERM);
+    // An array that the file names since then is served.
+    lab.line("create more --level 1 --assume-clean --file-size 16M m0 m1").expect(0);
+    configure(&lab, &format!("{LISTEN}[arrays.more]\n"));
+    lab.line("reload").expect(0).says(&["served now: more"]);
+    assert_eq!(client.ask(WRITE, 0, &[3; 4096]), 0);
+    assert_eq!(Client::open(&socket, "more").ask(READ, 0, &[0; 512]), 0);
+    server.stop();
+    let plain = lab.serve(&["data"]);
+    lab.line("reload").refused(65, &["no configuration file"]);
+    plain.stop();
+}
+
+#[test]
+fn a_service_manager_hears_of_every_step_and_that_the_loop_answers() {
+    let lab = array("notify");
+    configure(&lab, LISTEN);
+    let path = lab.path("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(1))).expect("a socket");
+    let mut command = lab.command(&["serve", "--json", "--config", "openraid.toml"]);
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "900000");
+    let server = Server::started(&mut command).expect("ready");
+    let hear = |word: &str, times: usize| {
+        let until = Instant::now() + PATIENCE;
+        let mut heard = Vec::new();
+        while heard.iter().filter(|text: &&String| text.contains(word)).count() < times {
+            assert!(Instant::now() < until, "{word} is not heard: {heard:?}");
+            let mut bytes = [0; 1024];
+            if let Ok(len) = socket.recv(&mut bytes) {
+                heard.push(String::from_utf8_lossy(&bytes[..len]).into_owned());
+            }
+        }
+        heard
+    };
+    let first = hear("READY=1", 1).pop().expect("a message");
+    assert!(first.contains("STATUS=1 array served, all optimal"), "{first}");
+    hear("WATCHDOG=1", 3);
+    lab.line("fail data d0").expect(0);
+    hear("STATUS=1 array served; data degraded", 1);
+    lab.line("reload").expect(0);
+    let heard = hear("READY=1", 1);
+    assert!(heard.iter().any(|text| text.starts_with("RELOADING=1\nMONOTONIC_USEC=")), "{heard:?}");
+    server.signal("-TERM");
+    hear("STOPPING=1", 1);
+    assert_eq!(server.end().0, 0);
+}
+
+#[test]
+fn spares_of_the_file_are_taken_in_when_they_are_needed() {
+    let lab = array("pool");
+    lab.drives(&["own", "all", "used"], 16);
+    lab.line("create other --level 1 --assume-clean --file-size 16M o0 o1").expect(0);
+    configure(
+        &lab,
+        &format!(
+            "{LISTEN}[[spares]]\nmember = \"@/own\"\nfor = \"other\"\n[[spares]]\nmember = \"@/o0\"\n[[spares]]\n\
+             member = \"@/all\"\nfor = \"all\"\n"
+        ),
+    );
+    let (mut server, _) = serve(&lab, &[]);
+    let listed = lab.line("spare list other").expect(0).text();
+    assert!(listed.contains("/own"), "{listed}");
+    lab.line("fail data d1").expect(0);
+    server.wait_for_news("SpareRefused", 1);
+    server.wait_for_news("SpareTaken", 1);
+    let all = lab.path("all").display().to_string();
+    lab.wait_for("data", |array| {
+        let members = array["members"].as_array().expect("a list");
+        members.iter().any(|own| own["member"] == all.as_str() && own["state"] == "in-sync")
+    });
+    server.kill();
+    // It is a member now: the next server has it, and it is not given twice.
+    let (server, _) = serve(&lab, &[]);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    assert!(lab.line("spare list other").expect(0).text().contains("/own"));
+    server.stop();
+}
+
+#[test]
+fn a_member_of_a_known_array_is_recognised_by_its_superblock_and_by_its_path() {
+    let lab = array("member");
+    lab.line("config member d1").expect(0).says(&["data"]);
+    fs::rename(lab.path("d1"), lab.path("moved")).expect("the same folder");
+    lab.line("config member moved").expect(0).says(&["data"]);
+    lab.drives(&["stranger"], 8);
+    lab.line("config member stranger").refused(65, &["belongs to no array that is remembered or configured here"]);
+    lab.line("config member nowhere").refused(65, &["belongs to no array"]);
+    lab.line("create raw --level jbod stranger").expect(0);
+    lab.line("config member stranger").expect(0).says(&["raw"]);
+}
+
+#[test]
+fn the_packaged_file_has_no_mistakes_with_and_without_its_examples() {
+    let lab = Lab::new("packaged");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/openraid.toml");
+    lab.run(&["config", "check", path]).expect(0).says(&["no problems"]);
+    let text = fs::read_to_string(path).expect("the file");
+    let example =
+        |line: &str| line.strip_prefix("# ").filter(|rest| rest.starts_with('[') || rest.contains(" = ")).is_some();
+    let lines = text.lines().map(|line| if example(line) { &line[2..] } else { line });
+    configure(&lab, &lines.collect::<Vec<_>>().join("\n"));
+    lab.line("config check openraid.toml").expect(0).says(&["spare /dev/disk/by-id/ata-4 for all arrays", "data, vm1"]);
+}

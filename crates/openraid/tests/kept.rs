@@ -1,0 +1,126 @@
+//! What `set` changes is kept: the next server has it, also after a kill, and says what it cannot carry out.
+
+mod support;
+
+use std::fs::{self, File};
+
+use serde_json::Value;
+use support::client::Client;
+use support::{Lab, Server, READ, WRITE};
+
+/// The protocol's error for what is not permitted.
+const EPERM: u32 = 1;
+
+fn array(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab
+}
+
+/// Serve, and what the server has written to standard error until it was ready.
+fn serve_and_listen(lab: &Lab, arguments: &[&str]) -> (Server, String) {
+    let socket = lab.path("nbd.sock");
+    let all = [&["serve", "--json", "--nbd-unix", socket.to_str().expect("UTF-8")], arguments].concat();
+    let mut command = lab.command(&all);
+    command.stderr(File::create(lab.path("errors")).expect("room"));
+    let server = Server::started(&mut command).unwrap_or_else(|line| panic!("not ready: {line:?}"));
+    (server, fs::read_to_string(lab.path("errors")).expect("text"))
+}
+
+fn changes(array: &Value) -> Vec<String> {
+    let changes = array["profile"]["changes"].as_array().expect("a list").iter();
+    changes.map(|own| format!("{}={}", own["setting"], own["to"]).replace('"', "")).collect()
+}
+
+#[test]
+fn settings_outlive_a_server_that_is_killed() {
+    let lab = array("kept");
+    let server = lab.serve(&["data"]);
+    let shown = lab.show("data");
+    assert_eq!((&shown["profile"]["name"], &shown["profile"]["set"]), (&"balanced".into(), &false.into()));
+    lab.line("set data profile=protection mirror-read=primary").expect(0);
+    lab.line("set data rebuild.rate=50M write.partial=rmw split-above=128K adaptive=reset").expect(0);
+    let before = lab.show("data")["settings"].clone();
+    server.kill();
+    let server = lab.serve(&["data"]);
+    let shown = lab.show("data");
+    assert_eq!(shown["settings"], before);
+    assert_eq!((shown["profile"]["name"].as_str(), &shown["profile"]["set"]), (Some("protection"), &true.into()));
+    assert_eq!(shown["settings"]["rebuild_rate"], 50 << 20);
+    let wanted =
+        ["rebuild.rate=50 MiB/s", "write.partial=rmw", "mirror-read=primary", "split-above=128 KiB", "adaptive=on"];
+    assert_eq!(changes(&shown), wanted);
+    let text = lab.line("show data").expect(0).text();
+    for line in [
+        "protection, changed: rebuild.rate=50 MiB/s write.partial=rmw",
+        "when degraded: rebuilds at most 50 MiB/s of each member, 16 rows at once; the other settings stay",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+    // A profile replaces what was set before it, and a member that comes in leaves all of it.
+    lab.line("set data profile=balanced").expect(0);
+    lab.line("fail data d0").expect(0);
+    lab.line("remove data d0").expect(0);
+    server.stop();
+    let server = lab.serve(&["data"]);
+    let shown = lab.show("data");
+    assert_eq!((shown["profile"]["name"].as_str(), changes(&shown)), (Some("balanced"), vec![]));
+    server.stop();
+}
+
+#[test]
+fn a_setting_that_this_server_cannot_carry_out_is_said_and_stays_kept() {
+    let lab = array("unable");
+    let server = lab.serve(&["data", "--cache", "16M"]);
+    lab.line("set data write.cache=volatile read-ahead=always --yes").expect(0);
+    server.stop();
+    let (server, said) = serve_and_listen(&lab, &["data"]);
+    assert!(said.contains("data: write.cache=volatile is kept and does not apply: the server has no cache"), "{said}");
+    assert!(said.contains("data: read-ahead=always has no effect: the server has no cache"), "{said}");
+    assert_eq!(lab.show("data")["settings"]["write_cache"], "through");
+    server.stop();
+    let (server, said) = serve_and_listen(&lab, &["data", "--cache", "16M"]);
+    assert!(said.contains("data: write cache VOLATILE"), "{said}");
+    assert_eq!(lab.show("data")["settings"]["write_cache"], "volatile");
+    server.stop();
+}
+
+#[test]
+fn an_array_of_memory_keeps_nothing_and_says_so() {
+    let lab = Lab::new("memory");
+    let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M"]);
+    lab.line("set scratch rebuild.rate=1M").expect(0).says(&["not remembered, so this lasts until the server ends"]);
+    server.stop();
+}
+
+#[test]
+fn an_array_is_made_read_only_under_its_clients_and_stays_so() {
+    let lab = array("access");
+    let server = lab.serve(&["data"]);
+    let socket = lab.path("nbd.sock");
+    let mut client = Client::open(&socket, "data");
+    assert_eq!(client.ask(WRITE, 0, &[1; 4096]), 0);
+    lab.line("set data access=read-only").expect(0).says(&["access=read-only"]);
+    assert_eq!((client.ask(WRITE, 0, &[2; 4096]), client.ask(READ, 0, &[0; 4096])), (EPERM, 0));
+    let mut second = Client::open(&socket, "data");
+    assert_eq!(second.ask(WRITE, 0, &[2; 4096]), EPERM);
+    server.kill();
+    let server = lab.serve(&["data"]);
+    assert_eq!(lab.show("data")["access"], "read-only");
+    let mut client = Client::open(&socket, "data");
+    assert_eq!(client.ask(WRITE, 0, &[2; 4096]), EPERM);
+    lab.line("set data access=read-write").expect(0);
+    assert_eq!(client.ask(WRITE, 0, &[3; 4096]), 0);
+    lab.line("set data access=blocked").expect(0);
+    assert!(client.try_ask(READ, 0, &[0; 4096]).is_err(), "a blocked array has no clients");
+    let shown = lab.show("data");
+    assert_eq!((&shown["exports"], &shown["health"]), (&Value::Array(Vec::new()), &"optimal".into()));
+    assert!(lab.line("show data").expect(0).text().contains("blocked: no client can connect"));
+    server.stop();
+    let server = lab.serve(&["data"]);
+    assert_eq!(lab.show("data")["exports"], Value::Array(Vec::new()));
+    lab.line("set data access=read-write").expect(0);
+    assert_eq!(Client::open(&socket, "data").ask(WRITE, 0, &[4; 4096]), 0);
+    lab.line("set data access=none").refused(64, &["use read-write, read-only or blocked"]);
+    server.stop();
+}

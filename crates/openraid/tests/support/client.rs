@@ -1,0 +1,65 @@
+//! A client that speaks the protocol's simplest words over a unix socket, one request after the other.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use super::WRITE;
+
+/// A request that is not answered within this time is not.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// A connection to one export.
+pub struct Client {
+    stream: UnixStream,
+}
+
+impl Client {
+    /// Connect to an export.
+    pub fn open(socket: &Path, export: &str) -> Self {
+        let mut stream = UnixStream::connect(socket).expect("the server listens");
+        stream.set_read_timeout(Some(ANSWER_TIME_MAX)).expect("a socket");
+        stream.read_exact(&mut [0; 18]).expect("a greeting");
+        let mut words = Vec::new();
+        // Fixed newstyle without zeroes; the option that asks for an export by name.
+        words.extend_from_slice(&3_u32.to_be_bytes());
+        words.extend_from_slice(b"IHAVEOPT");
+        words.extend_from_slice(&1_u32.to_be_bytes());
+        words.extend_from_slice(&u32::try_from(export.len()).expect("a short name").to_be_bytes());
+        words.extend_from_slice(export.as_bytes());
+        stream.write_all(&words).expect("sent");
+        stream.read_exact(&mut [0; 10]).expect("size and flags");
+        Self { stream }
+    }
+
+    /// One request: command, offset, payload (of a read: as long as that). The error of the answer; 0 is none.
+    pub fn ask(&mut self, command: u16, offset: u64, payload: &[u8]) -> u32 {
+        self.try_ask(command, offset, payload).expect("an answer")
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// The server has closed the connection.
+    pub fn try_ask(&mut self, command: u16, offset: u64, payload: &[u8]) -> std::io::Result<u32> {
+        let mut request = Vec::new();
+        request.extend_from_slice(&0x2560_9513_u32.to_be_bytes());
+        request.extend_from_slice(&[0, 0]);
+        request.extend_from_slice(&command.to_be_bytes());
+        request.extend_from_slice(&7_u64.to_be_bytes());
+        request.extend_from_slice(&offset.to_be_bytes());
+        request.extend_from_slice(&u32::try_from(payload.len()).expect("a short one").to_be_bytes());
+        if command == WRITE {
+            request.extend_from_slice(payload);
+        }
+        self.stream.write_all(&request)?;
+        let mut reply = [0; 16];
+        self.stream.read_exact(&mut reply)?;
+        let error = u32::from_be_bytes([reply[4], reply[5], reply[6], reply[7]]);
+        if command == super::READ && error == 0 {
+            self.stream.read_exact(&mut vec![0; payload.len()])?;
+        }
+        Ok(error)
+    }
+}
