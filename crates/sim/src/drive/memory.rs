@@ -198,12 +198,13 @@ impl MemoryDrive {
         if stuck {
             Issue::Never
         } else {
-            Issue::After(self.service_time())
+            Issue::After(self.service_time(command.op))
         }
     }
 
-    fn service_time(&mut self) -> Nanos {
-        let usual = self.spec.latency.draw(&mut self.random);
+    fn service_time(&mut self, op: DriveOp) -> Nanos {
+        let times = if op == DriveOp::Flush { self.spec.flush_times } else { 1 };
+        let usual = Nanos(self.spec.latency.draw(&mut self.random).get() * times);
         match self.faults.late {
             Some(late) if self.random.chance(1, late.one_in) => usual + Nanos(self.random.below(late.most.get())),
             _ => usual,

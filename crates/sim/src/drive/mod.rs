@@ -48,6 +48,8 @@ pub struct DriveSpec {
     pub block: BlockSize,
     /// Service times.
     pub latency: Latency,
+    /// A flush takes so many times as long as another command.
+    pub flush_times: u64,
     /// Does it spin?
     pub rotational: bool,
     /// Does it take discards?
@@ -70,6 +72,7 @@ impl DriveSpec {
             capacity,
             block: BlockSize::B512,
             latency: Latency::FLASH,
+            flush_times: 1,
             rotational: false,
             discard: true,
             discard_zeroes: true,

@@ -10,6 +10,7 @@ use super::phase::Phase;
 use super::scenario::{
     draw_limits, draw_load, draw_policy, draw_shape, Deed, End, JournalSpec, Load, Mode, Scenario, Step,
 };
+use crate::drive::DriveSpec;
 use crate::random::Random;
 use crate::rig::Loss;
 
@@ -73,6 +74,8 @@ impl Scenario {
             // Slow enough for some checkpoints.
             policy.rebuild_rate = *random.pick(&[1, 1, 20].map(Sectors::mib));
         }
+        // A write that a cache takes is faster than the flush that makes it durable.
+        let flush_times = *random.pick(&[1, 4, 20]);
         let journal = (write_cache == WriteCache::Journal).then(|| JournalSpec {
             mirrors: *random.pick(&[1, 2]),
             ring: Sectors::mib(4),
@@ -86,6 +89,10 @@ impl Scenario {
             limits.bitmap_clear_delay = Nanos::from_millis(10);
             limits.checkpoint_interval = Nanos::from_millis(*random.pick(&[1, 5, 20]));
             limits.destage_delay = Nanos::from_millis(*random.pick(&[1, 5, 20]));
+        }
+        if theme == Theme::Bitmap {
+            // As short as a flush takes, so that writes come between two looks and the flush after them.
+            limits.bitmap_clear_delay = Nanos::from_micros(*random.pick(&[100, 500, 2_000, 10_000]));
         }
         let ppl = theme == Theme::PartialLog;
         let steps = plays(theme, random);
@@ -103,6 +110,7 @@ impl Scenario {
             policy,
             journal,
             load: aimed_load(theme, random),
+            drive: DriveSpec { flush_times, ..base.drive },
             aimed: true,
             steps,
             ..base
@@ -183,12 +191,13 @@ fn plays(theme: Theme, random: &mut Random) -> Vec<Step> {
         match (theme, random.below(12)) {
             (Theme::Filling, 0..=4) => play_filling(theme, random, &mut deeds),
             (Theme::Filling, 5..=7) => play_replacement(theme, random, &mut deeds),
-            (Theme::Members, 0..=5) | (Theme::Bitmap | Theme::PartialLog, 4..=5) | (_, 6..=7) => {
+            (Theme::Members, 0..=1 | 4..=5) | (Theme::Bitmap | Theme::PartialLog, 4..=5) | (_, 6..=7) => {
                 play_member(random, &mut deeds)
             }
+            (Theme::Bitmap | Theme::PartialLog | Theme::Members, 2..=3) => play_failing(random, &mut deeds),
             (_, 8) => play_ahead(random, &mut deeds),
             (_, 9) => play_filling(theme, random, &mut deeds),
-            (Theme::Journal | Theme::MirrorJournal, 10) => play_device(random, &mut deeds),
+            (Theme::Journal | Theme::MirrorJournal, 10..=11) => play_device(random, &mut deeds),
             _ => play_cut(theme, random, &mut deeds),
         }
         match random.below(12) {
@@ -243,6 +252,23 @@ fn play_member(random: &mut Random, deeds: &mut Vec<Deed>) {
     deeds.push(Deed::CutAndBack(again(random)));
 }
 
+/// Hosts write where they have not written lately while the failure of a member is on its way to the others; maybe late, as a
+/// drive is. The power goes, and with it the member comes back.
+fn play_failing(random: &mut Random, deeds: &mut Vec<Deed>) {
+    deeds.push(Deed::Rest);
+    for _ in 0..random.below(3) {
+        deeds.push(Deed::Late);
+    }
+    deeds.push(Deed::Ask(random.between(1, 4)));
+    deeds.push(Deed::Lose(*random.pick(&[Loss::Pulled, Loss::ReadOnly])));
+    deeds.push(Deed::Until(Phase::Failing, true));
+    if random.chance(1, 2) {
+        deeds.push(Deed::Ask(random.between(1, 16)));
+    }
+    deeds.push(Deed::Happen(random.between(1, 16)));
+    deeds.push(Deed::CutAndBack(again(random)));
+}
+
 /// The power goes between two waves of superblocks, and a member with it that has seen the newer one.
 fn play_ahead(random: &mut Random, deeds: &mut Vec<Deed>) {
     deeds.push(Deed::Ask(random.between(1, 30)));
@@ -293,15 +319,20 @@ fn fills(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
     }
 }
 
-/// A device of the journal fails, the power goes, the device is back.
+/// Devices of the journal fail, the power goes soon, and the devices are back.
 fn play_device(random: &mut Random, deeds: &mut Vec<Deed>) {
     deeds.push(Deed::Ask(random.between(1, 60)));
-    deeds.push(Deed::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::FlushFails])));
-    deeds.push(Deed::Ask(random.between(1, 60)));
-    deeds.push(Deed::Until(
-        *random.pick(&[Phase::WriteOut, Phase::DestageOut, Phase::SessionMoves, Phase::Answered]),
-        true,
-    ));
+    for _ in 0..random.between(1, 2) {
+        deeds.push(Deed::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::FlushFails])));
+    }
+    if random.chance(1, 2) {
+        deeds.push(Deed::Until(Phase::DestageWithoutJournal, true));
+        deeds.push(Deed::Happen(random.below(6)));
+        deeds.push(Deed::CutAndBack(again(random)));
+        return;
+    }
+    let moments = [Phase::WriteOut, Phase::DestageOut, Phase::SessionMoves, Phase::BetweenWaves, Phase::Answered];
+    deeds.push(Deed::Until(*random.pick(&moments), true));
     if random.chance(1, 2) {
         deeds.push(Deed::CutAndBack(again(random)));
     } else {

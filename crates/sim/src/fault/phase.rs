@@ -46,6 +46,8 @@ phases! {
     EntryOut = "a journal entry is on its way";
     /// So is a destage.
     EntryBesideDestage = "a journal entry and a destage are on their way";
+    /// The journal is lost, and what it had promised is on its way to a member.
+    DestageWithoutJournal = "a destage is on its way after the journal was lost";
     /// A superblock of the journal is on its way.
     JournalSuperblockOut = "a superblock of the journal is on its way";
     /// A member has failed, and the others do not say so yet.

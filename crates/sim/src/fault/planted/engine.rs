@@ -18,25 +18,26 @@ pub(super) const fn found_within(_: Flaw) -> u64 {
     20
 }
 
-/// An aimed run that finds it, where one is known.
+/// An aimed run that finds it, if one is known.
 pub(super) const fn known_run(flaw: Flaw) -> Option<u64> {
     Some(match flaw {
-        Flaw::TailUnflushed => 1,
-        Flaw::TaskEndsEarly => 2,
-        Flaw::LogNeverArmed => 6,
-        Flaw::CatchUpCounted => 10,
-        Flaw::CleanUnflushed => 15,
-        Flaw::FailedOneBehind => 21,
+        Flaw::TailUnflushed | Flaw::TaskEndsEarly => 1,
+        Flaw::CleanUnflushed => 2,
+        Flaw::FailedOneBehind => 17,
         Flaw::LogReusedUnflushed => 28,
-        Flaw::BitmapLate => 35,
-        Flaw::RebuiltBeforeRole => 39,
-        Flaw::AnswerBesideFailure => 134,
-        Flaw::SessionMarkLate => 157,
-        Flaw::AbsentTwoBehind => 167,
-        Flaw::ActiveMarkLate => 228,
-        Flaw::DestageBeforeEntry => 392,
-        Flaw::CheckpointUnflushed => 564,
-        _ => return None,
+        Flaw::LogNeverArmed => 29,
+        Flaw::AbsentTwoBehind => 32,
+        Flaw::RebuiltBeforeRole => 45,
+        Flaw::AnswerBesideFailure => 71,
+        Flaw::CatchUpCounted => 77,
+        Flaw::CheckpointUnflushed => 91,
+        Flaw::BitmapLate => 123,
+        Flaw::ActiveMarkLate => 155,
+        Flaw::DestageBeforeEntry => 367,
+        Flaw::BehindUnsaid => 407,
+        Flaw::BitClearedOverWrite => 472,
+        Flaw::SessionMarkLate => 661,
+        Flaw::WriteGateOpen => return None,
     })
 }
 

@@ -7,10 +7,12 @@ use openraid_core::ppl::plan::PplArea;
 use openraid_format::{FeatureMap, JournalRecord};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
+use super::power::Lost;
 use super::{Done, Run, Stop};
 use crate::drive::{Defect, DriveSpec, Latency};
 use crate::fault::scenario::{JournalSpec, Scenario};
 use crate::fault::verdict::Fault;
+use crate::oracle::members::superblock_on;
 use crate::oracle::versions::VersionId;
 use crate::rig::Loss;
 use crate::world::World;
@@ -91,10 +93,21 @@ impl Run<'_> {
         }
     }
 
-    /// Does the journal have all that a set is about to write, so that the power may go at any time?
+    /// Does the journal have all that a set is about to write, so that the power may go at any time? One that was lost, and
+    /// lacks rows that were written without it, does not until its session has ended.
     pub(super) fn is_journalled(&self, set: usize) -> bool {
         let live = self.world.journal().is_some_and(|journal| journal.state == JournalState::Live);
-        live && self.world.status(self.sets[set].array).is_some_and(|status| status.session == Session::On)
+        live && !self.is_journal_behind(set)
+            && self.world.status(self.sets[set].array).is_some_and(|status| status.session == Session::On)
+    }
+
+    /// Do superblocks of a set say that the journal lacks rows?
+    fn is_journal_behind(&self, set: usize) -> bool {
+        self.scenario.journal.is_some()
+            && self.sets[set].places().any(|place| {
+                let own = superblock_on(&self.world, place.drive);
+                own.is_some_and(|own| own.features.contains(FeatureMap::JOURNAL_BEHIND))
+            })
     }
 
     /// Do the partial parity logs of a set say what is being written, so that no row is in doubt after a cut? Those that
@@ -126,8 +139,12 @@ impl Run<'_> {
         &self.journal.devices
     }
 
-    /// In bounded runs the power does not go while promises are nowhere but in memory.
-    pub(super) fn await_promises(&mut self) -> Result<bool, Stop> {
+    /// In bounded runs the power does not go while promises are nowhere but in memory, or on devices that stay away.
+    pub(super) fn await_promises(&mut self, lost: Lost) -> Result<bool, Stop> {
+        // What a device has promised it has when it is back.
+        if lost == Lost::ComeBack && !self.journal.hurt {
+            return Ok(true);
+        }
         let kept = |run: &Self| {
             let lost = run.world.journal().is_some_and(|own| own.state != JournalState::Live)
                 || !run.journal.fresh.iter().any(|drive| run.works(*drive));

@@ -1,7 +1,7 @@
 //! Seeing the phase that the engine is in, and waiting for one.
 
 use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
-use openraid_core::admin::{MemberState, Session};
+use openraid_core::admin::{JournalState, MemberState, Session};
 use openraid_format::JOURNAL_RING_START;
 use openraid_units::{DriveId, DriveLba, Sectors};
 
@@ -105,7 +105,11 @@ impl Run<'_> {
         let load = self.workload();
         self.session.reseed(seed);
         let mut watch = self.watch();
-        let mut left = self.random.between(1, TIMES_MAX);
+        let mut left = match phase {
+            // These seldom come twice.
+            Phase::Failing | Phase::TaskEnded | Phase::DestageWithoutJournal => 1,
+            _ => self.random.between(1, TIMES_MAX),
+        };
         let mut held = false;
         for _ in 0..EVENTS_MAX {
             if busy && self.session.outstanding() < load.depth && self.random.chance(1, 3) {
@@ -113,7 +117,9 @@ impl Run<'_> {
                 self.judge_reads()?;
             }
             if !self.event()? {
-                break;
+                // Nothing is left that could lead there.
+                self.session.ask_random(&mut self.world, &load);
+                self.judge_reads()?;
             }
             let mut phases = self.phases_of(&watch);
             let before = watch.seen.clone();
@@ -186,6 +192,8 @@ impl Run<'_> {
         }
         let destages = phases.contains(Phase::EntryOut) && phases.contains(Phase::DestageOut);
         phases.insert_if(destages, Phase::EntryBesideDestage);
+        let lost = self.world.journal().is_some_and(|own| matches!(own.state, JournalState::Lost(_)));
+        phases.insert_if(lost && phases.contains(Phase::DestageOut), Phase::DestageWithoutJournal);
         phases.insert_if(phases.is_empty(), Phase::Rest);
         for status in self.sets.iter().filter_map(|set| self.world.status(set.array)) {
             let failing = status.members.iter().any(|member| matches!(member.state, MemberState::Failing(_)));

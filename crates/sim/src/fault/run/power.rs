@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use openraid_core::admin::{AdminCommand, AdminOutcome, Health, Session, TaskKind};
+use openraid_core::admin::{AdminCommand, AdminOutcome, Health, MemberState, MemberStatus, Session, TaskKind};
 use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Verdict as Judged};
 use openraid_core::events::RequestKind;
 use openraid_core::slots::SlotSet;
@@ -22,11 +22,20 @@ const CUT_AFTER_MAX: u64 = 800;
 /// Power cuts in a row while one assembly is tried.
 const CUTS_IN_ASSEMBLY_MAX: u64 = 3;
 
+/// What becomes of lost drives and journal devices while the power is off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lost {
+    /// They stay away.
+    StayAway,
+    /// All are back, with what they hold.
+    ComeBack,
+}
+
 impl Run<'_> {
     /// The power goes, and a member is gone when it comes back.
     pub(super) fn cut_and_lose(&mut self, again: Option<u64>) -> Done {
         self.note_journal();
-        if !self.prepare_end()? {
+        if !self.prepare_end(Lost::StayAway)? {
             return Ok(());
         }
         let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
@@ -56,10 +65,11 @@ impl Run<'_> {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
         }
-        if !self.prepare_end()? {
+        if !self.prepare_end(Lost::ComeBack)? {
             self.tell(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
         }
+        self.give_up_beside_failures();
         self.count_end(End::Cut);
         self.go_down(End::Cut);
         for drive in std::mem::take(&mut self.lost) {
@@ -69,6 +79,16 @@ impl Run<'_> {
         }
         self.heal_journal();
         self.boot(again)
+    }
+
+    /// The superblocks may say after the cut that a member has failed, although its drive is back.
+    fn give_up_beside_failures(&mut self) {
+        for set in (0..self.sets.len()).filter(|set| self.is_recorded(*set)).collect::<Vec<_>>() {
+            let Some(status) = self.world.status(self.sets[set].array) else { continue };
+            let failing = |member: &&MemberStatus| matches!(member.state, MemberState::Failing(_));
+            let slots: Vec<Slot> = status.members.iter().filter(failing).filter_map(|member| member.slot).collect();
+            slots.into_iter().for_each(|slot| self.give_up_in_flight(set, slot));
+        }
     }
 
     /// A log has the parity of what was not being written: of what was, the share of the member that is lost goes with it,
@@ -96,7 +116,7 @@ impl Run<'_> {
                 return self.boot(again);
             }
             // What does not stop is killed.
-        } else if !self.prepare_end()? {
+        } else if !self.prepare_end(Lost::StayAway)? {
             self.tell(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
         }
@@ -105,18 +125,18 @@ impl Run<'_> {
         self.boot(again)
     }
 
-    /// Get ready for the end of power; true if it may go now. In bounded runs a degraded set with parity must be clean.
-    fn prepare_end(&mut self) -> Result<bool, Stop> {
+    /// Get ready for the end of power; true if it may go now. In bounded runs a set with parity that is not whole must be clean.
+    fn prepare_end(&mut self, lost: Lost) -> Result<bool, Stop> {
         for set in &mut self.sets {
             set.note_places(&self.world);
         }
         if !self.bounded() {
             return Ok(true);
         }
-        if !self.await_promises()? {
+        if !self.await_promises(lost)? {
             return Ok(false);
         }
-        if !self.fragile() {
+        if !self.fragile(lost) {
             return Ok(true);
         }
         // One that is clean already can lose its power at the moment that was aimed at.
@@ -133,9 +153,9 @@ impl Run<'_> {
         }
         let open = self.sets.iter().any(|set| set.has_parity() && !set.doubt.is_empty());
         // What came after the flush may be about to be written.
-        let writes = |set| self.is_fragile(set) && !self.is_recorded(set) && self.is_active(set);
+        let writes = |set| self.is_fragile(set, lost) && !self.is_recorded(set) && self.is_active(set);
         let marked = (0..self.sets.len()).any(writes);
-        Ok(!marked && (!open || !self.fragile()))
+        Ok(!marked && (!open || !self.fragile(lost)))
     }
 
     /// A host flushes, and the arrays become clean if they can.
@@ -157,18 +177,31 @@ impl Run<'_> {
     }
 
     /// Is a set with parity not whole?
-    fn fragile(&self) -> bool {
-        (0..self.sets.len()).any(|set| self.is_fragile(set))
+    fn fragile(&self, lost: Lost) -> bool {
+        (0..self.sets.len()).any(|set| self.is_fragile(set, lost))
     }
 
-    fn is_fragile(&self, set: usize) -> bool {
+    fn is_fragile(&self, set: usize, lost: Lost) -> bool {
         if self.is_journalled(set) || !self.sets[set].has_parity() {
             return false;
         }
+        let recorded = self.is_recorded(set);
         let set = &self.sets[set];
         let Some(status) = self.world.status(set.array) else { return true };
-        let whole = set.absent(&self.world, &status).is_empty() && set.is_whole_on_disk(&self.world);
-        !whole || !set.scarred(&self.world).is_empty()
+        if !set.scarred(&self.world).is_empty() {
+            return true;
+        }
+        let absent = set.absent(&self.world, &status);
+        let comes_back = |slot| set.place_of(slot).is_some_and(|own| own.full && self.lost.contains(&own.drive));
+        if lost == Lost::StayAway || !absent.into_iter().all(comes_back) {
+            return !absent.is_empty() || !set.is_whole_on_disk(&self.world);
+        }
+        if recorded {
+            // The cut may make superblocks durable that call it faulty. That costs nothing more if logs have the rows.
+            return absent.len() > 1 || (absent.is_empty() && !set.is_whole_on_disk(&self.world));
+        }
+        let noticed = status.members.iter().any(|member| matches!(member.state, MemberState::Failing(_)));
+        noticed || !set.is_whole_on_disk(&self.world)
     }
 
     fn is_clean(&self) -> bool {
