@@ -165,7 +165,7 @@ impl Bug {
     #[must_use]
     pub const fn known_run(self) -> Option<u64> {
         match self {
-            Self::Engine(flaw) => engine::known_run(flaw),
+            Self::Engine(flaw) => Some(engine::known_run(flaw)),
             _ => None,
         }
     }
