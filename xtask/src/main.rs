@@ -11,6 +11,7 @@ mod ci;
 mod deny;
 mod layers;
 mod licences;
+mod links;
 mod plain;
 mod programs;
 mod purity;
