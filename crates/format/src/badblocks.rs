@@ -5,10 +5,9 @@
 //!  [ first sector of the drive         | length   ]    0xffff_ffff_ffff_ffff: the log ends here
 //! ```
 //!
-//! Sectors count from the start of the drive, not of the member's data area; both numbers are in units of
-//! `1 << shift` sectors. The entries stand in no particular order. What is in the log must not be read before
-//! [`FeatureMap::BAD_BLOCKS`](crate::FeatureMap::BAD_BLOCKS) is set: md leaves the area of an empty log as it
-//! found it.
+//! Sectors count from the start of the drive, not of the member's data area; both numbers are in units of `1 << shift`
+//! sectors. The entries are in no particular order. The log must not be read unless
+//! [`FeatureMap::BAD_BLOCKS`](crate::FeatureMap::BAD_BLOCKS) is set: md leaves the area of an empty log as it found it.
 //!
 //! Source: kernel `Documentation/admin-guide/md.rst` for the semantics; the origin of the sectors was measured
 //! (an unreadable drive sector 12345 under a member with `data_offset` 2048 is logged by md as 12344, length 8).
@@ -18,7 +17,7 @@ use crate::le;
 use core::fmt;
 use openraid_units::{DriveLba, Sectors};
 
-/// Entries of a log at most: those of one page of 4 KiB.
+/// The most entries in a log: one page of 4 KiB.
 pub const BAD_BLOCKS_MAX: usize = 512;
 /// Units that one entry covers at most; md never writes more.
 pub const BAD_BLOCK_LENGTH_MAX: u64 = 512;
@@ -39,7 +38,7 @@ pub struct BadRange {
     pub len: Sectors,
 }
 
-/// Why a bad-block log cannot be used. The member cannot be trusted as a whole then: nobody knows what is bad.
+/// Why a bad-block log cannot be used. The whole member cannot be trusted then, because its bad sectors are unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadBlockError {
     /// An entry of length 0, or one that reaches beyond the drive.
@@ -129,10 +128,9 @@ impl BadBlockTable {
         Ok(())
     }
 
-    /// Read a log of a drive of `drive_size` whose superblock says [`crate::BadBlockPlace::shift`].
+    /// Read the log of a drive of `drive_size`, with the shift of [`crate::BadBlockPlace::shift`] in the superblock.
     ///
-    /// # Errors
-    /// Any entry that cannot be; see [`BadBlockError`].
+    /// # Errors The first invalid entry; see [`BadBlockError`].
     pub fn decode(bytes: &[u8], shift: u8, drive_size: Sectors) -> Result<Self, BadBlockError> {
         if bytes.len() > BAD_BLOCKS_MAX * ENTRY_BYTES || !bytes.len().is_multiple_of(ENTRY_BYTES) {
             return Err(BadBlockError::BadLength(bytes.len()));

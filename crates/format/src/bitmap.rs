@@ -3,12 +3,12 @@
 //! ```text
 //!  byte 0       header, 256 bytes
 //!  byte 256     bit 0 of byte 0 is chunk 0, bit 1 chunk 1, ..., bit 0 of byte 1 chunk 8: one string of bits,
-//!               little-endian, without a gap, to the last chunk; bits behind it may be set and mean nothing
+//!               little-endian, without a gap, to the last chunk; bits after it may be set and mean nothing
 //! ```
 //!
-//! A bit covers sectors of a member for levels 1, 4, 5 and 6, and sectors of the array for level 10. A bitmap
-//! must never be believed that is older than the superblock, belongs to another set, or covers another size: it
-//! would leave out chunks that were written. Whoever gets an error here resyncs everything.
+//! A bit covers sectors of a member for levels 1, 4, 5 and 6, and sectors of the array for level 10. A bitmap must not
+//! be used if it is older than the superblock, belongs to another set, or covers another size: it would leave out
+//! chunks that were written. A caller that gets an error here resyncs everything.
 //!
 //! Source: kernel `drivers/md/md-bitmap.h` for the meaning of the fields, checked against images made by the
 //! driver of Linux 6.1.
@@ -22,13 +22,14 @@ use openraid_units::{Bytes, Sectors};
 
 /// The first four bytes of every bitmap, little-endian: "bitm".
 pub const BITMAP_MAGIC: u32 = 0x6d74_6962;
-/// Bytes of the header; the bits start right behind it.
+/// Bytes of the header; the bits follow it directly.
 pub const BITMAP_HEADER_BYTES: usize = 256;
 /// Chunk that new bitmaps get unless their room asks for a larger one.
 pub const BITMAP_CHUNK_DEFAULT: Bytes = Bytes::mib(64);
 /// Seconds between two rounds of clearing that new bitmaps get.
 pub const BITMAP_DAEMON_SLEEP_DEFAULT: u32 = 5;
-/// More writes than this may never be under way behind a write-mostly member (md's counter has 14 bits).
+/// The most writes that may be under way to a write-mostly member after their request was answered (md's counter has 14
+/// bits).
 pub const BITMAP_WRITE_BEHIND_MAX: u32 = 0x3fff;
 
 const CHUNK_MIN: u32 = 512;
@@ -73,7 +74,7 @@ impl BitmapState {
     pub const STALE: Self = Self(1 << 1);
     /// Writing the bitmap failed.
     pub const WRITE_ERROR: Self = Self(1 << 2);
-    /// Of a lockless bitmap: not used yet, its states are still to be made.
+    /// Lockless bitmaps only: the bitmap has not been used yet, and its states have still to be initialised.
     pub const FIRST_USE: Self = Self(1 << 3);
     /// The bits are in the byte order of the writer.
     pub const HOST_ENDIAN: Self = Self(1 << 15);
@@ -105,9 +106,9 @@ pub struct BitmapHeader {
     pub chunk: u32,
     /// Seconds between two rounds of clearing.
     pub daemon_sleep: u32,
-    /// Writes that may be under way behind write-mostly members; 0 where none may.
+    /// Writes to write-mostly members that may be under way after their request was answered; 0 if none may.
     pub write_behind: u32,
-    /// Sectors set aside for the bitmap, 0 where nobody said.
+    /// Sectors reserved for the bitmap, 0 if unknown.
     pub sectors_reserved: u32,
     /// Nodes of a cluster, 0 without one.
     pub nodes: u32,
@@ -137,7 +138,7 @@ pub enum BitmapError {
         /// Its value.
         value: u32,
     },
-    /// Bytes behind the fields that are known are in use.
+    /// Bytes after the known fields are in use.
     UnknownContent,
     /// The bitmap belongs to another set.
     OtherSet(Uuid),
@@ -200,8 +201,8 @@ impl fmt::Display for BitmapError {
 impl core::error::Error for BitmapError {}
 
 impl BitmapError {
-    /// Is it a bitmap that other software keeps up, and that is not known here? One that is only damaged or out of date may
-    /// be made again.
+    /// Is this a bitmap of a kind that is unknown here, kept by other software? A bitmap that is only damaged or out of
+    /// date may be made again.
     #[must_use]
     pub const fn is_other_kind(&self) -> bool {
         matches!(self, Self::Clustered | Self::Lockless | Self::UnknownVersion(_))
@@ -354,8 +355,8 @@ pub const fn events_are_acceptable(bitmap: u64, superblock: u64) -> bool {
     bitmap == superblock || (superblock != u64::MAX && bitmap == superblock + 1)
 }
 
-/// Sectors that a bitmap (and `resync_offset`) of this set covers: those of a member, for RAID 10 those of the
-/// array; `None` for levels without redundancy.
+/// Sectors that a bitmap (and `resync_offset`) of this set covers: sectors of a member, or of the array for RAID 10.
+/// `None` for levels without redundancy.
 #[must_use]
 pub fn sync_size(superblock: &Superblock) -> Option<Sectors> {
     match superblock.level {
@@ -413,17 +414,16 @@ impl BitmapGeometry {
     pub const fn bit_of(&self, sector: Sectors) -> u64 {
         sector.0 / self.chunk.0
     }
-    /// Where a bit stands: its byte from the start of the bitmap, and its mask in that byte.
+    /// The place of a bit: its byte from the start of the bitmap, and its mask in that byte.
     ///
-    /// # Panics
-    /// A bit the bitmap does not have.
+    /// # Panics The bitmap has no such bit.
     #[must_use]
     pub const fn place_of(&self, bit: u64) -> (Bytes, u8) {
         assert!(bit < self.bits, "the bitmap does not have this bit");
         (Bytes(BITMAP_HEADER_BYTES as u64 + bit / 8), 1 << (bit % 8))
     }
-    /// The numbers of the set bits in a stretch of the bitmap that starts at byte `from` of it. Header bytes and
-    /// what lies behind the last bit are passed over.
+    /// The numbers of the set bits in a stretch of the bitmap that starts at byte `from` of it. Header bytes and bits
+    /// after the last chunk are skipped.
     pub fn set_bits<'a>(&self, from: Bytes, stretch: &'a [u8]) -> impl Iterator<Item = u64> + 'a {
         let bits = self.bits;
         let numbered = stretch.iter().enumerate();
@@ -460,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bit_stands_behind_the_header_without_a_gap_at_page_ends() {
+    fn bits_follow_the_header_without_a_gap_at_page_ends() {
         let geometry = BitmapGeometry::new(Sectors(8 * 40_000), Sectors(8));
         assert_eq!((geometry.bits, geometry.pages, geometry.counter_pages()), (40_000, 2, 20));
         assert_eq!(geometry.place_of(0), (Bytes(256), 1));

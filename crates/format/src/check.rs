@@ -1,7 +1,7 @@
-//! Judging a superblock whose checksum is right: fields can still be absurd, and every one of them would be
-//! used as an address or a size.
+//! Checks of a superblock whose checksum is right. Its fields can still be absurd, and every one of them would be used
+//! as an address or a size.
 //!
-//! The rules are those of md where md has one; what md takes from anybody but cannot use is refused too.
+//! The rules are md's if md has one. Values that md accepts but cannot use are refused too.
 
 use crate::feature::FeatureMap;
 use crate::level::{MdLevel, Raid0Layout};
@@ -110,7 +110,7 @@ pub enum SuperblockError {
         /// The slot.
         slot: u16,
     },
-    /// A change of shape whose numbers cannot be.
+    /// A reshape with impossible numbers.
     BadReshape,
     /// An event count that no array ever reaches, and that could not be counted on from.
     AbsurdEvents(u64),

@@ -6,9 +6,9 @@
 //!  1.0   0 data ...            | bitmap's room   | bad-block log | superblock | 8 sectors or a few more
 //! ```
 //!
-//! The rules are mdadm's, found by having it lay out members from 1 MiB to 15 TiB, with two differences: the
-//! bitmap's room is set aside even where no bitmap is wanted yet, and the bad-block log always stands behind the
-//! whole room. md takes both; a bitmap can be added or grown later without moving anything.
+//! The rules are mdadm's, found by having it lay out members from 1 MiB to 15 TiB, with two differences: the bitmap's
+//! room is reserved even if no bitmap is wanted yet, and the bad-block log always follows the whole room. md accepts
+//! both; a bitmap can be added or grown later without moving anything.
 //!
 //! - Room for the bitmap: 4 KiB, from 8 GiB of drive on 64 KiB, from 200 GiB on 128 KiB; none for levels without
 //!   redundancy.
@@ -39,10 +39,10 @@ const HEADROOM_CHUNKS: u64 = 4;
 /// Superblock and what stands around it in any case.
 const FIXED: Sectors = Sectors(24);
 const DATA_ALIGN: Sectors = Sectors::mib(1);
-/// First sector behind the superblock, counted from it, that something else may use.
+/// First sector after the superblock, counted from it, that something else may use.
 const BEHIND_SUPERBLOCK: Sectors = Sectors::kib(4);
 
-/// What is to be laid out.
+/// The input of a layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlacementRequest {
     /// Where the superblock is to stand.
@@ -150,12 +150,11 @@ impl Placement {
         Self { ppl: offset.map(|offset| PplPlace { offset, size }), bitmap_offset: None, ..self }
     }
 
-    /// Lay out one member that joins an array whose members have `need` sectors in use. The headroom is given up, and after
-    /// it the alignment, as far as the data would not fit otherwise: members that were made by other software, or on other
-    /// drives, often start their data earlier.
+    /// Lay out one member that joins an array whose members have `need` sectors in use. If the data would not fit, the
+    /// headroom is given up first, then the alignment: members made by other software, or on other drives, often start
+    /// their data earlier.
     ///
-    /// # Errors
-    /// See [`PlacementError`]. A drive that is too small even so is laid out without headroom.
+    /// # Errors See [`PlacementError`]. A drive that is too small even then is laid out without headroom.
     pub fn for_size(request: PlacementRequest, ppl: bool, need: Sectors) -> Result<Self, PlacementError> {
         let usual = if ppl { Self::with_ppl(request) } else { Self::new(request) };
         if usual.is_ok_and(|placement| placement.usable >= need) {
@@ -286,7 +285,7 @@ pub struct NewSet {
     pub bitmap: bool,
 }
 
-/// What is one member's own.
+/// The fields that differ from member to member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewMember {
     /// Index in the role table.
@@ -310,11 +309,11 @@ pub fn role_table_len(devices: usize) -> usize {
 }
 
 impl NewSet {
-    /// The first superblock of a member, `events` 0. `roles` has been made by the caller: a slot without a device
-    /// belongs to a device number that is [`Role::Faulty`].
+    /// The first superblock of a member, `events` 0. The caller has made `roles`: a slot without a device belongs to a
+    /// device number that is [`Role::Faulty`].
     ///
-    /// The RAID 0 layout bit is set where `layout` is not 0: kernels before 5.4 refuse it, so it is for arrays
-    /// whose members differ in size.
+    /// The RAID 0 layout bit is set if `layout` is not 0. Kernels before 5.4 refuse it, so only arrays whose members
+    /// differ in size have it.
     #[must_use]
     pub fn superblock(&self, member: NewMember, placement: &Placement, roles: RoleTable) -> Superblock {
         let mut superblock = Superblock {
@@ -355,10 +354,9 @@ impl NewSet {
         superblock
     }
 
-    /// A role table with a device for every slot, in order, and `spares` behind them.
+    /// A role table with a device for every slot, in order, and then `spares`.
     ///
-    /// # Panics
-    /// More than [`ROLES_MAX`] devices together.
+    /// # Panics More than [`ROLES_MAX`] devices together.
     #[must_use]
     pub fn roles(&self, spares: usize) -> RoleTable {
         let devices = usize::from(self.raid_disks) + spares;

@@ -38,11 +38,11 @@ impl FeatureMap {
     /// `layout` of a RAID 0 is meaningful.
     pub const RAID0_LAYOUT: Self = Self(4096);
 
-    /// Writes that this set has promised to keep are in openraid's journal. Linux does not know this bit and refuses
-    /// the member, which is what it is for.
+    /// Acknowledged writes of this set are in openraid's journal. Linux does not know this bit and refuses the member,
+    /// which is its purpose.
     pub const CONTROLLER_JOURNAL: Self = Self(1 << 30);
-    /// With [`FeatureMap::CONTROLLER_JOURNAL`]: that journal was lost, and since then rows were written that it does not
-    /// know. Where it is found again it is replayed, and redundancy is made anew all the same.
+    /// With [`FeatureMap::CONTROLLER_JOURNAL`]: the journal was lost, and later rows were written without it. If the
+    /// journal is found again, it is replayed, and redundancy is made again all the same.
     pub const JOURNAL_BEHIND: Self = Self(1 << 29);
 
     /// Every bit that has a meaning here.

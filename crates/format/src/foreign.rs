@@ -1,10 +1,10 @@
-//! Whose drive is this? Recognises what other software leaves at the start and at the end of a drive, so that
-//! nobody's data are taken for free space.
+//! Recognises the signatures that other software leaves at the start and at the end of a drive, so that its data are
+//! not taken for free space.
 //!
-//! It must never answer "nothing" because it was lazy: a signature that is found is reported even where another
-//! one contradicts it, and a list that overflowed says so. It never interprets what it finds beyond the name.
+//! It must never miss a signature to save work: a signature is reported even if another one contradicts it, and a list
+//! that overflowed says so. It reads nothing of the content except the name.
 //!
-//! The places are those that libblkid knows, checked against `wipefs` in `tests/foreign.rs`.
+//! The places are those of libblkid, checked against `wipefs` in `tests/foreign.rs`.
 
 use crate::le;
 use crate::superblock::{superblock_lba, MinorVersion, SUPERBLOCK_MAGIC};
@@ -106,7 +106,7 @@ impl ForeignKind {
         }
     }
 
-    /// What a person calls it.
+    /// The usual name, for people.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -165,7 +165,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was found on one drive.
+/// The findings on one drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Findings {
     found: [Finding; FINDINGS_MAX],
@@ -216,7 +216,7 @@ pub struct Stretch<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What has been read of one drive.
+/// The parts of one drive that have been read.
 #[derive(Clone, Copy)]
 struct Drive<'a> {
     size: u64,
@@ -291,8 +291,8 @@ const MAGICS_AT_END: &[Magic] = &[
     (ForeignKind::LsiRaid, 512, 512, b"$XIDE$"),
 ];
 
-/// What is on a drive of `size`, given what could be read of it: normally its first [`FOREIGN_HEAD`] and its last
-/// [`FOREIGN_TAIL`] bytes. What was not read is not found.
+/// The signatures on a drive of `size`, in the stretches that could be read: normally its first [`FOREIGN_HEAD`] and
+/// its last [`FOREIGN_TAIL`] bytes. A signature outside them is not found.
 #[must_use]
 pub fn detect(size: Bytes, stretches: &[Stretch<'_>]) -> Findings {
     let drive = Drive { size: size.0, stretches };
@@ -400,7 +400,7 @@ fn zfs(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
-/// md 0.90 at the last 64 KiB boundary with 64 KiB behind it, in either byte order; md 1.x at its three places.
+/// md 0.90 at the last 64 KiB boundary that has 64 KiB after it, in either byte order; md 1.x at its three places.
 fn md(drive: Drive<'_>, findings: &mut Findings) {
     const OLD_ALIGN: u64 = 64 << 10;
     let sectors = Bytes(drive.size).sectors_floor();

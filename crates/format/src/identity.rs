@@ -121,7 +121,7 @@ impl SetName {
         self.text().split_once(':').map(|(host, _)| host)
     }
 
-    /// The part behind the first colon, or everything where there is no colon.
+    /// The part after the first colon, or everything if there is no colon.
     #[must_use]
     pub fn name(&self) -> &str {
         self.text().split_once(':').map_or(self.text(), |(_, name)| name)

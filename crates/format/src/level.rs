@@ -5,7 +5,7 @@ use core::fmt;
 /// A level that Linux md has and this crate decodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MdLevel {
-    /// Members one behind the other.
+    /// Members one after the other.
     Linear,
     /// Stripes without redundancy.
     Raid0,
@@ -72,8 +72,8 @@ impl MdLevel {
             Self::Raid6 => 4,
         }
     }
-    /// Does md know this layout number for this level with so many members? Levels whose layout has no meaning
-    /// (linear, 1, 4) take any number; RAID 0 is judged with its feature bit, not here.
+    /// Does md know this layout number for this level with so many members? Levels whose layout has no meaning (linear,
+    /// 1, 4) accept any number. The layout of RAID 0 is checked with its feature bit, not here.
     #[must_use]
     pub fn layout_is_known(self, layout: u32, members: u32) -> bool {
         match self {

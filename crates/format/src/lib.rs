@@ -1,10 +1,10 @@
-//! Encode and decode every byte that openraid shares with Linux md: superblocks 1.0, 1.1 and 1.2, the
-//! write-intent bitmap, the bad-block log and the partial parity log; those of openraid's own journal; and
-//! recognise what belongs to others.
+//! Encodes and decodes every byte that openraid shares with Linux md (superblocks 1.0, 1.1 and 1.2, the write-intent
+//! bitmap, the bad-block log and the partial parity log) and the structures of openraid's own journal. Recognises the
+//! signatures of other software.
 //!
-//! Everything here is a pure function of bytes. The crate does no I/O, keeps no state, allocates nothing and
-//! never trusts what it reads: any byte string ends in a typed value or in an error that says what is wrong.
-//! The drawing of all structures is in `docs/on-disk.md`.
+//! Everything here is a pure function of bytes. The crate does no I/O, keeps no state, allocates nothing and never
+//! trusts its input: any byte string gives a typed value or an error that names the fault. `docs/on-disk.md` has
+//! drawings of all structures.
 //!
 //! All numbers on disk are little-endian, and all sectors have 512 bytes whatever the drive's block size is.
 

@@ -5,9 +5,9 @@
 //!  byte 1024    one byte for each chunk, its state
 //! ```
 //!
-//! The chunks cover what the bits of a [`BitmapHeader`](crate::BitmapHeader) cover. Parity is made when a chunk is first
-//! written, not when the array is made: "clean" in a superblock says nothing about chunks that were never written. The engine
-//! does not keep these states up, so an array that has them is never written.
+//! The chunks cover the same sectors as the bits of a [`BitmapHeader`](crate::BitmapHeader). Parity is made when a
+//! chunk is first written, not when the array is made: "clean" in a superblock says nothing about chunks that were
+//! never written. The engine does not maintain these states, so it never writes to an array that has them.
 //!
 //! Source: the comments and structures of the kernel's `drivers/md/md-llbitmap.c`, Linux 6.18.
 
@@ -36,7 +36,7 @@ pub struct LocklessHeader {
     pub chunk: Sectors,
 }
 
-/// What the driver knows of a chunk.
+/// The driver's knowledge of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkState {
     /// Never written: its parity was never made, its copies may differ.
@@ -73,7 +73,7 @@ pub struct LocklessCounts {
     pub chunks: u64,
     /// Those never written.
     pub unwritten: u64,
-    /// Those whose parity or copies may not be in sync.
+    /// Chunks whose parity or copies may be out of sync.
     pub unsynced: u64,
 }
 
@@ -193,10 +193,10 @@ mod tests {
             (counts.chunks, counts.unwritten, counts.unsynced)
         };
         assert_eq!(counts(header(), area.len(), 9), (8, 2, 4));
-        // A bitmap that is behind its superblock is believed for what was never written only.
+        // A bitmap that is older than its superblock is believed only for chunks that were never written.
         assert_eq!(counts(header(), area.len(), 10), (8, 2, 6));
         assert_eq!(counts(LocklessHeader { state: BitmapState::STALE, ..header() }, area.len(), 9), (8, 2, 6));
-        // What is cut off is not in sync; before the first use no state was ever written.
+        // Chunks beyond the cut are not in sync; before the first use no state was ever written.
         assert_eq!(counts(header(), LOCKLESS_STATES_AT + 2, 9), (8, 1, 6));
         assert_eq!(counts(LocklessHeader { state: BitmapState::FIRST_USE, ..header() }, area.len(), 9), (8, 8, 0));
         let mut bad = area.clone();

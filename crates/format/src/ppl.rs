@@ -1,5 +1,5 @@
-//! The partial parity log of RAID 5: for each stripe being written, the parity of what is not being written, so
-//! that a cut during the write leaves a stripe that can be put right.
+//! The partial parity log of RAID 5: for each stripe being written, the parity of the columns that the write leaves
+//! alone, so that a stripe can be repaired after a crash during the write.
 //!
 //! ```text
 //!  header, 4096 bytes
@@ -18,8 +18,8 @@
 //!  then the partial parity of all entries, in their order
 //! ```
 //!
-//! An area may hold several logs one behind the other; that with the highest generation counts ([`scan_ppl`]). Nothing
-//! here recovers. The log of a set that was not stopped cleanly must never be skipped.
+//! An area may hold several logs one after the other; the one with the highest generation counts ([`scan_ppl`]).
+//! Recovery is elsewhere. The log of a set that was not stopped cleanly must never be skipped.
 //!
 //! Source: kernel `Documentation/driver-api/md/raid5-ppl.rst`, checked against images made by Linux 6.1.
 
@@ -62,7 +62,7 @@ mod at {
 pub struct PplEntry {
     /// First array sector of the write.
     pub data_sector: SetLba,
-    /// Bytes of partial parity behind the header; 0 where whole stripes are written.
+    /// Bytes of partial parity after the header; 0 for writes of whole stripes.
     pub pp_size: u32,
     /// Bytes of data.
     pub data_size: u32,
@@ -194,10 +194,9 @@ impl PplHeader {
         Ok(header)
     }
 
-    /// Write the header, checksum included. What lies behind the last entry is zeroed.
+    /// Write the header, checksum included. Bytes after the last entry are zeroed.
     ///
-    /// # Panics
-    /// `out` is shorter than [`PPL_HEADER_BYTES`].
+    /// # Panics `out` is shorter than [`PPL_HEADER_BYTES`].
     pub fn encode(&self, out: &mut [u8]) {
         let out: &mut [u8; PPL_HEADER_BYTES] = out.first_chunk_mut().expect("room for a whole header");
         let count = u32::try_from(self.len).expect("at most 148 entries");
@@ -227,11 +226,10 @@ pub struct PplLog {
     pub header: PplHeader,
 }
 
-/// Find the log that counts in an area of `area` sectors: logs stand one behind the other from its start, and the last
-/// of rising generation is the newest. `None` where no log stands at the start.
+/// Find the log that counts in an area of `area` sectors. Logs follow one another from its start, and the last of
+/// rising generation is the newest. `None` if there is no log at the start.
 ///
-/// # Errors
-/// What `read` says; it fills a header from so many sectors behind the start of the area.
+/// # Errors The error of `read`, which fills a header from so many sectors after the start of the area.
 pub fn scan_ppl<E>(
     area: Sectors,
     set_uuid: Uuid,
@@ -264,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_logs_the_one_behind_the_last_of_rising_generation_does_not_count() {
+    fn a_log_after_the_last_of_rising_generation_does_not_count() {
         let uuid = Uuid([3; 16]);
         let log = |generation: u64, sizes: &[u32]| {
             let mut header = PplHeader::new(uuid, generation);

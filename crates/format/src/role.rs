@@ -2,17 +2,17 @@
 
 use openraid_units::Slot;
 
-/// Entries a role table has at most: what a superblock of 4096 bytes leaves behind its 256-byte header.
+/// The most entries in a role table: the room of a 4096-byte superblock after its 256-byte header.
 pub const ROLES_MAX: usize = (4096 - 256) / 2;
 
-/// What a device is in its set.
+/// The role of a device in its set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     /// It holds, or is being given, the data of this slot.
     Active(Slot),
     /// It waits for a slot.
     Spare,
-    /// It failed; whatever it holds is stale.
+    /// It failed; its content is stale.
     Faulty,
     /// It is the set's journal.
     Journal,
@@ -46,7 +46,7 @@ impl Role {
     }
 }
 
-/// Roles by device number: entry `n` belongs to the member whose superblock says `dev_number == n`.
+/// Roles by device number: entry `n` belongs to the member with `dev_number == n` in its superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RoleTable {
     codes: [u16; ROLES_MAX],
@@ -54,10 +54,9 @@ pub struct RoleTable {
 }
 
 impl RoleTable {
-    /// A table of `len` entries that all say [`Role::Spare`], which is how md marks a number nobody has.
+    /// A table of `len` entries that are all [`Role::Spare`], which is md's mark for an unused number.
     ///
-    /// # Panics
-    /// `len` above [`ROLES_MAX`].
+    /// # Panics `len` above [`ROLES_MAX`].
     #[must_use]
     pub fn new(len: usize) -> Self {
         assert!(len <= ROLES_MAX, "a role table has at most {ROLES_MAX} entries");

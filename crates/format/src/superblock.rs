@@ -67,7 +67,7 @@ pub(crate) mod at {
     pub const CHECKSUM: usize = 216;
     pub const MAX_DEV: usize = 220;
     pub const LOGICAL_BLOCK_SIZE: usize = 224;
-    /// Of openraid; to md it is padding.
+    /// A field of openraid; to md it is padding.
     pub const JOURNAL: usize = 228;
     pub const PAD_228: usize = 228;
 }
@@ -130,7 +130,7 @@ pub struct Reshape {
     pub new_layout: u32,
     /// Chunk after the change, sectors.
     pub new_chunk: u32,
-    /// What is to be added to `data_offset`, sectors.
+    /// To be added to `data_offset`, sectors.
     pub new_offset: i32,
 }
 
@@ -141,14 +141,14 @@ pub struct BadBlockPlace {
     pub shift: u8,
     /// Sectors of the log; 0 where there is none.
     pub size: u16,
-    /// Sectors from the superblock, before or behind it; 0 where there is no log.
+    /// Sectors from the superblock, negative if before it; 0 if there is no log.
     pub offset: i32,
 }
 
 /// Where the partial parity log stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PplPlace {
-    /// Sectors from the superblock, before or behind it.
+    /// Sectors from the superblock, negative if before it.
     pub offset: i16,
     /// Sectors of the area.
     pub size: u16,
@@ -225,7 +225,7 @@ pub struct Superblock {
     pub roles: RoleTable,
     /// Which journal may hold something for the set; there just where [`FeatureMap::CONTROLLER_JOURNAL`] is set.
     pub journal: Option<Uuid>,
-    /// What has no meaning yet.
+    /// Bytes without a meaning yet.
     pub unassigned: Unassigned,
 }
 
@@ -302,11 +302,10 @@ impl Superblock {
         (HEADER_BYTES + 2 * self.roles.len()).next_multiple_of(SECTOR_BYTES as usize)
     }
 
-    /// Write the superblock to the start of `out`, checksum included, and say how many bytes it took. The rest
-    /// of the last sector, behind the role table, is zeroed: it belongs to nobody.
+    /// Write the superblock to the start of `out`, checksum included, and return its length. The rest of the last
+    /// sector, after the role table, is zeroed: it has no use.
     ///
-    /// # Panics
-    /// `out` is shorter than [`Superblock::encoded_len`], or the chunk is beyond 32 bits.
+    /// # Panics `out` is shorter than [`Superblock::encoded_len`], or the chunk is beyond 32 bits.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let len = self.encoded_len();
         assert!(out.len() >= len, "a buffer of {} bytes cannot take a superblock of {len}", out.len());
@@ -522,7 +521,7 @@ impl Superblock {
     }
 }
 
-/// Magic, version, size of the role table, checksum: what has to hold before a field is looked at.
+/// Magic, version, size of the role table, checksum: checked before any other field is read.
 fn check_envelope(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], SuperblockError> {
     let header: &[u8; HEADER_BYTES] =
         bytes.first_chunk().ok_or(SuperblockError::Truncated { have: bytes.len(), need: HEADER_BYTES })?;
@@ -575,7 +574,7 @@ fn unassigned_at_the_end(header: &[u8], features: FeatureMap) -> [u8; 28] {
     pad
 }
 
-/// The role table behind a header whose envelope holds.
+/// The role table after a header that passed [`check_envelope`].
 fn decode_roles(bytes: &[u8]) -> RoleTable {
     let entries = usize::try_from(le::u32_at(bytes, at::MAX_DEV)).expect("bounded by the envelope");
     let mut roles = RoleTable::new(entries);

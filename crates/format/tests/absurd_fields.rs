@@ -1,5 +1,5 @@
-//! One field made absurd under a right checksum, in superblocks of the real driver: each is refused for what it is,
-//! and the largest value that is still sane is taken.
+//! One field made absurd under a right checksum, in superblocks of the real driver: each is refused for that field, and
+//! the largest value that is still valid is accepted.
 
 mod common;
 
@@ -133,7 +133,7 @@ fn a_superblock_of_another_place_is_refused() {
 #[test]
 fn bitmap_and_logs_keep_off_everything_else() {
     let bad = |area| SuperblockError::BadMetadataArea(area);
-    // In sectors from the superblock at 8: itself, the data, before the drive, behind the drive, nowhere.
+    // In sectors from the superblock at 8: itself, the data, before the drive, after its end, nowhere.
     for offset in [0i32, 2040, 2048, -9, i32::MIN, i32::MAX, 81_912, 81_911] {
         assert_eq!(refusal("raid1-bitmap", 96, &offset.to_le_bytes()), bad(MetadataArea::Bitmap), "{offset}");
         assert_eq!(with("raid1-bitmap", &[(8, &[8]), (188, &offset.to_le_bytes())]), Err(bad(MetadataArea::BadBlocks)));
@@ -177,7 +177,7 @@ fn the_largest_role_table_fills_4096_bytes() {
     sb.roles.set(ROLES_MAX - 1, Role::Faulty);
     let mut bytes = [0; 4096];
     assert_eq!(sb.encode(&mut bytes), 4096);
-    // The log behind the superblock starts after exactly 8 sectors.
+    // Exactly 8 sectors after the superblock is the first valid place of the log.
     sb.bad_blocks.offset = 8;
     sb.encode(&mut bytes);
     assert_eq!(Superblock::decode(&bytes, MinorVersion::V1_2, case("raid1")[0].size), Ok(sb));

@@ -96,7 +96,7 @@ fn the_bits_of_a_raid10_count_chunks_of_the_array() {
 
 /// 4 KiB were written at each of these blocks; 4 KiB bits.
 #[test]
-fn bits_stand_in_one_string_behind_the_header() {
+fn bits_are_one_string_after_the_header() {
     let members = case("raid1-many-bits");
     assert_eq!(dirty(bitmap_bytes(&members[0]).unwrap()), [0, 1, 7, 8, 9, 4095, 8191]);
 }

@@ -45,7 +45,7 @@ fn wipefs(path: &Path) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Tools that make something on `IMG`, what it is, and the size of the drive they need.
+/// Tools that write a signature to `IMG`, the expected finding, and the size of the drive they need.
 const MAKERS: [(&str, &[&str], u64); 22] = [
     ("mkfs.ext2 -q -F IMG", &["ext2"], 8),
     ("mkfs.ext3 -q -F IMG", &["ext3"], 16),

@@ -1,5 +1,5 @@
-//! Hostile bytes: flipped, cut off, random, and absurd under a right checksum. Nothing may panic, and what is
-//! accepted must come back as the same bytes.
+//! Hostile bytes: flipped, cut off, random, and absurd under a right checksum. Nothing may panic, and accepted bytes
+//! must be the same after decoding and encoding.
 //!
 //! `tests/corpus` keeps one input for each verdict that the mutations reached. With `OPENRAID_CORPUS=write` new
 //! verdicts are added to it.
@@ -122,7 +122,7 @@ fn random_mutations_never_panic_and_reach_the_deep_checks() {
     for _ in 0..MUTATIONS {
         let mut read = images[random.below(images.len())].clone();
         mutate(&mut read.bytes, &mut random);
-        // Most mutations keep the outer shell, so that the fields behind it are looked at.
+        // Most mutations keep the envelope valid, so that the fields after it are checked.
         if random.below(16) != 0 {
             read.bytes[..8].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0]);
             fix_checksum(&mut read.bytes);
@@ -251,7 +251,7 @@ fn bitmaps_logs_and_signatures_of_random_bytes_never_panic() {
     assert!(accepted > 100, "the mutations never got past the checksum");
 }
 
-/// A short name of what the bitmap parser makes of some bytes.
+/// A short name for the bitmap parser's verdict on some bytes.
 fn bitmap_verdict(bytes: &[u8]) -> String {
     let Err(error) = BitmapHeader::decode(bytes) else { return String::from("accepted") };
     assert!(!error.to_string().is_empty());

@@ -141,7 +141,7 @@ fn payload(seed: u8, sectors: usize) -> Vec<u8> {
 }
 
 #[test]
-fn the_log_is_followed_over_the_end_of_the_ring_and_ends_at_what_the_crash_left_behind() {
+fn the_log_is_followed_over_the_end_of_the_ring_and_ends_at_the_remains_of_the_crash() {
     let device = golden_device("wrapped");
     let superblock = newest(&device).unwrap().superblock;
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! Journals with flipped bits, absurd fields under right checksums, and random bytes. Nothing may panic, and what is
-//! accepted must come back as the same bytes.
+//! Journals with flipped bits, absurd fields under right checksums, and random bytes. Nothing may panic, and accepted
+//! bytes must be the same after decoding and encoding.
 //!
 //! `tests/corpus/journal` keeps one block for each verdict that mutations reached. With `OPENRAID_CORPUS=write` new
 //! verdicts are added to it.
@@ -356,7 +356,7 @@ fn an_entry_that_a_newer_program_wrote_is_not_taken_for_the_end_of_the_log() {
         image[offset] = value;
         fix_checksum(&mut image[..4096]);
         let outcome = scan_ring(&superblock, &image, |_, _| ());
-        // It is the last entry: nobody says that it was promised, and still it is no torn one.
+        // It is the last entry. No header says that it was acknowledged, and still it is not torn.
         assert_eq!((outcome.head.sequence, outcome.promised), (21, 18));
         let Err(error @ JournalError::Damaged { sequence: 21, .. }) = outcome.verdict() else { panic!("{outcome:?}") };
         assert!(error.to_string().contains("newer openraid"), "{error}");

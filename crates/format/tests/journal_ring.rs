@@ -18,7 +18,7 @@ use openraid_units::{BlockSize, Sectors};
 struct Meant {
     sequence: u64,
     position: u64,
-    /// Header and payload, and what is left over to the next header.
+    /// Header, payload, and padding up to the next header.
     bytes: Vec<u8>,
     len: u64,
     tail: LogPlace,
@@ -43,7 +43,7 @@ impl Model {
     fn new(sectors: u64, seed: u64) -> Self {
         let superblock = small(sectors);
         let mut random = Random(seed);
-        // What was on the device before means nothing.
+        // Earlier content of the device means nothing.
         let image = random.bytes(usize::try_from(sectors * 512).unwrap());
         let head = superblock.tail;
         Self { random, stale: superblock.clone(), superblock, image, log: Vec::new(), head, promised: 0 }
@@ -179,11 +179,11 @@ impl Model {
         needed.map(|meant| (meant.sequence, meant.position, meant.bytes[4096..].to_vec())).collect()
     }
 
-    /// An older superblock of this epoch leads to the same head, whatever was written over the place it points to.
+    /// An older superblock of this epoch leads to the same head, even if the place that it points to was overwritten.
     fn check_from_stale(&self, head: LogPlace, whole: usize) {
         let (outcome, mut found) = self.scan(&self.stale);
         assert_eq!((outcome.head, outcome.verdict()), (head, Ok(())));
-        // What the newer superblock has passed may be found too; the list does not have it any more.
+        // Entries that the newer superblock has passed may be found too; the list does not have them any more.
         found.retain(|&(sequence, ..)| sequence >= self.superblock.tail.sequence);
         assert!(found == self.expect(outcome.tail.sequence, whole), "other entries than were meant before {head:?}");
     }
@@ -214,7 +214,7 @@ impl Model {
 }
 
 #[test]
-fn after_any_cut_the_log_is_what_was_written_whole() {
+fn after_any_cut_the_log_has_the_complete_entries() {
     let mut cuts = 0;
     let mut fillers = 0;
     for sectors in (24..=400).step_by(8) {
@@ -304,7 +304,7 @@ fn a_device_cut_off_at_any_sector_loses_entries_from_the_end_and_says_so() {
         if whole < model.log.len() {
             assert_eq!(outcome.stop, EntryFault::Unreadable);
         }
-        // What is behind the cut cannot be known here; the device's size tells (see the superblock's tests).
+        // Content after the cut cannot be known here; the device's size tells (see the superblock's tests).
         assert_eq!(outcome.verdict(), Ok(()));
     }
 }
@@ -341,7 +341,7 @@ fn of_two_mirrors_the_one_that_reaches_further_counts_and_damage_on_one_costs_no
         let short = model.scan(&stale).0;
         let verdict = choose_journal_mirror([(&stale, &short), (&other, &whole)]);
         if short.verdict().is_ok() && short.head.sequence == whole.head.sequence - 1 {
-            assert_eq!(verdict, Ok(0), "whoever missed an epoch never counts");
+            assert_eq!(verdict, Ok(0), "a device that missed an epoch never counts");
         } else {
             assert!(matches!(verdict, Err(JournalError::Damaged { .. }) | Ok(0)));
         }
@@ -397,7 +397,7 @@ fn devices_that_do_not_belong_together_are_refused() {
     let alone = |own: &JournalSuperblock, epoch| JournalSuperblock { mirror: 0, mirrors: 1, epoch, ..own.clone() };
     let both = [alone(&one, 5), alone(&other, 6)];
     assert_eq!(choose_journal_mirror([(&both[0], &found), (&both[1], &found)]), Err(JournalError::BothAlone));
-    assert_eq!(choose_journal_mirror([(&both[0], &found), (&other, &found)]), Ok(0), "the other one is behind");
+    assert_eq!(choose_journal_mirror([(&both[0], &found), (&other, &found)]), Ok(0), "the other one is stale");
     let mut strange = other.clone();
     strange.journal = Uuid([9; 16]);
     let error = JournalError::NotMirrors { one: JOURNAL, other: Uuid([9; 16]) };
@@ -408,7 +408,7 @@ fn devices_that_do_not_belong_together_are_refused() {
 }
 
 #[test]
-fn what_is_kept_before_the_ring_is_said_at_byte_120_and_has_an_eighth_of_large_devices() {
+fn the_area_of_kept_entries_is_at_byte_120_and_has_an_eighth_of_large_devices() {
     for (mib, before_mib) in [(8, 1), (63, 1), (64, 9), (256, 33), (1024, 129)] {
         let device = Sectors::mib(mib);
         let made = JournalSuperblock::new(Uuid([1; 16]), Uuid([2; 16]), device, BlockSize::B512, (0, 1)).unwrap();

@@ -40,7 +40,7 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn superblock_and_data_stand_where_mdadm_puts_them() {
+fn superblock_and_data_are_where_mdadm_puts_them() {
     let rows = rows();
     assert!(rows.len() > 150);
     for Row { request, superblock, data_offset, .. } in rows {
@@ -69,7 +69,7 @@ fn as_much_is_used_as_mdadm_uses() {
 }
 
 #[test]
-fn bitmap_and_log_stand_as_in_the_drawing() {
+fn bitmap_and_log_are_as_in_the_drawing() {
     for Row { request, bitmap, bitmap_offset, bad_blocks_offset, .. } in rows() {
         let placement = Placement::new(request).unwrap();
         let log = placement.bad_blocks.offset;
@@ -77,7 +77,7 @@ fn bitmap_and_log_stand_as_in_the_drawing() {
         let at_end = request.minor == MinorVersion::V1_0;
         if bitmap && !at_end {
             assert_eq!(placement.bitmap_offset, Some(bitmap_offset), "{request:?}");
-            assert!(log >= bad_blocks_offset, "ours stands behind the whole room");
+            assert!(log >= bad_blocks_offset, "ours is after the whole room");
         } else {
             assert_eq!(log, bad_blocks_offset, "{request:?}");
         }

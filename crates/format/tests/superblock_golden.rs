@@ -16,7 +16,7 @@ fn encoding_what_was_decoded_gives_identical_bytes() {
         let mut out = [0xa5; 4096];
         let len = superblock.encode(&mut out);
         assert_eq!(&out[..len], expected, "{} {}", member.case, member.index);
-        assert!(out[len..].iter().all(|&byte| byte == 0xa5), "nothing behind the last sector is touched");
+        assert!(out[len..].iter().all(|&byte| byte == 0xa5), "nothing after the last sector is touched");
     }
 }
 
@@ -186,7 +186,7 @@ fn arrays_with_features_we_cannot_serve_are_named() {
 }
 
 #[test]
-fn the_partial_parity_log_stands_where_mdadm_puts_it() {
+fn the_partial_parity_log_is_where_mdadm_puts_it() {
     for member in common::case("raid5-ppl") {
         let own = member.superblock().unwrap();
         let request = openraid_format::PlacementRequest {

@@ -8,9 +8,9 @@
 //!  256  120 records of 32 bytes, the unused ones zero
 //! ```
 //!
-//! It stands at a multiple of [`JOURNAL_ALIGN`](super::JOURNAL_ALIGN) of the ring; its payload follows, and the
-//! next header at the next multiple. It must never be believed without its checksum: it is larger than what a
-//! drive writes in one piece.
+//! The header is at a multiple of [`JOURNAL_ALIGN`](super::JOURNAL_ALIGN) of the ring. Its payload follows, and the
+//! next header is at the next multiple. A header must not be used before its checksum was verified: it is larger than a
+//! drive's atomic write.
 
 use super::error::EntryFault;
 use super::record::{JournalRecord, RECORD_BYTES};
@@ -47,7 +47,7 @@ mod at {
 }
 const _: () = assert!(at::RECORDS + RECORDS * RECORD_BYTES == JOURNAL_BLOCK_BYTES);
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EntryKind {
     /// A group commit.
@@ -70,7 +70,7 @@ pub struct EntryHeader {
     pub promised: u64,
     /// The first entry that is still needed, when this header was made; the entry itself if no older one is.
     pub tail: LogPlace,
-    /// What the entry is.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// Length of the payload; the rest up to the next header means nothing.
     pub payload: Sectors,
@@ -129,12 +129,11 @@ impl EntryHeader {
         self.encode_over(ring, records, out);
     }
 
-    /// As [`EntryHeader::encode`], where `out` is zero or has an entry's header that was written by this already: of most
-    /// of it nobody needs to know again that it is zero.
+    /// As [`EntryHeader::encode`], if `out` is zero or has an entry's header that this function wrote: most of it is
+    /// known to be zero and is not written again.
     ///
-    /// # Panics
-    /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or header and records would not be accepted when read: a bug
-    /// is to be found before it is on disk.
+    /// # Panics `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or header and records would not be accepted when read: a
+    /// bug is to be found before it is on disk.
     pub fn encode_over(&self, ring: &JournalRing, records: &[JournalRecord], out: &mut [u8]) {
         assert!(records.len() <= JOURNAL_RECORDS_MAX, "the group commit has too many records");
         self.check(ring, records.len()).unwrap_or_else(|fault| panic!("journal entry {}: {fault}", self.sequence));
@@ -203,7 +202,7 @@ impl EntryHeader {
         if !ring.holds(self.tail.position) || !self.tail_is_reachable(ring) {
             return bad("tail_position", self.tail.position.0);
         }
-        // What the tail has passed was promised.
+        // Entries before the tail were acknowledged.
         if self.promised >= self.sequence || self.promised < self.tail.sequence - 1 {
             return bad("promised", self.promised);
         }
@@ -373,7 +372,7 @@ fn checksum(bytes: &[u8; JOURNAL_BLOCK_BYTES]) -> u32 {
     checksum_without(bytes, RECORDS)
 }
 
-/// The checksum of a header of which all records behind the first `used` are known to be zero.
+/// The checksum of a header whose records after the first `used` are known to be zero.
 fn checksum_without(bytes: &[u8; JOURNAL_BLOCK_BYTES], used: usize) -> u32 {
     let before = crc32c::update(!0, &bytes[..at::CHECKSUM]);
     let field = crc32c::update(before, &[0; 4]);

@@ -1,4 +1,4 @@
-//! What can be wrong with a journal, in words for whoever has to act on it.
+//! What can be wrong with a journal, in words for the administrator.
 
 use super::ring::RingSector;
 use super::superblock::SuperblockCopy;
@@ -8,7 +8,7 @@ use core::fmt;
 use openraid_units::{BlockSize, DriveLba, Sectors};
 
 /// Why the bytes at a place of the ring are not the entry that would follow there. At the end of the log this is
-/// what is to be expected; before it, it is damage.
+/// expected; before the end it is damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntryFault {
     /// Nothing more is needed: the journal was closed when it was empty, or the whole ring has been read.
@@ -39,7 +39,7 @@ pub enum EntryFault {
     OtherPosition(RingSector),
     /// An entry with another number; usually one of an earlier round of the ring.
     OtherSequence(u64),
-    /// An entry that a crash left behind before the journal was opened again.
+    /// An entry that a crash left in the ring before the journal was opened again.
     OlderEpoch(u64),
     /// Written by a newer program.
     NewerVersion(u32),
@@ -165,9 +165,9 @@ pub enum JournalError {
     },
     /// The journal of another controller.
     OtherController {
-        /// Whose it is.
+        /// The controller that the journal belongs to.
         owner: Uuid,
-        /// Who asked.
+        /// The controller that opens it.
         own: Uuid,
     },
     /// The two superblocks of one device belong to different journals.
@@ -200,7 +200,7 @@ pub enum JournalError {
         promised: u64,
         /// Where it should begin on the device.
         at: DriveLba,
-        /// Sectors that are damaged, as far as that is known: those of the header at least.
+        /// The damaged sectors as far as they are known: at least the header.
         sectors: Sectors,
         /// What stands there.
         fault: EntryFault,
@@ -271,7 +271,7 @@ impl fmt::Display for JournalError {
 impl core::error::Error for JournalError {}
 
 impl JournalError {
-    /// What is wrong with the size of the device, or of its blocks.
+    /// A fault of the size of the device, or of its blocks.
     fn fmt_size(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooSmall(have) => write!(
@@ -298,7 +298,7 @@ impl JournalError {
         }
     }
 
-    /// What is wrong with the journal as a whole, not with one superblock.
+    /// A fault of the journal as a whole, not of one superblock.
     fn fmt_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NotMirrors { one, other } => write!(

@@ -1,22 +1,23 @@
-//! Which of two devices that carry the same journal counts.
+//! Which of two devices of the same journal is the authoritative one.
 //!
-//! A device of an older epoch has missed something and never counts beside one of a newer epoch. Of the same epoch,
-//! a device that says that it is the whole journal counts: it was started without the other one, which may have got the
-//! number of that epoch before, with entries that were never promised. Of two mirrors the log that reaches further does:
-//! every promised entry was durable on both, so the shorter one ends at an entry that was never promised, or is damaged
-//! there. What either of them knows to have been promised must be in the log
-//! that is taken.
+//! - A device of an older epoch has missed something, and loses against one of a newer epoch.
+//! - If the epochs are equal, a device that says that it is the whole journal wins. It was started without the other
+//!   one, which may have got the number of that epoch before, with entries that were never acknowledged.
+//! - Between two mirrors of one epoch the longer log wins. Every acknowledged entry was durable on both, so the shorter
+//!   log ends at an entry that was never acknowledged, or is damaged there.
+//!
+//! The log that is taken must have all entries that either device knows to be acknowledged.
 
 use super::error::JournalError;
 use super::scan::ScanOutcome;
 use super::superblock::JournalSuperblock;
 
-/// The index of the device whose log counts; the other one is to be brought up to date from it.
+/// The index of the authoritative device; the other one is to be brought up to date from it.
 ///
 /// # Errors
-/// [`JournalError::NotMirrors`], [`JournalError::SameMirror`] and [`JournalError::BothAlone`] where the devices do not
-/// belong together,
-/// [`JournalError::Damaged`] where promised entries are missing on the better one too.
+/// - [`JournalError::NotMirrors`], [`JournalError::SameMirror`] and [`JournalError::BothAlone`] if the devices do not
+///   belong together.
+/// - [`JournalError::Damaged`] if acknowledged entries are missing on the better one too.
 pub fn choose_journal_mirror(devices: [(&JournalSuperblock, &ScanOutcome); 2]) -> Result<usize, JournalError> {
     let [(one, found_one), (other, found_other)] = devices;
     if one.journal != other.journal || one.controller != other.controller {

@@ -1,4 +1,4 @@
-//! openraid's own journal: host data and redo records that are promised before the members have them.
+//! openraid's own journal: host data and redo records that are durable, and acknowledged, before the members have them.
 //!
 //! ```text
 //!  superblock (4 KiB, first and last of the device)   whose journal, where the ring is, where the log begins
@@ -7,18 +7,18 @@
 //!    entry    header (4 KiB): number, epoch, tail, records     then the payload they point to
 //! ```
 //!
-//! What must never happen, and what prevents it:
+//! What must never happen, and how it is prevented:
 //!
-//! - **An entry that was never whole counts.** Header and payload have checksums, and each header carries the
-//!   journal's identity, its own place and its number.
-//! - **What an earlier crash left behind comes back to life behind a new entry.** Whoever opens a journal to write
+//! - **An incomplete entry counts.** Header and payload have checksums, and each header carries the journal's identity,
+//!   its own place and its number.
+//! - **An entry from before a crash is taken for the successor of a new one.** Each opening of a journal for writing
 //!   raises its *epoch* first; from the superblock's `epoch_start` on, entries of an older epoch do not count.
-//! - **A promised entry is missing and nobody notices.** Each header says up to which number everything had been
-//!   promised when it was made. A log that ends below the highest such number is damaged, and is not served.
-//! - **The log cannot be followed from the superblock.** The ring before the superblock's tail (in both copies, and
-//!   durable) is never written over.
+//! - **An acknowledged entry is missing without notice.** Each header has the highest number that had been acknowledged
+//!   when it was made. A log that ends below the highest such number is damaged, and is not served.
+//! - **The log cannot be followed from the superblock.** The ring from the superblock's tail on (in both copies, and
+//!   durable) is never overwritten.
 //!
-//! Reading and writing is the caller's; nothing here allocates. Drawn to the byte in `docs/on-disk.md`.
+//! The caller reads and writes; nothing here allocates. `docs/on-disk.md` has a drawing to the byte.
 
 mod entry;
 mod error;
@@ -41,7 +41,7 @@ use openraid_units::{Bytes, Sectors};
 
 /// Bytes of a journal's superblock, and of an entry's header.
 pub const JOURNAL_BLOCK_BYTES: usize = 4096;
-/// Headers stand at multiples of this, whatever the device's block size is.
+/// Headers are at multiples of this, for every block size of the device.
 pub const JOURNAL_ALIGN: Sectors = Sectors(8);
 /// The smallest device that becomes a journal. Below that a few large writes would fill it.
 pub const JOURNAL_BYTES_MIN: Bytes = Bytes::mib(8);

@@ -1,11 +1,11 @@
-//! One record of an entry: what it promises, in 32 bytes.
+//! One record of an entry, in 32 bytes.
 //!
 //! ```text
 //!  0 kind u8 | 1 array u8 | 2 slot u16 | 4 payload_at u32 | 8 lba u64 | 16 sectors u64 | 24 ring_sector u64
 //! ```
 //!
-//! A field that its kind does not have is zero, and a kind that is not known is refused with the whole journal:
-//! passing over a record would be losing what it promises.
+//! A field that its kind does not have is zero. An unknown kind makes the whole journal unusable: to skip the record
+//! would be to lose the write that it stands for.
 
 use super::error::EntryFault;
 use super::ring::RingSector;
@@ -30,7 +30,7 @@ const _: () = assert!(at::RING_SECTOR + 8 == RECORD_BYTES);
 /// [`JournalRecord::encode`] writes whole words.
 const _: () = assert!(at::LBA == 8 && at::SECTORS == 16 && at::RING_SECTOR == 24);
 
-/// What an entry says about one range. `array` is an index in the table of the journal's superblock.
+/// One range of an entry. `array` is an index in the table of the journal's superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum JournalRecord {
     /// Host data that are promised.
@@ -285,7 +285,7 @@ impl JournalRecord {
 }
 
 impl Raw {
-    /// What the fields say, those that the kind does not have left out.
+    /// The fields as a record, without those that the kind does not have.
     fn meaning(&self) -> Option<JournalRecord> {
         let array = self.array;
         let slot = Slot(self.slot);
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_outdated_is_said_of_a_member() {
+    fn an_outdated_record_names_a_member() {
         let record =
             JournalRecord::Outdated { array: 3, slot: Slot(0x0102), member_lba: MemberLba(0x99), sectors: Sectors(8) };
         let mut bytes = [0xa5; RECORD_BYTES];

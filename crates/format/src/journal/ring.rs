@@ -32,7 +32,7 @@ pub struct LogPlace {
     pub position: RingSector,
 }
 
-/// The ring of one journal: what is needed to read and write entries.
+/// The geometry and identity that reading and writing entries needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct JournalRing {
     /// Identity of the journal, as every entry carries it.
@@ -74,10 +74,9 @@ impl JournalRing {
         }
     }
 
-    /// The place behind `len` sectors; behind the last sector follows the first.
+    /// The place after `len` sectors; the first sector follows the last.
     ///
-    /// # Panics
-    /// The sectors reach over the end of the ring.
+    /// # Panics The sectors reach over the end of the ring.
     #[must_use]
     pub const fn behind(&self, position: RingSector, len: Sectors) -> RingSector {
         assert!(len.0 <= self.to_end(position).0, "nothing reaches over the end of the ring");
@@ -106,8 +105,7 @@ impl JournalRing {
 
 /// Sectors from the header of an entry with this payload to the next header.
 ///
-/// # Panics
-/// A payload near 2^64 sectors, which nobody has.
+/// # Panics A payload near 2^64 sectors, which cannot exist.
 #[must_use]
 pub const fn entry_sectors(payload: Sectors) -> Sectors {
     Sectors(JOURNAL_ALIGN.0 + payload.0.next_multiple_of(JOURNAL_ALIGN.0))
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_ends_at_the_end_of_the_ring_and_never_behind_it() {
+    fn an_entry_ends_at_the_end_of_the_ring_at_the_latest() {
         let ring = JournalRing { journal: Uuid([1; 16]), start: DriveLba(8), sectors: Sectors(64) };
         assert_eq!(entry_sectors(Sectors(0)), Sectors(8));
         assert_eq!(entry_sectors(Sectors(1)), Sectors(16));

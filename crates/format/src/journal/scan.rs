@@ -1,4 +1,4 @@
-//! Follow the log from its tail to its head, and say whether it ends where it may.
+//! Follows the log from its tail to its head, and decides whether the end is a torn last entry or damage.
 //!
 //! ```text
 //!   Header --fits, no payload--> Header          Sweep --a later tail is found--> Header (once)
@@ -7,15 +7,15 @@
 //!     +--does not fit-+--does not match--> Sweep
 //! ```
 //!
-//! The log ends at the first place where the next entry does not stand whole. That alone does not tell a torn last
-//! entry, which nobody was promised, from damage in the middle. So the rest of the ring is swept for headers of this
-//! journal: each says how far entries had been promised when it was made. A log that ends below that is damaged. If
-//! a header says that its tail lies behind the end that was found, the superblock's tail is out of date or the
-//! damage no longer matters, and the log is followed from that tail.
+//! The log ends at the first place that does not have the next entry complete. That alone does not tell a torn last
+//! entry, which was never acknowledged, from damage in the middle. So the rest of the ring is swept for headers of this
+//! journal: each has the highest number that had been acknowledged when it was made. A log that ends below that is
+//! damaged. If a header has a tail after the end that was found, the superblock's tail is out of date or the damage no
+//! longer matters, and the log is followed from that tail.
 //!
-//! The scan reads nothing: it says what it needs, and takes it in whatever pieces the caller has. It must never take
-//! a payload for a header while it follows the log; in the sweep it looks at every 4 KiB, for what lies there is
-//! not known.
+//! The scan does no I/O: it says which sectors it needs, and accepts them in pieces of any size. While it follows the
+//! log it must never take a payload for a header. In the sweep it looks at every 4 KiB, because headers can be
+//! anywhere.
 
 use super::entry::{EntryHeader, Envelope, JournalEntry};
 use super::error::{EntryFault, JournalError};
@@ -25,7 +25,7 @@ use super::{JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES};
 use crate::crc32c;
 use openraid_units::Sectors;
 
-/// What a scan wants next.
+/// The next need of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanNeed {
     /// The [`JOURNAL_BLOCK_BYTES`] at this place, given to [`JournalScan::header`].
@@ -85,7 +85,7 @@ pub struct JournalScan {
     restarted: bool,
 }
 
-/// What a scan has found.
+/// The result of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScanOutcome {
     /// The ring that was scanned.
@@ -100,11 +100,12 @@ pub struct ScanOutcome {
     pub epoch: u64,
     /// The highest entry that is known to have been promised.
     pub promised: u64,
-    /// The highest number of any header that was seen, whole entry or not. A log that is given up goes on behind it.
+    /// The highest number of any header that was seen, of a complete entry or not. A log that is given up continues
+    /// after it.
     pub highest: u64,
     /// Why the log ends at `head`.
     pub stop: EntryFault,
-    /// Sectors from `head` that this is about: those of the header, or of the whole entry where its header is good.
+    /// The affected sectors from `head` on: the header, or the whole entry if its header is good.
     pub stop_sectors: Sectors,
     /// The log could not be followed from the superblock's tail, and did not have to be.
     pub restarted: bool,
@@ -144,7 +145,7 @@ impl JournalScan {
         }
     }
 
-    /// What is wanted next.
+    /// The next need.
     #[must_use]
     pub fn need(&self) -> ScanNeed {
         match self.phase {
@@ -296,7 +297,7 @@ impl JournalScan {
         self.stop_sectors = sectors;
         self.sweep_at = self.next.position;
         self.sweep_left = self.ring.sectors - self.walked;
-        // What is left of the ring has been seen in the first round.
+        // The first round has already seen the rest of the ring.
         let nothing_left = self.restarted || self.sweep_left.is_zero();
         self.phase = if nothing_left { Phase::Done } else { Phase::Sweep };
     }
@@ -360,8 +361,8 @@ impl ScanOutcome {
     }
 }
 
-/// Scan a ring that is in memory, and give every entry that fits to `found`, with its payload. Of what was given out
-/// only entries from [`ScanOutcome::tail`] on count. Bytes that `ring` does not have are taken as unreadable.
+/// Scan a ring that is in memory, and give every entry that fits to `found`, with its payload. Only entries from
+/// [`ScanOutcome::tail`] on count. Bytes beyond the end of `ring` count as unreadable.
 pub fn scan_ring<'a>(
     superblock: &JournalSuperblock,
     ring: &'a [u8],

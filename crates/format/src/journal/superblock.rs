@@ -1,4 +1,4 @@
-//! The journal's superblock: whose journal this is, where its ring is, and where the log begins.
+//! The journal's superblock: the identity of the journal and of its controller, the ring, and the start of the log.
 //!
 //! ```text
 //!    0  magic "ORAIDJSB"     8  version      12  checksum      16  journal uuid     32  controller uuid
@@ -9,9 +9,9 @@
 //! 2304  zero
 //! ```
 //!
-//! It is larger than what a drive writes in one piece, so there are two: in the first 4 KiB of the device and in
-//! its last whole 4 KiB. They are never written at the same time: the second one only when the first is durable.
-//! Of two good copies the higher generation counts.
+//! The superblock is larger than a drive's atomic write, so there are two: in the first 4 KiB of the device and in its
+//! last whole 4 KiB. They are never written at the same time: the second one only when the first is durable. The good
+//! copy with the higher generation counts.
 
 use super::error::JournalError;
 use super::ring::{JournalRing, LogPlace, RingSector};
@@ -68,7 +68,7 @@ pub enum SuperblockCopy {
     Last,
 }
 
-/// What the journal's entries mean for an array of its table.
+/// The meaning of the journal's entries for an array of its table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayState {
     /// The array uses the journal.
@@ -121,8 +121,8 @@ pub struct JournalSuperblock {
     pub mirror: u8,
     /// No entry counts: everything promised is durable on the members, and the next entry will be `tail`.
     pub clean: bool,
-    /// Of the area before the ring so many sectors hold entries that were copied there, as they are, because only arrays
-    /// that are not there need them. They count before those of the ring.
+    /// Sectors in use of the area before the ring. They hold unchanged copies of entries that only absent arrays need,
+    /// and count as older than those of the ring.
     pub kept: Sectors,
     /// It is being brought up to date, and nothing on it counts yet.
     pub unfinished: bool,
@@ -163,12 +163,10 @@ impl SuperblockCopy {
 impl JournalSuperblock {
     /// A new, empty journal over the whole of a device.
     ///
-    /// # Errors
-    /// [`JournalError::TooSmall`] or [`JournalError::TooLarge`].
+    /// # Errors [`JournalError::TooSmall`] or [`JournalError::TooLarge`].
     ///
-    /// # Panics
-    /// A mirror number that is not below `mirrors`, more mirrors than [`JOURNAL_MIRRORS_MAX`], or a block size that
-    /// is neither 512 nor 4096.
+    /// # Panics A mirror number that is not below `mirrors`, more mirrors than [`JOURNAL_MIRRORS_MAX`], or a block size
+    /// other than 512 and 4096.
     pub fn new(
         journal: Uuid,
         controller: Uuid,
@@ -210,7 +208,7 @@ impl JournalSuperblock {
         JournalRing { journal: self.journal, start: self.ring_start, sectors: self.ring_sectors }
     }
 
-    /// Where entries are kept that have to leave the ring: first sector, and room.
+    /// The area for entries that have to leave the ring: first sector, and room.
     #[must_use]
     pub fn keep_area(&self) -> (DriveLba, Sectors) {
         (DriveLba(JOURNAL_ALIGN.get()), self.ring_start.offset() - JOURNAL_ALIGN)
@@ -245,9 +243,8 @@ impl JournalSuperblock {
 
     /// Read the copy that was found at its place.
     ///
-    /// # Errors
-    /// The first thing that is wrong. Whose journal it is and whether the device is whole is asked by
-    /// [`JournalSuperblock::check_device`] and [`JournalSuperblock::check_controller`].
+    /// # Errors The first fault. [`JournalSuperblock::check_device`] checks that the device is whole, and
+    /// [`JournalSuperblock::check_controller`] checks the owner.
     pub fn decode(bytes: &[u8], copy: SuperblockCopy) -> Result<Self, JournalError> {
         let bytes = check_envelope(bytes)?;
         let bad = |field, value| JournalError::BadField { field, value };
@@ -387,11 +384,10 @@ impl JournalSuperblock {
         le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
-    /// Of the two copies of one device, the one that counts.
+    /// The copy of one device that counts.
     ///
-    /// # Errors
-    /// Neither can be used (the more telling reason), one was written by a newer program, or they contradict each
-    /// other.
+    /// # Errors Neither can be used (the more telling reason), one was written by a newer program, or they contradict
+    /// each other.
     pub fn newest(
         first: Result<Self, JournalError>,
         last: Result<Self, JournalError>,

@@ -1,5 +1,5 @@
-//! Golden images: what the real md driver wrote, and what mdadm says about it. The form of the files is in
-//! `tests/golden/README.md`.
+//! Golden images: bytes that the real md driver wrote, with mdadm's description of them. `tests/golden/README.md` has
+//! the form of the files.
 #![allow(dead_code)] // each test file uses a part of this
 
 use openraid_format::{superblock_lba, MinorVersion, Superblock, SuperblockError};
@@ -47,13 +47,13 @@ impl Member {
         Superblock::decode(self.superblock_bytes(), self.minor(), self.size)
     }
 
-    /// What mdadm prints behind `key : ` in its examination.
+    /// What mdadm prints after `key : ` in its examination.
     pub fn said(&self, key: &str) -> Option<&str> {
         value(&self.examine, key)
     }
 }
 
-/// The text behind `key : ` in some lines.
+/// The text after `key : ` in some lines.
 pub fn value<'a>(lines: &'a [String], key: &str) -> Option<&'a str> {
     lines.iter().find_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix(": ")).map(str::trim)
 }
