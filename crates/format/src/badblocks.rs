@@ -130,7 +130,8 @@ impl BadBlockTable {
 
     /// Read the log of a drive of `drive_size`, with the shift of [`crate::BadBlockPlace::shift`] in the superblock.
     ///
-    /// # Errors The first invalid entry; see [`BadBlockError`].
+    /// # Errors
+    /// The first invalid entry; see [`BadBlockError`].
     pub fn decode(bytes: &[u8], shift: u8, drive_size: Sectors) -> Result<Self, BadBlockError> {
         if bytes.len() > BAD_BLOCKS_MAX * ENTRY_BYTES || !bytes.len().is_multiple_of(ENTRY_BYTES) {
             return Err(BadBlockError::BadLength(bytes.len()));

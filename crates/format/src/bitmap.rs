@@ -416,7 +416,8 @@ impl BitmapGeometry {
     }
     /// The place of a bit: its byte from the start of the bitmap, and its mask in that byte.
     ///
-    /// # Panics The bitmap has no such bit.
+    /// # Panics
+    /// The bitmap has no such bit.
     #[must_use]
     pub const fn place_of(&self, bit: u64) -> (Bytes, u8) {
         assert!(bit < self.bits, "the bitmap does not have this bit");

@@ -154,7 +154,8 @@ impl Placement {
     /// headroom is given up first, then the alignment: members made by other software, or on other drives, often start
     /// their data earlier.
     ///
-    /// # Errors See [`PlacementError`]. A drive that is too small even then is laid out without headroom.
+    /// # Errors
+    /// See [`PlacementError`]. A drive that is too small even then is laid out without headroom.
     pub fn for_size(request: PlacementRequest, ppl: bool, need: Sectors) -> Result<Self, PlacementError> {
         let usual = if ppl { Self::with_ppl(request) } else { Self::new(request) };
         if usual.is_ok_and(|placement| placement.usable >= need) {
@@ -356,7 +357,8 @@ impl NewSet {
 
     /// A role table with a device for every slot, in order, and then `spares`.
     ///
-    /// # Panics More than [`ROLES_MAX`] devices together.
+    /// # Panics
+    /// More than [`ROLES_MAX`] devices together.
     #[must_use]
     pub fn roles(&self, spares: usize) -> RoleTable {
         let devices = usize::from(self.raid_disks) + spares;

@@ -196,7 +196,8 @@ impl PplHeader {
 
     /// Write the header, checksum included. Bytes after the last entry are zeroed.
     ///
-    /// # Panics `out` is shorter than [`PPL_HEADER_BYTES`].
+    /// # Panics
+    /// `out` is shorter than [`PPL_HEADER_BYTES`].
     pub fn encode(&self, out: &mut [u8]) {
         let out: &mut [u8; PPL_HEADER_BYTES] = out.first_chunk_mut().expect("room for a whole header");
         let count = u32::try_from(self.len).expect("at most 148 entries");
@@ -229,7 +230,8 @@ pub struct PplLog {
 /// Find the log that counts in an area of `area` sectors. Logs follow one another from its start, and the last of
 /// rising generation is the newest. `None` if there is no log at the start.
 ///
-/// # Errors The error of `read`, which fills a header from so many sectors after the start of the area.
+/// # Errors
+/// The error of `read`, which fills a header from so many sectors after the start of the area.
 pub fn scan_ppl<E>(
     area: Sectors,
     set_uuid: Uuid,

@@ -56,7 +56,8 @@ pub struct RoleTable {
 impl RoleTable {
     /// A table of `len` entries that are all [`Role::Spare`], which is md's mark for an unused number.
     ///
-    /// # Panics `len` above [`ROLES_MAX`].
+    /// # Panics
+    /// `len` above [`ROLES_MAX`].
     #[must_use]
     pub fn new(len: usize) -> Self {
         assert!(len <= ROLES_MAX, "a role table has at most {ROLES_MAX} entries");

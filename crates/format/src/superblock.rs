@@ -305,7 +305,8 @@ impl Superblock {
     /// Write the superblock to the start of `out`, checksum included, and return its length. The rest of the last
     /// sector, after the role table, is zeroed: it has no use.
     ///
-    /// # Panics `out` is shorter than [`Superblock::encoded_len`], or the chunk is beyond 32 bits.
+    /// # Panics
+    /// `out` is shorter than [`Superblock::encoded_len`], or the chunk is beyond 32 bits.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let len = self.encoded_len();
         assert!(out.len() >= len, "a buffer of {} bytes cannot take a superblock of {len}", out.len());

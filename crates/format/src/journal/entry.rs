@@ -132,7 +132,8 @@ impl EntryHeader {
     /// As [`EntryHeader::encode`], if `out` is zero or has an entry's header that this function wrote: most of it is
     /// known to be zero and is not written again.
     ///
-    /// # Panics `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or header and records would not be accepted when read: a
+    /// # Panics
+    /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or header and records would not be accepted when read: a
     /// bug is to be found before it is on disk.
     pub fn encode_over(&self, ring: &JournalRing, records: &[JournalRecord], out: &mut [u8]) {
         assert!(records.len() <= JOURNAL_RECORDS_MAX, "the group commit has too many records");

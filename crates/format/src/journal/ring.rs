@@ -76,7 +76,8 @@ impl JournalRing {
 
     /// The place after `len` sectors; the first sector follows the last.
     ///
-    /// # Panics The sectors reach over the end of the ring.
+    /// # Panics
+    /// The sectors reach over the end of the ring.
     #[must_use]
     pub const fn behind(&self, position: RingSector, len: Sectors) -> RingSector {
         assert!(len.0 <= self.to_end(position).0, "nothing reaches over the end of the ring");
@@ -105,7 +106,8 @@ impl JournalRing {
 
 /// Sectors from the header of an entry with this payload to the next header.
 ///
-/// # Panics A payload near 2^64 sectors, which cannot exist.
+/// # Panics
+/// A payload near 2^64 sectors, which cannot exist.
 #[must_use]
 pub const fn entry_sectors(payload: Sectors) -> Sectors {
     Sectors(JOURNAL_ALIGN.0 + payload.0.next_multiple_of(JOURNAL_ALIGN.0))

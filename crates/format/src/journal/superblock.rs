@@ -163,9 +163,11 @@ impl SuperblockCopy {
 impl JournalSuperblock {
     /// A new, empty journal over the whole of a device.
     ///
-    /// # Errors [`JournalError::TooSmall`] or [`JournalError::TooLarge`].
+    /// # Errors
+    /// [`JournalError::TooSmall`] or [`JournalError::TooLarge`].
     ///
-    /// # Panics A mirror number that is not below `mirrors`, more mirrors than [`JOURNAL_MIRRORS_MAX`], or a block size
+    /// # Panics
+    /// A mirror number that is not below `mirrors`, more mirrors than [`JOURNAL_MIRRORS_MAX`], or a block size
     /// other than 512 and 4096.
     pub fn new(
         journal: Uuid,
@@ -243,7 +245,8 @@ impl JournalSuperblock {
 
     /// Read the copy that was found at its place.
     ///
-    /// # Errors The first fault. [`JournalSuperblock::check_device`] checks that the device is whole, and
+    /// # Errors
+    /// The first fault. [`JournalSuperblock::check_device`] checks that the device is whole, and
     /// [`JournalSuperblock::check_controller`] checks the owner.
     pub fn decode(bytes: &[u8], copy: SuperblockCopy) -> Result<Self, JournalError> {
         let bytes = check_envelope(bytes)?;
@@ -386,7 +389,8 @@ impl JournalSuperblock {
 
     /// The copy of one device that counts.
     ///
-    /// # Errors Neither can be used (the more telling reason), one was written by a newer program, or they contradict
+    /// # Errors
+    /// Neither can be used (the more telling reason), one was written by a newer program, or they contradict
     /// each other.
     pub fn newest(
         first: Result<Self, JournalError>,
