@@ -1,5 +1,5 @@
-//! What the generator costs: CPU time for each request on a target that does nothing and on a file in memory, beside
-//! fio on the same, if fio is at hand. `cargo bench -p openraid-lab --bench generator`.
+//! The cost of the generator: CPU time for each request, on a target that does nothing and on a file in memory, next to
+//! fio on the same, if fio is installed. `cargo bench -p openraid-lab --bench generator`.
 
 use openraid_lab::load::{one_size, ClosedLoop, LoopOptions, Mixed, Stop, Zone};
 use openraid_lab::metrics::Recorder;

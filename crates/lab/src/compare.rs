@@ -1,8 +1,8 @@
-//! Two reviews side by side: cells that both have, and how far they lie apart.
+//! Two reviews side by side: the cells that both have, and their differences.
 //!
-//! Cells are the same when subject, pattern, axes and state are: system, seed and effort may differ, for that is what is
-//! compared; and so may drives, their state, bus, cache and chunk where they are one throughout a method. Repetitions of a cell are one
-//! cell, whose figure is their median.
+//! Cells are the same if subject, pattern, axes and state are. System, seed and effort may differ, because they are
+//! compared. Drives, their state, bus, cache and chunk may differ if each has one value throughout a method.
+//! Repetitions of a cell are one cell; its figure is their median.
 
 use crate::cell::{CellResult, CellSpec, Effort, Pattern, Subject};
 use crate::report::assemble::Trial;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Pair {
     /// Method.
     pub method: String,
-    /// Cell: the one whose figure is that of the first review.
+    /// The cell with the figure of the first review.
     pub cell: CellSpec,
     /// `IOPS`, `MB/s` or `ms`.
     pub unit: &'static str,
@@ -47,8 +47,8 @@ pub fn key(cell: &CellSpec) -> CellSpec {
     key
 }
 
-/// What two reviews are called beside each other: by what they are of, and by what else differs between them. Where nothing
-/// does, by the names that they were given (their folders).
+/// The names of two reviews next to each other: their systems, and other differences between them. If there is no
+/// difference, the given names (their folders).
 #[must_use]
 pub fn sides(a: (&str, &ReviewResults), b: (&str, &ReviewResults)) -> (String, String) {
     let (first, second) = (traits(a.1), traits(b.1));
@@ -73,7 +73,7 @@ pub fn sides(a: (&str, &ReviewResults), b: (&str, &ReviewResults)) -> (String, S
 fn traits(review: &ReviewResults) -> Vec<(String, String)> {
     let target = if review.simulated { review.target.clone() } else { format!("measured {}", review.target) };
     let mut found = vec![("target".to_owned(), target)];
-    // A real target's lines are about itself, and say nothing beside a simulated one's.
+    // A real target's lines describe that target only, and mean nothing next to a simulated one's.
     for line in review.bed.iter().filter(|_| review.simulated) {
         let Some((kind, words)) = line.split_once(": ") else { continue };
         let words = match kind {
@@ -89,7 +89,7 @@ fn traits(review: &ReviewResults) -> Vec<(String, String)> {
     found
 }
 
-/// The cells of both as they are compared: a measured target has one array, called single whatever it is, which takes the
+/// The cells of both, ready to compare. A measured target has one array, which is always called single; it takes the
 /// name of the one array that a simulated review has.
 #[must_use]
 pub fn trials(a: &ReviewResults, b: &ReviewResults) -> (Vec<Trial>, Vec<Trial>) {
@@ -105,7 +105,7 @@ pub fn trials(a: &ReviewResults, b: &ReviewResults) -> (Vec<Trial>, Vec<Trial>) 
 fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Outcome)> {
     let all = || method.cells.iter().map(|known| &known.cell.axes);
     let Some(first) = all().next() else { return Vec::new() };
-    // What is the same in all cells is the machine's, and not what the method varies.
+    // Values that are the same in all cells belong to the machine; the method does not vary them.
     let (drive, bus) = (all().all(|axes| axes.drive == first.drive), all().all(|axes| axes.bus == first.bus));
     let (chunk, cache) = (all().all(|axes| axes.chunk == first.chunk), all().all(|axes| axes.cache == first.cache));
     let size = all().all(|axes| axes.cache_mib == first.cache_mib);

@@ -1,6 +1,6 @@
-//! The five reviews run again: which systems, arrays and methods make up each.
+//! The five reviews, repeated: the systems, arrays and methods of each.
 //!
-//! Nothing of a review's results is here: what a page shows comes from the models alone.
+//! No result of a published review is here: the figures of a page come from the models alone.
 
 use crate::cell::{run_cell, Axes, CellSpec, Effort, Subject};
 use crate::method::{find, Method, Suite};
@@ -15,7 +15,7 @@ pub struct Edition {
     pub name: &'static str,
     /// Profile of its controller, which names drives, bus and host.
     pub system: &'static str,
-    /// What it measured.
+    /// The measured subjects.
     pub subjects: &'static [&'static str],
     /// Its SSDs were new, as from the box.
     pub fresh: bool,
@@ -170,7 +170,7 @@ mod tests {
             assert!(library.controller(edition.system).is_ok(), "{}", edition.system);
             let suite = edition.suite(Effort::QUICK, 1);
             assert_eq!(suite.subjects.len(), edition.subjects.len());
-            // What is claimed of SSDs was measured on new ones.
+            // Claims about SSDs were measured on new ones.
             let ssds = edition.system == "intel-rst";
             for cell in edition.methods().flat_map(|method| method.cells(&suite)) {
                 assert_eq!(cell.axes.fresh, ssds.then_some(true), "{}", edition.name);

@@ -12,8 +12,8 @@
 //!  metrics  histograms, ratings, fio's JSON                     run      many cells on both cores, kept in files
 //! ```
 //!
-//! It must never write to a target that was not opened for destruction by name, and never take the outcome of a cell
-//! from anything but what the cell's identity names: the same identity gives the same bytes on a simulated target.
+//! It must never write to a target that was not named for destruction. The outcome of a cell must depend on the cell's
+//! identity alone: on a simulated target the same identity gives the same bytes.
 
 #![forbid(unsafe_code)]
 

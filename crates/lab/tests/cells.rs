@@ -37,7 +37,7 @@ fn a_larger_cache_is_measured_when_it_is_steady_too() {
     let cells = find("cache-sizes").unwrap().cells(&suite).into_iter().filter(database);
     let results: Vec<_> = cells.map(|cell| run_cell(&library, &cell).unwrap()).collect();
     assert!(results.len() == 3 && results.iter().all(|result| !result.is_unsteady()));
-    // What the load leaves in the cache is a few MB: more room than that makes no difference.
+    // The load leaves a few MB in the cache: more room makes no difference.
     for larger in &results[1..] {
         assert!((larger.iops / results[0].iops - 1.0).abs() < 0.05, "{} and {}", larger.iops, results[0].iops);
     }
@@ -68,7 +68,7 @@ fn writes_in_order_are_never_faster_than_the_members_take_them() {
         let quick = write(subject, 4096, Effort::QUICK);
         let most = (members - parities) * single;
         assert!(quick.mbps <= most * 1.03, "{subject}: {} of {most} MB/s; {:?}", quick.mbps, quick.notes);
-        // What the host has written went to the members, but for what the cache has more of at the end.
+        // The host's writes went to the members, except for the growth of the cache's content.
         let sectors: u64 = quick.members.iter().map(|member| member.sectors).sum();
         let host = quick.writes.bytes as f64 / 512.0 * members / (members - parities);
         assert!(host <= sectors as f64 * 1.1, "{subject}: {host} sectors of {sectors}");
@@ -225,7 +225,7 @@ fn pauses_rates_and_places_of_a_load_of_ones_own_are_kept() {
     // Two requests of 1 ms, then 8 ms of thought: 200 a second.
     let (thinking, _) = run(spec(Manner { think: Some((2, 8_000_000)), ..Manner::default() }), Axes::default());
     assert!((thinking.iops - 200.0).abs() < 0.5, "{}", thinking.iops);
-    // One each 10 ms: each takes its 1 ms, whatever the depth.
+    // One each 10 ms: each takes its 1 ms, at every depth.
     let timed = Axes { secs: Some(20), warm_s: Some(1), qd: Some(4), ..Axes::default() };
     let (paced, _) = run(spec(Manner { rate: Some(100), ..Manner::default() }), timed.clone());
     assert_eq!((paced.requests, paced.latency.min_ns, paced.latency.max_ns), (1999, 1_000_000, 1_000_000));
@@ -267,7 +267,7 @@ fn a_trace_as_long_as_one_may_be_is_played_to_its_end() {
 }
 
 #[test]
-fn a_trace_that_a_target_is_too_far_behind_for_says_how_many_requests_were_never_asked() {
+fn a_trace_too_fast_for_its_target_counts_the_requests_that_were_never_issued() {
     let name = |text: &str| TraceName { name: text.into(), digest: "0".repeat(16) };
     let played = |requests: usize| {
         let text = "0,h,0,Read,0,4096,1\n".repeat(requests) + &"10000000,h,0,Read,4096,4096,1\n".repeat(3);
@@ -280,11 +280,11 @@ fn a_trace_that_a_target_is_too_far_behind_for_says_how_many_requests_were_never
     // All of them come at once: as many as may wait are taken, the others and the three of a second later are not.
     let cut = played(WAITING_MAX + 1000);
     assert_eq!(cut.never_asked, 1003);
-    assert!(cut.notes.iter().any(|note| note.ends_with("1003 of 1049579 were never asked")), "{:?}", cut.notes);
+    assert!(cut.notes.iter().any(|note| note.ends_with("1003 of 1049579 were never issued")), "{:?}", cut.notes);
     // One less waits, and all are asked in the end.
     let whole = played(WAITING_MAX - 1);
     assert_eq!(whole.never_asked, 0);
-    assert!(!whole.notes.iter().any(|note| note.contains("never asked")), "{:?}", whole.notes);
+    assert!(!whole.notes.iter().any(|note| note.contains("never issued")), "{:?}", whole.notes);
     let json = |result| serde_json::to_value(result).unwrap();
     assert_eq!((&json(&cut)["never_asked"], json(&whole).get("never_asked")), (&1003.into(), None));
 }

@@ -72,12 +72,13 @@ fn every_quirk_has_an_effect() {
 }
 
 #[test]
-fn what_was_learned_outlives_an_array_only_where_the_firmware_keeps_it() {
+fn learned_state_outlives_an_array_only_if_the_firmware_keeps_it() {
     let library = Library::builtin();
     let row = |name| rows().into_iter().find(|row: &Row| row.0 == name).expect("a row of this name");
     let [kept, forgotten] = with_and_without(&library, &row("adapt_persist_across_arrays"));
     let [_, never] = with_and_without(&library, &row("adapt_mode_state"));
-    // An array that is made anew is written as by a controller that never learns: streams teach it to trust them.
+    // Without the quirk, an array that is created again is written as slowly as by a controller that never learns:
+    // streams teach the controller to trust them.
     assert!(kept < 0.5 * forgotten, "{kept} {forgotten}");
     assert!((forgotten / never - 1.0).abs() < 0.02, "{forgotten} {never}");
 }

@@ -1,4 +1,4 @@
-//! Cells on real targets: what the clock decides, in virtual time, and what is asked of a plain file.
+//! Cells on real targets: decisions by the clock, in virtual time, and the requests to a plain file.
 
 mod noting;
 
@@ -25,7 +25,7 @@ fn cell(pattern: Pattern, axes: Axes, effort: Effort) -> CellSpec {
     CellSpec { effort, ..CellSpec::new("real", Subject::Single, pattern).with(axes) }
 }
 
-/// A cell on servers of 1 ms each, as a simulated target or as a real one: its result, and what was asked.
+/// A cell on servers of 1 ms each, as a simulated target or as a real one: its result, and the requests.
 fn on_servers(servers: usize, simulated: bool, cell: &CellSpec) -> (CellResult, Vec<Asked>) {
     let notes = Notes::default();
     let mut target = Noting::new(servers, MS, CAPACITY, simulated, &notes);
@@ -207,7 +207,8 @@ fn the_cells_of_streams_random_places_and_the_graph_are_measured_on_a_file() {
             assert_eq!((result.errors, &result.spec), (0, cell));
             let (reads, writes) = (&result.reads, &result.writes);
             if cell.pattern == Pattern::TransferGraph {
-                // Of ten places three quarters of 32 MiB are counted, less what ended together with the first quarter.
+                // Three quarters of 32 MiB are counted at each of ten places, less the requests that ended together
+                // with the first quarter.
                 let pieces = PLACE_BYTES / u64::from(GRAPH_REQUEST_BYTES) / 4 * 3;
                 assert!((10 * (pieces - 3)..=10 * pieces).contains(&reads.requests), "{}", reads.requests);
                 assert_eq!(reads.bytes, reads.requests * u64::from(GRAPH_REQUEST_BYTES));

@@ -1,5 +1,5 @@
-//! Reports held to kept files byte for byte, and to what must hold for any data: well-formed, nothing outside of
-//! its canvas, no name on another, at most five lines. `OPENRAID_BLESS=1` writes the kept files anew.
+//! Reports compared with stored files byte for byte, and with rules for any data: well-formed, nothing outside of its
+//! canvas, no name on another, at most five lines. `OPENRAID_BLESS=1` writes the stored files again.
 
 mod support;
 
@@ -146,8 +146,8 @@ fn canvas(chart: &Element, inside: &[&Element]) {
     }
 }
 
-/// What a sans-serif font of twelve pixels takes on average, entities counted as one letter. The renderer's own
-/// estimate is wider: it holds for wide fonts.
+/// The average width in a sans-serif font of twelve pixels, entities counted as one letter. The renderer's own estimate
+/// is wider: it holds for wide fonts.
 fn text_width(escaped: &str) -> f64 {
     let mut letters = 0.0;
     let mut rest = escaped;

@@ -109,7 +109,7 @@ fn options_that_contradict_or_do_nothing_are_refused() {
             "simulate single --bus sata3",
             "--bus: sata3 is a link of drives, and no bus towards a host; choose one of: dmi2",
         ),
-        ("plan --drives 4 --bus sas6_x4", "Drives behind an expander: --system openraid-expander"),
+        ("plan --drives 4 --bus sas6_x4", "Drives on an expander: --system openraid-expander"),
         (&format!("{review} --bus u320"), "--bus: u320 is a link of drives"),
         (&format!("{review} --seconds 5"), "--seconds is for real targets"),
         (&format!("{review} --destroy-data"), "--destroy-data is for real targets"),

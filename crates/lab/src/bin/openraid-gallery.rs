@@ -64,7 +64,7 @@ fn gallery(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Run a review and write its page; what the index says about it.
+/// Run a review and write its page. Returns its section of the index.
 fn one(library: &Library, edition: &Edition, effort: Effort, store: &Store, folder: &Path) -> Result<Section, String> {
     let suite = edition.suite(effort, SEED);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

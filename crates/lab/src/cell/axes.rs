@@ -1,6 +1,6 @@
-//! What a cell may vary besides array and pattern: the axes of the claims' language, each with the range it has there.
+//! What a cell may vary apart from array and pattern: the axes of the language of claims, each with its range there.
 //!
-//! An absent axis takes the pattern's value, and where that has none, the system's.
+//! An absent axis takes the pattern's value, or the system's if the pattern has none.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -121,11 +121,11 @@ words! {
     }
 }
 words! {
-    /// What was done between the random load and the measurement.
+    /// The action between the random load and the measurement.
     Recreated {
-        /// The array was made anew; the controller stayed on.
+        /// The array was deleted and created again; the controller kept running.
         Recreate = "recreate",
-        /// The array was made anew after a power cycle.
+        /// The array was created again after a power cycle.
         PowerCycle = "power_cycle",
     }
 }
@@ -203,7 +203,7 @@ pub struct Axes {
     /// Cycle of the order test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cyc: Option<Cycle>,
-    /// How the array was made anew after the random load.
+    /// How the array was created again after the random load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Recreated>,
     /// Seconds of load of the same kind before the measurement.
@@ -243,7 +243,7 @@ mod range {
 pub struct AxisError {
     /// The axis.
     pub axis: &'static str,
-    /// What is wrong and what to write.
+    /// The fault and its remedy.
     pub reason: String,
 }
 

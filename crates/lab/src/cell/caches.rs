@@ -17,7 +17,7 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// Those of a machine.
+    /// The caches of a machine.
     #[must_use]
     pub fn of(spec: &MachineSpec) -> Self {
         Self { write_back: spec.writes_back(), controller_bytes: spec.cache_size().get(), drives: spec.drive_caches() }

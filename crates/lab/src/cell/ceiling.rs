@@ -1,13 +1,13 @@
-//! No rate above what the parts of a machine can carry: each result is held against the ceilings that are known, and a rate
-//! that is higher, or that a cache has taken part in, carries a flag.
+//! No rate above the ceilings of a machine's parts: each result is compared with the known ceilings. A rate
+//! that is higher, or to which a cache has contributed, carries a flag.
 //!
 //! ```text
-//!   bus, data path   what the profiles say of each way
+//!   bus, data path   the rates of the profiles, for each direction
 //!   medium           reads: every member at the rate of its outermost zone; writes: the members that hold data
-//!   caches           what was acknowledged and is not on the medium; what was read and came from no member
+//!   caches           acknowledged writes that are not on the medium; reads that came from no member
 //! ```
 //!
-//! Of a real target the link of the device is known where the kernel tells it. A flag changes no figure.
+//! The link of a real target's device is known if the kernel reports it. A flag changes no figure.
 
 use super::error::CellError;
 use super::result::CellResult;
@@ -19,10 +19,11 @@ use std::fmt;
 
 /// A rate may be so much above a ceiling, in percent: requests that were on their way when a measurement began count whole.
 const ABOVE_PERCENT: f64 = 3.0;
-/// So much of what was written may still be in caches, and of what was read come from them, before a rate is flagged.
+/// The share of the written bytes that may still be in caches, and of the read bytes that may come from them, before a
+/// rate is flagged.
 const CACHED_PERCENT: f64 = 6.25;
 
-/// What a part can carry, MB (10^6 bytes) each second.
+/// The rate that a part can carry, MB (10^6 bytes) each second.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ceiling {
     /// Its name.
@@ -33,7 +34,7 @@ pub struct Ceiling {
     pub write_mbps: f64,
 }
 
-/// Why a rate is not that of the drives.
+/// Why a rate is not the rate of the drives.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
@@ -45,22 +46,22 @@ pub enum Flag {
         way: String,
         /// The rate, MB each second.
         mbps: f64,
-        /// What the part can carry.
+        /// The ceiling of the part.
         ceiling_mbps: f64,
     },
-    /// So many percent of what was written were still in caches when the measurement ended.
+    /// Percent of the written bytes that were still in caches when the measurement ended.
     StillInCaches {
         /// Percent.
         percent: f64,
     },
-    /// So many percent of what was read came from the controller's cache and from no drive.
+    /// Percent of the read bytes that came from the controller's cache and from no drive.
     ReadFromCache {
         /// Percent.
         percent: f64,
     },
     /// The requests went through the page cache of the host.
     PageCache,
-    /// What was written was made durable by a flush that took so many percent of the time of the measurement.
+    /// The flush that made the writes durable took so many percent of the time of the measurement.
     FlushOwed {
         /// Percent.
         percent: f64,
@@ -101,10 +102,10 @@ pub(crate) fn bus<'a>(library: &'a Library, spec: &'a MachineSpec) -> Result<&'a
     spec.bus.as_ref().map_or_else(|| library.bus(&spec.controller.bus), Ok)
 }
 
-/// What the bus of a machine and its controller's data path can carry.
+/// The ceilings of a machine's bus and of its controller's data path.
 ///
 /// # Errors
-/// A profile that is not there.
+/// A profile does not exist.
 pub fn ways(library: &Library, spec: &MachineSpec) -> Result<Vec<Ceiling>, CellError> {
     let bus = bus(library, spec)?;
     let ceiling = |name: &str, read: Rate, write: Rate| Ceiling {
@@ -119,10 +120,10 @@ pub fn ways(library: &Library, spec: &MachineSpec) -> Result<Vec<Ceiling>, CellE
     Ok(found)
 }
 
-/// The same, and what the media of the members can carry under this subject.
+/// The ceilings of [`ways`], and those of the members' media under this subject.
 ///
 /// # Errors
-/// A profile that is not there.
+/// A profile does not exist.
 pub fn ceilings(library: &Library, spec: &MachineSpec, subject: Subject) -> Result<Vec<Ceiling>, CellError> {
     let mut found = ways(library, spec)?;
     let each = spec.drives.iter().filter_map(media).fold(0.0, f64::max);
@@ -133,8 +134,8 @@ pub fn ceilings(library: &Library, spec: &MachineSpec, subject: Subject) -> Resu
     Ok(found)
 }
 
-/// What the medium of a drive moves at most, MB each second: a disk in its outermost zone, an SSD what its link carries. A
-/// drive with synthetic times has no such rate.
+/// The highest rate of a drive's medium, MB each second: a disk's in its outermost zone, an SSD's on its link. A drive
+/// with synthetic times has no such rate.
 fn media(drive: &DriveProfile) -> Option<f64> {
     match &drive.kind {
         DriveKind::Disk(disk) => Some(mbps(disk.rate_outer.value)),

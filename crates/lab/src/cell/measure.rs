@@ -1,10 +1,10 @@
-//! One cell, measured on a target that is there.
+//! One cell, measured on an existing target.
 //!
 //! ```text
-//!   before    loads of the order test, where the cell asks for them
-//!   full      where a cache holds writes back: writes until it takes them no faster than the drives do
-//!   warm-up   until the amount of dirty data and the rate stand still; a real target: for a fixed time
-//!   measured  from one moment to another; what is outstanding at its edges is not waited for
+//!   before    loads of the order test, if the cell asks for them
+//!   full      if a cache writes back: writes until it takes them no faster than the drives do
+//!   warm-up   until the amount of dirty data and the rate are steady; a real target: for a fixed time
+//!   measured  from one moment to another; it does not wait for the requests outstanding at its edges
 //! ```
 
 use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, TraceApp};
@@ -35,8 +35,8 @@ const FILLING_WINDOWS: u32 = 4;
 const PRESS_OUTSTANDING: u32 = 64;
 /// Requests that a warm-up takes at most.
 const WARM_REQUESTS_MAX: u64 = 600_000;
-/// A measurement on a simulated target lasts for this time at least, where that takes no more than
-/// [`LASTING_FACTOR`] times its requests: a few thousand requests of an SSD are over before anything rare happens.
+/// The least time of a measurement on a simulated target, unless that takes more than [`LASTING_FACTOR`] times its
+/// requests: a few thousand requests of an SSD are over before anything rare happens.
 const LASTING_LEAST: Nanos = Nanos::from_millis(2_000);
 /// See [`LASTING_LEAST`].
 const LASTING_FACTOR: u64 = 16;
@@ -45,9 +45,9 @@ const LASTING_FACTOR: u64 = 16;
 const SEQUENTIAL_BYTES_MAX: u64 = 2 << 30;
 /// Requests that a sequential measurement counts at least.
 const SEQUENTIAL_REQUESTS_MIN: u64 = 2_000;
-/// Requests of an application that are measured, whatever the effort: with fewer a cache is not seen to work.
+/// Requests of an application that are measured, for every effort: with fewer the effect of a cache does not show.
 const APPLICATION_REQUESTS: u64 = 20_000;
-/// What is said of files on a real target.
+/// The note about files on a real target.
 const REAL_HOST: &str =
     "the requests of a file system are imitated; no time of a host's own is added, as a real host asks";
 /// A measurement in which caches took in or gave away too much is taken again, twice as long, so many times at most.
@@ -56,7 +56,7 @@ const SETTLING_ROUNDS: u32 = 4;
 const FLUSH_SECONDS_MAX: u64 = 60;
 /// Seconds of load that make up the other half of the order test.
 const ORDER_SECONDS: u64 = 120;
-/// Rest of a simulated target behind it: the next test is set up meanwhile, and what is dirty goes out.
+/// Pause of a simulated target after it: the next test is set up meanwhile, and dirty data are written out.
 const ORDER_PAUSE: Nanos = Nanos::from_secs(120);
 /// Its requests outstanding.
 const ORDER_DEPTH: u32 = 16;
@@ -84,7 +84,7 @@ fn options(cell: &CellSpec, workers: u16, depth: u32) -> LoopOptions {
     LoopOptions { workers, depth, jitter: Nanos::ZERO, seed: cell.load_seed() }
 }
 
-/// The load that another part of the suite left behind, where the cell belongs to a cycle of the order test: random
+/// Run the load that another part of the suite had run before, if the cell belongs to a cycle of the order test: random
 /// loads before sequential ones in the first cycle, the other way round in the second.
 fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<String>) -> Result<(), CellError> {
     let sequential = matches!(
@@ -96,7 +96,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
             | Pattern::TransferGraph
     );
     let before = match (cell.axes.after, cell.axes.cyc) {
-        // The power cycle forgets what was before.
+        // The power cycle forgets earlier loads.
         (Some(Recreated::PowerCycle), _) | (None, None) => return Ok(()),
         (Some(Recreated::Recreate), _) | (None, Some(Cycle::First)) => Pattern::FileServer,
         (None, Some(Cycle::Second)) => Pattern::Sequential,
@@ -137,8 +137,8 @@ fn left_behind(cell: &CellSpec, pattern: Pattern) -> CellSpec {
     CellSpec { pattern, ..cell.clone() }.with(axes)
 }
 
-/// The requests of a cell. A real target keeps in its caches what other cells have read: streams begin at places of the
-/// cell's own there, but for those of a load of the user's own, which says itself where it begins.
+/// The requests of a cell. A real target has in its caches what other cells have read, so streams begin at places of
+/// the cell's own there. A load of the user's own is an exception: it says itself where it begins.
 fn source<T: Target + ?Sized>(target: &T, cell: &CellSpec, plan: &Plan) -> Mixed {
     let source = plan.source(cell.load_seed());
     let where_told = target.facts().simulated || matches!(cell.pattern, Pattern::Custom(_));
@@ -252,7 +252,7 @@ impl Lasting {
     }
 }
 
-/// What a real target still owes after it was written to: the time of a flush says it.
+/// The writes that a real target had not made durable, by the time of a flush.
 fn owed<T: Target + ?Sized>(target: &mut T, result: &CellResult) -> Result<Option<Flag>, CellError> {
     if result.writes.requests == 0 || !target.facts().writable {
         return Ok(None);
@@ -285,8 +285,8 @@ enum Warmth {
     Filling,
 }
 
-/// Does a simulated cache hold back what the first requests write? Then it is filled before anything is measured. Some
-/// loads are steady with a full cache and with one that is nearly empty, and which of them comes by itself is chance.
+/// Does a simulated cache hold back the first writes? Then it is filled before the measurement. Some loads are steady
+/// both with a full cache and with a nearly empty one, and chance alone would choose between them.
 fn holds_back<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -302,8 +302,8 @@ fn holds_back<T: Target + ?Sized>(
     Ok(dirty_bytes(target) > 0)
 }
 
-/// Fill the cache as fast as it gets: writes of the same kind, many at a time, until it takes them no faster than the
-/// drives. What the cell's own load does not keep there goes out in the warm-up behind it.
+/// Fill the cache as fast as possible: writes of the same kind, many at a time, until it takes them no faster than the
+/// drives. The warm-up writes out any dirty data that the cell's own load does not keep there.
 fn press<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -335,12 +335,12 @@ fn press<T: Target + ?Sized>(
     Ok(())
 }
 
-/// What the controller's cache holds back.
+/// Dirty bytes in the controller's cache.
 fn dirty_bytes<T: Target + ?Sized>(target: &T) -> u64 {
     target.counters().and_then(|counters| counters.dirty).map_or(0, Bytes::get)
 }
 
-/// The same, and what the members' own caches hold.
+/// Dirty bytes in the controller's cache and in the members' own.
 fn unwritten_bytes<T: Target + ?Sized>(target: &T) -> u64 {
     let Some(counters) = target.counters() else { return 0 };
     [counters.dirty, counters.held].into_iter().flatten().map(Bytes::get).sum()
@@ -396,9 +396,9 @@ fn warm<T: Target + ?Sized>(
     Ok(Warmth::Done)
 }
 
-/// A real target is warmed up for so many seconds, however soon it looks steady: a thousand requests of an SSD are over
-/// before its cache, or that of the machine behind a socket, has felt them. Whether the rate stands still at the end is
-/// told.
+/// Warm up a real target for a fixed time, however soon it looks steady. A thousand requests of an SSD are over before
+/// its cache, or the cache of the machine at the other end of a socket, is in its steady state. A note says whether the
+/// rate is steady at the end.
 fn warm_by_the_clock<T: Target + ?Sized>(
     target: &mut T,
     seconds: u32,
@@ -415,7 +415,7 @@ fn warm_by_the_clock<T: Target + ?Sized>(
         let stop = Stop { requests: u64::MAX, at: begun + Nanos(window * number) };
         let ended = closed.run(target, source, stop, None)?;
         total += ended;
-        // What is dirty in a real target is not known.
+        // The dirty data of a real target are unknown.
         steadiness.window((0, 0), 0, per_second(ended, target.now().since(from)));
     }
     let words = if steadiness.reached() && total > 0 { "steady" } else { NOT_STEADY };
@@ -428,8 +428,8 @@ fn per_second(requests: u64, time: Nanos) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// The file-copy test on two partitions of 32 GB, smaller where the target is. A real target has a real host, whose own
-/// time counts: there none is imitated.
+/// The file-copy test on two partitions of 32 GB, smaller if the target is. A real target has a real host, whose own
+/// time counts, so no host is imitated there.
 fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<String>) -> Result<CellResult, CellError> {
     let step = cell.axes.step.unwrap_or(match cell.axes.op {
         Some(Direction::Read) => FileStep::Read,
@@ -563,7 +563,7 @@ fn application<T: Target + ?Sized>(
     Ok(result)
 }
 
-/// The begin of a measurement: what the counters were.
+/// The counters at the begin of a measurement.
 pub(super) struct Measured {
     at: Instant,
     before: Option<Counters>,
@@ -574,8 +574,8 @@ impl Measured {
         Self { at: target.now(), before: target.counters() }
     }
 
-    /// What share of what was written since then caches have taken in; below zero what they have given away. Of the
-    /// controller's cache it is a share of what hosts wrote, of the members' own of what members were given.
+    /// The share of the bytes since then that caches have absorbed; below zero if they have given data away. For the
+    /// controller's cache it is a share of the hosts' writes, for the members' own caches of the writes to members.
     fn absorbed<T: Target + ?Sized>(&self, target: &T, recorder: &Recorder) -> f64 {
         let (Some(before), Some(after)) = (&self.before, target.counters()) else { return 0.0 };
         if recorder.writes.bytes == 0 {
@@ -657,7 +657,7 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
     for (number, member) in after.members.iter().enumerate() {
         let old = before.members.get(number).unwrap_or(&blank);
         let worked = |part: usize| member.busy[part].get() - old.busy[part].get();
-        // Of equals the first.
+        // The first one, if several are equal.
         let part = (0..MEMBER_PARTS.len()).rev().max_by_key(|part| worked(*part)).unwrap_or(0);
         result.members.push(MemberShare {
             busy: share(worked(part)),
@@ -669,7 +669,7 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
     }
     for (number, (name, busy)) in after.components.iter().enumerate() {
         let old = before.components.get(number).map_or(0, |(_, busy)| busy.get());
-        // What is under way across the edges of the measurement may be counted on one side only.
+        // Work under way across the edges of the measurement may be counted on one side only.
         let busy = share(busy.get().saturating_sub(old));
         match result.components.iter_mut().find(|known| known.name == *name) {
             Some(known) => known.busy = known.busy.max(busy),
@@ -698,7 +698,7 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
     }
 }
 
-/// The largest request and the most outstanding ones of a cell: what a real target has to be opened for.
+/// The largest request and the highest depth of a cell: a real target has to be opened for them.
 ///
 /// # Errors
 /// See [`CellError`].
@@ -707,7 +707,7 @@ pub fn footprint(cell: &CellSpec, capacity: u64) -> Result<(u32, u32), CellError
     if cell.axes.cyc.is_none() && cell.axes.after.is_none() {
         return Ok(own);
     }
-    // What is left behind by another load may be larger.
+    // The load that runs before may have larger requests.
     [Pattern::FileServer, Pattern::Sequential].into_iter().try_fold(own, |(bytes, outstanding), before| {
         let before = own_footprint(&left_behind(cell, before), capacity)?;
         Ok((bytes.max(before.0), outstanding.max(before.1)))

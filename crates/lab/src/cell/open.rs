@@ -53,7 +53,7 @@ fn cut_off(mut result: CellResult, run: OpenRun, all: u64) -> CellResult {
         result.never_asked = all.saturating_sub(run.came).max(1);
         result.notes.push(format!(
             "CUT OFF after {after}: {WAITING_MAX} requests were waiting by then, and the target was asked for no more; {} \
-             of {all} were never asked",
+             of {all} were never issued",
             result.never_asked
         ));
     }

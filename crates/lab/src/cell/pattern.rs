@@ -1,4 +1,4 @@
-//! The kinds of load that a cell can carry, with the values that each has where the cell does not say otherwise.
+//! The kinds of load that a cell can have, with the default values of each.
 //!
 //! Sizes and depths are those of the reviews' methods: Database 8 KiB, sequential at depth 4, response time with
 //! single sectors, clients of 64 KiB, SSDs by two workers with 128 KiB and 4 KiB.
@@ -55,7 +55,7 @@ pub struct TraceName {
     pub digest: String,
 }
 
-/// What a pattern has where the cell says nothing.
+/// The defaults of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Defaults {
     /// Bytes of a request, where the pattern has one size.
@@ -154,7 +154,7 @@ impl Pattern {
         }
     }
 
-    /// What it has where the cell says nothing.
+    /// The values for axes that the cell leaves out.
     #[must_use]
     pub const fn defaults(&self) -> Defaults {
         const K: u32 = 1 << 10;

@@ -14,7 +14,7 @@ pub const FIRST_32G: u64 = 32_000_000_000;
 /// A load of access patterns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// What is asked for.
+    /// The requested load.
     pub spec: AccessSpec,
     /// By how many workers.
     pub workers: u16,
@@ -40,7 +40,7 @@ impl Plan {
         let is_jbod = cell.subject.level() == Some(Level::Jbod);
         let streams = matches!(pattern, Pattern::MultiThreaded | Pattern::Sequential);
         let clients = axes.th.filter(|_| streams);
-        // A worker for each drive where nobody says otherwise; so many share the drives evenly where somebody does.
+        // By default a worker for each drive; a given number of workers shares the drives evenly.
         let usual = if is_jbod { cell.subject.members() } else { defaults.workers };
         let mut workers = axes.workers.or(clients).unwrap_or(usual);
         let (depth, deeper) = match axes.oio {

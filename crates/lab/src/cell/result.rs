@@ -1,4 +1,4 @@
-//! What a cell came to.
+//! The result of a cell.
 
 use super::ceiling::Flag;
 use super::spec::CellSpec;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Percentiles that a summary holds.
 pub(crate) const PERCENTILES: [f64; 9] = [1.0, 5.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
 
-/// What the note of a warm-up says that came to its limit before the load was steady.
+/// The note of a warm-up that reached its limit before the load was steady.
 pub(super) const NOT_STEADY: &str = "NOT steady";
 
 /// Latency in numbers. All times in nanoseconds.
@@ -30,7 +30,7 @@ pub struct LatencySummary {
 }
 
 impl LatencySummary {
-    /// Of a histogram.
+    /// The percentiles and the mean of a histogram.
     #[must_use]
     pub fn of(histogram: &Histogram) -> Self {
         let percentiles = PERCENTILES.iter().map(|percent| (*percent, histogram.percentile(*percent))).collect();
@@ -90,7 +90,7 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// What a cell came to. Equal cells on a simulated target have equal results, byte by byte.
+/// The result of a cell. Equal cells on a simulated target have equal results, byte by byte.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CellResult {
     /// The cell.
@@ -130,7 +130,7 @@ pub struct CellResult {
     pub score: Option<f64>,
     /// Capacity of the target, bytes.
     pub capacity: u64,
-    /// What was found on the way: how the load became steady, fallbacks.
+    /// Notes of the run: how the load became steady, fallbacks.
     pub notes: Vec<String>,
     /// How fast a rebuild filled its new member meanwhile, MB (10^6 bytes) each second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,8 @@ pub struct CellResult {
     /// Why its rates say less about the drives than they seem to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<Flag>,
-    /// Requests of a trace, or of a load with a rate, that were never asked: the target was too far behind.
+    /// Requests of a trace, or of a load with a rate, that were never issued, because the target had fallen too far
+    /// back.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub never_asked: u64,
 }

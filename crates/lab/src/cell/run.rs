@@ -24,8 +24,8 @@ impl From<LookupError> for CellError {
     }
 }
 
-/// Run a cell: make its machine, measure, throw the machine away. Nothing but the cell and the profiles decides what
-/// comes out; equal cells have equal results, byte by byte, on any thread.
+/// Run a cell: make its machine, measure, drop the machine. The result depends on the cell and the profiles alone:
+/// equal cells have equal results, byte by byte, on any thread.
 ///
 /// # Errors
 /// See [`CellError`]; [`CellError::NotApplicable`] and [`CellError::Impossible`] are answers, not failures.
@@ -118,7 +118,7 @@ fn host_bus<'a>(library: &'a Library, name: &str) -> Result<&'a BusProfile, Cell
     };
     reason += &format!("; choose one of: {}", known.join(", "));
     if library.bus(name).is_ok_and(|bus| bus.lanes > 1) {
-        reason += ". Drives behind an expander: --system openraid-expander, plain-hba-expander";
+        reason += ". Drives on an expander: --system openraid-expander, plain-hba-expander";
     }
     Err(AxisError { axis: "bus", reason }.into())
 }

@@ -25,7 +25,7 @@ impl Effort {
     /// For tails.
     pub const FULL: Self = Self { requests: 300_000, seconds_max: 3_600, warm_seconds_max: 1_200 };
 
-    /// Is it a time whatever the requests are, as on a real target?
+    /// Is it a fixed time, independent of the requests, as on a real target?
     #[must_use]
     pub const fn is_a_time(self) -> bool {
         self.requests == u64::MAX
@@ -89,10 +89,10 @@ impl CellSpec {
         self
     }
 
-    /// Is it possible at all, and does every axis that is given mean something?
+    /// Is the cell possible, and does every given axis have a meaning for it?
     ///
     /// # Errors
-    /// The axis that is not, or does not.
+    /// The axis that is impossible or has no meaning.
     pub fn check(&self) -> Result<(), AxisError> {
         self.axes.check()?;
         if self.system.is_empty() {
@@ -117,8 +117,8 @@ impl CellSpec {
     }
 
     /// The seed of the cell's load: from the run's seed, the pattern and the repetition alone. Cells that are to be
-    /// compared get the same requests at the same places, whatever they are measured on and with which axes, so that
-    /// their differences come from what was changed and hardly from chance.
+    /// compared get the same requests at the same places, on every system and with all axes, so that their differences
+    /// come from the change under test and hardly from chance.
     #[must_use]
     pub fn load_seed(&self) -> u64 {
         let rep = u64::from(self.axes.rep.unwrap_or(0)).rotate_left(32);

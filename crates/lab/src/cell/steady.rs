@@ -2,8 +2,8 @@
 
 /// Windows that have to look alike.
 const STEADY_WINDOWS: u32 = 3;
-/// Change of the dirty data from window to window that counts as none, in parts of what was written meanwhile: a cache
-/// that keeps more of it is still filling, and answers faster than it will.
+/// A change of the dirty data from window to window that counts as none, as a part of the writes in that time. A cache
+/// that keeps more is still filling, and answers faster than it will in the long run.
 pub(super) const DIRTY_CHANGE_SHARE: u64 = 16;
 
 /// Whether a load has become steady, window by window.

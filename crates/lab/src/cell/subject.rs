@@ -1,11 +1,11 @@
-//! What is measured: an array of so many drives, or a drive by itself.
+//! The subject of a measurement: an array of so many drives, or a single drive.
 
 pub use openraid_models::ArrayLevel as Level;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Drives of one array at most: what the engine takes of one set, of drives by themselves, and of two legs.
+/// The most drives of one array: the engine's limit for one set, for single drives, and for two spans.
 #[must_use]
 pub const fn members_max(level: Level) -> u16 {
     let of_set = openraid_core::limits::MEMBERS_MAX;
@@ -18,10 +18,10 @@ pub const fn members_max(level: Level) -> u16 {
     }
 }
 
-/// What a cell is measured on.
+/// The subject of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Subject {
-    /// One drive of the system behind its controller.
+    /// One drive of the system, on its controller.
     Single,
     /// An array of the system's drives.
     Array {

@@ -1,9 +1,9 @@
-//! Which axes a pattern takes. An axis that is given and means nothing is an error: nobody is to read a figure as if the
-//! axis had been at work.
+//! The axes that a pattern takes. A given axis without a meaning is an error: otherwise its figure would look as if the
+//! axis had had an effect.
 //!
 //! Axes of the machine (controller, cache, bus, drive, chunk, state of the SSDs, order, repetition) go with every
-//! pattern; axes of the load go with those that have a use for them. Set of files, file system and application are not
-//! looked at: they say which imitation a suite is about, whatever else is measured beside it.
+//! pattern. Axes of the load go with the patterns that use them. Set of files, file system and application are not
+//! checked: they say which imitation a suite is about, and its other measurements may ignore them.
 
 use super::axes::{Axes, AxisError, Direction};
 use super::pattern::Pattern;
@@ -56,7 +56,7 @@ fn given(axes: &Axes) -> impl Iterator<Item = &'static str> {
 pub(super) fn check(cell: &CellSpec) -> Result<(), AxisError> {
     let (axes, pattern) = (&cell.axes, &cell.pattern);
     let taken = load_axes(pattern);
-    // What the transfer graph does anyway may be said.
+    // An axis may state the value that the transfer graph uses anyway.
     let said = |axis: &str| {
         *pattern == Pattern::TransferGraph
             && match axis {
@@ -71,7 +71,7 @@ pub(super) fn check(cell: &CellSpec) -> Result<(), AxisError> {
         let name = pattern.name();
         let reason = match (axis, pattern) {
             ("bs" | "rd" | "op", _) if mix => format!("sizes and directions are fixed by the {name} mix; leave it out"),
-            (_, Pattern::Trace(_)) => format!("the trace {name} says itself what is asked and when; leave it out"),
+            (_, Pattern::Trace(_)) => format!("the trace {name} fixes the requests and their times; leave it out"),
             _ => format!("it means nothing to {name}; leave it out"),
         };
         return Err(AxisError { axis, reason });
@@ -113,7 +113,7 @@ fn contradictions(axes: &Axes, subject: Subject) -> Result<(), AxisError> {
     }
 }
 
-/// What a specification of the user's says itself.
+/// The axes that a user's own specification decides itself.
 fn own_load(pattern: &Pattern, axes: &Axes) -> Result<(), AxisError> {
     let Pattern::Custom(spec) = pattern else { return Ok(()) };
     let manner = spec.manner();

@@ -1,11 +1,11 @@
 //! Applications, imitated: the disk requests of programs whose recordings are not published.
 //!
 //! A session works on a set of places (the files and scratch space that the program has open) and does runs: it goes to
-//! a place and reads or writes some requests in sequence there. Places that were used lately are used again more often
-//! than others, which is what makes a controller's cache matter. Now and then it closes a file and opens another: that
-//! is noted down with a write, and NTFS reads what describes the next file, anywhere in its MFT; FAT32's directories and
-//! table are small and stay in the host's memory. The numbers are guesses about the programs; those of locality are
-//! calibrated on one array (RAID 0, NTFS, docs/calibration.md) and everything else is prediction.
+//! a place and reads or writes some requests in sequence there. Recently used places are used again more often than
+//! others, which makes a controller's cache effective. Now and then the session closes a file and opens another. A
+//! write records that, and NTFS reads the description of the next file, anywhere in its MFT; FAT32's directories and
+//! table are small and stay in the host's memory. The numbers are guesses about the programs. The numbers for locality
+//! are calibrated on one array (RAID 0, NTFS, docs/calibration.md); everything else is prediction.
 
 use super::volume::PARTITION_BYTES;
 use crate::cell::{FileSystem, TraceApp};
@@ -13,7 +13,7 @@ use crate::load::{Request, Source, Step};
 use crate::target::IoKind;
 use openraid_sim::Random;
 
-/// What an application does to a disk.
+/// The requests of an application to a disk.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AppModel {
     /// Bytes that it works on.
@@ -134,7 +134,7 @@ impl Session {
         (DESCRIPTIONS_START + DESCRIPTIONS_BYTES).max((256 << 20) + u64::from(users) * gap)
     }
 
-    /// Bytes of a start, after which caches hold what they will: all users have gone through their sets twice.
+    /// Bytes of a start, after which the content of caches is steady: all users have gone through their sets twice.
     #[must_use]
     pub fn start_bytes(app: TraceApp, users: u16) -> u64 {
         2 * AppModel::of(app).working_set * u64::from(users)

@@ -5,8 +5,8 @@
 //! published; it is modelled as even (ISO, MP3) or log-normal (the others), scaled to the sum.
 //!
 //! One thread does everything, in pieces of 64 KiB, as programs of that time did: a copy reads a piece, then writes it.
-//! What the host itself takes, whatever the array, is in [`super::volume`]: a time for each file, and one for the bytes
-//! that go through its file cache.
+//! The host's own time, which is independent of the array, is in [`super::volume`]: a time for each file, and one for
+//! the bytes that go through its file cache.
 
 use super::volume::Volume;
 use super::PIECE_BYTES;

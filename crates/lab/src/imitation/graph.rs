@@ -8,8 +8,8 @@ use crate::target::IoKind;
 
 /// Places on the graph.
 pub const PLACES: u64 = 100;
-/// Bytes that are read at each, for each member of the array: from fewer a drive delivers what it had read ahead rather
-/// than what passes under its heads. The first quarter is not counted: reading ahead has to find its pace.
+/// Bytes that are read at each place, for each member of the array. With fewer, a drive would deliver its read-ahead
+/// rather than the data under its heads. The first quarter is not counted: read-ahead has to find its pace.
 pub const PLACE_BYTES: u64 = 32 << 20;
 
 /// Bytes of a request: long stretches, as the largest blocks of the sequential pattern.

@@ -1,4 +1,4 @@
-//! How a file system lays files out: a model of NTFS and of FAT32, only as far as it decides where requests go.
+//! How a file system lays files out: a model of NTFS and FAT32, as far as it decides the places of requests.
 //!
 //! ```text
 //!  NTFS    [files ->                ] [$LogFile] [MFT: 1 KiB a file ->] [indices, bitmap] [files]
@@ -6,13 +6,14 @@
 //!  FAT32   [FAT 1][FAT 2][directories and files ->                                      ]
 //! ```
 //!
-//! Files get the next free clusters one behind the other (4 KiB with NTFS, 16 KiB with FAT32 at 32 GB). What describes
-//! them is written by the host's lazy writer in batches: NTFS writes the MFT pages of the batch, a page of an index,
-//! the bitmap, and its log before them; FAT32 the touched page of both FATs and of the directory. Reading a file needs
-//! its MFT page (four files each) or directory page (64 files each), as far as it was not read just before. A file that
-//! grows is noted down again and again: NTFS keeps its length in the MFT and in the log, FAT32 its clusters in both FATs.
+//! Files get the next free clusters one after the other (4 KiB with NTFS, 16 KiB with FAT32 at 32 GB). The host's lazy
+//! writer writes their descriptions in batches: NTFS writes the MFT pages of the batch, a page of an index, the bitmap,
+//! and its log before them; FAT32 writes the touched page of both FATs and of the directory. Reading a file needs its
+//! MFT page (four files each) or directory page (64 files each), unless that was read just before. The metadata of a
+//! growing file are written again and again: NTFS keeps its length in the MFT and in the log, FAT32 its clusters in
+//! both FATs.
 //!
-//! The host's own time is what arrays cannot change: opening or making a file and closing it, and copying its bytes
+//! The host's own time does not depend on the array: opening or creating a file and closing it, and copying its bytes
 //! between the program and the file cache.
 
 use crate::cell::FileSystem;
@@ -22,7 +23,7 @@ use openraid_units::Nanos;
 pub const PARTITION_BYTES: u64 = 32_000_000_000 / PAGE * PAGE;
 /// The host writes and reads what describes files in pages.
 const PAGE: u64 = 4096;
-/// Files whose descriptions are written together: NTFS, which has its log to keep, and FAT32.
+/// Files whose metadata are written together: NTFS, which also has a log, and FAT32.
 const BATCH_FILES: (u64, u64) = (16, 64);
 /// Bytes of a file's MFT record.
 const RECORD_BYTES: u64 = 1024;
@@ -35,8 +36,8 @@ const ENTRIES_PER_PAGE: u64 = 64;
 
 /// Bytes of a growing file between two notes of it: NTFS, FAT32 (a page of the FAT).
 const GROWTH_BYTES: (u64, u64) = (4 << 20, 16 << 20);
-/// Time of the host and the test program for each file that is opened and read (names are looked up in what has to be
-/// read first, one thing after the other), NTFS and FAT32. Calibrated, see docs/calibration.md.
+/// Time of the host and the test program for each file that is opened and read, NTFS and FAT32: names are looked up in
+/// metadata that are read first, one after the other. Calibrated, see docs/calibration.md.
 const OPEN_TIME: (Nanos, Nanos) = (Nanos::from_micros(6_000), Nanos::from_micros(5_000));
 /// The same for each file that is made and written: what describes it is kept in memory until later.
 const MAKE_TIME: (Nanos, Nanos) = (Nanos::from_micros(3_500), Nanos::from_micros(3_000));
@@ -127,7 +128,7 @@ impl Volume {
         place
     }
 
-    /// What is read before a file's data: place and length.
+    /// The reads before a file's data: place and length.
     pub fn look_up(&mut self) -> Vec<(u64, u64)> {
         let number = self.files;
         self.files += 1;
@@ -180,7 +181,7 @@ impl Volume {
         Nanos(self.of(COPY_NANOS_PER_KIB) * bytes / 1024)
     }
 
-    /// A file being written is so long now: what is written to note that down.
+    /// A file being written has this length now: the writes that record it.
     pub fn grown(&mut self, bytes: u64) -> Vec<(u64, u64)> {
         let step = self.of(GROWTH_BYTES);
         if bytes < step {
@@ -215,7 +216,7 @@ impl Volume {
         (byte / self.cluster() * 4 / PAGE * PAGE).min(self.fat_bytes() - PAGE)
     }
 
-    /// What is written to describe a file that was made: place and length. Empty but at the end of a batch.
+    /// The writes that record a new file: place and length. Empty except at the end of a batch.
     pub fn note_down(&mut self, bytes: u64) -> Vec<(u64, u64)> {
         let number = self.files;
         self.files += 1;
@@ -264,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_lie_one_behind_the_other_and_never_on_what_describes_them() {
+    fn files_follow_one_another_and_never_overlap_metadata() {
         for fs in [FileSystem::Ntfs, FileSystem::Fat32] {
             let mut volume = Volume::new(fs, 0, PARTITION_BYTES);
             let mut before = 0;

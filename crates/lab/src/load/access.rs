@@ -54,7 +54,7 @@ pub struct Manner {
     /// depth is how many of them the target gets at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
-    /// A worker asks for a flush after so many writes; what comes next does not wait for it unless the depth is one.
+    /// A worker requests a flush after so many writes. Its next request waits for the flush only at depth one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_every: Option<u32>,
     /// The first byte of the target that is used.
@@ -73,7 +73,7 @@ impl Manner {
     }
 }
 
-/// A list of sizes whose shares are 100 % together.
+/// A list of sizes whose shares add up to 100 %.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
 pub struct AccessSpec {
     name: String,
@@ -239,7 +239,7 @@ impl AccessSpec {
         self.lines.iter().map(|line| line.bytes).max().unwrap_or(0)
     }
 
-    /// The largest unit of which all sizes and places are multiples, at most 4096: what the target's block must divide.
+    /// The largest unit that divides all sizes and places, at most 4096: the target's block must divide it.
     #[must_use]
     pub fn granule(&self) -> u32 {
         let units = self.lines.iter().filter(|line| line.share > 0).map(|line| {

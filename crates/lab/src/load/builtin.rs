@@ -1,8 +1,8 @@
 //! The mixes of the reviews.
 //!
 //! File-Server and Web-Server are the mixes that came with Iometer and agree in four publications. The Workstation mix
-//! was printed as a picture only; the table below is a recollection of it (it adds to 100 %, holds 60 % of reads and
-//! 19 KB in the mean, which fits what the reviews say of it), so figures from it carry that doubt.
+//! was printed as a picture only. The table below is a recollection of it: it adds to 100 %, has 60 % of reads and 19
+//! KB on average, which fits the reviews' text. Figures from it carry that doubt.
 
 use super::access::{AccessLine, AccessSpec};
 

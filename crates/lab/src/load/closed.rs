@@ -5,11 +5,11 @@
 //!                     ^            \-> waits (the host's jitter: in the heap until its time)
 //!
 //!   worker: asks -> is to think -> thinks -> asks ...
-//!                   (no slot asks; what is outstanding ends first)
+//!                 (no slot asks; outstanding requests end first)
 //! ```
 //!
-//! A worker thinks as a whole, as fio's jobs and Iometer's workers do: its pause begins when all that it has outstanding
-//! has ended, and none of its slots asks before it is over.
+//! A worker thinks as a whole, as fio's jobs and Iometer's workers do: its pause begins when all its outstanding
+//! requests have ended, and none of its slots asks before it is over.
 
 use super::{Source, Step};
 use crate::metrics::Recorder;
@@ -33,7 +33,7 @@ impl Stop {
     pub const NEVER: Self = Self { requests: u64::MAX, at: Instant::NEVER };
 }
 
-/// What a closed loop may vary.
+/// The options of a closed loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoopOptions {
     /// Workers.
@@ -55,7 +55,7 @@ struct Slot {
     outstanding: bool,
 }
 
-/// What a worker does about thinking.
+/// The state of a worker's pause.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pause {
     /// It asks.
@@ -73,7 +73,7 @@ struct Worker {
     parked: Vec<u32>,
 }
 
-/// A closed loop. It can be run in pieces: what is outstanding stays so between them.
+/// A closed loop. It can be run in pieces: outstanding requests stay outstanding between them.
 pub struct ClosedLoop {
     slots: Vec<Slot>,
     workers: Vec<Worker>,
@@ -158,10 +158,10 @@ impl ClosedLoop {
         Ok(ended)
     }
 
-    /// Wait for what is outstanding, and ask for nothing more.
+    /// Wait for the outstanding requests, and issue no more.
     ///
     /// # Errors
-    /// The target cannot go on.
+    /// The target cannot continue.
     pub fn drain<T: Target + ?Sized>(
         &mut self,
         target: &mut T,
@@ -211,7 +211,7 @@ impl ClosedLoop {
         }
     }
 
-    /// The time of a slot in the heap has come: its own, or that of its worker, whose pause is over.
+    /// The time of a slot in the heap has come: its own, or the end of its worker's pause.
     fn wake<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: u32) {
         let worker = &mut self.workers[usize::from(self.slots[slot as usize].worker)];
         if worker.pause != Pause::Running || worker.parked.first() != Some(&slot) {

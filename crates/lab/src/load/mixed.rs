@@ -33,7 +33,7 @@ impl Zone {
 /// Where a worker goes on.
 struct Strand {
     zone: Zone,
-    /// Where the request before ended, from the zone's start.
+    /// Where the previous request ended, from the zone's start.
     position: u64,
 }
 
@@ -60,12 +60,12 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// For workers that have a part of a zone each, of so many parts, in turn; of one part all of them share it. Where
-    /// there are more parts than workers, a worker has several and goes from one to the next with each request, as a
-    /// worker with several targets does. The seed comes from the cell's identity; each worker's own follows from it.
+    /// Workers that have a part of a zone each, of so many parts, in turn; with one part all workers share it. If there
+    /// are more parts than workers, a worker has several and goes from one to the next with each request, as a worker
+    /// with several targets does. The seed comes from the cell's identity; each worker's own follows from it.
     ///
     /// # Panics
-    /// If a worker's zone is smaller than the largest request: who plans the cell checks that.
+    /// If a worker's zone is smaller than the largest request: the planner of the cell checks that.
     #[must_use]
     pub fn new(spec: &AccessSpec, workers: u16, zone: Zone, parts: u16, seed: u64) -> Self {
         let strand = |part: u16| {

@@ -1,4 +1,4 @@
-//! Loads: what is asked of a target, and when.
+//! Loads: the requests to a target, and their times.
 //!
 //! ```text
 //!   AccessSpec --> Mixed   (one worker: sizes, directions, places)  \
@@ -34,12 +34,12 @@ pub struct Request {
     pub len: u32,
 }
 
-/// What a worker does next.
+/// The next step of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// It asks for this.
     Ask(Request),
-    /// It thinks for so long when what it has outstanding has ended, then is asked again.
+    /// The worker thinks for so long once its outstanding requests have ended, then asks again.
     Think(Nanos),
     /// It has nothing more to do.
     End,

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// Requests that are outstanding at the target at most; more wait in the generator, and their latency counts on.
 pub const OUTSTANDING_MAX: usize = 4096;
-/// Requests that wait in the generator at most (40 bytes each): a target that is so far behind is asked for no more.
+/// The most requests that wait in the generator (40 bytes each): a target that falls back further gets no more.
 pub const WAITING_MAX: usize = 1 << 20;
 
 /// How requests come.
@@ -24,7 +24,7 @@ pub enum Pace {
     Poisson(Nanos),
 }
 
-/// Something that says when the next request comes and what it is.
+/// A source of requests and their times.
 pub trait Arrivals {
     /// The next request, at its time from the start; times never go back. Nothing at the end.
     fn next(&mut self) -> Option<(Nanos, Request)>;
@@ -80,23 +80,24 @@ struct Asked {
     len: u32,
 }
 
-/// What came of an open loop, besides what was counted.
+/// The result of an open loop, apart from the counted requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpenRun {
     /// Requests that came; the target got all of them.
     pub came: u64,
     /// How often requests had to wait because so many were outstanding.
     pub late: u64,
-    /// When [`WAITING_MAX`] requests waited and no more were taken, from the start. Those that were to come later were never
-    /// asked.
+    /// When [`WAITING_MAX`] requests waited and no more were accepted, from the start. Later requests were never
+    /// issued.
     pub cut_off: Option<Nanos>,
 }
 
-/// Run arrivals until `end` (time from now on) or their end; then wait for what is outstanding. Requests due before
-/// `count_from` are asked but not counted. The target gets at most `room` at the same time ([`OUTSTANDING_MAX`] at most).
+/// Run arrivals until `end` (time from now on) or their end; then wait for the outstanding requests. Requests due
+/// before `count_from` are issued but not counted. The target gets at most `room` at the same time ([`OUTSTANDING_MAX`]
+/// at most).
 ///
 /// # Errors
-/// The target cannot go on.
+/// The target cannot continue.
 pub fn run_open<T: Target + ?Sized, A: Arrivals + ?Sized>(
     target: &mut T,
     arrivals: &mut A,

@@ -18,8 +18,8 @@ const BEST_OF: u32 = 7;
 const COLD: u32 = 3;
 /// Cache sizes of the sweep, MiB.
 const CACHE_SIZES_MIB: [u32; 7] = [0, 32, 64, 128, 256, 512, 1024];
-/// An effort's seconds for warming up are enough for a full cache of this size to shrink to what a load keeps in it; a
-/// larger one gets as many times more.
+/// The warm-up seconds of an effort are enough for a full cache of this size to shrink to the level that the load
+/// keeps. A larger cache gets proportionally more.
 const CACHE_WARM_MIB: u32 = 256;
 /// Most drives of the JBOD method.
 const JBOD_MAX: u16 = 6;
@@ -140,7 +140,7 @@ pub(super) fn transfer_graph(suite: &Suite) -> Vec<CellSpec> {
     each(suite, &Pattern::TransferGraph, std::iter::once(Axes::default()))
 }
 
-/// The office programs, and those that the second total is made of.
+/// The office programs, and the programs of the second total.
 pub(super) fn winmarks(suite: &Suite) -> Vec<CellSpec> {
     let axes = FileSystem::ALL
         .iter()
@@ -219,7 +219,7 @@ pub(super) fn repeatability(suite: &Suite) -> Vec<CellSpec> {
     each(suite, &Pattern::ResponseTime, axes)
 }
 
-/// Drives by themselves, 1 to 6 at a time, whatever the subjects are.
+/// Single drives, 1 to 6 at a time, whichever subjects were given.
 pub(super) fn rst_jbod(suite: &Suite) -> Vec<CellSpec> {
     let subjects = (1..=JBOD_MAX).map(|members| Subject::Array { level: Level::Jbod, members }).collect();
     let suite = Suite { subjects, ..suite.clone() };

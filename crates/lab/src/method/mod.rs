@@ -1,8 +1,8 @@
-//! The methods of the reviews, M01 to M33: which cells they are made of, which question they answer, and the rules
-//! that hold for all of them.
+//! The methods of the reviews, M01 to M33: the cells of each, the question that it answers, and the rules for all of
+//! them.
 //!
-//! A method yields cells for each subject; what is drawn from them is the report's business. A method that makes no
-//! sense on a target says so with the reason.
+//! A method yields cells for each subject; the report decides how to draw them. A method that makes no sense on a
+//! target gives the reason.
 
 mod cells;
 mod table;
@@ -17,7 +17,7 @@ use crate::target::TargetFacts;
 pub struct Suite {
     /// The system: a controller's profile.
     pub system: String,
-    /// What is measured.
+    /// The subjects.
     pub subjects: Vec<Subject>,
     /// How much of each cell.
     pub effort: Effort,
@@ -39,7 +39,7 @@ impl Suite {
     }
 }
 
-/// What a method needs of its target.
+/// The requirements of a method on its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {
     /// Nothing: it reads, or can do with its cells that read.
@@ -61,9 +61,9 @@ pub struct Method {
     pub name: &'static str,
     /// What people call it.
     pub title: &'static str,
-    /// What it answers.
+    /// The question that it answers.
     pub question: &'static str,
-    /// What it needs.
+    /// Its requirements.
     pub needs: Needs,
     /// What its results look like.
     pub shape: Shape,
@@ -104,7 +104,7 @@ impl Method {
     pub fn refusal(&self, facts: &TargetFacts) -> Option<String> {
         match self.needs {
             Needs::Reads => None,
-            // Nothing that one could give would help. Of simulated arrays some may be large enough.
+            // No option of the user would help. Some simulated arrays may be large enough.
             Needs::WritesBeyond(bytes) if !facts.simulated && facts.capacity.get() <= bytes => {
                 Some(all_of_it(facts.capacity.get()))
             }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_multiply_cells_but_not_those_that_are_repetitions() {
+    fn repetitions_multiply_cells_except_repetitions() {
         let thrice = Suite { repeat: 3, ..suite() };
         let count = |name: &str| find(name).unwrap().cells(&thrice).len();
         assert_eq!((count("response-time"), count("best-of-seven")), (3 * 2 * 2, 2 * 7));

@@ -3,7 +3,7 @@
 use super::{cells, Method, Needs};
 use crate::cell::FIRST_32G;
 
-/// What the results of a method look like: how a report shows them.
+/// The form in which a report shows the results of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// Requests each second over the share of reads, a panel for each depth.

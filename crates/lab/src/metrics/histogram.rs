@@ -245,7 +245,7 @@ mod tests {
         values.iter().for_each(|value| histogram.record(*value));
         values.sort_unstable();
         for percent in [0.5, 1.0, 25.0, 50.0, 90.0, 99.0, 99.9] {
-            // Of 20,000 values.
+            // For 20,000 values.
             #[allow(clippy::cast_possible_truncation)]
             let rank = (percent / 100.0 * values.len() as f64).ceil() as usize;
             let (exact, found) = (values[rank - 1], histogram.percentile(percent));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_lies_in_a_bucket_whose_middle_is_near() {
+    fn every_value_is_in_a_bucket_with_a_near_middle() {
         for value in [0, 1, 127, 128, 129, 255, 256, 1 << 20, (1 << 40) + 12345, u64::MAX] {
             let near = middle(bucket(value));
             assert!(near.abs_diff(value) <= value / 128, "{value}: {near}");

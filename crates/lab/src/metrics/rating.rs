@@ -17,7 +17,7 @@ pub enum Scheme {
     R3,
     /// Weights of their own for file, web and workstation loads.
     R4,
-    /// An index: the mean of depths 16, 64 and 256, each by what the single drive makes there.
+    /// An index: the mean of depths 16, 64 and 256, each as a ratio to the single drive at that depth.
     R5,
 }
 
@@ -56,8 +56,9 @@ impl Scheme {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::R1, Self::R2, Self::R3, Self::R4, Self::R5];
 
-    /// The scheme that a text names: its first word, up to what is neither letter nor digit nor hyphen, is `R1` to `R5`.
-    /// A text that names a weight by depth without a formula means R4, the published formula of that kind, and a mean R1.
+    /// The scheme that a text names: its first word, up to any character except letters, digits and hyphens, is `R1` to
+    /// `R5`. A text that names a weight by depth without a formula means R4, the published formula of that kind, and a
+    /// mean R1.
     #[must_use]
     pub fn from_words(text: &str) -> Option<Self> {
         let part = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -67,7 +68,7 @@ impl Scheme {
         }
         let numbered = first.strip_prefix('R').is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
         match text {
-            // One that is not known, whatever is said of it.
+            // A number without a known scheme, whatever else the text says.
             _ if numbered => None,
             _ if text.contains("weighted") => Some(Self::R4),
             _ if text.contains("mean") => Some(Self::R1),
@@ -87,7 +88,7 @@ impl Scheme {
         }
     }
 
-    /// Does each depth count by what the single drive makes of it?
+    /// Is each depth rated against the single drive?
     #[must_use]
     pub const fn is_index(self) -> bool {
         matches!(self, Self::R5)
@@ -116,7 +117,7 @@ impl Scheme {
         }
     }
 
-    /// The formula, to be printed beside the figure.
+    /// The formula, to be printed next to the figure.
     #[must_use]
     pub fn formula(self, pattern: &Pattern) -> String {
         let terms = match (self, self.terms(pattern)) {
@@ -131,11 +132,11 @@ impl Scheme {
         terms.join(" + ")
     }
 
-    /// The figure, from the requests each second at a depth, and of an index from those of the single drive, which no
-    /// other formula asks for.
+    /// The figure, from the requests per second at a depth. An index also needs those of the single drive; no other
+    /// formula asks for them.
     ///
     /// # Errors
-    /// A depth is not there, or the single drive made nothing of it.
+    /// A depth is missing, or the single drive has no rate there.
     pub fn rate(
         self,
         pattern: &Pattern,

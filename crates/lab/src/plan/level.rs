@@ -1,4 +1,4 @@
-//! What the runs of one level come to.
+//! The results of the runs of one level.
 
 use super::pairs::gain;
 use super::range::Range;
@@ -12,7 +12,7 @@ use crate::cell::{machine_spec, CellError, CellResult, Level};
 use openraid_models::{Confidence, Library};
 use openraid_sim::timing::machine::MachineSpec;
 
-/// The runs of a level, by what they are for.
+/// The runs of a level, by their purpose.
 #[derive(Default)]
 struct Sorted {
     degraded: Option<Speed>,
@@ -118,7 +118,7 @@ impl PlanRequest {
         }
     }
 
-    /// What cannot have a figure, whatever is run.
+    /// Figures that are impossible whatever is run.
     fn plainly_missing(&self, library: &Library, level: Level, healthy: &CellResult) -> Vec<Missing> {
         let lost = (survives(level, self.drives).0 == 0).then_some("data lost");
         let cache = self.no_cache_to_compare(library, healthy.writes.requests > 0);
@@ -130,7 +130,7 @@ impl PlanRequest {
     }
 }
 
-/// What is lost how likely while a rebuild runs beside the load, or where that has no time, alone.
+/// The probability of data loss while a rebuild runs next to the load, or alone if that rebuild has no time.
 fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Option<Loss> {
     let drive = &spec.drives[0];
     let known = drive.reliability.as_ref()?;
@@ -150,7 +150,7 @@ fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Op
     })
 }
 
-/// A size of the cache, of its runs by seed and those of the cache that there is.
+/// A cache size, from its runs by seed and the runs with the actual cache.
 fn cache_size(
     cache_mib: u32,
     ran: &[Option<CellResult>],
@@ -169,13 +169,13 @@ fn cache_size(
 }
 
 impl Gain {
-    /// Is it more than so many percent, whatever chance does?
+    /// Is it certainly above so many percent, chance included?
     #[must_use]
     pub fn is_above(&self, percent: f64) -> bool {
         self.low_percent.is_some_and(|low| low > percent)
     }
 
-    /// Is it less than so many percent, whatever chance does?
+    /// Is it certainly below so many percent, chance included?
     #[must_use]
     pub fn is_below(&self, percent: f64) -> bool {
         self.high_percent.is_some_and(|high| high < percent)
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_are_those_of_the_window_beside_the_load() {
+    fn probabilities_are_for_the_rebuild_time_under_load() {
         let library = Library::builtin();
         let drive = library.drive("exos_x18_18tb").unwrap().clone();
         let array = openraid_sim::timing::machine::ArraySpec::new(Level::Raid5, 8);

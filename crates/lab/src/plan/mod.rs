@@ -1,10 +1,10 @@
-//! Levels side by side for given drives and a given load: what each holds, what it survives, how fast it is healthy,
-//! degraded and rebuilding, what holds it back, whether the write cache pays and how large it is to be, and how sure all of
-//! that is.
+//! Levels side by side for given drives and a given load: the capacity of each, the failures that it survives, its
+//! speed healthy, degraded and rebuilding, its bottleneck, whether the write cache pays and which size it needs, and
+//! how certain all of that is.
 //!
-//! [`run`] measures, [`range`] runs a cell at the ends of the [`values`] that have a range, [`sure`] says by that how uncertain
-//! a figure is, and [`pairs`] which of two levels is faster. [`rebuild`] has the time of a rebuild, [`risk`] how likely data is
-//! lost in it.
+//! [`run`] measures. [`range`] runs a cell at the ends of the [`values`] that have a range; [`sure`] derives from that
+//! how uncertain a figure is, and [`pairs`] which of two levels is faster. [`rebuild`] has the time of a rebuild,
+//! [`risk`] the probability of data loss during it.
 
 mod level;
 mod pairs;
@@ -25,7 +25,7 @@ pub use rebuild::Rebuild;
 pub use risk::{risk, Frailty, Risk};
 pub use values::{uncertain, Uncertain};
 
-/// What a plan is about.
+/// The question of a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanRequest {
     /// Controller's profile.
@@ -83,7 +83,7 @@ pub struct CacheSize {
 pub struct Bottleneck {
     /// Which.
     pub part: String,
-    /// Where it is the members, their part that works most, unless that is the medium.
+    /// If the members are the bottleneck: their busiest part, unless that is the medium.
     pub of_members: Option<String>,
     /// How busy it is, 0 to 1.
     pub busy: f64,
@@ -100,12 +100,12 @@ pub struct Missing {
     pub failed: bool,
 }
 
-/// How likely data is lost while a drive is rebuilt beside the load.
+/// The probability of data loss while a drive is rebuilt under the load.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Loss {
     /// Hours of a rebuild that the chances are about.
     pub window_hours: f64,
-    /// The chances with what the drive's profile says.
+    /// The probabilities with the figures of the drive's profile.
     #[serde(flatten)]
     pub risk: Risk,
     /// The chance of a year where drives fail as often as the high end of the profile's range says.
@@ -114,7 +114,7 @@ pub struct Loss {
     pub afr: [f64; 2],
     /// Unreadable sectors for each bit that is read.
     pub errors_per_bit: f64,
-    /// Where these come from, and that no sheet is at hand where that is so.
+    /// The source of these figures, with a note if no data sheet is available.
     pub source: String,
     /// No sheet is at hand.
     pub estimated: bool,
@@ -159,7 +159,7 @@ pub struct LevelPlan {
     pub uncertain: Vec<(String, f64)>,
     /// What makes its rates say less about the drives than they seem to.
     pub flags: Vec<Flag>,
-    /// What has no figure, and why.
+    /// Figures that are missing, and why.
     pub missing: Vec<Missing>,
     /// Healthy figures of other runs, to compare levels by.
     #[serde(skip)]

@@ -1,8 +1,8 @@
-//! What is known about the ratio of two figures, by pairs of runs that have the same seed: the same requests at the same
-//! places, so that most of chance is in both and falls out (common random numbers).
+//! The ratio of two figures, from pairs of runs with the same seed: the same requests at the same places, so that most
+//! of chance is in both and cancels out (common random numbers).
 //!
-//! The interval is Student's, of the mean of the logarithms of the ratios, at 95 %. What a value of a profile does to the
-//! ratio counts only where it exceeds what two runs of one pair differ by anyway.
+//! The interval is Student's, of the mean of the logarithms of the ratios, at 95 %. The effect of a profile's value on
+//! the ratio counts only as far as it exceeds the difference between two runs of one pair.
 
 use super::sure::Runs;
 use serde::Serialize;
@@ -20,13 +20,13 @@ pub struct Gain {
     pub percent: f64,
     /// In 95 of 100 cases it is no less than this. None where one pair says nothing about chance.
     pub low_percent: Option<f64>,
-    /// And no more than this.
+    /// And at most this.
     pub high_percent: Option<f64>,
     /// Pairs of runs.
     pub pairs: usize,
 }
 
-/// Of logarithms of ratios: their mean and the half of their interval, which one alone does not have.
+/// The mean of logarithms of ratios, and half of their interval, which a single ratio does not have.
 fn interval(logs: &[f64]) -> (f64, Option<f64>) {
     let count = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / count;
@@ -67,7 +67,7 @@ pub struct Lead {
     /// By chance alone.
     #[serde(flatten)]
     pub gain: Gain,
-    /// It is faster whatever chance and the values of the profiles that were varied do.
+    /// It is faster regardless of chance and of the profile values that were varied.
     pub clear: bool,
     /// The value of a profile that does most to it, and the lead in percent with that value at its end, where that is more
     /// than chance.

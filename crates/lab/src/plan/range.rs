@@ -9,14 +9,14 @@ use crate::run::run_all;
 use openraid_models::{Edge, Library};
 use serde::Serialize;
 
-/// Seeds besides the one that is asked for: the next ones. Two, for with three figures one that is far out is seen.
+/// Seeds in addition to the requested one: the next ones. Two, because among three figures an outlier shows.
 pub(super) const OTHER_SEEDS: u64 = 2;
 const ENDS: [Edge; 2] = [Edge::Low, Edge::High];
 
-/// What a run came to.
+/// The result of a run.
 pub(super) type Ran = Result<CellResult, CellError>;
 
-/// A run that differs from that of the cell in what is not known for sure.
+/// A run that differs from the cell's in a value that is uncertain.
 #[derive(Clone, Copy)]
 pub(super) enum Variation {
     Seed(u64),
@@ -43,7 +43,7 @@ impl Variation {
         }
     }
 
-    /// What it tells about.
+    /// The name of the value.
     pub fn what(self, runs: &Runs) -> String {
         match self {
             Self::Seed(_) => "chance".into(),
@@ -74,7 +74,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Of figures that there are.
+    /// From figures that exist.
     pub(super) fn of(runs: &Runs, missing: Vec<Missing>) -> Self {
         let doubt = runs.doubt();
         let (uncertain_percent, chance_percent, mut uncertain) = (doubt.total(), doubt.chance, doubt.values);
@@ -82,12 +82,12 @@ impl Range {
         Self { uncertain_percent, chance_percent, uncertain, missing }
     }
 
-    /// Of the result of a cell in whatever state, by so many threads: two runs for each uncertain value, and two seeds. A
-    /// trace is no cell that can be run again: its requests come at times of their own. `ended` is told after each run
-    /// how many are done, and of how many.
+    /// The range of a cell's result in any state, with so many threads: two runs for each uncertain value, and two
+    /// seeds. A trace cannot be run again as a cell, because its requests have their own times. `ended` gets, after
+    /// each run, the number of finished runs and of all.
     ///
     /// # Errors
-    /// A profile that is not there.
+    /// A profile does not exist.
     pub fn run(
         library: &Library,
         result: &CellResult,

@@ -1,9 +1,9 @@
-//! How long a rebuild takes: the engine's own rebuild, run on the models for a stretch at three places of the new drive, with
-//! nothing else to do and beside the load.
+//! How long a rebuild takes: the engine's own rebuild, run on the models for a stretch at three places of the new
+//! drive, with nothing else to do and under the load.
 //!
-//! The place matters, as disks are slower farther in. Simpson's rule makes the time of the whole drive of the three rates.
-//! The engine's settings are those of a new array: `rebuild.rate` 200 MiB/s at most, eight rows at once, and beside a load
-//! what its scheduling leaves; there is no least rate.
+//! The place matters, as disks are slower farther in. Simpson's rule gives the time of the whole drive from the three
+//! rates. The engine has the settings of a new array: `rebuild.rate` 200 MiB/s at most, eight rows at once, and under a
+//! load the share that its scheduling leaves; there is no least rate.
 
 use super::PlanRequest;
 use crate::cell::{machine_spec, run_cell_with, ArrayState, CellError, CellResult, Level};
@@ -13,9 +13,9 @@ use openraid_sim::timing::machine::MachineSpec;
 use openraid_units::Nanos;
 use serde::Serialize;
 
-/// Where on the new drive, in percent of it.
+/// Positions on the new drive, in percent of it.
 pub(super) const PLACES: [u8; 3] = [0, 50, 98];
-/// What an idle rebuild does first is not counted: streams are recognised, queues fill.
+/// The start of an idle rebuild is not counted: streams are recognised, queues fill.
 const IDLE_WARM: Nanos = Nanos::from_millis(1_000);
 /// What counts then.
 const IDLE_WINDOW: Nanos = Nanos::from_millis(4_000);
@@ -25,16 +25,16 @@ const IDLE_WINDOW: Nanos = Nanos::from_millis(4_000);
 pub struct Rebuild {
     /// Hours with nothing else to do.
     pub idle_hours: Option<f64>,
-    /// Hours beside the load.
+    /// Hours under the load.
     pub loaded_hours: Option<f64>,
     /// MB (10^6 bytes) of the new drive each second with nothing else to do: at its begin, half way, near its end.
     pub idle_mbps: Vec<f64>,
-    /// The same beside the load.
+    /// The rates under the load.
     pub loaded_mbps: Vec<f64>,
 }
 
 impl Rebuild {
-    /// Of rates at all places, for a drive of so many bytes.
+    /// From the rates at all places, for a drive of so many bytes.
     pub(super) fn of(bytes: f64, idle_mbps: Vec<f64>, loaded_mbps: Vec<f64>) -> Self {
         let hours = |rates: &[f64]| hours(bytes, rates);
         Self { idle_hours: hours(&idle_mbps), loaded_hours: hours(&loaded_mbps), idle_mbps, loaded_mbps }
@@ -56,7 +56,7 @@ impl PlanRequest {
         Ok(spec)
     }
 
-    /// The load beside a rebuild at a place.
+    /// The load during a rebuild at a place.
     pub(super) fn loaded(&self, library: &Library, level: Level, percent: u8) -> Result<CellResult, CellError> {
         let spec = self.rebuilding(library, level, percent)?;
         run_cell_with(library, &self.cell(level, ArrayState::Rebuilding), &spec)

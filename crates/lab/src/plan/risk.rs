@@ -1,4 +1,4 @@
-//! How likely data is lost while a failed drive is being rebuilt.
+//! The probability of data loss while a failed drive is rebuilt.
 //!
 //! Drives fail independently of each other and at a constant rate (exponential lifetimes: Patterson, Gibson and Katz, SIGMOD
 //! 1988), which an annual failure rate fixes; bits that cannot be read are independent of each other, too. The rebuild begins
@@ -9,12 +9,12 @@
 //!   array   P(more than t of m fail within T)       binomial in q
 //!   sector  P(exactly t of m fail) x E[1 - exp(-u B Y)]
 //!           B  bits that are read without redundancy, u  unreadable sectors for each bit
-//!           Y  what is left to rebuild when the last of the t fails: 1 for t = 0, else 1 - max of t uniform numbers
+//!           Y  share still to be rebuilt when the last of the t fails: 1 for t = 0, else 1 - max of t uniform numbers
 //!   year    1 - exp(-n lambda_year (array + sector))
 //! ```
 //!
-//! Left out, as it is small beside these: two unreadable sectors in one stripe, another group that loses drives at the same
-//! time, and failures that have one cause (a batch, heat, a power supply), which make all of it worse.
+//! Left out, as it is small in comparison: two unreadable sectors in one stripe, another group that loses drives at the
+//! same time, and failures that have one cause (a batch, heat, a power supply), which make all of it worse.
 
 use crate::cell::Level;
 use serde::Serialize;
@@ -24,26 +24,26 @@ pub(super) const YEAR_HOURS: f64 = 8760.0;
 /// Steps of the mean over the rest of a rebuild.
 const STEPS: u32 = 512;
 
-/// What a group that has lost one drive stands on.
+/// The redundancy of a group that has lost one drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Group {
     /// Drives whose failure matters.
     others: u32,
-    /// Of these, the ones that may fail before data is lost.
+    /// The number of them that may fail before data is lost.
     spare: u32,
     /// Drives' worth of data that is read when no redundancy is left.
     read: u32,
 }
 
 impl Group {
-    /// Of a level with so many members; none where the first failure loses data.
+    /// The group of a level with so many members; none if the first failure loses data.
     fn of(level: Level, members: u16) -> Option<Self> {
         let members = u32::from(members);
         let parity = |members: u32, spare: u32| Self { others: members - 1, spare, read: members - 1 - spare };
         Some(match level {
             Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => return None,
             Level::Raid1 => Self { others: members - 1, spare: members - 2, read: 1 },
-            // Of an odd number each drive shares one half with each of its neighbours.
+            // With an odd number each drive shares one half with each of its neighbours.
             Level::Raid1e if members % 2 == 1 => Self { others: 2, spare: 0, read: 1 },
             Level::Raid1e | Level::Raid10 => Self { others: 1, spare: 0, read: 1 },
             Level::Raid5 => parity(members, 0),
@@ -54,7 +54,7 @@ impl Group {
     }
 }
 
-/// What a drive promises.
+/// The failure rates of a drive.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Frailty {
     /// Share of drives that fail in a year.
@@ -76,14 +76,14 @@ pub struct Risk {
     pub year: f64,
 }
 
-/// The chances of an array whose rebuilds take so many hours; none where the first failure loses data.
+/// The probabilities for an array whose rebuilds take so many hours; none if the first failure loses data.
 #[must_use]
 pub fn risk(level: Level, members: u16, drive: Frailty, hours: f64) -> Option<Risk> {
     let group = Group::of(level, members)?;
     let year = -(-drive.afr).ln_1p();
     let fails = -(-year * hours / YEAR_HOURS).exp_m1();
     let within = |failures: u32| binomial(group.others, failures, fails);
-    // From the side of what is rare: one minus the rest would lose its digits.
+    // Sum the rare cases: one minus the rest would lose digits.
     let array: f64 = (group.spare + 1..=group.others).map(within).sum();
     let mean_errors = drive.errors_per_bit * drive.bytes * 8.0 * f64::from(group.read);
     let sector = within(group.spare) * unreadable(mean_errors, group.spare);
@@ -97,8 +97,8 @@ fn binomial(all: u32, some: u32, chance: f64) -> f64 {
     ways * chance.powf(f64::from(some)) * (1.0 - chance).powf(f64::from(all - some))
 }
 
-/// At least one error where `errors` are expected in a whole rebuild, and only what is left of it counts when the last of so
-/// many drives fails, each at any time of it.
+/// The probability of at least one error, if `errors` are expected in a whole rebuild, and only those count that come
+/// after the last of so many drives has failed, each at any time of the rebuild.
 fn unreadable(errors: f64, failures: u32) -> f64 {
     if failures == 0 {
         return -(-errors).exp_m1();
@@ -118,9 +118,9 @@ mod tests {
 
     const DRIVE: Frailty = Frailty { afr: 0.0035, errors_per_bit: 1e-15, bytes: 18e12 };
 
-    /// The rates of a process that is in one of three states, integrated in small steps: one drive missing, two missing, data
-    /// lost by a failure. `errors` is what is read a rebuild; it is read without redundancy where none is left, and what was
-    /// lost by it is counted beside.
+    /// The rates of a process that is in one of three states, integrated in small steps: one drive missing, two
+    /// missing, data lost by a failure. `errors` are those of the reads of one rebuild. They lose data while no
+    /// redundancy is left; that loss is counted separately.
     fn integrated(others: u32, spare: u32, read: f64, drive: Frailty, hours: f64) -> (f64, f64) {
         const STEPS: u32 = 200_000;
         let rate = -(1.0 - drive.afr).ln() / YEAR_HOURS * hours / f64::from(STEPS);
@@ -165,7 +165,7 @@ mod tests {
             for (drive, hours) in [(DRIVE, 30.0), (rough, 200.0)] {
                 let found = risk(level, members, drive, hours).unwrap();
                 let (array, sector) = integrated(others, spare, read, drive, hours);
-                // What is lost by an error and then by a failure counts as lost by the failure in both.
+                // Data lost by an error and then by a failure counts as lost by the failure in both.
                 let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 5e-3;
                 assert!(near(found.array, array), "{level:?} {hours}: {} is not {array}", found.array);
                 assert!(near(found.sector, sector), "{level:?} {hours}: {} is not {sector}", found.sector);

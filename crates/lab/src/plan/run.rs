@@ -1,11 +1,12 @@
-//! The runs of a plan: first every level as it was asked for, then beside each that can be the states, its rebuild, and what
-//! tells how uncertain it is. All runs of a stage are in one list, so that threads and progress do not wait for a whole level.
+//! The runs of a plan: first every level as requested, then for each possible one the states, its rebuild, and the runs
+//! that tell how uncertain it is. All runs of a stage are in one list, so that threads and progress do not wait for a
+//! whole level.
 //!
 //! ```text
-//!   healthy    every level, the seed that was asked for
+//!   healthy    every level, the requested seed
 //!   beside     other seeds, degraded, rebuilding at three places; if thorough, the values of the profiles, the other
 //!              mode of the cache, and for the best level other sizes of it
-//!   contest    one more seed for the levels that cannot be told apart from the best, until they can or it is not worth it
+//!   contest    one more seed for levels that cannot be told apart from the best, until they can or it is not worth it
 //! ```
 
 use super::range::{Ran, Variation, OTHER_SEEDS};
@@ -22,15 +23,15 @@ use openraid_units::Bytes;
 pub(super) const OTHER_CACHE: u32 = 4;
 /// Seeds of a level in all, at most.
 const SEEDS_MAX: usize = 8;
-/// Levels whose lead is known to so many percent are as good as each other where it is no more than that.
+/// Levels whose difference is known to so many percent count as equal if it is no larger than that.
 const SAME_PERCENT: f64 = 2.0;
 
-/// A run beside the healthy one.
+/// A run in addition to the healthy one.
 #[derive(Clone, Copy)]
 pub(super) enum Beside {
     Vary(Variation),
     Degraded,
-    /// The load beside a rebuild, at one of the places.
+    /// The load during a rebuild, at one of the places.
     Loaded(usize),
     /// A rebuild with nothing else to do, at one of the places.
     Idle(usize),
@@ -207,7 +208,7 @@ impl PlanRequest {
         Ok(sizes.into_iter().filter(fits).collect())
     }
 
-    /// The runs beside the healthy one of a level.
+    /// The additional runs of a level.
     fn besides(&self, library: &Library, level: Level, values: &[Uncertain], writes: bool) -> Vec<Beside> {
         let mut runs: Vec<Beside> = Variation::all(self.seed, values.len()).map(Beside::Vary).collect();
         if survives(level, self.drives).0 > 0 {

@@ -1,9 +1,9 @@
-//! How uncertain a figure is, that of a healthy level above all.
+//! How uncertain a figure is, above all a healthy level's.
 //!
-//! Every value of the drive's, the controller's, the host's and the bus's profiles that has a range is put to both its
-//! ends, one after the other. With it everything that is left to chance falls differently, so the same figure with other
-//! seeds says how much of a change is chance: a value counts with what exceeds that, and chance counts by itself. Both
-//! are combined as independent errors are, by the root of the sum of their squares.
+//! Every value with a range, in the profiles of drive, controller, host and bus, is set to both its ends, one after the
+//! other. Each such run also changes everything that is left to chance, so the same figure with other seeds says how
+//! much of a change is chance. A value counts with the excess over that, and chance counts by itself. Both are combined
+//! as independent errors: the root of the sum of their squares.
 
 use super::values::Uncertain;
 
@@ -52,9 +52,9 @@ impl Runs {
     }
 }
 
-/// Of changes with other seeds and at the ends of values, percent.
+/// From changes with other seeds and at the ends of values, percent.
 fn doubt(seeds: impl Iterator<Item = Option<f64>>, values: impl Iterator<Item = (String, Vec<Option<f64>>)>) -> Doubt {
-    // The figure itself is one of those that chance brings.
+    // The figure itself is one of the random outcomes.
     let (low, high) = seeds.flatten().fold((0.0f64, 0.0f64), |(low, high), change| (low.min(change), high.max(change)));
     let chance = high - low;
     let beyond = |changes: Vec<Option<f64>>| {

@@ -102,7 +102,7 @@ fn what_a_shared_channel_carries_makes_the_answer_uncertain_where_it_is_the_limi
     let (value, change) = &plan.uncertain[0];
     assert_eq!(value, "u320: bus.u320.read_mbs");
     assert!((change / 100.0 / faster.max(slower) - 1.0).abs() < 0.1, "{change}: {faster} {slower}");
-    // Its directions take turns: there is no second rate, neither of it nor of the bus, that could be uncertain.
+    // Its directions take turns, so neither it nor the bus has a second rate that could be uncertain.
     let cell = request.cell(Level::Raid0, ArrayState::Healthy);
     let healthy = CellSpec { axes: Axes { op: Some(crate::cell::Direction::Write), ..cell.axes.clone() }, ..cell };
     let listed = uncertain(&library, &healthy).unwrap();
@@ -118,14 +118,14 @@ fn what_a_shared_channel_carries_makes_the_answer_uncertain_where_it_is_the_limi
             assert_eq!((at_the_end.iops, at_the_end.mbps), (base.iops, base.mbps), "{value} at {end:?}");
         }
     }
-    // Where each drive has a link of its own, the drive's profile says what that carries.
+    // If each drive has a link of its own, the drive's profile has the rate of that link.
     let own = uncertain(&library, &self::request(Level::Raid0).cell(Level::Raid0, ArrayState::Healthy)).unwrap();
     assert!(own.iter().all(|value| !value.to_string().contains("sata")), "{own:?}");
 }
 
 #[test]
 fn a_value_that_the_load_never_meets_is_not_uncertain_however_few_requests_are_measured() {
-    // 7 MB/s on eight slow drives: whatever the bus carries changes only who comes first.
+    // 7 MB/s on eight slow drives: the bus rate only changes which request comes first.
     let request = PlanRequest {
         system: "openraid".into(),
         drive: Some("exos_x18_18tb".into()),

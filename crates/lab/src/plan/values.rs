@@ -45,12 +45,12 @@ impl Uncertain {
     }
 }
 
-/// Those of a cell's machine, profile by profile: drive, controller with its quirks, host, bus, and the link of the
-/// controller's ports where drives share it or are faster. A drive's own link is part of its own profile. What the machine
-/// reads of none of its profiles is not among them.
+/// The uncertain values of a cell's machine, profile by profile: drive, controller with its quirks, host, bus, and the
+/// link of the controller's ports if drives share it or are faster. A drive's own link is part of its own profile.
+/// Values that the machine does not use are left out.
 ///
 /// # Errors
-/// A profile that is not there.
+/// A profile does not exist.
 pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, CellError> {
     let base = machine_spec(library, cell)?;
     let (drive, controller) = (&base.drives[0].head, &base.controller.head);
@@ -72,14 +72,15 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
     Ok(parts.into_iter().flat_map(of_part).collect())
 }
 
-/// Of a way that many share: one whose directions take turns has one rate, that of reads.
+/// For a shared way: if its directions take turns it has one rate, the one for reads.
 fn of_way(bus: &BusProfile) -> Vec<String> {
     let read = |field: &&String| bus.duplex == Duplex::Full || !field.ends_with(".write_mbs");
     bus.uncertain.iter().filter(read).cloned().collect()
 }
 
-/// Of the ports' link: all where drives share it. A drive that is held back agrees with it on one rate for both directions,
-/// and an SSD on the time of a command.
+/// For the ports' link: all values if drives share it. A drive that the link slows down uses one rate for both
+/// For the ports' link: all values if drives share it. If it slows a drive down, only the values that the drive then
+/// uses: one rate for both directions, and for an SSD the time of a command.
 fn of_port(spec: &MachineSpec, link: &BusProfile) -> Vec<String> {
     let ssd = matches!(spec.drives[0].kind, DriveKind::Ssd(_));
     let agreed = |field: &&String| field.ends_with(".read_mbs") || (ssd && field.ends_with(".command_us"));

@@ -1,9 +1,9 @@
 //! The text that blkparse makes of a recording of blktrace, in its usual form:
 //! `MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`.
 //!
-//! A request passes several stages, and has a line for each. Counted is the first, `Q`: what was asked for, before the kernel
-//! merged and reordered it; of a recording without such lines `D`, what the drive was given. What stands after the events (sums
-//! for each processor) is the end.
+//! A request passes several stages, and has a line for each. Only the first stage, `Q`, counts: the request before the
+//! kernel merged and reordered it. If a recording has no such lines, `D` counts: the command to the drive. The totals
+//! for each processor end the events.
 
 use super::trace::Trace;
 use super::words::seconds;
@@ -11,11 +11,11 @@ use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
 
-/// What a line must be, for errors.
+/// The form of a line, for errors.
 const FORM: &str =
     "correct the line to MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS], as \
                     blkparse writes it without -f, or remove it";
-/// Sectors are of this many bytes, whatever the device's own are.
+/// Sectors have this many bytes, whatever the device's own sectors have.
 const SECTOR_BYTES: u64 = 512;
 
 /// Does a line look like an event of blkparse?
@@ -67,7 +67,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
     Ok(if asked.records().is_empty() { given } else { asked })
 }
 
-/// What a line asks for, by its letters: R a read, W a write, D a discard; an F in front a flush before it.
+/// The request of a line, from its letters: R is a read, W a write, D a discard; a leading F is a flush before it.
 fn request(line: u64, text: &str, flags: &str, place: Option<(u64, u64)>) -> Result<(IoKind, (u64, u64)), ReadError> {
     let bare = flags.strip_prefix('F').unwrap_or(flags);
     let kind = match (bare.chars().next(), place) {
@@ -118,7 +118,7 @@ CPU3 (sda):
                 (1_500_000, IoKind::Flush, 0, 0)
             ]
         );
-        // Without what was asked for, what the drive was given.
+        // If the requests are missing, the commands to the drive count.
         let given: String = TEXT.lines().filter(|line| !line.contains(" Q ")).map(|line| format!("{line}\n")).collect();
         assert_eq!(read_trace(TraceFormat::Blkparse, given.as_bytes()).unwrap().records().len(), 1);
     }

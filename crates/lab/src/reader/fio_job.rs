@@ -1,6 +1,6 @@
-//! fio's job files: the options that describe a load. Options that would change the load and are not understood are
-//! errors; those that only say how fio itself works are passed over. What is measured is named on the command line, so
-//! `filename` is passed over as well, and so is `stonewall`: one job is measured at a time.
+//! fio's job files: the options that describe a load. An unknown option that would change the load is an error; options
+//! about fio's own working are skipped. The command line names the target, so `filename` is skipped as well, and so is
+//! `stonewall`: one job is measured at a time.
 
 use super::words::{size, time};
 use super::{second, shown, Lines, ReadError};
@@ -16,7 +16,7 @@ const JOBS_MAX: usize = 256;
 pub struct FioJob {
     /// Its name.
     pub name: String,
-    /// What it asks for, with its pauses (`thinktime`, `thinktime_blocks`), its rate (`rate_iops`) and its part of the target
+    /// The load, with its pauses (`thinktime`, `thinktime_blocks`), its rate (`rate_iops`) and its part of the target
     /// (`offset`, `size`).
     pub spec: AccessSpec,
     /// Workers (`numjobs`).
@@ -29,7 +29,7 @@ pub struct FioJob {
     pub ramp: Nanos,
 }
 
-/// Options that do not change what is asked for.
+/// Options that do not change the load.
 const PASSED_OVER: &[&str] = &[
     "filename",
     "stonewall",
@@ -98,7 +98,7 @@ const PLAIN_ONLY: &[(&str, &str, &str)] = &[
     ("wait_for_previous", "0", "one job is measured at a time"),
 ];
 
-/// Engines of fio that keep one request outstanding, whatever the depth.
+/// Engines of fio that keep one request outstanding, at every depth.
 const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
 #[derive(Clone, Default)]
@@ -223,7 +223,7 @@ impl Options {
             "ramp_time" => self.ramp = Nanos(time(value, 1_000_000_000).ok_or_else(bad_time)?),
             "thinktime" => self.think = Nanos(time(value, 1_000).ok_or_else(bad_time)?),
             "thinktime_blocks" => self.think_blocks = number(line, key, value, 1, 1 << 20)?,
-            // Zero is never, as in fio. Of a device both are the same flush.
+            // Zero means never, as in fio. On a device both are the same flush.
             "fsync" | "fdatasync" => {
                 self.flush_every = Some(number(line, key, value, 0, 1 << 30)?).filter(|writes| *writes > 0);
             }
@@ -322,7 +322,7 @@ fn plain(line: u64, key: &str, value: &str) -> Result<(), ReadError> {
     }
 }
 
-/// `4k/10:64k/50:32k/40`; shares that are left out get what is left, evenly.
+/// `4k/10:64k/50:32k/40`; entries without a share divide the rest evenly.
 fn split(line: u64, value: &str) -> Result<Vec<(u32, u8)>, ReadError> {
     if value.contains(',') {
         return Err(ReadError::at(line, "bssplit apart for reads and writes is not understood; make two jobs of it"));
@@ -414,7 +414,7 @@ size=2g
     }
 
     #[test]
-    fn what_is_left_of_a_split_is_shared_evenly() {
+    fn entries_without_a_share_divide_the_rest_evenly() {
         assert_eq!(split(1, "4k/50:8k:16k").unwrap(), [(4096, 50), (8192, 25), (16_384, 25)]);
         assert_eq!(split(1, "4k:8k:16k").unwrap(), [(4096, 33), (8192, 33), (16_384, 34)]);
     }

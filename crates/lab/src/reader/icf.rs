@@ -11,7 +11,7 @@ use std::io::BufRead;
 /// Specifications of one file at most.
 const SPECS_MAX: usize = 1000;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IometerFile {
     /// Specifications with their pauses, in their order.
@@ -253,7 +253,7 @@ Version 1.1.0
                 "{first} {second}: {error}"
             );
         }
-        // A burst without a delay has no pauses, whatever its length.
+        // A burst of any length without a delay has no pauses.
         let none = FILE.replacen("80,100,5,2", "80,100,0,2", 1).replace("40,80,100,5,2", "40,80,100,0,7");
         assert!(read_icf(none.as_bytes()).unwrap().specs[1].manner().is_plain());
     }

@@ -6,7 +6,7 @@ use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
 
-/// What a line must be, for errors; in version 3 with milliseconds in front.
+/// The form of a line, for errors; in version 3 with milliseconds in front.
 const FORM: &str =
     "correct the line to FILE ACTION OFFSET LENGTH (add, open, close, wait, read, write, sync), or remove it";
 
@@ -47,7 +47,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             "" => return Err(ReadError::at(line, format!("{} has no action of an iolog; {FORM}", shown(text)))),
             other => return Err(ReadError::at(line, format!("{} is not an action of an iolog; {FORM}", shown(other)))),
         };
-        // Only now: what is no line of an iolog names no file.
+        // Not earlier: a line of another format names no file.
         if file.as_deref().is_some_and(|known| known != name) {
             return Err(ReadError::at(line, format!("{} is a second file; make one trace of each", shown(name))));
         }
@@ -57,7 +57,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
                 let wait = rest.first().and_then(|word| word.parse::<u64>().ok()).and_then(|us| us.checked_mul(1000));
                 let wait = wait.and_then(|wait| now.checked_add(wait));
                 now =
-                    wait.ok_or_else(|| ReadError::at(line, "a wait without its microseconds; write them behind it"))?;
+                    wait.ok_or_else(|| ReadError::at(line, "a wait without its microseconds; write them after it"))?;
             }
             continue;
         };

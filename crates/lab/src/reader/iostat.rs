@@ -39,7 +39,7 @@ struct Sample {
     queue: f64,
 }
 
-/// What is known of one device: the lines of all reports, and where the last stands.
+/// The lines of all reports about one device, and the place of the last one.
 #[derive(Default)]
 struct Seen {
     samples: Vec<Sample>,
@@ -123,7 +123,10 @@ fn sample(value: impl Fn(&str) -> Option<f64>) -> Result<Sample, &'static str> {
 
 fn note(seen: &mut BTreeMap<String, Seen>, line: u64, name: &str, sample: Sample) -> Result<(), ReadError> {
     if seen.len() == DEVICES_MAX && !seen.contains_key(name) {
-        return Err(ReadError::at(line, format!("more than {DEVICES_MAX} devices; name those that matter to iostat")));
+        return Err(ReadError::at(
+            line,
+            format!("more than {DEVICES_MAX} devices; name only the interesting ones to iostat"),
+        ));
     }
     let device = seen.entry(name.to_owned()).or_default();
     device.samples.push(sample);
@@ -133,7 +136,7 @@ fn note(seen: &mut BTreeMap<String, Seen>, line: u64, name: &str, sample: Sample
 
 fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<BTreeMap<String, Seen>, ReadError> {
     let mut seen = BTreeMap::new();
-    // Of the columns after the device's name; none outside of a table.
+    // The columns after the device's name; none outside of a table.
     let mut columns: Option<Vec<String>> = None;
     while let Some((number, line)) = lines.next()? {
         let mut words = line.split_whitespace();
@@ -208,7 +211,7 @@ fn from_json(from: impl BufRead) -> Result<BTreeMap<String, Seen>, ReadError> {
 mod tests {
     use super::*;
 
-    // Of sysstat 12.6, two reports; the first is since the start of the machine.
+    // From sysstat 12.6, two reports; the first is since the start of the machine.
     const TEXT: &str = "\
 Linux 6.1.0-18-amd64 (host) \t11/24/2026 \t_x86_64_\t(2 CPU)
 

@@ -1,7 +1,7 @@
-//! Loads that others have written down: fio's job files, Iometer's configurations, means of iostat, traces.
+//! Loads from other programs' files: fio's job files, Iometer's configurations, means of iostat, traces.
 //!
-//! Everything that is read may be garbage. An error names the file's line and what is wrong with it; nothing is
-//! guessed and nothing is skipped silently. Memory follows what was read, up to named limits.
+//! Any input may be garbage. An error names the file's line and the fault; nothing is guessed and nothing is skipped
+//! silently. Memory grows with the input, up to named limits.
 
 mod blktrace;
 mod fio_job;
@@ -29,7 +29,7 @@ pub const LINE_BYTES_MAX: usize = 64 << 10;
 pub struct ReadError {
     /// The line, from 1 on; 0 where it is about the whole file.
     pub line: u64,
-    /// What is wrong, and what to do.
+    /// The fault, and its remedy.
     pub reason: String,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// What a trace says of a request that came before its first.
+/// The error of a trace with a request from before its first.
 pub(crate) const BEFORE_THE_FIRST: &str = "its time lies before that of the first request; sort the trace by time";
 
 /// Lines with their numbers, each at most [`LINE_BYTES_MAX`] long, in UTF-8.
@@ -87,7 +87,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Two loads of one name: nobody could say which is meant.
+/// Two loads of one name: a reference to that name would be ambiguous.
 pub(crate) fn second(line: u64, what: &str, name: &str) -> ReadError {
     ReadError::at(line, format!("a second {what} {}; rename one of them", shown(name)))
 }

@@ -6,7 +6,7 @@ use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
 
-/// What a line must be, for errors.
+/// The form of a line, for errors.
 const FORM: &str =
     "correct the line to Timestamp,Hostname,DiskNumber,Read or Write,Offset,Size,ResponseTime, or remove it";
 

@@ -1,5 +1,5 @@
-//! The text of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp[,...]`, places in sectors of 512 bytes,
-//! times in seconds. The units (ASUs) of a trace are laid one behind the other, each on whole MiB.
+//! The text format of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp[,...]`, places in sectors of 512
+//! bytes, times in seconds. The units (ASUs) of a trace are laid out one after the other, each from a whole MiB on.
 
 use super::trace::Trace;
 use super::words::seconds;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 const MIB: u64 = 1 << 20;
-/// What a line must be, for errors.
+/// The form of a line, for errors.
 const FORM: &str = "correct the line to ASU,LBA,Size,R or W,seconds, or remove it";
 
 pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {

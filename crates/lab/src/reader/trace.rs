@@ -10,8 +10,8 @@ use std::io::BufRead;
 /// Requests of one trace at most: 32 bytes each.
 pub const RECORDS_MAX: usize = 20_000_000;
 
-/// Time from the first request of a trace to its last at most: a simulated machine's clock ends after 208 days, and what is
-/// still dirty at the end needs some of them.
+/// The most time from the first request of a trace to its last: a simulated machine's clock ends after 208 days, and
+/// writing out the dirty data at the end needs some of them.
 pub const LENGTH_MAX: Nanos = Nanos::from_secs(LENGTH_DAYS_MAX * 86_400);
 const LENGTH_DAYS_MAX: u64 = 180;
 
@@ -52,7 +52,7 @@ pub struct Trace {
 /// Read a trace.
 ///
 /// # Errors
-/// The first line that cannot be understood, or whose time lies before that of the line above.
+/// The first line that cannot be understood, or whose time is before the time of the line above.
 pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, ReadError> {
     let lines = Lines::new(from);
     let trace = match format {
@@ -182,7 +182,7 @@ impl Trace {
         Replay { trace: self, next: 0 }
     }
 
-    /// Move every place: the requests of one volume behind those of others.
+    /// Move every place: the requests of one volume follow those of another.
     pub(super) fn shift(&mut self, by: impl Fn(usize) -> u64) {
         for (number, record) in self.records.iter_mut().enumerate() {
             record.offset += by(number);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn units_of_an_spc_trace_stand_one_behind_the_other() {
+    fn units_of_an_spc_trace_follow_one_another() {
         let spc = "0,0,4096,R,0.0\n1,0,4096,R,0.1\n0,2048,4096,R,0.2\n";
         let places: Vec<u64> = all(TraceFormat::Spc, spc).iter().map(|r| r.2).collect();
         // Unit 0 ends at 1 MiB + 4 KiB, so unit 1 begins at 2 MiB.

@@ -9,7 +9,7 @@ use super::lines::{axis_name, fitting, spread};
 use super::markup::{px, Markup};
 use super::scale::{range_y, Mapping};
 
-/// Units of width: as many as a window of 500 pixels has beside its margins, so that a chart is whole there and its letters
+/// Units of width: the room of a window of 500 pixels without its margins, so that a chart fits there and its letters
 /// keep their size.
 const BARS_WIDTH: f64 = 460.0;
 /// Bars in one chart; the table has them all.
@@ -19,7 +19,7 @@ const BOTTOM: f64 = 26.0;
 const PITCH: f64 = 26.0;
 const THICKNESS: f64 = 17.0;
 
-/// The bars from best to worst, and the rule in words. What has no number comes last.
+/// The bars from best to worst, and the rule in words. Bars without a number come last.
 #[must_use]
 pub fn sorted(bars: &Bars) -> (Vec<&Bar>, String) {
     let mut order: Vec<&Bar> = bars.bars.iter().collect();
@@ -61,7 +61,7 @@ pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
     let attributes = [("class", "chart bars"), ("viewBox", &*view), ("role", "img"), ("aria-labelledby", &*labelled)];
     m.inside("svg", &attributes, |m| {
         m.text("title", &[("id", &heading)], title);
-        m.text("desc", &[("id", &about)], &format!("Bars of {}. The table beside has the numbers.", bars.value.name));
+        m.text("desc", &[("id", &about)], &format!("Bars of {}. The numbers are in the table.", bars.value.name));
         m.text("text", &[("class", "quiet"), ("x", "4"), ("y", "14")], &fitting(&axis_name(&axis), BARS_WIDTH - 8.0));
         let low = height - BOTTOM;
         let mut covered = f64::NEG_INFINITY;

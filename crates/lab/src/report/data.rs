@@ -1,8 +1,8 @@
-//! What a report is made of: plain data, independent of how results came to be.
+//! The parts of a report: plain data, independent of how the results were measured.
 //!
-//! Whoever measured or simulated something fills these in; [`super::render`] and [`super::text`] read them and
-//! nothing else. Numbers are in the unit that their axis or column names. A number that is not finite is shown
-//! as missing, never drawn. Nothing here is checked: every string may hold anything and is escaped when written.
+//! A measurement or simulation fills these in; [`super::render`] and [`super::text`] read nothing else. Numbers are in
+//! the unit that their axis or column names. A number that is not finite is shown as missing, never drawn. Nothing here
+//! is checked: every string may hold anything and is escaped when written.
 
 use core::fmt;
 pub use openraid_models::ArrayLevel as Level;
@@ -16,15 +16,15 @@ pub struct Review {
     pub summary: Vec<String>,
     /// Test bed: drives, bus, cache, firmware or commit, chunk, seed, simulated or real.
     pub bed: Vec<Fact>,
-    /// What was asked and found, in the order of showing.
+    /// Questions and results, in the order of showing.
     pub sections: Vec<Section>,
-    /// Results as files beside the report: what it is, and its name relative to the report.
+    /// Results as files next to the report: a description, and the name relative to the report.
     pub files: Vec<Fact>,
     /// Words that readers may not know: the word and what it means.
     pub glossary: Vec<Fact>,
 }
 
-/// A name and what it stands for.
+/// A name and its meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fact {
     /// For instance `bus`.
@@ -49,17 +49,17 @@ pub struct Section {
     pub question: String,
     /// The answer as a sentence. Empty: none is shown.
     pub answer: String,
-    /// How it was measured; shown behind the results.
+    /// How it was measured; shown after the results.
     pub how: Vec<String>,
     /// Charts.
     pub panels: Vec<Panel>,
     /// Tables that belong to no chart.
     pub tables: Vec<Table>,
-    /// Sentences that explain what is seen.
+    /// Sentences that explain the results.
     pub findings: Vec<Finding>,
-    /// What was not done, and why.
+    /// Parts that were not done, and why.
     pub absent: Vec<Absent>,
-    /// Files beside the report that have more: what it is, and its name relative to the report.
+    /// Files next to the report that have more: a description, and the name relative to the report.
     pub links: Vec<Fact>,
 }
 
@@ -81,9 +81,9 @@ pub struct Panel {
     pub answer: String,
     /// Panels of one section with the same group share their range of y. Empty: no group.
     pub group: String,
-    /// What is drawn.
+    /// The chart.
     pub chart: Chart,
-    /// Sentences that explain what is seen; [`super::findings::explain`] adds to them.
+    /// Sentences that explain the results; [`super::findings::explain`] adds to them.
     pub findings: Vec<Finding>,
 }
 
@@ -95,7 +95,7 @@ impl Panel {
     }
 }
 
-/// What is drawn.
+/// A kind of chart, with its data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
     /// Lines over a numeric axis.
@@ -111,7 +111,7 @@ pub enum Chart {
 pub struct Lines {
     /// What changes.
     pub x: Axis,
-    /// What was measured.
+    /// The measured value.
     pub y: Axis,
     /// One line each.
     pub series: Vec<Series>,
@@ -122,7 +122,7 @@ pub struct Lines {
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it is. Sentences write it behind numbers without a unit of their own and behind percents, so that
+    /// The name of the axis. Sentences write it after numbers without a unit of their own and after percents, so that
     /// `outstanding` ("at 16 outstanding") and `reads` ("at 40 % reads") are good names.
     pub name: String,
     /// How numbers are written.
@@ -197,7 +197,7 @@ impl Finding {
     }
 }
 
-/// What was measured: an array, and what sets it apart from others of its shape.
+/// The measured thing: an array, and its difference from others of its shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// Level; it decides the colour everywhere in a report.
@@ -206,7 +206,7 @@ pub struct Subject {
     pub members: u16,
     /// What else sets it apart: `degraded`, `write-through`, `measured`. Often empty.
     pub variant: String,
-    /// What it is called where its level says nothing: a real target's own name. Mostly empty.
+    /// Its name if the level does not tell it: a real target's own name. Mostly empty.
     pub name: String,
 }
 
@@ -229,8 +229,8 @@ impl Subject {
         Self { name: name.into(), ..self }
     }
 
-    /// Drives whose work adds up for a host: all but the parities. Legs of nested levels have one parity each in RAID 50
-    /// and two in RAID 60; two legs are assumed, as reviews build them.
+    /// Drives whose work adds up for a host: all but the parities. Spans of nested levels have one parity each in RAID
+    /// 50 and two in RAID 60; two spans are assumed, as reviews build them.
     #[must_use]
     pub const fn data_drives(&self) -> u16 {
         let parities = match self.level {
@@ -274,14 +274,14 @@ impl fmt::Display for Subject {
 pub enum Mark {
     /// A line through its points, the spread as a band.
     Line,
-    /// Points alone, the spread as whiskers: what was measured, over what was predicted.
+    /// Points alone, with the spread as whiskers: measured values over predicted ones.
     Points,
 }
 
 /// The results of one subject.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Whose.
+    /// The subject of the line.
     pub subject: Subject,
     /// How it is drawn.
     pub mark: Mark,
@@ -323,7 +323,7 @@ pub struct Point {
     pub runs: u32,
     /// Was the load of one of them still changing when it was measured?
     pub unsteady: bool,
-    /// What the machine did at the time, where it is known.
+    /// The machine's activity at the time, if it is known.
     pub evidence: Option<Evidence>,
 }
 
@@ -340,14 +340,14 @@ impl Point {
         Self { x, y, low, high, runs, unsteady: false, evidence: None }
     }
 
-    /// The same result with what the machine did at the time.
+    /// The same result with the machine's activity at the time.
     #[must_use]
     pub fn with(self, evidence: Evidence) -> Self {
         Self { evidence: Some(evidence), ..self }
     }
 }
 
-/// What a machine did while a result was taken. Sentences about causes are made from this alone.
+/// The activity of a machine while a result was measured. Sentences about causes are made from this alone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// How busy each part was.
@@ -376,7 +376,7 @@ pub enum Part {
     ControllerCpu,
     /// The parity engine.
     Parity,
-    /// The controller's own way for data, beside the bus.
+    /// The controller's own data path, apart from the bus.
     DataPath,
     /// Stripes that the controller puts together: share of the time in which all were in work.
     OpenStripes,
@@ -386,7 +386,7 @@ pub enum Part {
     Cache,
     /// The host's processor.
     HostCpu,
-    /// The load generator itself: then the array was not what was measured.
+    /// The load generator itself: the result is then its own limit, not the array's.
     Generator,
 }
 
@@ -419,29 +419,29 @@ pub struct Rate {
 /// A thin line to compare with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guide {
-    /// What it is: `4 x single`, `PCI 64/66: 528 MB/s`.
+    /// Its label: `4 x single`, `PCI 64/66: 528 MB/s`.
     pub label: String,
     /// What kind.
     pub kind: GuideKind,
-    /// Whose ideal it is, for the sentence that says how much of it was reached.
+    /// The subject of the ideal, for the sentence that says how much of it was reached.
     pub subject: Option<Subject>,
     /// Corners in rising order of x; one corner means a level line over the whole chart.
     pub corners: Vec<(f64, f64)>,
 }
 
-/// What a guide means.
+/// The meaning of a guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuideKind {
     /// What perfect scaling would give.
     Ideal,
-    /// What a part cannot exceed.
+    /// The ceiling of a part.
     Limit,
 }
 
 /// Horizontal bars, sorted best to worst when drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// What was measured.
+    /// The measured value.
     pub value: Axis,
     /// One bar each.
     pub bars: Vec<Bar>,
@@ -452,7 +452,7 @@ pub struct Bars {
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// Whose.
+    /// The subject of the bar.
     pub subject: Subject,
     /// The value; `x` is not used.
     pub value: Point,
@@ -476,7 +476,7 @@ pub struct Heat {
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
     /// Heading of the first column.
     pub corner: String,
@@ -484,7 +484,7 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows.
     pub rows: Vec<Row>,
-    /// The formula behind the numbers. Often empty.
+    /// The formula of the numbers. Often empty.
     pub formula: String,
     /// Sentences below the table.
     pub notes: Vec<String>,
@@ -534,7 +534,7 @@ pub enum Cell {
     NotApplicable(String),
 }
 
-/// A sentence that explains what is seen.
+/// A sentence that explains a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// How it is to be taken.

@@ -1,4 +1,4 @@
-//! Numbers as people read them: about three digits, thousands set apart, units behind.
+//! Numbers as people read them: about three digits, thousands set apart, units after the number.
 
 use super::data::{Axis, Scale, Unit};
 
@@ -45,7 +45,7 @@ pub fn number(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// A number with so many digits behind the point, thousands set apart by commas.
+/// A number with so many digits after the point, thousands set apart by commas.
 #[must_use]
 pub fn fixed(value: f64, decimals: usize) -> String {
     let plain = format!("{value:.decimals$}");
@@ -98,7 +98,7 @@ pub fn bytes_tick(value: f64) -> String {
     bytes(value).replace(" B", "").replace(" ", "").replace("iB", "")
 }
 
-/// How often something happened per request: two digits behind the point.
+/// How often something happened per request: two digits after the point.
 #[must_use]
 pub fn rate(value: f64) -> String {
     match value.abs() {
@@ -158,7 +158,7 @@ fn where_exact(value: f64) -> String {
 #[must_use]
 pub fn place(axis: &Axis, value: f64) -> String {
     match &axis.unit {
-        // Of one thing there is one: `1 client`.
+        // The singular for one: `1 client`.
         Unit::None if value == 1.0 => format!("1 {}", axis.name.strip_suffix('s').unwrap_or(&axis.name)),
         Unit::None => format!("{} {}", where_exact(value), axis.name),
         Unit::Bytes => bytes(value),
@@ -199,7 +199,7 @@ pub fn change(percent: f64) -> String {
     format!("{plus}{digits} %")
 }
 
-/// A ratio to 1 with one digit behind the point, with two where it would be nothing: `1.0`, `6.1`, `0.04`.
+/// A ratio to 1 with one digit after the point, or two if it would round to zero: `1.0`, `6.1`, `0.04`.
 #[must_use]
 pub fn ratio(value: f64) -> String {
     if !value.is_finite() {

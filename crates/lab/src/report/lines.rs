@@ -1,6 +1,6 @@
 //! Line charts: lines with their names at the ends, spread as bands, thin guides for ideals and limits.
 //!
-//! Nothing is drawn outside of the canvas and no two names cover each other, whatever the data.
+//! For any data, nothing is drawn outside of the canvas and no name covers another.
 
 use super::data::{Axis, Better, Guide, GuideKind, Lines, Mark, Point, Scale, Series, Unit};
 use super::format::{bytes_tick, drawable, tick, value};
@@ -10,7 +10,7 @@ use super::scale::{range_x, range_y, Mapping};
 use super::style::Key;
 use super::LINES_MAX;
 
-/// Width of a chart, pixels; a page has room for a table beside it.
+/// Width of a chart, pixels; a page has room for a table next to it.
 pub const CANVAS_WIDTH: f64 = 680.0;
 const CANVAS_HEIGHT: f64 = 340.0;
 const TOP: f64 = 34.0;
@@ -154,7 +154,7 @@ pub fn draw(m: &mut Markup, lines: &Lines, ranges: &Ranges, key: &Key, title: &s
 
 fn describe(lines: &Lines) -> String {
     let names: Vec<String> = lines.series.iter().map(|series| series.subject.to_string()).collect();
-    format!("{} by {}. Lines: {}. The table beside has the numbers.", lines.y.name, lines.x.name, names.join("; "))
+    format!("{} by {}. Lines: {}. The numbers are in the table.", lines.y.name, lines.x.name, names.join("; "))
 }
 
 /// Grid, ticks and names of the axes.
@@ -334,7 +334,7 @@ fn draw_series(
         } else {
             points.iter().for_each(|point| whisker(m, point, frame));
         }
-        // Where measured points lie over predicted lines, the points alone have marks.
+        // If measured points lie over predicted lines, the points alone have marks.
         let overlaid = lines.series.iter().any(|one| one.mark == Mark::Points);
         let marked = series.mark == Mark::Points || (points.len() <= MARKS_MAX && !overlaid);
         for point in points.iter().filter(|point| marked || point.unsteady) {
@@ -346,7 +346,7 @@ fn draw_series(
     });
 }
 
-/// One result in words, for whoever points at it.
+/// One result in words, for a tooltip.
 fn told(name: &str, point: &Point, lines: &Lines) -> String {
     let (low, high) = spread(point);
     let mut words = format!("{name}, {}: {}", super::format::place(&lines.x, point.x), value(&lines.y.unit, point.y));

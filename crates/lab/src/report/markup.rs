@@ -1,8 +1,8 @@
 //! A writer for HTML and SVG that cannot leave an element open or a character unescaped.
 //!
-//! What it writes is well-formed XML and pure ASCII: other characters become numeric references, and characters
-//! that XML forbids or that could turn the direction of the text become U+FFFD. It must never take text from
-//! outside as markup; only [`Markup::fixed`] writes as it is, and takes nothing but constants.
+//! Its output is well-formed XML and pure ASCII: other characters become numeric references, and characters that XML
+//! forbids or that could turn the direction of the text become U+FFFD. It must never take text from outside as markup:
+//! only [`Markup::fixed`] writes text unchanged, and it accepts constants only.
 
 /// Attributes: name and value; values are escaped.
 pub type Attributes<'a> = &'a [(&'static str, &'a str)];
@@ -14,7 +14,7 @@ pub struct Markup {
 }
 
 impl Markup {
-    /// What was written.
+    /// The text so far.
     #[must_use]
     pub fn finish(self) -> String {
         self.out
@@ -111,7 +111,7 @@ fn allowed(character: char) -> bool {
     !(turns || none || character.is_control())
 }
 
-/// A coordinate: one digit behind the point, as short as possible.
+/// A coordinate: one digit after the point, as short as possible.
 #[must_use]
 pub fn px(value: f64) -> String {
     let rounded = (value * 10.0).round() / 10.0;

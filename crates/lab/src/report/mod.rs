@@ -7,10 +7,10 @@
 //!                                     \-> text::render  tables and bars for a terminal
 //! ```
 //!
-//! All but [`assemble`] reads [`data::Review`] and nothing else. It must never measure, guess a number or load anything from elsewhere.
-//! The rules of the charts: at most [`LINES_MAX`] lines, each named at its end; colour by level, dashes and marks
-//! by member count, the same in the whole report; linear axes of y begin at zero, logarithmic ones say so; one
-//! chart answers one question, and its answer stands above it; its numbers stand beside it.
+//! All parts except [`assemble`] read [`data::Review`] and nothing else. They must never measure, guess a number or
+//! load anything from elsewhere. The rules of the charts: at most [`LINES_MAX`] lines, each named at its end; colour by
+//! level, dashes and marks by member count, the same in the whole report; linear axes of y begin at zero, logarithmic
+//! ones say so; one chart answers one question, with the answer above it and the numbers next to it.
 
 pub mod assemble;
 pub mod data;

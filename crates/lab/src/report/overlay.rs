@@ -42,8 +42,8 @@ fn error(predicted: f64, measured: f64) -> Option<f64> {
     error.is_finite().then_some(error)
 }
 
-/// Chart, table and sentence for pairs of figures, the second of which is what the first is held against: `names` says what
-/// they are, for instance `predicted` and `served`. Give the members of a pair different variants.
+/// Chart, table and sentence for pairs of figures, of which the second is the reference for the first: `names` are
+/// their names, for instance `predicted` and `served`. Give the members of a pair different variants.
 #[must_use]
 pub fn compare(
     question: &str,

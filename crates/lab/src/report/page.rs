@@ -13,7 +13,7 @@ const GENERATOR: &str = "openraid";
 /// Bytes of a file in which that stands.
 pub const MARK_BYTES_MAX: usize = 1024;
 
-/// Does a file that begins so come from [`render`]? Then it may be written anew.
+/// Does a file with this begin come from [`render`]? Then it may be overwritten.
 #[must_use]
 pub fn is_report(begin: &[u8]) -> bool {
     let mark = format!("<meta name=\"generator\" content=\"{GENERATOR}\"/>");
@@ -195,7 +195,7 @@ fn shared(all: &Lines, panel: &Panel, section: &Section) -> Option<Ranges> {
     lines::ranges(&group)
 }
 
-/// A chart with its table beside.
+/// A chart with its table next to it.
 fn pair(m: &mut Markup, numbers: &Table, chart: impl FnOnce(&mut Markup) -> Vec<String>) {
     m.inside("div", &[("class", "pair")], |m| {
         m.inside("figure", &[], |m| {
@@ -257,7 +257,7 @@ fn any_point(review: &Review, wanted: impl Fn(&Point) -> bool) -> bool {
     })
 }
 
-/// Links to files beside the report.
+/// Links to files next to the report.
 fn files(m: &mut Markup, files: &[Fact]) {
     if files.is_empty() {
         return;
@@ -288,7 +288,7 @@ fn facts(m: &mut Markup, title: &str, facts: &[Fact]) {
     });
 }
 
-/// Is this the name of a file beside the report, and nothing that leads elsewhere?
+/// Is this the name of a file next to the report, and not a path to elsewhere?
 fn beside(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     !name.is_empty() && name.chars().all(plain) && !name.starts_with('/') && !name.contains("..")

@@ -1,6 +1,6 @@
-//! From values to places on a chart, and where ticks go.
+//! From values to places on a chart, and the places of ticks.
 //!
-//! Must never place a value outside of its range, whatever it is given.
+//! It must never place any value outside of its range.
 
 use super::data::{Axis, Scale};
 use super::format::drawable;
@@ -56,7 +56,7 @@ impl Mapping {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Where ticks go, lowest first. `own` are the values that are drawn.
+    /// The places of ticks, lowest first. `own` are the drawn values.
     #[must_use]
     pub fn ticks(&self, own: &[f64]) -> Vec<f64> {
         if !own.is_empty() && own.len() <= OWN_TICKS_MAX {
@@ -171,7 +171,7 @@ fn powers(base: f64, factors: &[f64], low: f64, high: f64) -> Vec<f64> {
     while exponent <= last {
         let power = base.powf(exponent);
         ticks.extend(factors.iter().map(|factor| factor * power).filter(|&tick| {
-            // What is a hair outside is meant to be at the end.
+            // A value just outside is meant to be at the end.
             tick >= low * (1.0 - 1e-9) && tick <= high * (1.0 + 1e-9)
         }));
         exponent += stride;

@@ -1,7 +1,7 @@
-//! More lines than one chart may hold, dealt out to several charts side by side.
+//! Too many lines for one chart, dealt out to several charts side by side.
 //!
-//! Arrays without redundancy and arrays with it are kept apart, what has one shape stays together, and the single
-//! drive is shown in every chart as the thing to compare with. An ideal is drawn where its array is.
+//! Arrays with and without redundancy are kept apart, arrays of one shape stay together, and every chart shows the
+//! single drive for comparison. An ideal is drawn in the chart of its array.
 
 use super::data::{Level, Lines, Mark, Series};
 use super::LINES_MAX;

@@ -80,8 +80,8 @@ impl Key {
         DASHES[(members + variant) % DASHES.len()]
     }
 
-    /// Draw a subject's mark, which is that of its member count, at a place. It is hollow where the result was not
-    /// steady; a cross, which cannot be, is a circle there.
+    /// Draw a subject's mark, which depends on its member count, at a place. It is hollow if the result was not steady;
+    /// a cross cannot be hollow, and a circle replaces it.
     pub fn mark(&self, m: &mut Markup, subject: &Subject, (x, y): (f64, f64), hollow: bool) {
         let number = self.pair(subject).0 % DASHES.len();
         let dot = if hollow { "hollow" } else { "dot" };
@@ -104,7 +104,7 @@ impl Key {
         m.empty("path", &[("class", class), ("d", &path)]);
     }
 
-    /// What the colours, dashes and marks of this report stand for.
+    /// The legend of the colours, dashes and marks of this report.
     pub fn draw(&self, m: &mut Markup) {
         if self.levels.is_empty() {
             return;

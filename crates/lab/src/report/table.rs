@@ -1,6 +1,6 @@
-//! Tables: beside every chart the numbers that it shows, and tables of their own.
+//! Tables: the numbers of every chart next to it, and tables of their own.
 //!
-//! A cell without a result says why, in a note below the table.
+//! A cell without a result gives the reason in a note below the table.
 
 use super::bars::sorted;
 use super::data::{AbsentPoint, Bars, Cell, Heat, Lines, Point, Row, Series, Table, Unit};
@@ -9,9 +9,9 @@ use super::lines::spread;
 use super::markup::Markup;
 use super::style::patch;
 
-/// Rows of a table beside a chart that are all shown.
+/// The most rows of a table next to a chart that are all shown.
 const ROWS_MAX: usize = 24;
-/// Of more rows so many are shown, evenly spaced.
+/// Rows shown of a longer table, evenly spaced.
 const ROWS_PICKED: usize = 13;
 /// Runs that differ by more than this share of the median are noise worth a word.
 pub const NOISE: f64 = 0.05;
@@ -83,7 +83,7 @@ pub fn of_point(point: &Point) -> Cell {
     }
 }
 
-/// A name with its unit behind.
+/// A name with its unit after it.
 fn heading(name: &str, unit: &Unit) -> String {
     match unit {
         Unit::None | Unit::Bytes => name.to_owned(),
@@ -152,8 +152,8 @@ pub fn noisy(value: f64, low: f64, high: f64) -> bool {
     (high - low).abs() > NOISE * value.abs()
 }
 
-/// What a ratio is at the precision that it is shown with, and the step of its colour: 1 to 3 above 1, -1 to -3
-/// below, 0 where it is shown as 1.
+/// A ratio at its displayed precision, and the step of its colour: 1 to 3 above 1, -1 to -3 below, 0 if it is shown as
+/// 1.
 #[must_use]
 pub fn step(value: f64) -> i32 {
     if !value.is_finite() || ratio(value) == "1.0" {
@@ -330,7 +330,7 @@ pub fn draw_heat(m: &mut Markup, heat: &Heat) {
 
 fn shaded(m: &mut Markup, cell: &Cell) {
     let Cell::Number(share) = cell else { return m.text("td", &[("class", "none")], MISSING) };
-    // Steps by what a reader looks for: anything at all, a hundredth, a tenth, a third, most.
+    // The steps that a reader looks for: anything at all, a hundredth, a tenth, a third, most.
     let class = match share {
         s if !s.is_finite() => "none",
         s if *s <= 0.0 => return m.text("td", &[], ""),
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_coloured_by_what_is_shown() {
+    fn ratios_are_coloured_by_their_displayed_value() {
         assert_eq!([1.04, 0.951, 1.06, 0.94].map(step), [0, 0, 1, -1]);
         assert_eq!([1.5, 3.0, 6.0, 0.66, 0.3].map(step), [2, 3, 3, -2, -3]);
         assert_eq!([f64::NAN, f64::INFINITY, 0.0].map(step), [0, 0, -3]);

@@ -10,7 +10,7 @@ use super::table;
 
 /// Narrower terminals get lines of this many characters all the same.
 const WIDTH_MIN: usize = 40;
-/// Wider ones get no longer lines: nobody reads them.
+/// The longest lines, on wider terminals too: longer ones are hard to read.
 const WIDTH_MAX: usize = 200;
 /// Characters that a bar takes at most.
 const BAR_MAX: usize = 40;
@@ -99,7 +99,7 @@ fn draw_panel(out: &mut String, panel: &Panel, width: usize) {
     out.push_str(&drawn);
 }
 
-/// Bars in the order given, names in front, values behind. Values below zero have no bar.
+/// Bars in the given order, names in front, values at the end. Values below zero have no bar.
 #[must_use]
 pub fn bars(rows: &[(String, f64)], width: usize) -> String {
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
@@ -120,7 +120,7 @@ pub fn bars(rows: &[(String, f64)], width: usize) -> String {
     out
 }
 
-/// A share of so many steps, rounded; none for what is no share.
+/// A share in so many steps, rounded; none if it is not a share.
 fn steps(share: f64, all: usize) -> usize {
     if !share.is_finite() {
         return 0;

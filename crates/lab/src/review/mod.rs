@@ -38,13 +38,13 @@ pub struct MethodOutcome {
     pub name: String,
     /// What people call it.
     pub title: String,
-    /// What it answers.
+    /// The question that it answers.
     pub question: String,
     /// Why it was not done, if it was not.
     pub refusal: Option<String>,
     /// Its cells.
     pub cells: Vec<CellOutcome>,
-    /// Ratings by every formula whose depths were measured; none where the method is not about depths.
+    /// Ratings by every formula whose depths were measured; none if the method does not vary depths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ratings: Vec<Rating>,
 }

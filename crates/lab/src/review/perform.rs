@@ -20,7 +20,7 @@ use std::sync::Mutex;
 pub struct Ended {
     /// Cells that have come to an end.
     pub cells: usize,
-    /// Those of them that took no time: kept from before, or not applicable.
+    /// The cells that took no time: stored results, or not applicable.
     pub idle: usize,
 }
 
@@ -73,17 +73,17 @@ impl Performance<'_> {
                 _ => run_cell(library, cell),
             });
             if let Some(Err(error)) = self.store.map(|store| store.put(cell, &outcome)) {
-                trouble.lock().expect("nobody panics with the lock").get_or_insert(error.to_string());
+                trouble.lock().expect("no thread panics with the lock").get_or_insert(error.to_string());
             }
             idle.fetch_add(usize::from(took_no_time(&outcome)), Ordering::Relaxed);
             outcome
         };
         let go_on = |cells| {
             ended(Ended { cells, idle: idle.load(Ordering::Relaxed) });
-            trouble.lock().expect("nobody panics with the lock").is_none()
+            trouble.lock().expect("no thread panics with the lock").is_none()
         };
         let outcomes = run_all(&cells, threads, work, go_on);
-        if let Some(reason) = trouble.into_inner().expect("nobody panics with the lock") {
+        if let Some(reason) = trouble.into_inner().expect("no thread panics with the lock") {
             return Err(reason);
         }
         let found: BTreeMap<CellSpec, Outcome> =
@@ -131,8 +131,8 @@ impl Performance<'_> {
             }
             _ => footprint(cell, facts.capacity.get()).and_then(|(bytes, outstanding)| {
                 let mut target = open(bytes, outstanding)?;
-                // A simulated machine is new for each cell. A real one keeps in its cache what the cell before read, so
-                // each cell asks for places of its own.
+                // A simulated machine is new for each cell. A real one has the previous cell's reads in its cache, so
+                // each cell uses places of its own.
                 let elsewhere = CellSpec { seed: mix(cell.seed ^ cell.digest()), ..cell.clone() };
                 let result = measure(&mut *target, &elsewhere)?;
                 Ok(CellResult { spec: cell.clone(), ..result })

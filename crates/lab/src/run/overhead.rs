@@ -1,4 +1,4 @@
-//! What the generator itself costs: its processor time for a request to a target that does nothing.
+//! The cost of the generator itself: its processor time for a request to a target that does nothing.
 
 use crate::load::{one_size, ClosedLoop, LoopOptions, Mixed, Stop, Zone};
 use crate::target::{NullTarget, Target as _};

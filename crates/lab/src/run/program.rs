@@ -3,8 +3,8 @@
 use openraid_sim::random::mix;
 use std::sync::OnceLock;
 
-/// A number of this program's own bytes. Where they cannot be read, a number that no other run has: then nothing that was
-/// kept is taken.
+/// A digest of this program's own bytes. If they cannot be read, it is a number that no other run has, so that no
+/// stored result is used.
 #[must_use]
 pub fn program_digest() -> u64 {
     static DIGEST: OnceLock<u64> = OnceLock::new();

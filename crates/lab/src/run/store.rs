@@ -1,7 +1,7 @@
-//! Cells kept in a folder, one file each, so that an interrupted run goes on where it was.
+//! Cells kept in a folder, one file each, so that an interrupted run continues at its last cell.
 //!
-//! A file is written beside its place and moved there when it is whole: it is there wholly or not at all. It names the
-//! cell and a stamp (the program and the profiles); one that does not fit is measured anew, never believed.
+//! A file is written under another name and renamed when it is complete, so it is complete or absent. It names the cell
+//! and a stamp (the program and the profiles); if either differs, the cell is measured again.
 
 use super::outcome::Outcome;
 use crate::cell::CellSpec;
@@ -54,7 +54,7 @@ impl std::error::Error for StoreError {}
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What results depend on besides the cell: this program, to the byte, and all profiles.
+/// The inputs of a result apart from the cell: this program, to the byte, and all profiles.
 #[must_use]
 pub fn fingerprint(library: &Library) -> String {
     format!("{VERSION} {:016x} {:016x}", super::program_digest(), profiles_digest(library))

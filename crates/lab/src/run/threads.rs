@@ -1,10 +1,10 @@
-//! Work on a list by several threads; the results stand in the list's order, whoever was first.
+//! Work on a list by several threads; the results are in the order of the list, not of completion.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// Do `work` for every item on so many threads. `ended` is told after each how many are done; when it says no, no more
-/// are begun and what is missing is `None`.
+/// Do `work` for every item on so many threads. `ended` gets the number of finished items after each one. If it returns
+/// false, no more are begun and the missing results are `None`.
 pub fn run_all<I: Sync, R: Send>(
     items: &[I],
     threads: usize,
@@ -18,7 +18,7 @@ pub fn run_all<I: Sync, R: Send>(
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(number) else { return };
             let result = work(item);
-            results.lock().expect("nobody panics with the lock")[number] = Some(result);
+            results.lock().expect("no thread panics with the lock")[number] = Some(result);
             let so_far = done.fetch_add(1, Ordering::Relaxed) + 1;
             if !ended(so_far) {
                 stopped.store(true, Ordering::Relaxed);
@@ -31,7 +31,7 @@ pub fn run_all<I: Sync, R: Send>(
         }
         one();
     });
-    results.into_inner().expect("nobody panics with the lock")
+    results.into_inner().expect("no thread panics with the lock")
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_stand_in_the_order_of_the_items_whatever_the_threads() {
+    fn results_are_in_the_order_of_the_items_for_any_number_of_threads() {
         let items: Vec<u64> = (0..1000).collect();
         for threads in [1, 2, 7] {
             let results = run_all(&items, threads, |n| n * n, |_| true);

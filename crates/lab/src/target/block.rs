@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a real target is opened for.
+/// The requirements on a real target.
 #[derive(Clone, Debug)]
 pub struct RealOptions {
     /// Requests outstanding at most.
@@ -91,7 +91,7 @@ impl BlockTarget {
         Ok(Self { facts, frames, engine, slot, completed: Vec::new(), patience, queued: false, heard: clock::now() })
     }
 
-    /// What is finished. Returns the time at which it was found to be.
+    /// Collect finished requests. Returns the time at which they were found finished.
     fn reap(&mut self, done: &mut Vec<IoDone>) -> Result<Instant, TargetError> {
         self.engine
             .reap(&mut self.frames.pool, &mut self.completed)
@@ -116,7 +116,7 @@ fn device_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_str()?.to_owned()).filter(|_| path.starts_with("/dev"))
 }
 
-/// Why a request failed. What is said of members of arrays is not what helps with a target.
+/// Why a request failed. The advice about members of arrays does not apply to a target.
 fn told(error: &IoError) -> String {
     match error {
         IoError::Truncated { .. } => "it was made shorter while it was measured; restore its size".into(),
@@ -124,7 +124,7 @@ fn told(error: &IoError) -> String {
     }
 }
 
-/// Why a path is no target, without its name. What is said of members of arrays is said of targets here.
+/// Why a path is no target, without its name: the reasons for members of arrays, worded for targets.
 fn reason(name: &str, error: &MemberError) -> String {
     match error {
         MemberError::NotAMember { kind, .. } => {
@@ -200,7 +200,7 @@ impl Target for BlockTarget {
         // The time is asked for only where it matters: this is walked through for each completion.
         let mut left = if until == Instant::NEVER { SILENCE } else { until.since(clock::now()) };
         loop {
-            // What was asked for goes out in any case; it sleeps in the same call.
+            // Queued requests are sent in any case; the sleep is in the same call.
             if self.queued || left > Nanos::ZERO {
                 let refused = self.engine.submit_and_wait(left.min(SILENCE));
                 let refused = refused.map_err(|error| self.patience.gone(format!("the kernel takes none: {error}")))?;

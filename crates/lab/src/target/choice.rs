@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Size of a null target that was named without one.
 const NULL_DEFAULT: Bytes = Bytes(1 << 40);
 
-/// What a word means.
+/// The meaning of a word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Choice {
     /// `sim:PROFILE`: a simulated machine.
@@ -22,15 +22,15 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Understand a word.
+    /// Parse a word.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the word.
     pub fn parse(word: &str) -> Result<Self, TargetError> {
         let wrong = |reason: String| TargetError::Open { name: word.into(), reason };
         if let Some(profile) = word.strip_prefix("sim:") {
             if profile.is_empty() {
-                return Err(wrong("name a controller's profile behind sim:, as in sim:3ware-9650se".into()));
+                return Err(wrong("name a controller's profile after sim:, as in sim:3ware-9650se".into()));
             }
             return Ok(Self::Simulated(profile.into()));
         }
@@ -77,8 +77,8 @@ fn last_part(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Somebody has asked for the destruction of a target's data and has typed its name. There is no other way to open a
-/// target that holds data for writing.
+/// The user's request to destroy a target's data, with its name typed. There is no other way to open a target that
+/// holds data for writing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destruction {
     name: String,

@@ -1,5 +1,5 @@
-//! A target whose answers are known on paper: so many servers, each with a fixed or exponential time, and one queue.
-//! It stands in where only the generator is examined.
+//! A target whose answers are known on paper: so many servers, each with a fixed or exponential time, and one queue. It
+//! is used for examining the generator alone.
 
 use super::{Counters, HostIo, IoDone, MemberCounters, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sim::Random;

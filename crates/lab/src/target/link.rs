@@ -1,5 +1,5 @@
-//! What the link of a block device can carry, by what the kernel says of it: the lanes of a PCI Express device that is on the
-//! way, and the speed that a SATA link has agreed on. No rate of the device is above the slowest of them.
+//! The capacity of a block device's link, from the kernel's figures: the lanes of a PCI Express device on the way, and
+//! the negotiated speed of a SATA link. No rate of the device is above the slowest of them.
 
 use std::fs;
 use std::path::Path;
@@ -53,7 +53,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        // A disk behind a host adapter: 6 Gbit/s of SATA, and four lanes of the third generation.
+        // A disk on a host adapter: 6 Gbit/s of SATA, and four lanes of the third generation.
         make("devices/pci0/ata1/link1/ata_link/link1/sata_spd", "6.0 Gbps\n");
         make("devices/pci0/current_link_speed", "8.0 GT/s PCIe\n");
         make("devices/pci0/current_link_width", "4\n");

@@ -1,7 +1,7 @@
-//! Targets: what a load is put on. A simulated machine, a file or block device, an NBD export, or nothing at all.
+//! Targets of a load: a simulated machine, a file or block device, an NBD export, or nothing at all.
 //!
-//! A target takes requests at its own present time and says when they ended. It never changes the order of what it
-//! is told, never retries, and writes nothing but what it is asked to write.
+//! A target takes requests at its own present time and reports when they ended. It never reorders or retries requests,
+//! and writes nothing else.
 
 mod block;
 mod choice;
@@ -26,7 +26,7 @@ pub(crate) use simulated::{shared_port, ssd_state};
 use openraid_units::{Bytes, Instant, Nanos};
 use std::fmt;
 
-/// What is known about a target.
+/// Facts about a target.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TargetFacts {
     /// As the user named it.
@@ -47,12 +47,12 @@ pub struct TargetFacts {
     pub bed: Vec<String>,
 }
 
-/// What the parts of a target have done since it was made. Times are busy times.
+/// The work of a target's parts since it was made. Times are busy times.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Each member.
     pub members: Vec<MemberCounters>,
-    /// Parts of the machine by name: time that they worked. Of several with one name the busiest counts.
+    /// Parts of the machine by name: time that they worked. If several share a name, the busiest counts.
     pub components: Vec<(&'static str, Nanos)>,
     /// The host's processor: time that it worked, over all its workers.
     pub host: Option<Nanos>,
@@ -68,7 +68,7 @@ pub struct Counters {
     pub reasons: Vec<(&'static str, u64)>,
 }
 
-/// What a member has done.
+/// The work of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemberCounters {
     /// Commands.
@@ -88,7 +88,7 @@ pub const MEMBER_PARTS: [&str; 6] = ["medium", "firmware", "path", "path", "link
 
 /// Something that takes requests.
 pub trait Target {
-    /// What is known about it.
+    /// The facts about it.
     fn facts(&self) -> &TargetFacts;
     /// Its time.
     fn now(&self) -> Instant;
@@ -101,7 +101,7 @@ pub trait Target {
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError>;
     /// What its parts have done, if it tells.
     fn counters(&self) -> Option<Counters>;
-    /// Its array is deleted and made anew between two loads, with nothing outstanding. To what is real nothing happens.
+    /// Delete its array and create it again between two loads, with nothing outstanding. A real target ignores this.
     fn make_anew(&mut self) {}
 }
 
@@ -115,7 +115,7 @@ pub enum TargetError {
         /// Why, and what to do.
         reason: String,
     },
-    /// What was named is no target: nothing is there, or something that can be none.
+    /// The named thing is no target: it does not exist, or cannot be one.
     Named {
         /// Its name.
         name: String,

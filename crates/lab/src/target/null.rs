@@ -1,4 +1,4 @@
-//! A target that does nothing: every request ends at once. What a load costs on it is the generator's own cost.
+//! A target that does nothing: every request ends at once. A load on it costs the generator's own time only.
 
 use super::{Counters, HostIo, IoDone, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sys::clock;

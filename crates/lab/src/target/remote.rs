@@ -344,7 +344,7 @@ impl Target for NbdTarget {
 
 impl Drop for NbdTarget {
     fn drop(&mut self) {
-        // A goodbye; who does not hear it any more needs none.
+        // A goodbye; a server that is already gone needs none.
         let _ = self.socket.send(&self.frames.pool, &[Piece::Bytes(&ClientTransmission::disconnect())], 0);
     }
 }

@@ -22,10 +22,10 @@ pub(crate) const fn ssd_state(state: DriveState) -> &'static str {
     }
 }
 
-/// The link that drives share, behind an expander or on a channel, and how many of them; none where each has its own.
+/// The link that drives share, of an expander or a channel, and their number; none if each has its own.
 ///
 /// # Errors
-/// A link that no profile has.
+/// No profile has such a link.
 pub(crate) fn shared_port(spec: &MachineSpec, library: &Library) -> Result<Option<String>, MachineError> {
     if !spec.shares_links() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A target in virtual time that notes what it is asked for: as a simulated one, or as a real one whose clock is a number.
+//! A target in virtual time that records its requests: as a simulated one, or as a real one whose clock is a number.
 
 use openraid_lab::target::{Counters, HostIo, IoDone, Servers, Target, TargetError, TargetFacts};
 use openraid_units::{Bytes, Instant, Nanos};

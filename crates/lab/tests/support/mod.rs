@@ -1,4 +1,4 @@
-//! What the tests of the report share.
+//! Shared by the tests of the report.
 
 pub mod sample;
 pub mod xml;

@@ -1,4 +1,4 @@
-//! A small reader of XML that knows just enough to refuse what is not well-formed.
+//! A small reader of XML that knows just enough to refuse text that is not well-formed.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ pub fn read(document: &str) -> Vec<Element> {
             open.push(elements.len() - 1);
         }
     }
-    assert_eq!(rest.trim(), "", "text behind the root");
+    assert_eq!(rest.trim(), "", "text after the root");
     assert_eq!(open, Vec::<usize>::new(), "elements are left open");
     references(&elements);
     elements

@@ -13,18 +13,18 @@ fn mbps(rate: openraid_models::Rate) -> f64 {
     rate.0 as f64 / 1e6
 }
 
-/// What the bus of a cell's machine and its controller's data path can carry.
+/// The ceilings of the bus of a cell's machine and of its controller's data path.
 ///
 /// # Errors
-/// A profile that is not there.
+/// A profile does not exist.
 pub fn limits(library: &Library, cell: &CellSpec) -> Result<Vec<Ceiling>, CellError> {
     ways(library, &machine_spec(library, cell)?)
 }
 
-/// What a simulated system consists of, for the block at the end of a report: that of the machine which the cell is run on.
+/// The parts of a simulated system, for the block at the end of a report: those of the machine that runs the cell.
 ///
 /// # Errors
-/// A profile that is not there.
+/// A profile does not exist.
 pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     let spec = machine_spec(library, cell)?;
     let (controller, drive, bus) = (&spec.controller, &spec.drives[0], bus(library, &spec)?);
@@ -48,7 +48,7 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     }
     let port = shared_port(&spec, library).map_err(|error| CellError::Unknown(error.to_string()))?;
     if let Some(port) = port {
-        // Behind the bus: it is on the way from there to the drives.
+        // After the bus: it is on the way from there to the drives.
         let bus = facts.iter().position(|fact| fact.name == "bus").map_or(facts.len(), |place| place + 1);
         facts.insert(bus, Fact::new("shared port", port));
     }

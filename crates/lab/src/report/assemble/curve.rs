@@ -60,7 +60,7 @@ pub fn reason(trials: &[&Trial]) -> String {
     absence.map_or_else(|| "no requests were counted".into(), |absence| absence.reason.clone())
 }
 
-/// What is asked of arrays in a chart, as far as it decides how many of their drives can work for the host at once.
+/// The load of a chart, as far as it decides how many drives of an array can work for the host at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// One way only, where it is one.
@@ -100,8 +100,8 @@ fn held_back(point: &Point) -> bool {
     loads.into_iter().any(|load| load.part != Part::Drives && load.busy >= BUSY_LIMIT)
 }
 
-/// The arrays whose ideals are drawn, with what they are worth: the best of those without redundancy (drives side by side
-/// where there are no stripes), of those with parity, and of mirrors.
+/// The arrays whose ideals are drawn, with the number of drives that each is worth: the best one without redundancy
+/// (JBOD if none is striped), the best one with parity, and the best mirror.
 fn measures(lines: &Lines, asked: Asked) -> Vec<(&Subject, f64)> {
     const KINDS: [&[Level]; 4] = [
         &[Level::Raid0],
@@ -152,8 +152,8 @@ pub fn ideals_shared(lines: &Lines, asked: Asked) -> Vec<Guide> {
     measures(lines, asked).into_iter().filter_map(guide).collect()
 }
 
-/// The same of a load at one depth over the share of its reads; `single` is the single drive over its queue at such a share.
-/// Of mixes only what has no redundancy is worth so many drives.
+/// The same for a load at one depth over the share of its reads; `single` is the single drive over its queue at such a
+/// share. For mixes only arrays without redundancy are known to be worth so many drives.
 pub fn ideals_of_mixes(lines: &Lines, depth: f64, single: impl Fn(f64) -> Option<Series>) -> Vec<Guide> {
     let guide = |(subject, worth): (&Subject, f64)| {
         let own = lines.series.iter().find(|one| one.subject == *subject)?;
@@ -169,7 +169,7 @@ fn free(single: &Series) -> Series {
     Series { points, ..single.clone() }
 }
 
-/// A series between its points in proportion, and before its first one from nothing on; none behind its last.
+/// A series between its points in proportion, and from zero up to its first; none after its last.
 fn at_share(series: &Series, x: f64) -> Option<f64> {
     let first = series.points.first()?;
     if x <= first.x {

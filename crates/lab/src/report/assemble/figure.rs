@@ -66,7 +66,7 @@ impl Figure {
             .collect();
         known.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (low, high) = (known.first()?.0, known.last()?.0);
-        // Of an even number the lower one of the middle: a run that was.
+        // With an even number the lower one of the middle: the median is an actual run.
         let (y, result) = known[(known.len() - 1) / 2];
         let runs = u32::try_from(known.len()).unwrap_or(u32::MAX);
         let unsteady = known.iter().any(|(_, result)| result.is_unsteady());
@@ -74,7 +74,7 @@ impl Figure {
     }
 }
 
-/// What a cell was measured on, with its state where that is not healthy.
+/// The subject of a cell, with its state unless that is healthy.
 pub fn subject(spec: &CellSpec) -> Subject {
     let state = match spec.state {
         ArrayState::Healthy => String::new(),
@@ -83,7 +83,7 @@ pub fn subject(spec: &CellSpec) -> Subject {
     };
     let shape = match spec.subject {
         cell::Subject::Array { level, members } => Subject::new(level, members),
-        // A real target is one thing, whatever is in it.
+        // A real target is one thing, whatever it consists of.
         cell::Subject::Single if spec.effort.is_a_time() => Subject::new(Level::Single, 1).named(&spec.system),
         cell::Subject::Single => Subject::new(Level::Single, 1),
         other => {
@@ -101,7 +101,7 @@ pub fn title(pattern: &Pattern) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What the machine did while a result was taken.
+/// The machine's activity while a result was measured.
 pub fn evidence(result: &CellResult) -> Evidence {
     let mut loads = Vec::new();
     for component in &result.components {

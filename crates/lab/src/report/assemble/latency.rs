@@ -25,7 +25,7 @@ struct Known {
     unsteady: bool,
 }
 
-/// Of each subject that has results.
+/// For each subject that has results.
 fn known(trials: &[&Trial]) -> Vec<Known> {
     let mut found = Vec::new();
     for (subject, of_subject) in grouped(trials, subject) {

@@ -1,7 +1,7 @@
-//! From what came of cells to a report: which lines, bars and tables show a method's results.
+//! From the results of cells to a report: the lines, bars and tables that show a method's results.
 //!
-//! Takes results as they are kept and changes no figure: what is drawn is the median of repetitions with their
-//! lowest and highest. A cell without a result shows its reason.
+//! It takes stored results and changes no figure: charts show the median of repetitions with their lowest and highest.
+//! A cell without a result shows its reason.
 
 mod bed;
 mod comparison;
@@ -95,7 +95,7 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
     section
 }
 
-/// A report of cells that belong to no method: lines over whatever axis has most values, else a table.
+/// A report of cells that belong to no method: lines over the axis that has most values, else a table.
 #[must_use]
 pub fn sweep(heading: &str, bed: Vec<Fact>, trials: &[Trial]) -> Review {
     let mut sections = Vec::new();
@@ -152,7 +152,7 @@ fn absences(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// What was measured, as a sentence calls it.
+/// The name of the measured load in a sentence.
 fn called(spec: &CellSpec) -> String {
     let name = figure::subject(spec).name;
     if name.is_empty() {
@@ -162,7 +162,7 @@ fn called(spec: &CellSpec) -> String {
     }
 }
 
-/// A kind of flag, and what is said of cells that have it.
+/// A kind of flag, and the sentence about cells that have it.
 type Flagged = (fn(&Flag) -> bool, &'static str);
 
 /// Flags, as a warning tells them.
@@ -205,7 +205,7 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     }
     let cut = || results().filter(|result| result.never_asked > 0);
     let never = super::format::fixed(cut().map(|result| result.never_asked as f64).sum(), 0);
-    let words = format!("were cut off, as the target was too far behind: {never} requests were never asked");
+    let words = format!("were cut off, as the target could not keep up: {never} requests were never issued");
     warn(cut().count(), &words);
     let generator = |result: &&crate::cell::CellResult| {
         result.components.iter().any(|part| part.name == "generator" && part.busy >= findings::BUSY_LIMIT)
@@ -237,8 +237,8 @@ fn how(all: &[&Trial]) -> Vec<String> {
 fn glossary() -> Vec<Fact> {
     vec![
         Fact::new("outstanding", "requests that wait for their answer at the same time, of all workers together"),
-        Fact::new("read-modify-write", "a small write reads the old data and parity, then writes both anew"),
-        Fact::new("reconstruct-write", "a write reads the rest of the stripe and makes the parity anew"),
+        Fact::new("read-modify-write", "a small write reads the old data and parity, then writes both"),
+        Fact::new("reconstruct-write", "a write reads the rest of the stripe and computes the parity"),
         Fact::new("full stripe", "a write that covers a whole row of chunks and needs to read nothing"),
         Fact::new("distributed parity", "the parity moves from drive to drive, so that none has all of its work"),
         Fact::new("write-back", "a write is answered when it is in the cache; write-through: when it is on the drives"),

@@ -48,7 +48,8 @@ pub fn rated<'a>(trials: &[&'a Trial], pattern: &Pattern, scheme: Scheme) -> Vec
     grouped(trials, subject).into_iter().filter_map(one).collect()
 }
 
-/// The ratings of a method's cells by every formula whose depths were measured; none of a method that is not about depths.
+/// The ratings of a method's cells by every formula whose depths were measured; none if the method does not vary
+/// depths.
 #[must_use]
 pub fn ratings(method: &Method, trials: &[Trial]) -> Vec<Rating> {
     if !matches!(method.shape, Shape::Depths | Shape::Parts) {

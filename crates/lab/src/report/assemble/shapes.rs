@@ -37,7 +37,7 @@ pub const fn within(zone: Option<ZoneChoice>) -> &'static str {
     }
 }
 
-/// What the cells of a chart ask of arrays.
+/// The load of a chart's cells.
 fn asked(trials: &[&Trial]) -> Asked {
     let op_of = |spec: &CellSpec| match (spec.axes.op, spec.axes.rd.unwrap_or(spec.pattern.defaults().rd)) {
         (Some(op), _) => Some(op),
@@ -331,7 +331,7 @@ const fn app_words(app: TraceApp) -> &'static str {
 /// The programs that the second total of the suite runs one after the other.
 const HIGH_END: [TraceApp; 3] = [TraceApp::Photoshop40, TraceApp::Soundforge40, TraceApp::Visualcpp50];
 
-/// What the total is, and what it is not: the weights of the suite are not published, nor what its other parts do.
+/// The definition of the total, and its limits: the weights of the suite are not published, nor are its other parts.
 const HIGH_END_FORMULA: &str = "High-End here = harmonic mean of Photoshop 4.0, Sound Forge 4.0 and Visual C++ 5.0; the suite's \
                                 own is a weighted average of these and of AVS/Express 3.4, FrontPage 98, MicroStation SE \
                                 and Premiere 4.2";

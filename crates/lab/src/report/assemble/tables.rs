@@ -145,7 +145,7 @@ fn state_words(state: ArrayState) -> String {
     }
 }
 
-/// M31: figures by the state of the array, and what is left of the healthy one.
+/// M31: figures by the state of the array, and their share of the healthy figure.
 pub fn states(section: &mut Section, all: &[&Trial]) {
     let columns: Vec<ArrayState> = grouped(all, |spec| spec.state).into_iter().map(|group| group.0).collect();
     let mut left: Vec<(Subject, String, f64, f64)> = Vec::new();

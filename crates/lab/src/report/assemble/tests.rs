@@ -73,7 +73,7 @@ fn the_test_bed_is_that_of_the_controller_which_the_cell_is_run_on() {
     assert_eq!(fact("bus").split(':').next(), Some(library.bus(&told.bus).unwrap().title.as_str()));
     let uncertain = fact("estimated parameters");
     assert!(uncertain.contains("lsi-8708em2: ") && !uncertain.contains("lsi-9260-8i: "), "{uncertain}");
-    // The drives stay those of the system.
+    // The drives are still those of the system.
     assert!(fact("drives").contains("MBA3073RC"), "{}", fact("drives"));
     let ways = limits(
         &library,
@@ -221,12 +221,12 @@ fn degraded_arrays_are_measured_by_what_they_leave() {
 #[test]
 fn requests_that_were_never_asked_are_told_on_the_page() {
     let mut cut = chapter("file-server", &["single"]);
-    assert!(!section(&cut, &[]).findings.iter().any(|finding| finding.text.contains("never asked")));
+    assert!(!section(&cut, &[]).findings.iter().any(|finding| finding.text.contains("never issued")));
     for (trial, never_asked) in cut.trials.iter_mut().zip([1_000_000, 234_567]) {
         let Outcome::Measured(result) = &mut trial.outcome else { panic!("all have results") };
         result.never_asked = never_asked;
     }
-    let wanted = "2 of 9 cells were cut off, as the target was too far behind: 1,234,567 requests were never asked.";
+    let wanted = "2 of 9 cells were cut off, as the target could not keep up: 1,234,567 requests were never issued.";
     assert!(section(&cut, &[]).findings.iter().any(|finding| finding.text == wanted));
 }
 
@@ -304,7 +304,7 @@ fn the_ideal_of_a_mix_shares_the_queue_among_its_drives() {
     for (question, at_none, at_all) in [("at 1 ", 100.0, 200.0), ("at 4 ", 400.0, 800.0), ("at 16 ", 1200.0, 1600.0)] {
         let panel = found.panels.iter().find(|panel| panel.question.contains(question)).unwrap();
         let Chart::Lines(lines) = &panel.chart else { panic!("no lines") };
-        // What is worth how many drives in a mix is known of RAID 0 alone.
+        // In a mix only RAID 0 is known to be worth so many drives.
         let [guide] = lines.guides.as_slice() else { panic!("{question}: {:?}", lines.guides) };
         assert_eq!(guide.label, "4 x single");
         assert_eq!((guide.corners.first(), guide.corners.last()), (Some(&(0.0, at_none)), Some(&(100.0, at_all))));
@@ -331,7 +331,7 @@ fn ideals_are_of_the_drives_that_can_work() {
     let (read, write) = (Some(Direction::Read), Some(Direction::Write));
     assert_eq!(guides("sequential", read, &arrays).0, ["4 x single", "3 x single", "4 x single"]);
     assert_eq!(guides("sequential", write, &arrays).0, ["4 x single", "3 x single", "2 x single"]);
-    // Reads at random places find data on every drive; what a mix is worth nobody knows.
+    // Reads at random places find data on every drive; the worth of a mix is unknown.
     assert_eq!(guides("web-server", None, &arrays).0, ["4 x single", "5 x single", "4 x single"]);
     assert_eq!(guides("file-server", None, &arrays).0, ["4 x single"]);
     assert_eq!(guides("file-server", None, &["single", "raid5x4"]).0, [""; 0]);
@@ -384,7 +384,7 @@ fn totals_and_indices_are_made_of_their_parts() {
     let column = table.columns.iter().position(|name| name == "R5").unwrap();
     let index: Vec<&Cell> = table.rows.iter().map(|row| &row.cells[column]).collect();
     assert_eq!(index, [&Cell::Number(1.0), &Cell::Number(4.0)]);
-    // The same as data: every formula whose depths there are, of each array.
+    // The same as data: every formula with measured depths, for each array.
     let kept = ratings(rated.method, &rated.trials);
     let of = |scheme: Scheme| {
         let own = kept.iter().filter(|one| one.scheme == scheme);

@@ -1,4 +1,4 @@
-//! The answer of a chart as one sentence: who is best, where, and by how much.
+//! The answer of a chart as one sentence: the best subject, at which places, and by how much.
 
 use super::super::bars::sorted;
 use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series, Unit};
@@ -37,7 +37,7 @@ fn of_lines(lines: &Lines) -> String {
     }
 }
 
-/// What the drawn lines of an overlay have in common that sets them apart from its points.
+/// The variant that all drawn lines of an overlay share and that sets them apart from its points.
 fn shared_variant(lines: &Lines) -> Option<String> {
     let mut variants = drawn(lines).map(|series| series.subject.variant.rsplit(", ").next().unwrap_or_default());
     let first = variants.next().filter(|variant| !variant.is_empty())?;
@@ -88,7 +88,7 @@ fn course(lines: &Lines, series: &Series) -> String {
     format!("{} goes from {} to {}{over}.", series.subject, at(first), at(last))
 }
 
-/// Distributions: who is best where it is rare to be slow.
+/// Distributions: the best subject at the rare slow requests.
 fn at_rare(lines: &Lines, many: &[&Series]) -> String {
     let mut known: Vec<(f64, &Series)> =
         many.iter().filter_map(|series| value_at(series, RARE).map(|y| (y, *series))).collect();
@@ -106,7 +106,7 @@ fn at_rare(lines: &Lines, many: &[&Series]) -> String {
     )
 }
 
-/// Who leads at each place that at least two lines share.
+/// The leaders at each place that at least two lines share.
 fn leaders(lines: &Lines, many: &[&Series]) -> String {
     let mut places: Vec<f64> = many.iter().flat_map(|series| finite(series)).map(|point| point.x).collect();
     places.sort_by(f64::total_cmp);
@@ -122,7 +122,7 @@ fn leaders(lines: &Lines, many: &[&Series]) -> String {
         return format!("All are level throughout, with {}.", figure(&always, last));
     }
     if !always.is_empty() {
-        // The figure is from where they lead most, of the places where nobody else is level.
+        // The figure is from the place of their largest lead, among places where no other line is level.
         let alone = |index: &usize| led[*index].iter().all(|one| always.contains(one));
         let alone: Vec<f64> = (0..places.len()).filter(alone).map(|index| places[index]).collect();
         let Some(place) = most_ahead(lines, many, &always, &alone) else {
@@ -158,13 +158,13 @@ const fn verb(who: &[usize]) -> &'static str {
     }
 }
 
-/// What the first of them makes at a place.
+/// The value of the first of them at a place.
 fn figure(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
     let y = value_at(many[who[0]], x).unwrap_or(f64::NAN);
     format!("{} at {}", value(&lines.y.unit, y), place(&lines.x, x))
 }
 
-/// Leaders who take turns.
+/// Leaders in turn.
 fn in_turn(lines: &Lines, many: &[&Series], led: &[Vec<usize>], places: &[f64]) -> String {
     let (first, last) = (places[0], places[places.len() - 1]);
     let (front, back) = (&led[0], &led[led.len() - 1]);
@@ -209,7 +209,7 @@ fn in_turn(lines: &Lines, many: &[&Series], led: &[Vec<usize>], places: &[f64]) 
     text + "."
 }
 
-/// Who leads from which place on: each leads as long as can be before another one has to be named. The places count
+/// The leaders from place to place: each leads as long as possible before another one has to be named. The places count
 /// from 0.
 fn reigns(led: &[Vec<usize>]) -> Vec<(usize, Vec<usize>)> {
     let mut reigns: Vec<(usize, Vec<usize>)> = Vec::new();

@@ -35,7 +35,7 @@ pub fn scaling(lines: &Lines) -> Vec<Finding> {
     found
 }
 
-/// What a step to more drives brings.
+/// The effect of a step to more drives.
 struct Step {
     /// `from 3 to 4 drives 1.06 times (1.33)`.
     words: String,
@@ -152,7 +152,7 @@ fn overlap(a: &Point, b: &Point) -> bool {
     a_low <= b_high && b_low <= a_high
 }
 
-/// What a table of ratios says as a whole: where the numerator helps, where it harms.
+/// The result of a whole table of ratios: where the numerator helps, where it harms.
 #[must_use]
 pub fn ratios(table: &Table, what: &str) -> Option<Finding> {
     let mut all: Vec<(f64, String)> = Vec::new();

@@ -38,7 +38,7 @@ pub fn limits(lines: &Lines, explained: &[String]) -> Vec<Finding> {
     parts.into_iter().map(told).collect()
 }
 
-/// Noise, results beyond what a part can carry, and results that are the generator's.
+/// Noise, results above a part's ceiling, and results that are the generator's.
 pub fn warnings(lines: &Lines) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(noise(lines));

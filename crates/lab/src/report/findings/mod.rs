@@ -24,7 +24,7 @@ const TIE: f64 = 0.02;
 /// Findings of one chart; the gravest come first.
 const FINDINGS_MAX: usize = 8;
 
-/// Fill in what was left to the data: an answer for every chart without one, and the findings of every chart.
+/// Fill in the missing parts: an answer for every chart without one, and the findings of every chart.
 pub fn explain(review: &mut Review) {
     for panel in review.sections.iter_mut().flat_map(|section| &mut section.panels) {
         if panel.answer.is_empty() {
@@ -69,7 +69,7 @@ pub fn value_at(series: &Series, x: f64) -> Option<f64> {
     series.points.iter().find(|point| point.x == x).map(|point| point.y).filter(|y| y.is_finite())
 }
 
-/// Lines alone: points that were measured over them are not what is explained.
+/// Lines alone: findings do not explain the measured points over them.
 fn drawn(lines: &Lines) -> impl Iterator<Item = &Series> {
     lines.series.iter().filter(|series| series.mark == Mark::Line)
 }
@@ -90,7 +90,7 @@ fn load_axis(lines: &Lines) -> bool {
 fn best<'a>(lines: &Lines, points: &[&'a Point]) -> Option<&'a Point> {
     let by_y = |a: &&&Point, b: &&&Point| a.y.total_cmp(&b.y);
     match lines.y.better {
-        // Of equals the first: the lightest load that reaches it.
+        // The first one, if several are equal: the lightest load that reaches it.
         Better::Higher | Better::Neither => points.iter().rev().max_by(by_y).copied(),
         Better::Lower => points.iter().min_by(by_y).copied(),
     }

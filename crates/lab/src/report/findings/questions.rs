@@ -1,5 +1,5 @@
-//! Answers to questions that do not ask who is best: how much cache pays, how far apart repetitions are, what a change
-//! brings.
+//! Answers to questions other than which is best: how much cache pays, how far apart repetitions are, the effect of a
+//! change.
 
 use super::super::data::{Bar, Bars, Better, Lines, Point, Series};
 use super::super::format::{change, fixed, list, percent, place, value};
@@ -44,7 +44,7 @@ fn repeated(bars: &Bars) -> Vec<&Bar> {
     bars.bars.iter().filter(|bar| bar.value.runs > 1 && spread(bar).is_finite()).collect()
 }
 
-/// How far apart repetitions are: the largest spread, and whose it is.
+/// How far apart repetitions are: the largest spread, and its subject.
 #[must_use]
 pub fn apart(bars: &Bars) -> String {
     steady::told_of_bars(bars, widest)
@@ -102,7 +102,7 @@ pub fn best_run(bars: &Bars) -> String {
     })
 }
 
-/// Lowest and highest of some changes (percent), with what they are of: `from -0.3 % (single) to +14 % (RAID 5 x4)`.
+/// Lowest and highest of some changes (percent), with their subjects: `from -0.3 % (single) to +14 % (RAID 5 x4)`.
 #[must_use]
 pub fn changes(all: &[(f64, String)]) -> Option<String> {
     let by_change = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
@@ -116,7 +116,7 @@ pub fn changes(all: &[(f64, String)]) -> Option<String> {
     })
 }
 
-/// What a part of the array makes of what the whole one makes, at places that both have.
+/// The figure of a part of the array as a share of the whole array's, at places that both have.
 #[must_use]
 pub fn part_of_whole(part: &Lines, whole: &Lines, what: &str) -> String {
     steady::told_of_both(part, whole, |part, whole| {

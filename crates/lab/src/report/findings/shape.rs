@@ -1,4 +1,4 @@
-//! Why a line has the shape that it has: where it levels off, dips or falls, and what was different there.
+//! Why a line has its shape: where it levels off, dips or falls, and the differences there.
 
 use super::super::data::{Better, Evidence, Finding, FindingKind, Lines, Part, Point, Scale, Series};
 use super::super::format::{list, number, percent, percent_range, place, rate as rounded, value};
@@ -143,7 +143,7 @@ fn fall(lines: &Lines, series: &Series, points: &[&Point]) -> Option<Finding> {
     Some(Finding::new(FindingKind::Shape, text))
 }
 
-/// A result that is worse than both beside it, by more than the spread of the runs.
+/// A result that is worse than both its neighbours, by more than the spread of the runs.
 fn dip(lines: &Lines, series: &Series, three: &[&Point]) -> Option<Finding> {
     let [before, here, after] = three else { return None };
     let word = match lines.y.better {
@@ -160,7 +160,7 @@ fn dip(lines: &Lines, series: &Series, three: &[&Point]) -> Option<Finding> {
         Better::Neither => None,
     }?;
     let mut text = format!(
-        "{} {word} {} at {} ({} and {} beside it)",
+        "{} {word} {} at {} ({} and {} next to it)",
         series.subject,
         value(&lines.y.unit, here.y),
         place(&lines.x, here.x),

@@ -14,8 +14,8 @@ fn of_lines(lines: &Lines) -> (usize, usize) {
     count(lines.series.iter().flat_map(|series| &series.points))
 }
 
-/// Lines without what was not steady; all of them where nothing was, and where what was measured lies over what was
-/// predicted: each of the two is nothing without the other.
+/// Lines without unsteady points. All of them are kept if no point was steady, or if measured points lie over predicted
+/// lines: each of the two is useless without the other.
 pub fn lines(all: &Lines) -> Cow<'_, Lines> {
     let (unsteady, points) = of_lines(all);
     let is_overlay = all.series.iter().any(|series| series.mark == Mark::Points);
@@ -38,7 +38,7 @@ pub fn told_of_both(one: &Lines, other: &Lines, tell: impl Fn(&Lines, &Lines) ->
     told((a.0 + b.0, a.1 + b.1), || tell(&lines(one), &lines(other)), || tell(one, other))
 }
 
-/// A sentence about what is left of lines; none where nothing was left out.
+/// A sentence about the remaining lines; none if nothing was left out.
 fn left(kept: Cow<'_, Lines>, tell: impl Fn(&Lines) -> String) -> String {
     match kept {
         Cow::Borrowed(_) => String::new(),

@@ -97,7 +97,7 @@ fn a_dip_is_explained_by_what_happened_more_often_there() {
         Point::exact(16.0, 160.0).with(rate(0.05)),
     ];
     let told = texts(&lines(vec![series("raid5x4", points)]));
-    let wanted = "RAID 5 x4 dips to 88.0 MB/s at 4 outstanding (120 MB/s and 130 MB/s beside it): read-modify-write \
+    let wanted = "RAID 5 x4 dips to 88.0 MB/s at 4 outstanding (120 MB/s and 130 MB/s next to it): read-modify-write \
                   0.97 times per request, not 0.02 and 0.05.";
     assert_eq!(told, [wanted]);
 }
@@ -207,7 +207,7 @@ fn tails_of_distributions_are_told() {
 }
 
 #[test]
-fn answers_name_who_leads_and_by_how_much() {
+fn answers_name_the_leader_and_its_lead() {
     let all = |series| answer(&Chart::Lines(lines(series)));
     let steady =
         all(vec![plain("single", &[50.0, 60.0]), plain("raid0x4", &[100.0, 240.0]), plain("raid5x4", &[99.0, 200.0])]);
@@ -260,7 +260,7 @@ fn a_state_that_outlives_a_test_is_found_by_the_order_of_tests() {
 }
 
 #[test]
-fn the_figure_of_the_best_is_from_a_place_where_nobody_is_level_with_it() {
+fn the_figure_of_the_best_is_from_a_place_where_no_other_is_level() {
     let answer = |series: Vec<Series>| answer(&Chart::Lines(lines(series)));
     let leads = answer(vec![plain("single", &[100.0, 100.0, 125.0]), plain("raid0x2", &[100.0, 150.0, 125.0])]);
     let wanted = "RAID 0 x2 is best throughout, with 150 MB/s at 2 outstanding";
@@ -330,7 +330,7 @@ fn level_bars_with_one_figure_name_it_once() {
     assert_eq!(answer(&[("single", 7.9), ("raid0x2", 7.84)]), "All are level, from 7.84 ms to 7.90 ms.");
 }
 
-/// A line whose points at these places were not steady.
+/// A line with unsteady points at these places.
 fn unsteady_at(name: &str, ys: &[f64], places: &[f64]) -> Series {
     let mut line = plain(name, ys);
     line.points.iter_mut().for_each(|point| point.unsteady = places.contains(&point.x));
@@ -453,7 +453,7 @@ fn changes_are_told_from_the_lowest_to_the_highest() {
 }
 
 #[test]
-fn a_part_is_told_by_what_it_makes_of_the_whole() {
+fn a_part_is_described_by_its_share_of_the_whole() {
     let whole = lines(vec![plain("single", &[100.0, 100.0]), plain("raid5x4", &[200.0, 400.0])]);
     let mut part = lines(vec![plain("raid5x4", &[230.0, 600.0, 900.0]), plain("single", &[104.0, 110.0])]);
     let told = |part: &Lines| part_of_whole(part, &whole, "The first halves");
