@@ -359,10 +359,14 @@ impl Controller {
                 self.step(op, actions);
             } else if self.is_quiet() {
                 self.note_hurry();
-                return;
+                break;
             } else if !self.run_waiting(actions) {
-                return;
+                break;
             }
+        }
+        if cfg!(debug_assertions) {
+            let forgotten = self.find_forgotten();
+            assert!(forgotten.is_none(), "an operation waits for what is there already: {forgotten:?}");
         }
     }
 

@@ -145,8 +145,8 @@ impl core::fmt::Display for ToldOp<'_> {
         let op = self.0;
         write!(
             f,
-            "{:?} {:?} of {:?}, {:?}, piece {}, parent {}",
-            op.kind, op.phase, op.set, op.stripe, op.piece, op.parent
+            "{:?} {:?} of {:?}, waits for {:?}, {:?}, piece {}, parent {}",
+            op.kind, op.phase, op.set, op.wait, op.stripe, op.piece, op.parent
         )?;
         write!(f, ", at {:?} {}, rows {}..{} now {}..{}", op.at, op.len, op.lo, op.hi, op.cursor, op.cursor_end)?;
         write!(f, ", {} pending, locked {}, writes {}, target {:?}", op.pending, op.locked, op.intent, op.target)?;

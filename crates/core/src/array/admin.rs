@@ -299,7 +299,7 @@ impl Controller {
         self.end_hurry(set_id);
         self.journal.replay.forget_debts(set_id);
         let drives: Vec<DriveId> = self.sets.get(set_id).members.iter().map(|m| m.drive).collect();
-        self.release_drives(&drives);
+        self.channels.release(&drives);
         self.sets.remove(set_id);
         self.arrays.remove(id);
         Some(Ok(AdminOutcome::Done))
@@ -417,7 +417,7 @@ impl Controller {
         let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info;
         let set = self.sets.get(id);
         self.check_suits(set, &new, info)?;
-        self.claim(&[new.drive], id)?;
+        self.channels.claim(&[new.drive], id)?;
         let by_bitmap = self.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
         let set = self.sets.get_mut(id);
         // Superblocks that are on their way say what they said when they began, and would make a member of whoever joins with

@@ -5,8 +5,9 @@ use openraid_units::SetId;
 
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
-use crate::io::gate::{Gate, Wait};
+use crate::io::gate::Gate;
 use crate::io::op::Op;
+use crate::io::wait::Wait;
 use crate::journal::session::Session;
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
@@ -58,18 +59,20 @@ impl Controller {
             self.note_first_wait(index, Reason::WaitedForActiveMark, !begun);
             return Gate::Waits(Wait::ActiveMark);
         }
-        let late = self.planted.has(Flaw::BitmapLate);
-        let durable = late
-            || self.sets.get(set_id).bitmap.as_ref().is_none_or(|bitmap| {
-                let (from, to) = self.intent_range(&self.ops[index]);
-                bitmap.is_durable(from, to)
-            });
-        if !durable {
+        if !self.planted.has(Flaw::BitmapLate) && !self.are_bits_durable(&self.ops[index]) {
             self.set_changed |= !begun;
             self.note_first_wait(index, Reason::WaitedForBitmap, !begun);
             return Gate::Waits(Wait::Bitmap);
         }
         Gate::Open
+    }
+
+    /// Are the bitmap bits of an operation's range durable, if there is a bitmap?
+    pub(crate) fn are_bits_durable(&self, op: &Op) -> bool {
+        self.sets.get(op.set).bitmap.as_ref().is_none_or(|bitmap| {
+            let (from, to) = self.intent_range(op);
+            bitmap.is_durable(from, to)
+        })
     }
 
     fn note_first_wait(&mut self, index: u32, reason: Reason, is_first: bool) {

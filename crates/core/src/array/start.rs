@@ -77,31 +77,14 @@ impl Controller {
         }
     }
 
-    pub(crate) fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
-        for (at, drive) in drives.iter().enumerate() {
-            let channel = self.channels.get(*drive).ok_or(AdminError::NoSuchDrive(*drive))?;
-            if channel.set.is_some() || drives[..at].contains(drive) {
-                return Err(AdminError::DriveBusy(*drive));
-            }
-            // What an earlier user gave up may still be carried out.
-            if self.channels.outstanding(*drive) > 0 {
-                return Err(AdminError::CommandsOutstanding(*drive));
-            }
-        }
-        for drive in drives {
-            self.channels.get_mut(*drive).expect("just seen").set = Some(set);
-        }
-        Ok(())
-    }
-
     pub(super) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
         let id = self.free_set()?;
         let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
-        self.claim(&drives, id)?;
+        self.channels.claim(&drives, id)?;
         let (block, rows_max) = match self.block_and_rows_of(assembly, &drives) {
             Ok(found) => found,
             Err(error) => {
-                self.release_drives(&drives);
+                self.channels.release(&drives);
                 return Err(error);
             }
         };
@@ -109,7 +92,7 @@ impl Controller {
         let array = match self.add_array(capacity, block, assembly.geometry.full_stripe(), Volume::Direct(id)) {
             Ok(array) => array,
             Err(error) => {
-                self.release_drives(&drives);
+                self.channels.release(&drives);
                 return Err(error);
             }
         };
@@ -148,7 +131,7 @@ impl Controller {
         self.start_ppl(&mut set, assembly);
         set.plant(self.planted);
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
-            self.release_drives(&drives);
+            self.channels.release(&drives);
             self.arrays.remove(array);
             return Err(error);
         }
@@ -220,7 +203,7 @@ impl Controller {
         let log = &mut self.journal.log;
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
         let drives: Vec<DriveId> = self.sets.get(id).members.iter().map(|m| m.drive).collect();
-        self.release_drives(&drives);
+        self.channels.release(&drives);
         self.sets.remove(id);
         self.arrays.remove(array);
     }
@@ -364,7 +347,7 @@ impl Controller {
         };
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
         let rows_max = self.rows_max_of(&geometry, info.block, 0)?;
-        self.claim(&[drive], id)?;
+        self.channels.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
         let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;
         let mut set = self.new_set(array, geometry, info.block, rows_max);
@@ -374,14 +357,6 @@ impl Controller {
         self.sets.put(id, set);
         self.sort_members(id);
         Ok(AdminOutcome::Started(array))
-    }
-
-    pub(crate) fn release_drives(&mut self, drives: &[DriveId]) {
-        for drive in drives {
-            if let Some(channel) = self.channels.get_mut(*drive) {
-                channel.set = None;
-            }
-        }
     }
 }
 

@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
+use crate::admin::AdminError;
 use crate::events::DriveInfo;
 use crate::io::command::{Command, Owner};
 use crate::io::elevator::{Elevator, Node};
@@ -347,6 +348,36 @@ impl Channels {
             out: 0,
             beside_reads_max: limits.destage_beside_reads,
             destage_hurries: false,
+        }
+    }
+
+    /// Give drives to a set, all or none.
+    ///
+    /// # Errors
+    /// A drive is not there, belongs to a set, or may still carry out commands of an earlier one.
+    pub(crate) fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
+        for (at, drive) in drives.iter().enumerate() {
+            let channel = self.get(*drive).ok_or(AdminError::NoSuchDrive(*drive))?;
+            if channel.set.is_some() || drives[..at].contains(drive) {
+                return Err(AdminError::DriveBusy(*drive));
+            }
+            // A command that an earlier user of the drive gave up may still be carried out.
+            if self.outstanding(*drive) > 0 {
+                return Err(AdminError::CommandsOutstanding(*drive));
+            }
+        }
+        for drive in drives {
+            self.get_mut(*drive).expect("just seen").set = Some(set);
+        }
+        Ok(())
+    }
+
+    /// The set of these drives is gone, or could not be started.
+    pub(crate) fn release(&mut self, drives: &[DriveId]) {
+        for drive in drives {
+            if let Some(channel) = self.get_mut(*drive) {
+                channel.set = None;
+            }
         }
     }
 

@@ -12,31 +12,9 @@ use crate::actions::{Actions, ReplyStatus};
 use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::io::op::{OpKind, Phase};
+use crate::io::wait::Wait;
 use crate::planted::Flaw;
 use crate::reason::Reason;
-
-/// What a write that is held waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wait {
-    /// Rule 1, and rule 5 again: the journal session of the set is beginning or ending.
-    Session,
-    /// Rule 2: the superblocks do not say yet that the array is active.
-    ActiveMark,
-    /// Rule 3: the bitmap bits of the range are not durable.
-    Bitmap,
-    /// Rule 4: the failure of a member is not durable on the others.
-    FailureMark,
-    /// Rule 5: the journal was lost, and the superblocks do not say yet that it is stale.
-    StaleMark,
-    /// Rule 5: the journal has no room for the records.
-    JournalRoom(Reason),
-    /// Rule 5: the journal entry with the records is not durable.
-    Entry,
-    /// Rule 6: the record in the partial parity log is not durable.
-    Record,
-    /// Rule 7: the table of commands has no room for all members.
-    Commands,
-}
 
 /// The answer of the gate, and of each of its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +61,7 @@ impl Controller {
         let gate = self.ask_write_gate(index, actions);
         match gate {
             Gate::Open => {}
-            Gate::Waits(wait) => self.hold_write(index, wait),
+            Gate::Waits(wait) => self.hold_op(index, wait),
             Gate::Failed => self.fail_op(index, ReplyStatus::IoError, actions),
         }
         gate
@@ -103,19 +81,6 @@ impl Controller {
             .then(is_data, || self.log_write(index, actions))
             .then(is_host, || self.record_write(index))
             .then(true, || Gate::open_if(self.channels.may_issue(), Wait::Commands))
-    }
-
-    /// Put an operation into the queue of what it waits for.
-    fn hold_write(&mut self, index: u32, wait: Wait) {
-        match wait {
-            Wait::Session | Wait::ActiveMark | Wait::Bitmap | Wait::FailureMark | Wait::StaleMark => {
-                self.wait_set.push(index);
-            }
-            Wait::JournalRoom(reason) => self.wait_for_journal(index, reason),
-            // The journal's group and the log know the operations that wait for them.
-            Wait::Entry | Wait::Record => {}
-            Wait::Commands => self.wait_for_commands(index),
-        }
     }
 
     /// Let an operation that has written end: true if it may. A write is acknowledged only after each member that lacks it
@@ -139,7 +104,7 @@ impl Controller {
             if first {
                 self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForFailureMark, u64::from(index), 0);
             }
-            self.wait_set.push(index);
+            self.hold_op(index, Wait::ReplyMark);
         }
         recorded
     }

@@ -20,3 +20,4 @@ pub(crate) mod search;
 pub(crate) mod split;
 mod starved;
 mod step;
+pub(crate) mod wait;

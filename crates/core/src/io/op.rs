@@ -20,6 +20,7 @@ use crate::events::Verdict;
 use crate::frames::Run;
 use crate::io::plan::WriteMethod;
 use crate::io::search::Search;
+use crate::io::wait::Wait;
 use crate::ppl::Partial;
 use crate::reason::Reason;
 use crate::slab::{Slab, NONE};
@@ -112,6 +113,8 @@ pub(crate) enum Payload {
 pub(crate) struct Op {
     pub kind: OpKind,
     pub phase: Phase,
+    /// What it waits for, from the moment it is held until it is called again.
+    pub wait: Option<Wait>,
     pub set: SetId,
     /// The piece it works for.
     pub piece: u32,
@@ -234,6 +237,7 @@ impl Op {
         Self {
             kind,
             phase: Phase::Start,
+            wait: None,
             set,
             piece: NONE,
             parent: NONE,

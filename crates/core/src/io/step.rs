@@ -7,6 +7,7 @@ use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::io::wait::Wait;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -16,7 +17,8 @@ impl Controller {
     /// Move an operation as far as it goes.
     #[inline]
     pub(crate) fn step(&mut self, index: u32, actions: &mut Actions) {
-        let op = &self.ops[index];
+        let op = &mut self.ops[index];
+        op.wait = None;
         let (kind, begins) = (op.kind, matches!(op.phase, Phase::Start | Phase::Locking | Phase::Edges));
         match kind {
             OpKind::Read => self.step_read(index, actions),
@@ -73,7 +75,7 @@ impl Controller {
             return;
         }
         if !self.reserve_room(index) {
-            return self.wait_for_journal(index, Reason::WaitedForJournal);
+            return self.hold_op(index, Wait::JournalRoom(Reason::WaitedForJournal));
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Locking;
@@ -86,6 +88,7 @@ impl Controller {
         if self.locks.acquire(index, self.lock_range(&self.ops[index])) {
             self.on_locked(index, actions);
         } else {
+            self.hold_op(index, Wait::Range);
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, unit, 0);
         }
     }
@@ -304,6 +307,7 @@ impl Controller {
             u64::from(index),
             self.work_frames.free_frames(),
         );
+        self.hold_op(index, Wait::Frames);
         if woken {
             self.wait_frames.push_front(index);
         } else {
@@ -320,7 +324,7 @@ impl Controller {
     }
 
     pub(crate) fn wait_for_commands(&mut self, index: u32) {
-        self.wait_commands.push(index);
+        self.hold_op(index, Wait::Commands);
     }
 
     /// An operation is over: give back what it holds and tell whom it worked for.

@@ -127,9 +127,9 @@ impl Controller {
             _ => return Err(AdminError::NotPossible("the server has a journal already")),
         }
         let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
-        self.claim(&drives, JOURNAL_SET)?;
+        self.channels.claim(&drives, JOURNAL_SET)?;
         if !self.journal.log.has_room(found.entries.len()) || found.kept.len() > KEPT_MAX {
-            self.release_drives(&drives);
+            self.channels.release(&drives);
             return Err(AdminError::Full("journal entry"));
         }
         let journal = &mut self.journal;
@@ -211,7 +211,7 @@ impl Controller {
     fn forget_journal(&mut self) {
         let claimed = self.journal.devices.iter().filter(|device| device.state.is_claimed());
         let drives: Vec<DriveId> = claimed.map(|device| device.drive).collect();
-        self.release_drives(&drives);
+        self.channels.release(&drives);
         // What a set that has failed had in it stays there, and is found again with it.
         for line in 0..self.cache.lines.len() {
             self.cache.lines.get_mut(line).release_pins();

@@ -122,7 +122,7 @@ impl Controller {
         let place = self.place_for(drive)?;
         let known = self.journal.devices.get(place).is_some_and(|own| own.drive == drive && own.state.is_claimed());
         if !known {
-            self.claim(&[drive], JOURNAL_SET)?;
+            self.channels.claim(&[drive], JOURNAL_SET)?;
         }
         let journal = &mut self.journal;
         let working = journal.devices.iter().find(|own| own.state.works()).expect("just seen");
@@ -189,7 +189,7 @@ impl Controller {
         if self.channels.outstanding(drive) > 0 || self.journal.join.pending > 0 {
             return Err(AdminError::CommandsOutstanding(drive));
         }
-        self.release_drives(&[drive]);
+        self.channels.release(&[drive]);
         self.journal.devices[number].state = DeviceState::Released;
         Ok(AdminOutcome::Done)
     }

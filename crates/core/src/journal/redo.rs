@@ -13,9 +13,10 @@ use crate::array::set::Life;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::gate::{Gate, Wait};
+use crate::io::gate::Gate;
 use crate::io::op::{Op, OpKind};
 use crate::io::row::RowFrames;
+use crate::io::wait::Wait;
 use crate::planted::Flaw;
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -54,8 +55,7 @@ impl Controller {
         }
         let id = op.set;
         let set = self.sets.get(id);
-        // Dirty data that the journal does not hold is destaged first, and destage may wait for the range of this operation.
-        let ended = set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id);
+        let lacks = self.lacks_session(id);
         // A session that begins sets the active mark together with its own mark. If a write set the active mark before and
         // the power failed, a degraded array would start only by force. A failed set begins no session.
         // Ending a session also clears the active mark. A write already counted would keep the mark set; if a new session
@@ -64,12 +64,25 @@ impl Controller {
             set.journal.session,
             Session::Settling | Session::Entering(_) | Session::Leaving | Session::Unmarking(_)
         );
-        if !ended && (set.life == Life::Failed || !moves) {
+        if !lacks && (set.life == Life::Failed || !moves) {
             return Gate::Open;
         }
         self.end_write(index);
         self.ask_for_session(id);
         Gate::Waits(Wait::Session)
+    }
+
+    /// Is the session of a set off although the set should have one? Dirty data that the journal does not hold is destaged
+    /// first, and destage may wait for the range of a write.
+    fn lacks_session(&self, id: SetId) -> bool {
+        let set = self.sets.get(id);
+        set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id)
+    }
+
+    /// Is there a reason for an operation to wait for the session of its set, by rule 1 or by rule 5?
+    pub(crate) fn is_held_by_session(&self, op: &Op) -> bool {
+        let is_changing = !matches!(self.sets.get(op.set).journal.session, Session::Off | Session::On);
+        is_changing || (!op.is_destage() && self.lacks_session(op.set))
     }
 
     /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and

@@ -29,6 +29,7 @@ use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::member_io::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::io::wait::Wait;
 use crate::journal::DeviceState;
 use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
@@ -111,7 +112,7 @@ impl Controller {
             self.fail_op(index, ReplyStatus::IoError, actions);
         } else {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, stripe, 0);
-            self.wait_redo.push(index);
+            self.hold_op(index, Wait::Redo);
             self.journal.replay.is_asked = true;
         }
         true

@@ -8,7 +8,7 @@ use std::vec::Vec;
 use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
 use openraid_units::{BlockSize, Bytes, DriveId, Instant, Sectors, SetId, Slot, StripeIndex, Token};
 
-use super::{Gate, Wait};
+use super::Gate;
 use crate::actions::Actions;
 use crate::admin::{AdminCommand, AdminOutcome};
 use crate::array::create::{plan, CreateSpec, NewDrive};
@@ -17,6 +17,7 @@ use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::io::command::{Command, Owner};
 use crate::io::op::{Op, OpKind, Phase};
+use crate::io::wait::Wait;
 use crate::journal::session::Session;
 use crate::limits::Limits;
 use crate::ppl::Partial;
@@ -135,7 +136,7 @@ impl Bench {
                     commands.put(Command::new(Owner::Op(self.op), SET, 0, Slot(0), DriveId(0)));
                 }
             }
-            Wait::StaleMark | Wait::JournalRoom(_) => unreachable!("these need a journal"),
+            _ => unreachable!("no rule of the gate on an array without a journal"),
         }
     }
 
@@ -162,7 +163,7 @@ impl Bench {
                 let all: Vec<u32> = commands.iter().map(|(index, _)| index).collect();
                 all.into_iter().for_each(|index| commands.free(index));
             }
-            Wait::StaleMark | Wait::JournalRoom(_) => unreachable!("these need a journal"),
+            _ => unreachable!("no rule of the gate on an array without a journal"),
         }
     }
 }
@@ -235,6 +236,26 @@ fn a_write_waits_in_the_queue_that_its_wait_names() {
         };
         assert_eq!(found, queue, "{wait:?}");
     }
+}
+
+#[test]
+fn an_operation_that_waits_for_what_is_there_is_found() {
+    for wait in [Wait::Session, Wait::ActiveMark, Wait::Bitmap, Wait::FailureMark] {
+        let mut bench = Bench::new(OpKind::RowWrite);
+        bench.hold(wait);
+        assert!(!bench.controller.pass_write_gate(bench.op, &mut bench.actions).is_open());
+        assert_eq!(bench.controller.find_forgotten(), None, "{wait:?}");
+        // The condition is met, and nothing has said so.
+        bench.release(wait);
+        assert_eq!(bench.controller.find_forgotten(), Some((bench.op, wait)));
+    }
+    // The same after the write.
+    let mut bench = Bench::new(OpKind::RowWrite);
+    bench.hold(Wait::FailureMark);
+    assert!(!bench.controller.pass_reply_gate(bench.op));
+    assert_eq!(bench.controller.find_forgotten(), None);
+    bench.release(Wait::FailureMark);
+    assert_eq!(bench.controller.find_forgotten(), Some((bench.op, Wait::ReplyMark)));
 }
 
 #[test]
