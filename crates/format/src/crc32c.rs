@@ -91,6 +91,12 @@ const fn x4() -> [u32; FOUR_BITS] {
     table
 }
 
+/// The checksum of these bytes, as others write it.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    !update(!0, bytes)
+}
+
 /// The register after some bytes.
 pub(crate) fn update(mut register: u32, mut bytes: &[u8]) -> u32 {
     // The first lane skips so many times its own length, and the table ends there.

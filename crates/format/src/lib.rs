@@ -40,7 +40,7 @@ pub use bitmap::{
     BITMAP_HEADER_BYTES, BITMAP_MAGIC, BITMAP_WRITE_BEHIND_MAX,
 };
 pub use check::{MetadataArea, SuperblockError};
-pub use crc32c::crc32c_of_both;
+pub use crc32c::{crc32c, crc32c_of_both};
 pub use create::{role_table_len, NewMember, NewSet, Placement, PlacementError, PlacementRequest, ROUNDING};
 pub use feature::{DeviceFlags, FeatureMap};
 pub use foreign::{

@@ -16,6 +16,7 @@ mod consistency;
 mod control;
 mod demo;
 mod desired;
+mod events;
 mod exit;
 #[cfg(test)]
 mod hostile;

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use openraid_core::limits::Limits;
+use openraid_format::Uuid;
 use openraid_runtime::member::{self, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
 use openraid_sys::{Direct, MemberError, Use};
 use openraid_units::{Bytes, Sectors};
@@ -128,27 +129,36 @@ pub fn refuse_protected(
     opened: &[(OpenedMember, ProbedMember)],
     failed: &[(String, Failure)],
 ) -> Result<(), Failure> {
-    let again: Vec<MemberSpec> =
-        specs.iter().filter(|spec| failed.iter().any(|(text, _)| *text == spec.text)).cloned().collect();
-    let set_of = |probed: &ProbedMember| probed.look.superblock.as_ref().map(|own| (own.set_uuid, own.set_name));
-    let (protected, _) = open_some(&again, options(Use::ReadExclusive));
-    let refusals: Vec<Failure> = protected
-        .iter()
-        .filter_map(|(member, probed)| {
-            let (uuid, name) = set_of(probed)?;
-            opened.iter().any(|(_, other)| set_of(other).is_some_and(|(set, _)| set == uuid)).then(|| {
-                Failure::refused(format!(
-                    "{}: it is write-protected and a member of array {name}, which would go on without it and leave it behind; \
-                     make it writable, serve the array with --read-only, or start without this member with --degraded",
-                    member.spec
-                ))
-            })
-        })
-        .collect();
+    let refusals: Vec<Failure> = protected(specs, opened, failed).into_iter().map(|(_, failure)| failure).collect();
     if refusals.is_empty() {
         return Ok(());
     }
     Err(Failure::joined(&refusals, Exit::Refused))
+}
+
+/// The sets of members that can be read and not be written, and why each is not started.
+pub fn protected(
+    specs: &[MemberSpec],
+    opened: &[(OpenedMember, ProbedMember)],
+    failed: &[(String, Failure)],
+) -> Vec<(Uuid, Failure)> {
+    let again: Vec<MemberSpec> =
+        specs.iter().filter(|spec| failed.iter().any(|(text, _)| *text == spec.text)).cloned().collect();
+    let set_of = |probed: &ProbedMember| probed.look.superblock.as_ref().map(|own| (own.set_uuid, own.set_name));
+    let (protected, _) = open_some(&again, options(Use::ReadExclusive));
+    let refusal = |(member, probed): &(OpenedMember, ProbedMember)| {
+        let (uuid, name) = set_of(probed)?;
+        let others = opened.iter().any(|(_, other)| set_of(other).is_some_and(|(set, _)| set == uuid));
+        others.then(|| {
+            let failure = Failure::refused(format!(
+                "{}: it is write-protected and a member of array {name}, which would go on without it and leave it behind; \
+                 make it writable, serve the array with --read-only, or start without this member with --degraded",
+                member.spec
+            ));
+            (uuid, failure)
+        })
+    };
+    protected.iter().filter_map(refusal).collect()
 }
 
 /// A member that is not where it was has most often been moved.

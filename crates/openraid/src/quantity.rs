@@ -132,6 +132,18 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
+/// Days from the first of January 1970 to a date. Days beyond the end of a month run on into the next.
+pub fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
+    const DAYS_TO_0000_03_01: u64 = 719_468;
+    const DAYS_OF_ERA: u64 = 146_097;
+    let year = year - u64::from(month <= 2);
+    let (era, year_of_era) = (year / 400, year % 400);
+    let shifted = if month > 2 { month - 3 } else { month + 9 };
+    let of_year = (153 * shifted + 2) / 5 + day - 1;
+    let of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year;
+    era * DAYS_OF_ERA + of_era - DAYS_TO_0000_03_01
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -270,6 +270,11 @@ impl Registry {
         self.replace(&self.path, text.as_bytes()).map_err(write)
     }
 
+    /// A folder beside the registry; it may not be there yet.
+    pub fn folder_beside(&self, suffix: &str) -> PathBuf {
+        self.beside(suffix)
+    }
+
     /// The text of a file beside the registry, if there is one and it is not too long.
     pub fn read_beside(&self, suffix: &str, bytes_max: u64) -> Option<String> {
         let path = self.beside(suffix);

@@ -225,6 +225,34 @@ fn a_service_manager_hears_of_every_step_and_that_the_loop_answers() {
 }
 
 #[test]
+fn an_array_that_cannot_be_started_does_not_keep_the_others_away() {
+    let lab = array("others");
+    lab.line("create more --level 1 --assume-clean --file-size 16M m0 m1").expect(0);
+    lab.line("create gone --level 1 --assume-clean --file-size 16M g0 g1").expect(0);
+    for name in ["g0", "g1"] {
+        fs::remove_file(lab.path(name)).expect("it was there");
+    }
+    configure(&lab, LISTEN);
+    let (server, said) = serve(&lab, &[]);
+    assert!(said.contains("/g0: there is no such file or device"), "{said}");
+    let names: Vec<&str> =
+        server.ready["arrays"].as_array().expect("a list").iter().filter_map(|own| own["name"].as_str()).collect();
+    assert_eq!(names, ["data", "more"]);
+    lab.line("stop --all").expect(0);
+    assert_eq!(server.end().0, 0);
+    // Nothing at all is left: it waits for what comes.
+    for name in ["data", "more", "gone"] {
+        lab.line(&format!("forget {name}")).expect(0);
+    }
+    let (server, _) = serve(&lab, &[]);
+    lab.line("assemble d0 d1 d2").expect(0).says(&["served now: data"]);
+    lab.line("show data").expect(0);
+    lab.line("stop data").expect(0);
+    lab.line("stop --all").expect(0);
+    assert_eq!(server.end().0, 0);
+}
+
+#[test]
 fn spares_of_the_file_are_taken_in_when_they_are_needed() {
     let lab = array("pool");
     lab.drives(&["own", "all", "used"], 16);

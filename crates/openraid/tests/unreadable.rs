@@ -154,6 +154,15 @@ fn a_write_protected_member_is_not_left_behind_unasked() {
     let serve = ["serve", "data", "--nbd-unix", socket.to_str().expect("UTF-8")];
     lab.run(&serve).refused(65, &["ro/c", "write-protected", "--degraded", "--read-only"]);
     assert_eq!(lab.fingerprints(&members), before, "nothing was written");
+    // A service starts without the array, and with the others.
+    lab.line("create more --level 1 --assume-clean --file-size 8M m0 m1").expect(0);
+    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {socket:?}\n")).expect("room");
+    let mut service = lab.command(&["serve", "--json", "--config", "openraid.toml"]);
+    let service = support::Server::started(&mut service).expect("ready");
+    let served = service.ready["arrays"].as_array().expect("a list");
+    assert_eq!((served.len(), &served[0]["name"]), (1, &"more".into()));
+    service.stop();
+    assert_eq!(lab.fingerprints(&members), before, "nothing was written");
     let server = lab.serve(&["data", "--degraded"]);
     assert_eq!(server.ready["arrays"][0]["health"], "degraded");
     server.stop();

@@ -8,8 +8,8 @@ const VERBS: &[(&[&str], &str)] = &[
     (&["rename"], "the name is in the members' superblocks; change it on Linux with mdadm --assemble --update=name --name=NEW"),
     (&["status", "stat", "detail", "info", "query", "health"], "`openraid show ARRAY`, or `openraid list`"),
     (
-        &["events", "monitor", "watch", "log"],
-        "`openraid serve` prints events as they happen; `openraid show ARRAY --follow` shows progress",
+        &["event", "monitor", "watch", "log"],
+        "`openraid events --follow` prints events as they happen, `openraid show ARRAY --follow` shows progress",
     ),
     (&["start", "run", "up", "mount", "export", "attach"], "`openraid serve ARRAY`"),
     (&["down", "shutdown", "unmount", "umount", "detach", "kill"], "`openraid stop ARRAY`"),

@@ -2,6 +2,7 @@
 
 mod config;
 mod create;
+mod events;
 mod hints;
 mod journal;
 mod lab;
@@ -13,6 +14,7 @@ mod validate;
 
 pub use config::{ConfigArguments, ConfigVerb};
 pub use create::{BitmapWord, CreateArguments};
+pub use events::EventsArguments;
 pub use hints::instead;
 pub use journal::{
     JournalAdoptArguments, JournalArguments, JournalAttachArguments, JournalCreateArguments, JournalDiscardArguments,
@@ -103,6 +105,8 @@ pub enum Verb {
     Scan(ScanArguments),
     /// Serve arrays over NBD, in the foreground
     Serve(Box<ServeArguments>),
+    /// List what happened to arrays and servers, also before and between servers; acknowledge it
+    Events(EventsArguments),
     /// Check a configuration file, or show the desired state in force
     Config(ConfigArguments),
     /// Have a running server read its configuration file again; no client is disconnected
@@ -183,6 +187,7 @@ impl Verb {
     pub const fn typed(&self) -> &'static str {
         match self {
             Self::Explain(_) => "explain",
+            Self::Events(_) => "events",
             Self::Erase(_) => "wipe-metadata",
             Self::Journal(arguments) => match arguments.verb {
                 JournalVerb::Create(_) => "journal create",
@@ -214,6 +219,8 @@ impl Verb {
                 ConfigVerb::Member { .. } => "config-member",
                 ConfigVerb::Show { .. } => "config-show",
             },
+            Self::Events(arguments) if arguments.acknowledge.is_some() => "events-acknowledge",
+            Self::Events(_) => "events",
             Self::Reload => "reload",
             Self::List => "list",
             Self::Show(_) => "show",

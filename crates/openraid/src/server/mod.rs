@@ -1,5 +1,6 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
+mod alarms;
 pub mod checks;
 pub mod desired;
 mod drive_cache;
@@ -223,11 +224,14 @@ impl Server {
 
     /// How the server is, in a line.
     pub fn summary(&self) -> String {
-        let Ok(arrays) = self.arrays() else { return "ending".into() };
-        let count = counted(arrays.len() as u64, "array", "arrays");
-        let bad = arrays.iter().filter(|array| array.health != HealthWord::Optimal);
-        let bad: Vec<String> =
-            bad.map(|array| format!("{} {}", array.name, output::array::health_text(array.health))).collect();
+        let Ok(status) = self.status() else { return "ending".into() };
+        let state = self.state();
+        let count = counted(state.arrays.len() as u64, "array", "arrays");
+        let bad = state.arrays.iter().filter_map(|served| {
+            let health = view::health_of(&status, served)?;
+            (health != HealthWord::Optimal).then(|| format!("{} {}", served.name, output::array::health_text(health)))
+        });
+        let bad: Vec<String> = bad.collect();
         match bad.as_slice() {
             [] => format!("{count} served, all optimal"),
             bad => format!("{count} served; {}", bad.join(", ")),
@@ -353,6 +357,7 @@ impl Answerer for Server {
     }
 
     fn end(&self) {
+        self.notifier.stopping();
         self.handle.begin_stop();
     }
 }

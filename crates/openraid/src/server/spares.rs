@@ -16,6 +16,7 @@ use super::members::{set_status, Joining};
 use super::news::{plain, News};
 use super::view::Served;
 use super::{Access, Server};
+use crate::quantity::counted;
 
 /// A drive that could not be taken in is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -65,10 +66,10 @@ impl Server {
             return Ok(());
         }
         let sets = served.sets();
-        let set = match leg {
-            Some(_) => self.set_for_new(&status, served, leg).map_err(told)?,
-            None => sets[0],
-        };
+        let set = *sets.get(leg.unwrap_or(0)).ok_or_else(|| {
+            let spans = counted(served.legs().len() as u64, "span", "spans");
+            format!("spare {member}: array {} has {spans}, counted from 0", served.name)
+        })?;
         self.take_in(served, set, member)
     }
 

@@ -103,6 +103,11 @@ fn view_of(status: &ServiceStatus, array: ArrayId) -> Option<&ArrayView> {
     status.arrays.iter().find(|view| view.status.array == array)
 }
 
+/// The health of an array that runs.
+pub fn health_of(status: &ServiceStatus, served: &Served) -> Option<HealthWord> {
+    view_of(status, served.array).map(|view| health(view.status.health))
+}
+
 fn nested_model(
     status: &ServiceStatus,
     served: &Served,

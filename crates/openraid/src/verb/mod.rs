@@ -12,6 +12,7 @@ pub mod create;
 pub mod demo;
 pub mod doctor;
 pub mod erase;
+pub mod events;
 pub mod examine;
 pub mod explain;
 pub mod fail;
@@ -72,6 +73,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Examine(arguments) => examine::run(arguments, context),
         Verb::Scan(arguments) => scan::run(arguments, context),
         Verb::Serve(arguments) => serve::run(arguments, context),
+        Verb::Events(arguments) => events::run(arguments, context),
         Verb::Config(arguments) => config::run(arguments, context),
         Verb::Reload => reload::run(context),
         Verb::List => list::run(context),

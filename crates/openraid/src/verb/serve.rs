@@ -11,7 +11,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 
-use openraid_format::MinorVersion;
+use openraid_format::{MinorVersion, Uuid};
 use openraid_nbd::PORT_DEFAULT;
 use openraid_runtime::member::MemberSpec;
 use openraid_runtime::service::journal::JournalRequest;
@@ -26,14 +26,16 @@ use crate::arguments::ServeArguments;
 use crate::consistency::ConsistencyWord;
 use crate::control;
 use crate::desired;
+use crate::events::{Draft, Log, Writer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
-use crate::members::{in_memory, is_memory, lasting_spec, open_every, open_some, options, refuse_protected};
+use crate::members::{in_memory, is_memory, lasting_spec, open_every, open_some, options, protected};
 use crate::notify::Notifier;
 use crate::output::array::{health_text, title};
 use crate::output::live::Live;
 use crate::quantity::human;
 use crate::server::desired::InForce;
+use crate::server::news::plain;
 use crate::server::start::{Taken, Taking};
 use crate::server::{Access, Listening, Server, ServerOptions};
 use crate::words::LevelWord;
@@ -76,6 +78,9 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     open_journal(arguments, &chosen, context, &server)?;
     let taken = begin(arguments, context, &server, wanted, stays)?;
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
+    let log = Log::at(context.registry.folder_beside("events"));
+    let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
+    server.alarms_at_start(&taken).iter().for_each(|news| events.note(Draft::now(news)));
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     tell_ready(context, &server, &socket, &taken)?;
@@ -87,8 +92,9 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     server.notifier().ready(&server.summary());
     warn_of_open_doors(context, service.addresses());
     let live = arguments.status.then(Live::new);
-    let exit = Attendance { context, service: &service, server: &server, live }.until_the_end();
+    let exit = Attendance { context, service: &service, server: &server, events: &events, live }.until_the_end();
     service.stop();
+    events.note(Draft::now(&plain("ServerStopped", "the server has stopped".into())));
     for failure in server.restore_all_drive_caches() {
         context.output.warn(&failure);
     }
@@ -224,7 +230,14 @@ fn begin(
     if untouched {
         opened = opened.into_iter().map(in_memory).collect();
     } else if !arguments.degraded {
-        refuse_protected(&wanted.members, &opened, &failed)?;
+        let refused = protected(&wanted.members, &opened, &failed);
+        let (sets, failures): (Vec<Uuid>, Vec<Failure>) = refused.into_iter().unzip();
+        if !failures.is_empty() && !stays {
+            return Err(Failure::joined(&failures, Exit::Refused));
+        }
+        // A service does without these arrays; their members are let go.
+        opened.retain(|(_, probed)| !probed.look.superblock.as_ref().is_some_and(|own| sets.contains(&own.set_uuid)));
+        reasons.extend(failures);
     }
     reasons.extend(failed.into_iter().map(|(_, failure)| failure));
     // In a folder there may be other files; of what was named, everything should belong to an array.
@@ -259,9 +272,8 @@ fn begin(
     }
     // What the file alone names is remembered from now on, so that what is set can be kept.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
-    for reason in reasons {
-        context.output.warn(&reason.text);
-    }
+    reasons.iter().for_each(|reason| context.output.warn(&reason.text));
+    taken.failed = reasons;
     Ok(taken)
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::super::Context;
 use crate::control::{Answer, Answerer, Command};
+use crate::events::{Draft, Writer};
 use crate::exit::Exit;
 use crate::model::ArrayModel;
 use crate::output::live::Live;
@@ -57,6 +58,8 @@ pub struct Attendance<'a> {
     pub service: &'a Service,
     /// Its server.
     pub server: &'a Arc<Server>,
+    /// The event log.
+    pub events: &'a Writer,
     /// The state on the terminal.
     pub live: Option<Live>,
 }
@@ -140,6 +143,7 @@ impl Attendance<'_> {
     }
 
     fn tell(&mut self, news: &News) {
+        self.events.note(Draft::now(news));
         if self.context.output.json {
             return self.context.output.document(Exit::Fine, &Line::News(NewsBody { news }));
         }

@@ -1,0 +1,43 @@
+//! `openraid events`.
+
+use clap::Args;
+
+use crate::events::Level;
+
+/// What `events` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Servers write events beside the registry, at most 4 MiB of them; the oldest go first. What is wrong when a server starts is an \
+event at its start: a degraded array, one that was started by force, one that could not be started.
+
+An event that is acknowledged stays in the log; --unacknowledged leaves it out.
+
+Examples:
+  openraid events --since 24h --level warning
+  openraid events --array data --follow
+  openraid events --unacknowledged
+  openraid events --acknowledge 17
+  openraid events --acknowledge all")]
+pub struct EventsArguments {
+    /// Events since then: how long ago (90s, 30m, 2h, 7d), or a date in UTC (2026-11-24, \"2026-11-24 18:00\")
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Events of this array
+    #[arg(long, value_name = "NAME")]
+    pub array: Option<String>,
+    /// Events of this level and above
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub level: Option<Level>,
+    /// The last so many of them
+    #[arg(long, value_name = "COUNT")]
+    pub last: Option<usize>,
+    /// Events that nobody has acknowledged
+    #[arg(long)]
+    pub unacknowledged: bool,
+    /// Go on with events as they come, until Ctrl-C
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Acknowledge the event of this number, or all that there are
+    #[arg(long, value_name = "NUMBER|all", conflicts_with_all = ["since", "array", "level", "last", "unacknowledged", "follow"])]
+    pub acknowledge: Option<String>,
+}

@@ -1,0 +1,19 @@
+//! The event log: what happened to arrays and servers, kept beside the registry.
+//!
+//! ```text
+//!  server --Draft--> Writer (a thread) --lines--> segments of a fixed size, the oldest is used again
+//!                                                     |
+//!  openraid events --reads, acknowledges--------------+
+//! ```
+//!
+//! Servers and commands of one user share a log; each writes under its lock. It must never hold a server up, and never grow
+//! beyond [`segments::SEGMENTS_MAX`] files of [`segments::SEGMENT_BYTES`].
+
+pub mod record;
+pub mod segments;
+pub mod when;
+pub mod writer;
+
+pub use record::{Draft, Event, Level};
+pub use segments::Log;
+pub use writer::Writer;

@@ -1,0 +1,185 @@
+//! Records of the log: events, and what was acknowledged.
+//!
+//! ```text
+//!  a5b6c7d8 {"record":"event","number":17,"at_seconds":1764007123,"level":"warning",...}\n
+//!  \CRC-32C of what stands between the blank and the line's end
+//! ```
+
+use openraid_format::crc32c;
+use serde::{Deserialize, Serialize};
+
+use crate::server::news::News;
+
+/// A text is never longer, in bytes: the rest is cut off.
+const TEXT_BYTES_MAX: usize = 4000;
+/// Digits of the checksum, and the blank after them.
+const HEAD_BYTES: usize = 9;
+
+/// How much an event matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Something is worse than it was, or was not done.
+    Warning,
+    /// Data or redundancy is lost, or an array is not there.
+    Critical,
+}
+
+impl Level {
+    /// The level of an event, by its name.
+    pub fn of(event: &str) -> Self {
+        match event {
+            "Fail" | "FailedArray" | "SectorLost" | "DirtyLost" | "JournalLost" | "JournalFull" | "FlushInDoubt"
+            | "ForcedStart" | "StopFailed" => Self::Critical,
+            "DegradedArray"
+            | "Timeout"
+            | "RowMismatch"
+            | "JournalDegraded"
+            | "JournalUnreadable"
+            | "JournalTableFull"
+            | "JournalAway"
+            | "RebuildStopped"
+            | "ResyncStopped"
+            | "CheckStopped"
+            | "SpareRefused"
+            | "ConfigurationRefused"
+            | "NoticesLost"
+            | "EventsLost"
+            | "StoodStill"
+            | "LeftOut"
+            | "StartProblem" => Self::Warning,
+            _ => Self::Info,
+        }
+    }
+
+    /// As it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// An event that is not in the log yet.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Draft {
+    /// When: seconds since 1970, by the clock of the wall.
+    pub at_seconds: u64,
+    /// A word: mdadm's if it has one.
+    pub event: String,
+    /// The array.
+    pub array: Option<String>,
+    /// The leg of a nested array.
+    pub leg: Option<usize>,
+    /// The slot.
+    pub slot: Option<u16>,
+    /// The member.
+    pub member: Option<String>,
+    /// In words.
+    pub text: String,
+}
+
+impl Draft {
+    /// A piece of news as it happens.
+    pub fn now(news: &News) -> Self {
+        let mut text = news.text.clone();
+        let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+        Self {
+            at_seconds: openraid_sys::clock::wall_seconds(),
+            event: news.event.into(),
+            array: news.array.clone(),
+            leg: news.leg,
+            slot: news.slot,
+            member: news.member.clone(),
+            text,
+        }
+    }
+}
+
+/// An event of the log.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Event {
+    /// Its number: they only grow, and none is given twice.
+    pub number: u64,
+    /// How much it matters.
+    pub level: Level,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: Draft,
+    /// Somebody has taken note of it.
+    #[serde(default)]
+    pub acknowledged: bool,
+}
+
+/// A line of the log.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "kebab-case")]
+pub enum Record {
+    /// Something happened.
+    Event(Event),
+    /// Events of these numbers are acknowledged.
+    Acknowledged {
+        /// Its own number.
+        number: u64,
+        /// When.
+        at_seconds: u64,
+        /// The first.
+        from: u64,
+        /// The last.
+        to: u64,
+    },
+}
+
+impl Record {
+    /// Its number.
+    pub const fn number(&self) -> u64 {
+        match self {
+            Self::Event(event) => event.number,
+            Self::Acknowledged { number, .. } => *number,
+        }
+    }
+
+    /// As a line.
+    pub fn line(&self) -> Vec<u8> {
+        let json = serde_json::to_string(self).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
+        format!("{:08x} {json}\n", crc32c(json.as_bytes())).into_bytes()
+    }
+
+    /// From a line without its end; nothing if it is damaged.
+    pub fn of(line: &[u8]) -> Option<Self> {
+        let (head, json) = line.split_at_checked(HEAD_BYTES)?;
+        let sum = u32::from_str_radix(std::str::from_utf8(head).ok()?.strip_suffix(' ')?, 16).ok()?;
+        (sum == crc32c(json)).then(|| serde_json::from_slice(json).ok())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_comes_back_and_every_changed_bit_is_seen() {
+        let what = Draft { event: "Fail".into(), text: "data, slot 1: \"x\"\nfailed".into(), ..Draft::default() };
+        let record = Record::Event(Event { number: 7, level: Level::Critical, what, acknowledged: false });
+        let line = record.line();
+        let (end, line) = line.split_last().expect("a line");
+        assert_eq!((*end, line.contains(&b'\n')), (b'\n', false));
+        assert_eq!(Record::of(line), Some(record));
+        for bit in 0..line.len() * 8 {
+            let mut bad = line.to_vec();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            // The digits of the checksum may be written in either case.
+            assert!(Record::of(&bad).is_none() || bit / 8 < 8, "bit {bit}");
+        }
+        // The checksum is the one that others compute.
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        for line in [&b""[..], b"12345678", b"zzzzzzzz {}", b"00000000 {}"] {
+            assert_eq!(Record::of(line), None);
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Segments: files of a fixed size that are filled with zeroes when they are made.
+//!
+//! ```text
+//!  events-00000000000000000001.log   number of its first record
+//!  | line | line | line | 0 0 0 ... 0 |
+//!                       ^ the next line
+//! ```
+//!
+//! A line overwrites zeroes that have blocks already, so that a full disk takes no event away. When all segments are full, or no
+//! new one can be made, the oldest is emptied and used again: the newest events are those that stay.
+//!
+//! A write that a power cut has torn leaves a line whose checksum is wrong; it is passed over. A line whose number is
+//! not above those before it is left from an earlier use of the file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::record::{Draft, Event, Level, Record};
+
+/// Size of a segment.
+pub const SEGMENT_BYTES: u64 = 256 << 10;
+/// Segments of a log.
+pub const SEGMENTS_MAX: usize = 16;
+
+/// A log.
+#[derive(Clone, Debug)]
+pub struct Log {
+    folder: PathBuf,
+    segments_max: usize,
+}
+
+/// What a log holds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Content {
+    /// Events, oldest first.
+    pub events: Vec<Event>,
+    /// Lines that are damaged, and what was left of torn ones.
+    pub damaged: u64,
+}
+
+/// What is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// Something happened.
+    Event(Draft),
+    /// Events of these numbers are acknowledged.
+    Acknowledge {
+        /// The first.
+        from: u64,
+        /// The last.
+        to: u64,
+    },
+}
+
+/// What one segment holds.
+#[derive(Debug, Default)]
+struct Scanned {
+    records: Vec<Record>,
+    damaged: u64,
+    /// Where the next line goes.
+    end: u64,
+}
+
+impl Log {
+    /// The log in this folder.
+    pub const fn at(folder: PathBuf) -> Self {
+        Self { folder, segments_max: SEGMENTS_MAX }
+    }
+
+    /// Everything that is there; nothing if there is no log.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn read(&self) -> io::Result<Content> {
+        let mut content = Content::default();
+        let mut acknowledged = Vec::new();
+        let mut last = 0;
+        for (first, path) in self.segments()? {
+            let bytes = match fs::read(path) {
+                // A server is just using it again.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                bytes => bytes?,
+            };
+            let scanned = scan(first.max(last + 1), &bytes);
+            content.damaged += scanned.damaged;
+            for record in scanned.records {
+                last = record.number();
+                match record {
+                    Record::Event(event) => content.events.push(event),
+                    Record::Acknowledged { from, to, .. } => acknowledged.push(from..=to),
+                }
+            }
+        }
+        for event in &mut content.events {
+            event.acknowledged = acknowledged.iter().any(|range| range.contains(&event.number));
+        }
+        Ok(content)
+    }
+
+    /// Append, and have it on the disk.
+    ///
+    /// # Errors
+    /// Nothing can be written: the folder cannot be made, or there is no room for the first segment.
+    pub fn append(&self, entries: &[Entry]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.path("lock"))?;
+        lock.lock()?;
+        let mut number = self.last_number()?;
+        let (mut file, mut end) = match self.segments()?.pop() {
+            Some((first, path)) => (open(&path)?, scan(first, &fs::read(&path)?).end),
+            None => (self.next_segment(number + 1)?, 0),
+        };
+        for entry in entries {
+            number += 1;
+            let line = record(entry, number).line();
+            if end + line.len() as u64 > SEGMENT_BYTES {
+                file.sync_data()?;
+                (file, end) = (self.next_segment(number)?, 0);
+            }
+            file.write_all_at(&line, end)?;
+            end += line.len() as u64;
+        }
+        file.sync_data()
+    }
+
+    fn last_number(&self) -> io::Result<u64> {
+        let mut last = 0;
+        // A segment that has just been emptied holds nothing: then the one before it says.
+        for (first, path) in self.segments()?.into_iter().rev().take(2) {
+            let scanned = scan(first, &fs::read(path)?);
+            last = last.max(scanned.records.last().map_or(first - 1, Record::number));
+        }
+        Ok(last)
+    }
+
+    /// Segments with the numbers of their first records, oldest first.
+    fn segments(&self) -> io::Result<Vec<(u64, PathBuf)>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut segments = Vec::new();
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let first = name.strip_prefix("events-").and_then(|rest| rest.strip_suffix(".log"));
+            if let Some(first) = first.and_then(|first| first.parse::<u64>().ok()).filter(|first| *first > 0) {
+                segments.push((first, path));
+            }
+        }
+        segments.sort();
+        Ok(segments)
+    }
+
+    /// An empty segment: a new one, or the oldest.
+    fn next_segment(&self, first: u64) -> io::Result<File> {
+        let segments = self.segments()?;
+        let path = self.path(&format!("events-{first:020}.log"));
+        if segments.len() < self.segments_max {
+            match self.new_segment(&path) {
+                Err(_) if !segments.is_empty() => {}
+                made => return made,
+            }
+        }
+        let Some((_, oldest)) = segments.first() else { return Err(io::ErrorKind::NotFound.into()) };
+        fs::rename(oldest, &path)?;
+        let file = open(&path)?;
+        file.write_all_at(&zeroes(), 0)?;
+        file.sync_data()?;
+        File::open(&self.folder)?.sync_all()?;
+        Ok(file)
+    }
+
+    /// Made under another name, so that a segment is never too short.
+    fn new_segment(&self, path: &Path) -> io::Result<File> {
+        let fresh = self.path("new");
+        let made = || {
+            let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
+            file.write_all(&zeroes())?;
+            file.sync_all()?;
+            fs::rename(&fresh, path)?;
+            File::open(&self.folder)?.sync_all()?;
+            Ok(file)
+        };
+        made().inspect_err(|_| {
+            let _ = fs::remove_file(&fresh);
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+fn zeroes() -> Vec<u8> {
+    vec![0; usize::try_from(SEGMENT_BYTES).expect("a small number")]
+}
+
+fn record(entry: &Entry, number: u64) -> Record {
+    match entry {
+        Entry::Event(draft) => {
+            let level = Level::of(&draft.event);
+            Record::Event(Event { number, level, what: draft.clone(), acknowledged: false })
+        }
+        Entry::Acknowledge { from, to } => {
+            let at_seconds = openraid_sys::clock::wall_seconds();
+            Record::Acknowledged { number, at_seconds, from: *from, to: *to }
+        }
+    }
+}
+
+/// The records of a segment, the first of which has at least this number.
+fn scan(first: u64, bytes: &[u8]) -> Scanned {
+    let mut scanned = Scanned::default();
+    let (mut at, mut passed) = (0, 0);
+    while let Some(len) = bytes[at..].iter().position(|byte| *byte == b'\n') {
+        let line = &bytes[at..at + len];
+        at += len + 1;
+        let expected = scanned.records.last().map_or(first, |last: &Record| last.number() + 1);
+        match Record::of(line).filter(|record| record.number() >= expected) {
+            Some(record) => {
+                scanned.records.push(record);
+                scanned.damaged += passed;
+                (scanned.end, passed) = (at as u64, 0);
+            }
+            None => passed += 1,
+        }
+    }
+    scanned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("openraid-events-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            Self(folder)
+        }
+        fn log(&self, segments_max: usize) -> Log {
+            Log { folder: self.0.clone(), segments_max }
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn event(text: &str) -> Entry {
+        Entry::Event(Draft { event: "Fail".into(), text: text.into(), ..Draft::default() })
+    }
+
+    fn texts(log: &Log) -> Vec<String> {
+        log.read().unwrap().events.into_iter().map(|event| event.what.text).collect()
+    }
+
+    #[test]
+    fn what_was_appended_is_read_in_order_and_acknowledged_once() {
+        let folder = Folder::new("order");
+        let log = folder.log(4);
+        assert_eq!(log.read().unwrap(), Content::default());
+        log.append(&[event("a"), event("b")]).unwrap();
+        folder.log(4).append(&[event("c"), Entry::Acknowledge { from: 1, to: 2 }, event("d")]).unwrap();
+        let content = log.read().unwrap();
+        let found: Vec<_> =
+            content.events.iter().map(|own| (own.number, own.what.text.as_str(), own.acknowledged)).collect();
+        assert_eq!(found, [(1, "a", true), (2, "b", true), (3, "c", false), (5, "d", false)]);
+        assert_eq!(content.damaged, 0);
+    }
+
+    #[test]
+    fn a_log_is_bounded_and_the_newest_stay() {
+        let folder = Folder::new("bounded");
+        let log = folder.log(3);
+        let long = "x".repeat(10_000);
+        let entries: Vec<Entry> = (0..150).map(|nth| event(&format!("{nth} {long}"))).collect();
+        log.append(&entries).unwrap();
+        let files: Vec<u64> =
+            fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
+        assert_eq!(files.iter().filter(|len| **len == SEGMENT_BYTES).count(), 3);
+        assert!(files.iter().sum::<u64>() == 3 * SEGMENT_BYTES, "{files:?}");
+        let content = log.read().unwrap();
+        let numbers: Vec<u64> = content.events.iter().map(|event| event.number).collect();
+        assert_eq!(numbers.last(), Some(&150));
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1) && numbers.len() > 50, "{numbers:?}");
+        assert_eq!(content.damaged, 0);
+    }
+
+    #[test]
+    fn the_oldest_segment_is_used_again_where_no_new_one_can_be_made() {
+        let folder = Folder::new("full");
+        let log = folder.log(16);
+        log.append(&[event("first")]).unwrap();
+        // What a new segment is made as is a folder: that fails as a full disk does.
+        fs::create_dir(folder.0.join("new")).unwrap();
+        let long = "x".repeat(10_000);
+        let entries: Vec<Entry> = (0..60).map(|nth| event(&format!("{nth} {long}"))).collect();
+        log.append(&entries).unwrap();
+        log.append(&[event("last")]).unwrap();
+        let content = log.read().unwrap();
+        assert_eq!(content.events.last().map(|own| (own.number, own.what.text.as_str())), Some((62, "last")));
+        assert_eq!(log.segments().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn torn_and_damaged_lines_cost_themselves_only() {
+        let folder = Folder::new("torn");
+        let log = folder.log(4);
+        log.append(&[event("a"), event("b"), event("c")]).unwrap();
+        let (_, path) = log.segments().unwrap().pop().unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let len = bytes.iter().position(|byte| *byte == 0).unwrap();
+        for cut in 0..len {
+            // A power cut: what came after this byte was never written.
+            let mut torn = bytes.clone();
+            torn[cut..].fill(0);
+            fs::write(&path, &torn).unwrap();
+            log.append(&[event("after the cut")]).unwrap();
+            let found = texts(&log);
+            assert_eq!(found.last().map(String::as_str), Some("after the cut"), "{cut}");
+            assert!(found.len() <= 4 && found[..found.len() - 1].iter().zip(["a", "b", "c"]).all(|(a, b)| a == b));
+        }
+        // A bit that went bad in the middle.
+        let mut bad = bytes.clone();
+        bad[len / 2] ^= 1;
+        fs::write(&path, &bad).unwrap();
+        let content = log.read().unwrap();
+        assert_eq!((texts(&log), content.damaged), (vec!["a".to_owned(), "c".to_owned()], 1));
+        log.append(&[event("d")]).unwrap();
+        assert_eq!(texts(&log), ["a", "c", "d"]);
+    }
+
+    #[test]
+    fn a_segment_that_was_not_emptied_to_its_end_shows_nothing_of_its_past() {
+        let folder = Folder::new("reused");
+        let log = folder.log(4);
+        log.append(&[event("a"), event("b"), event("c")]).unwrap();
+        let (_, path) = log.segments().unwrap().pop().unwrap();
+        // Renamed to be used again, and then the power went.
+        fs::rename(&path, folder.0.join(format!("events-{:020}.log", 4))).unwrap();
+        assert_eq!(texts(&log), [""; 0]);
+        log.append(&[event("d")]).unwrap();
+        let numbers: Vec<u64> = log.read().unwrap().events.iter().map(|event| event.number).collect();
+        assert_eq!((texts(&log), numbers), (vec!["d".to_owned()], vec![4]));
+    }
+}

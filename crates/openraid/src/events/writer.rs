@@ -1,0 +1,109 @@
+//! The thread that writes events: a disk that is slow, full or gone holds no server up.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::record::Draft;
+use super::segments::{Entry, Log};
+use crate::output;
+
+/// Events on their way to the thread.
+const QUEUE_MAX: usize = 1024;
+/// Events that are kept while they cannot be written: the newest.
+const KEPT_MAX: usize = 1024;
+/// How often it is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// A way to the log.
+#[derive(Debug)]
+pub struct Writer {
+    sender: Option<SyncSender<Draft>>,
+    /// Events that found the queue full.
+    lost: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// A thread that writes to this log.
+    ///
+    /// # Errors
+    /// The system makes no thread.
+    pub fn start(log: Log) -> io::Result<Self> {
+        let (sender, drafts) = sync_channel(QUEUE_MAX);
+        let lost = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&lost);
+        let thread = thread::Builder::new().name("events".into()).spawn(move || write(&log, &drafts, &counted))?;
+        Ok(Self { sender: Some(sender), lost, thread: Some(thread) })
+    }
+
+    /// Write an event soon. If the queue is full, it is left out and counted.
+    pub fn note(&self, draft: Draft) {
+        if self.sender.as_ref().is_some_and(|sender| sender.try_send(draft).is_err()) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write(log: &Log, drafts: &Receiver<Draft>, not_queued: &AtomicU64) {
+    let mut kept = VecDeque::new();
+    let mut lost = 0_u64;
+    let mut fails = false;
+    loop {
+        let next = if kept.is_empty() {
+            drafts.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            drafts.recv_timeout(RETRY_AFTER)
+        };
+        let ends = matches!(next, Err(RecvTimeoutError::Disconnected));
+        kept.extend(next.into_iter().chain(drafts.try_iter()).map(Entry::Event));
+        lost += not_queued.swap(0, Ordering::Relaxed);
+        while kept.len() > KEPT_MAX {
+            kept.pop_front();
+            lost += 1;
+        }
+        if lost > 0 {
+            kept.push_front(Entry::Event(events_lost(lost)));
+        }
+        match log.append(kept.make_contiguous()) {
+            Ok(()) => {
+                kept.clear();
+                (lost, fails) = (0, false);
+            }
+            Err(error) => {
+                if lost > 0 {
+                    kept.pop_front();
+                }
+                if !fails {
+                    output::warn(&format!("the event log cannot be written: {error}; it is tried again"));
+                }
+                fails = true;
+            }
+        }
+        if ends {
+            return;
+        }
+    }
+}
+
+fn events_lost(count: u64) -> Draft {
+    Draft {
+        at_seconds: openraid_sys::clock::wall_seconds(),
+        event: "EventsLost".into(),
+        text: format!("{count} events were lost while the log could not be written"),
+        ..Draft::default()
+    }
+}
