@@ -225,6 +225,27 @@ fn a_service_manager_hears_of_every_step_and_that_the_loop_answers() {
 }
 
 #[test]
+fn an_array_is_found_by_its_uuid_which_goes_before_its_name() {
+    let lab = array("uuid");
+    let listed = lab.line("list --json").expect(0).json();
+    let uuid = listed["remembered"][0]["uuid"].as_str().expect("a UUID").to_owned();
+    configure(
+        &lab,
+        &format!(
+            "{LISTEN}[arrays.data]\naccess = \"blocked\"\n[arrays.{uuid:?}]\naccess = \"read-only\"\n\
+             settings.scrub.rate = \"3M\"\n"
+        ),
+    );
+    let shown = lab.line("config show openraid.toml --json").expect(0).json();
+    let of_array = shown["arrays"].as_array().expect("a list").iter().find(|own| own["remembered"] == true);
+    assert_eq!(of_array.expect("it is remembered")["values"][0]["value"], "read-only");
+    let (server, _) = serve(&lab, &[]);
+    let shown = lab.show("data");
+    assert_eq!((&shown["access"], &shown["settings"]["scrub_rate"]), (&"read-only".into(), &(3 << 20).into()));
+    server.stop();
+}
+
+#[test]
 fn an_array_that_cannot_be_started_does_not_keep_the_others_away() {
     let lab = array("others");
     lab.line("create more --level 1 --assume-clean --file-size 16M m0 m1").expect(0);

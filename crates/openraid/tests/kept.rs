@@ -4,9 +4,11 @@ mod support;
 
 use std::fs::{self, File};
 
+use openraid_format::{MinorVersion, SetName, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_units::Sectors;
 use serde_json::Value;
 use support::client::Client;
-use support::{Lab, Server, READ, WRITE};
+use support::{read_at, write_at, Lab, Server, READ, WRITE};
 
 /// The protocol's error for what is not permitted.
 const EPERM: u32 = 1;
@@ -15,6 +17,18 @@ fn array(name: &str) -> Lab {
     let lab = Lab::new(name);
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
     lab
+}
+
+/// Give the array of a member another name, as `mdadm --assemble --update=name` does.
+fn rename(lab: &Lab, member: &str, name: &str) {
+    let path = lab.path(member);
+    let size = Sectors(fs::metadata(&path).expect("a file").len() / 512);
+    let bytes = read_at(&path, 4096, SUPERBLOCK_BYTES_MAX);
+    let own = Superblock::decode(&bytes, MinorVersion::V1_2, size).expect("a superblock");
+    let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
+    let set_name = SetName::new(None, name).expect("a short name");
+    let len = Superblock { set_name, ..own }.encode(&mut bytes);
+    write_at(&path, 4096, &bytes[..len]);
 }
 
 /// Serve, and what the server has written to standard error until it was ready.
@@ -122,5 +136,34 @@ fn an_array_is_made_read_only_under_its_clients_and_stays_so() {
     lab.line("set data access=read-write").expect(0);
     assert_eq!(Client::open(&socket, "data").ask(WRITE, 0, &[4; 4096]), 0);
     lab.line("set data access=none").refused(64, &["use read-write, read-only or blocked"]);
+    server.stop();
+}
+
+#[test]
+fn a_renamed_array_keeps_its_settings_and_a_new_one_of_its_name_begins_afresh() {
+    let lab = array("renamed");
+    let server = lab.serve(&["data"]);
+    lab.line("set data rebuild.rate=7M access=read-only").expect(0);
+    server.stop();
+    for member in ["d0", "d1", "d2"] {
+        rename(&lab, member, "moved");
+    }
+    // The registry knows the old name: what is served has the new one.
+    let server = lab.serve(&["data"]);
+    let shown = lab.show("moved");
+    assert_eq!((&shown["settings"]["rebuild_rate"], &shown["access"]), (&(7 << 20).into(), &"read-only".into()));
+    server.stop();
+    lab.line("assemble d0 d1 d2 --no-serve").expect(0);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M n0 n1 n2").expect(0);
+    let server = lab.serve(&["data", "moved"]);
+    let (new, old) = (lab.show("data"), lab.show("moved"));
+    assert_eq!((&new["settings"]["rebuild_rate"], &new["access"]), (&(200 << 20).into(), &"read-write".into()));
+    assert_eq!((&old["settings"]["rebuild_rate"], &old["access"]), (&(7 << 20).into(), &"read-only".into()));
+    server.stop();
+    // What is forgotten is forgotten with its settings.
+    lab.line("forget moved").expect(0);
+    lab.line("assemble d0 d1 d2 --no-serve").expect(0);
+    let server = lab.serve(&["moved"]);
+    assert_eq!(lab.show("moved")["access"], "read-write");
     server.stop();
 }

@@ -62,7 +62,7 @@ pub struct ServeArguments {
     pub status: bool,
     /// The configuration file; /dev/null: none [default: /etc/openraid/openraid.toml (root), else
     /// $XDG_CONFIG_HOME/openraid/openraid.toml, if it is there]. Options given here go before it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "OPENRAID_CONFIG")]
     pub config: Option<PathBuf>,
     /// Memory for payload [default: 160M]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]

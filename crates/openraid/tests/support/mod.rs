@@ -108,7 +108,10 @@ impl Lab {
         let mut command = Command::new(env!("CARGO_BIN_EXE_openraid"));
         command.args(arguments).current_dir(&self.folder);
         command.env("XDG_STATE_HOME", self.path("state")).env("XDG_RUNTIME_DIR", self.path("run"));
-        command.env_remove("OPENRAID_CONTROL").env_remove("OPENRAID_REGISTRY");
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        for name in ["OPENRAID_CONTROL", "OPENRAID_REGISTRY", "OPENRAID_CONFIG"] {
+            command.env_remove(name);
+        }
         command
     }
 
