@@ -1,8 +1,9 @@
 //! RAID 50 with a mirrored journal: the power goes again and again while members are being filled.
 //!
 //! A cut takes a member of one span or of both. The drive comes back wiped or as it was, is added to a span with a vacant slot,
-//! and the power goes again while it is being filled. Devices of the journal are lost and join again meanwhile. Every write that
-//! was acknowledged stays, and a member that was filled is a member after the next start.
+//! and the power goes again while it is being filled. Devices of the journal are lost and join again meanwhile, and in every
+//! second run the power goes while a start brings one up to date. Every write that was acknowledged stays, and a member that was
+//! filled is a member after the next start.
 
 mod support;
 
@@ -18,6 +19,7 @@ use openraid_sim::oracle::{Content, Members, Session};
 use openraid_sim::random::Random;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::MEMBER_DATA;
+use openraid_sim::world::journal::Healed;
 use openraid_sim::{RigOptions, Shape, World};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 use support::journalled::{attach_journal, limits_with_journal, JOURNAL};
@@ -43,6 +45,8 @@ struct Tally {
     filled_in_part: u32,
     /// Devices of the journal that began to join it.
     joins: u32,
+    /// Cuts while a start brought a device of the journal up to date.
+    heals: u32,
 }
 
 impl Tally {
@@ -52,6 +56,7 @@ impl Tally {
         self.filling += other.filling;
         self.filled_in_part += other.filled_in_part;
         self.joins += other.joins;
+        self.heals += other.heals;
     }
 }
 
@@ -66,6 +71,8 @@ struct Machine {
     away: BTreeSet<DriveId>,
     policy: Policy,
     random: Random,
+    /// When the power goes while a device of the journal is brought up to date, in runs that have it.
+    heals: Option<Random>,
     tally: Tally,
 }
 
@@ -96,7 +103,8 @@ impl Machine {
         let policy = Policy { write_cache: WriteCache::Journal, rebuild_rate, ..Policy::default() };
         let away = BTreeSet::new();
         let tally = Tally::default();
-        let mut machine = Self { world, session, spans, sets, drives, journal, away, policy, random, tally };
+        let heals = (seed % 2 == 1).then(|| Random::derived(seed, 42));
+        let mut machine = Self { world, session, spans, sets, drives, journal, away, policy, random, heals, tally };
         machine.protect();
         machine
     }
@@ -203,8 +211,22 @@ impl Machine {
         }
     }
 
+    /// Starts that end while a device of the journal is brought up to date.
+    fn heal_in_part(&mut self) {
+        let mut cut = || self.heals.as_mut().and_then(|random| random.chance(2, 3).then(|| random.bits()));
+        while let Some(cut) = cut() {
+            self.world.boot();
+            match self.world.find_journal_until(&self.journal, Some(cut)).unwrap_or_else(|fault| panic!("{fault}")) {
+                Healed::Part { .. } => self.tally.heals += 1,
+                Healed::All(_) => return,
+            }
+            self.world.cut_power();
+        }
+    }
+
     /// Start, and lose the power again meanwhile, maybe.
     fn boot(&mut self) {
+        self.heal_in_part();
         while self.random.chance(1, 4) {
             let events = self.random.below(400);
             self.world.boot();
@@ -387,6 +409,9 @@ fn members_of_both_spans_are_lost_and_filled_again_over_and_over() {
         tally.lock().expect("nothing panics with it").add(&own);
     });
     let tally = tally.into_inner().expect("nothing panics with it");
-    let Tally { lost, wiped, filling, filled_in_part, joins } = tally;
-    assert!(lost >= 20 && wiped >= 10 && filling >= 20 && filled_in_part >= 5 && joins >= 5, "{tally:?}");
+    let Tally { lost, wiped, filling, filled_in_part, joins, heals } = tally;
+    assert!(
+        lost >= 20 && wiped >= 10 && filling >= 20 && filled_in_part >= 5 && joins >= 5 && heals >= 20,
+        "{tally:?}"
+    );
 }

@@ -19,6 +19,7 @@
 //! - [`redoing`]: what the log [owes](owed) the members of a set is brought there while it serves, and row by row before
 //!   anything else is done there.
 //! - [`keep`]: what only arrays need that are not there is copied out of the ring, so that they stop nobody.
+//! - [`heal`]: of two devices that differ at a start, how the one that is behind is brought up to date.
 //! - [`join`]: a device comes back, or a new one in its place, while the journal runs.
 //! - [`window`]: what those three read the log through, one at a time.
 //! - [`loss`]: without its device the journal promises nothing more; what it had promised goes to the members.
@@ -29,6 +30,7 @@
 pub mod attach;
 pub(crate) mod commit;
 pub mod find;
+pub mod heal;
 pub mod join;
 pub(crate) mod keep;
 pub(crate) mod log;

@@ -561,6 +561,21 @@ impl MemoryDrive {
         self.durable.write(lba, bytes);
     }
 
+    /// Write without a command, and durable only after [`MemoryDrive::settle`]: a power cut keeps each sector or loses it.
+    pub fn poke_volatile(&mut self, lba: DriveLba, bytes: &[u8]) {
+        let len = Sectors(bytes.len() as u64 / SECTOR_BYTES);
+        let _ = self.faults.write_over(lba, len);
+        let written = Cached { sequence: self.sequence, lba, len, content: Content::Bytes(bytes.into()) };
+        self.sequence += 1;
+        written.apply(&mut self.current);
+        self.cached.push(written);
+    }
+
+    /// Everything that has been written is durable.
+    pub fn settle(&mut self) {
+        self.destage_below(self.sequence);
+    }
+
     /// Forget everything it holds, as if it came from the factory.
     pub fn wipe(&mut self, fresh: Fresh) {
         assert!(self.issued.is_empty(), "a drive with commands in flight is not wiped");

@@ -129,6 +129,8 @@ pub enum Fault {
     JournalBack,
     /// A sector of a journal was damaged.
     JournalHurt,
+    /// Power cut while a device of the journal was brought up to date.
+    CutInHeal,
 }
 
 impl fmt::Display for Fault {
@@ -164,6 +166,7 @@ impl fmt::Display for Fault {
             Self::JournalLost => "journal device lost",
             Self::JournalBack => "journal back",
             Self::JournalHurt => "damaged journal",
+            Self::CutInHeal => "power cut in journal heal",
         })
     }
 }

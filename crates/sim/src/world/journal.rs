@@ -2,6 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, JournalStatus};
 use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
+use openraid_core::journal::heal::{HealPlan, HealStep};
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
@@ -16,6 +17,22 @@ pub enum JournalFault {
     Found(FindError),
     /// The controller refuses it.
     Refused(AdminError),
+}
+
+/// What was found on the devices of a journal, and whether both have it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Healed {
+    /// All devices have everything.
+    All(Box<FoundJournal>),
+    /// One was stale, and some of the steps to bring it up to date were done.
+    Part {
+        /// Steps that were done.
+        done: usize,
+        /// Steps that there are.
+        steps: usize,
+        /// The stale device.
+        stale: DriveId,
+    },
 }
 
 impl std::fmt::Display for JournalFault {
@@ -91,12 +108,24 @@ impl World {
         }
     }
 
-    /// What these drives hold of a journal. Of two, the one that is behind gets what the other one has, as a driver
-    /// does it.
+    /// Read what these drives hold of a journal. A stale one gets what the other one has, as a driver does it.
     ///
     /// # Errors
     /// What they hold cannot be used.
     pub fn find_journal(&mut self, drives: &[DriveId]) -> Result<FoundJournal, JournalFault> {
+        match self.find_journal_until(drives, None)? {
+            Healed::All(found) => Ok(*found),
+            Healed::Part { .. } => unreachable!("no end was named"),
+        }
+    }
+
+    /// The same, but if a device is stale and `cut` is named, only some of the steps that bring it up to date are done. Their
+    /// number is the remainder of `cut` divided by one more than there are. The caller is to cut the power then, or to kill the
+    /// process: writes of these steps that were not flushed are in doubt.
+    ///
+    /// # Errors
+    /// What they hold cannot be used.
+    pub fn find_journal_until(&mut self, drives: &[DriveId], cut: Option<u64>) -> Result<Healed, JournalFault> {
         let device = |drive: &DriveId| {
             let spec = self.drive(*drive).spec();
             JournalDevice { drive: *drive, capacity: spec.capacity, block: spec.block }
@@ -107,34 +136,39 @@ impl World {
         let superblocks = devices.iter().enumerate().map(|(n, device)| superblock_of(n, device, &mut reader));
         let superblocks = superblocks.collect::<Result<Vec<_>, _>>();
         let superblocks = superblocks.map_err(|error| JournalFault::Found(FindError::Mirrors(error)))?;
-        if let ([(best, mirror)], [_, _]) = (&found.devices[..], drives) {
-            let (best, mirror) = (*best, *mirror);
-            let behind = if drives[0] == best { drives[1] } else { drives[0] };
-            let generation = superblocks.iter().map(|own| own.generation).max().unwrap_or(0) + 1;
-            self.heal_journal(&mut found, (best, mirror), behind, generation);
+        if let [one, other] = *drives {
+            if let Some(plan) = HealPlan::of(&found, [one, other], &superblocks) {
+                let steps = plan.steps().count();
+                let done = cut.map(|cut| usize::try_from(cut % (steps as u64 + 1)).expect("few steps"));
+                plan.steps().take(done.unwrap_or(steps)).for_each(|step| self.heal_step(&plan, drives, step));
+                if let Some(done) = done {
+                    return Ok(Healed::Part { done, steps, stale: drives[plan.stale] });
+                }
+                plan.finish(&mut found, drives[plan.stale]);
+            }
         }
         if let Some(planted) = &mut self.planted {
             planted.found_journal(&mut found);
         }
-        Ok(found)
+        Ok(Healed::All(Box::new(found)))
     }
 
-    fn heal_journal(&mut self, found: &mut FoundJournal, best: (DriveId, u8), behind: DriveId, generation: u64) {
-        let (ring, (keep, _)) = (found.superblock.ring(), found.superblock.keep_area());
-        for (at, len) in [(keep, found.superblock.kept), (ring.start, ring.sectors)] {
-            let mut log = vec![0; usize::try_from(len.bytes().get()).expect("a small journal")];
-            self.drive(best.0).peek(at, &mut log);
-            self.drive_mut(behind).poke(at, &log);
+    fn heal_step(&mut self, plan: &HealPlan, drives: &[DriveId], step: HealStep) {
+        match step {
+            HealStep::Superblock { device, copy, mark } => {
+                let superblock = plan.superblock(device, mark);
+                let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+                superblock.encode(copy, &mut bytes);
+                let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was made");
+                self.drive_mut(drives[device]).poke_volatile(lba, &bytes);
+            }
+            HealStep::Copy { at, sectors } => {
+                let mut piece = vec![0; usize::try_from(sectors.bytes().get()).expect("a small piece")];
+                self.drive(drives[plan.best]).peek(at, &mut piece);
+                self.drive_mut(drives[plan.stale]).poke_volatile(at, &piece);
+            }
+            HealStep::Flush { device } => self.drive_mut(drives[device]).settle(),
         }
-        self.drive_mut(behind).faults.clear_defects();
-        let other = 1 - best.1.min(1);
-        (found.superblock.mirrors, found.superblock.generation) = (2, generation);
-        for (drive, mirror) in [(behind, other), best] {
-            let own = JournalSuperblock { mirror, ..found.superblock.clone() };
-            self.put_journal_superblock(drive, &own);
-        }
-        found.superblock.mirror = best.1;
-        found.devices.push((behind, other));
     }
 
     /// Take the journal on these drives into use. It takes promises a moment later.

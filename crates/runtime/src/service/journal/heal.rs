@@ -1,24 +1,20 @@
-//! Of two devices of a journal, the one that is behind gets what the other one has: first it is marked as unfinished, then
-//! the log, then the superblocks, each durable before the next.
+//! Of two devices of a journal the stale one gets what the other one has. The order of the steps is that of
+//! [`openraid_core::journal::heal`].
 //!
 //! A thread of its own does it, which may take as long as it likes while the devices answer. A device may well be read and
 //! answer no write, ever, and that must not keep a start waiting.
 
-use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
+use openraid_core::journal::heal::{HealMark, HealPlan, HealStep};
+use openraid_format::{journal_superblock_lba, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
 use super::find::{unanswered_by, FoundDevices};
 use super::hanging::Held;
 use super::lent::Lent;
-use super::make::{sync, write, write_superblock};
+use super::make::{sync, write, write_copy};
 use super::patience::{ask, Pulse, Unanswered};
 use super::JournalStartError;
 use crate::member::OpenedMember;
-
-/// The log is copied in pieces of this size.
-const PIECE: Sectors = Sectors::mib(1);
-/// So many pieces are made durable together: few enough for a slow device to be heard of meanwhile.
-const PIECES_AT_ONCE: usize = 32;
 
 /// Bring a device that is behind up to date, so that both are used. One that cannot be written, or does not answer for so
 /// long, is left out: both were read, so the other one has everything.
@@ -34,100 +30,32 @@ pub fn heal(
     if found.devices.len() != 2 {
         return Ok(());
     }
-    let Some(plan) = Plan::of(found) else { return Ok(()) };
+    let Some(plan) = plan_of(found) else { return Ok(()) };
     let lent = Lent::new(std::mem::take(&mut found.devices));
     match carry_out(&plan, &lent, held, silence_max)? {
         Healed::Both(devices) => {
-            let device = &devices[plan.behind].spec.text;
+            let device = &devices[plan.stale].spec.text;
             notes.push(format!("{device}: this device of the journal was behind and has been brought up to date"));
             found.devices = devices;
-            for (number, mirror) in plan.mirrors() {
-                found.superblocks[number] = plan.finished(mirror);
+            for (number, own) in found.superblocks.iter_mut().enumerate() {
+                *own = plan.superblock(number, HealMark::Whole);
             }
-            found.journal.superblock = plan.finished(plan.mirror);
-            let drive = DriveId(u16::try_from(plan.behind).expect("two devices"));
-            found.journal.devices.push((drive, plan.other()));
+            let drive = DriveId(u16::try_from(plan.stale).expect("two devices"));
+            plan.finish(&mut found.journal, drive);
         }
         Healed::Alone(whole, error) => {
             let name = &whole.spec.text;
             notes.push(format!("{error}; this device of the journal is behind, and {name} is used alone"));
             found.devices = vec![*whole];
-            found.superblocks.remove(plan.behind);
+            found.superblocks.remove(plan.stale);
             found.journal.devices[0].0 = DriveId(0);
         }
     }
     Ok(())
 }
 
-/// What is to be done.
-#[derive(Clone)]
-struct Plan {
-    best: usize,
-    behind: usize,
-    /// Which of the two the better device is.
-    mirror: u8,
-    /// The superblock of the better device, and the highest generation of both.
-    superblock: JournalSuperblock,
-    generation: u64,
-    /// What the log fills: entries that are kept before the ring, and those from the tail to the head.
-    log: Vec<(DriveLba, Sectors)>,
-}
-
-impl Plan {
-    /// None where no device is behind.
-    fn of(found: &FoundDevices) -> Option<Self> {
-        let [(best, mirror)] = found.journal.devices[..] else { return None };
-        let journal = &found.journal;
-        let ring = journal.superblock.ring();
-        let mut log = vec![(journal.superblock.keep_area().0, journal.superblock.kept)];
-        let mut at = journal.tail.position;
-        let mut left = ring.distance(at, journal.head.position);
-        // Entries that fill the whole ring begin and end at one place.
-        if left.is_zero() && !journal.entries.is_empty() {
-            left = ring.sectors;
-        }
-        while !left.is_zero() {
-            let len = left.min(ring.to_end(at));
-            log.push((ring.drive_lba(at), len));
-            at = ring.behind(at, len);
-            left -= len;
-        }
-        Some(Self {
-            best: best.index(),
-            behind: 1 - best.index(),
-            mirror,
-            superblock: journal.superblock.clone(),
-            generation: found.superblocks.iter().map(|own| own.generation).max().unwrap_or(0),
-            log,
-        })
-    }
-
-    /// Which of the two the device is that is behind.
-    fn other(&self) -> u8 {
-        1 - self.mirror.min(1)
-    }
-
-    /// The devices, and which of the two they are, in the order in which they are told that there are two.
-    fn mirrors(&self) -> [(usize, u8); 2] {
-        [(self.behind, self.other()), (self.best, self.mirror)]
-    }
-
-    /// Until the device that is behind has everything nothing on it counts, whoever looks at it alone.
-    fn unfinished(&self) -> JournalSuperblock {
-        JournalSuperblock {
-            mirrors: 2,
-            mirror: self.other(),
-            generation: self.generation + 1,
-            clean: false,
-            unfinished: true,
-            kept: Sectors::ZERO,
-            ..self.superblock.clone()
-        }
-    }
-
-    fn finished(&self, mirror: u8) -> JournalSuperblock {
-        JournalSuperblock { mirrors: 2, mirror, generation: self.generation + 2, ..self.superblock.clone() }
-    }
+fn plan_of(found: &FoundDevices) -> Option<HealPlan> {
+    HealPlan::of(&found.journal, [DriveId(0), DriveId(1)], &found.superblocks)
 }
 
 /// What came of it.
@@ -138,7 +66,7 @@ enum Healed {
     Alone(Box<OpenedMember>, JournalStartError),
 }
 
-fn carry_out(plan: &Plan, lent: &Lent, held: &Held, silence_max: Nanos) -> Result<Healed, JournalStartError> {
+fn carry_out(plan: &HealPlan, lent: &Lent, held: &Held, silence_max: Nanos) -> Result<Healed, JournalStartError> {
     let (own, lent_to) = (plan.clone(), lent.clone());
     let asked = ask("journal-heal", move |pulse| Healing { plan: own, lent: lent_to, pulse }.all());
     let answer = asked.and_then(|asked| held.wait(asked, silence_max, lent.specs.iter()));
@@ -148,8 +76,8 @@ fn carry_out(plan: &Plan, lent: &Lent, held: &Held, silence_max: Nanos) -> Resul
         Ok(Err(failed)) => failed,
         Err(unanswered) => {
             // The one that does not come back hangs. If that is the one that is behind, nothing was written to the other one.
-            let (best, behind) = (lent.take(plan.best), lent.take(plan.behind));
-            let silent = if best.is_some() { plan.behind } else { plan.best };
+            let (best, behind) = (lent.take(plan.best), lent.take(plan.stale));
+            let silent = if best.is_some() { plan.stale } else { plan.best };
             let is_behind = unanswered == Unanswered::Silent && behind.is_none();
             let error = unanswered_by(name(silent), unanswered, silence_max);
             return match best {
@@ -159,7 +87,7 @@ fn carry_out(plan: &Plan, lent: &Lent, held: &Held, silence_max: Nanos) -> Resul
         }
     };
     match lent.take(plan.best) {
-        Some(best) if failed == plan.behind => Ok(Healed::Alone(Box::new(best), error)),
+        Some(best) if failed == plan.stale => Ok(Healed::Alone(Box::new(best), error)),
         _ => Err(error),
     }
 }
@@ -169,18 +97,23 @@ type Failed = (usize, JournalStartError);
 
 /// A thread that brings a device up to date.
 struct Healing {
-    plan: Plan,
+    plan: HealPlan,
     lent: Lent,
     pulse: Pulse,
 }
 
 impl Healing {
     fn all(&self) -> Result<(), Failed> {
-        let plan = &self.plan;
-        self.with(plan.behind, |device| write_superblock(device, &plan.unfinished()))?;
-        self.copy_log()?;
-        for (number, mirror) in plan.mirrors() {
-            self.with(number, |device| write_superblock(device, &plan.finished(mirror)))?;
+        self.check_size()?;
+        for step in self.plan.steps() {
+            match step {
+                HealStep::Superblock { device, copy, mark } => {
+                    let superblock = self.plan.superblock(device, mark);
+                    self.with(device, |own| write_copy(own, &superblock, copy))?;
+                }
+                HealStep::Copy { at, sectors } => self.copy_piece(at, sectors)?,
+                HealStep::Flush { device } => self.with(device, |own| sync(own))?,
+            }
         }
         Ok(())
     }
@@ -198,29 +131,16 @@ impl Healing {
         done.map_err(|error| (device, error))
     }
 
-    fn copy_log(&self) -> Result<(), Failed> {
-        let behind = self.plan.behind;
-        let ring = self.plan.superblock.ring();
+    fn check_size(&self) -> Result<(), Failed> {
+        let behind = self.plan.stale;
+        let ring = self.plan.superblock(behind, HealMark::Whole).ring();
         let last = journal_superblock_lba(SuperblockCopy::Last, self.lent.numbered[behind].capacity);
         if last.map_or(0, DriveLba::get) < ring.start.get() + ring.sectors.get() {
             let device = self.lent.specs[behind].text.clone();
             let why = "it has become smaller than the other device's log".into();
             return Err((behind, JournalStartError::Io { device, why }));
         }
-        let mut copied = 0;
-        for (start, sectors) in &self.plan.log {
-            let mut done = Sectors::ZERO;
-            while done < *sectors {
-                let len = (*sectors - done).min(PIECE);
-                self.copy_piece(*start + done, len)?;
-                done += len;
-                copied += 1;
-                if copied % PIECES_AT_ONCE == 0 {
-                    self.with(behind, |device| sync(device))?;
-                }
-            }
-        }
-        self.with(behind, |device| sync(device))
+        Ok(())
     }
 
     fn copy_piece(&self, at: DriveLba, len: Sectors) -> Result<(), Failed> {
@@ -230,11 +150,9 @@ impl Healing {
             let read = device.read_at(at, &mut buffer);
             read.map_err(|error| JournalStartError::Io { device: name, why: error.to_string() })
         })?;
-        self.with(self.plan.behind, |device| write(device, at, &buffer))
+        self.with(self.plan.stale, |device| write(device, at, &buffer))
     }
 }
-
-const _: () = assert!(PIECE.get().is_multiple_of(JOURNAL_BLOCK_BYTES as u64 / 512));
 
 #[cfg(test)]
 mod tests {
@@ -245,8 +163,8 @@ mod tests {
     fn while_hangs(name: &str, device: usize) -> (Pair, Result<Healed, JournalStartError>) {
         let pair = Pair::new(name);
         let mut found = pair.look(&Held::default()).expect("both can be read");
-        let plan = Plan::of(&found).expect("one is behind");
-        assert_eq!((plan.best, plan.behind), (1, 0));
+        let plan = plan_of(&found).expect("one is behind");
+        assert_eq!((plan.best, plan.stale), (1, 0));
         let lent = Lent::new(std::mem::take(&mut found.devices));
         let hangs = lent.devices[device].lock().expect("nobody else is at it");
         let healed = carry_out(&plan, &lent, &Held::default(), Nanos::ZERO);
@@ -279,6 +197,6 @@ mod tests {
         assert!(notes[0].contains("j0: this device of the journal was behind"), "{notes:?}");
         drop(found);
         let found = pair.look(&held).expect("both can be read");
-        assert!(Plan::of(&found).is_none(), "nothing is behind any more");
+        assert!(plan_of(&found).is_none(), "nothing is behind any more");
     }
 }

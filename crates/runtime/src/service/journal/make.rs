@@ -81,14 +81,23 @@ fn change(found: &mut FoundDevices, change: impl Fn(&mut JournalSuperblock) -> b
 
 /// Write both copies, the second when the first is durable.
 pub(super) fn write_superblock(device: &OpenedMember, superblock: &JournalSuperblock) -> Result<(), JournalStartError> {
-    let mut bytes = [0; JOURNAL_BLOCK_BYTES];
     for copy in [SuperblockCopy::First, SuperblockCopy::Last] {
-        superblock.encode(copy, &mut bytes);
-        let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("a superblock that can be written");
-        write(device, lba, &bytes)?;
+        write_copy(device, superblock, copy)?;
         sync(device)?;
     }
     Ok(())
+}
+
+/// Write one copy. It is durable after [`sync`].
+pub(super) fn write_copy(
+    device: &OpenedMember,
+    superblock: &JournalSuperblock,
+    copy: SuperblockCopy,
+) -> Result<(), JournalStartError> {
+    let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+    superblock.encode(copy, &mut bytes);
+    let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("a superblock that can be written");
+    write(device, lba, &bytes)
 }
 
 pub(super) fn write(device: &OpenedMember, at: DriveLba, bytes: &[u8]) -> Result<(), JournalStartError> {

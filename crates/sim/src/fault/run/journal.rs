@@ -14,7 +14,9 @@ use crate::fault::scenario::{JournalSpec, Scenario};
 use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
 use crate::oracle::versions::VersionId;
+use crate::random::Random;
 use crate::rig::Loss;
+use crate::world::journal::Healed;
 use crate::world::World;
 
 /// Size of a device: the least that a journal takes.
@@ -29,6 +31,11 @@ const WOUND: Sectors = Sectors(8);
 
 /// Events between the return of a device and its use: what it had not answered ends.
 const RETURN_EVENTS: u64 = 20;
+
+/// Starts in a row that end while a device is brought up to date.
+const HEALS_CUT_MAX: u64 = 3;
+/// The first number for the chance of these cuts.
+const HEAL: u64 = 1600;
 
 /// What a run knows of its journal.
 #[derive(Debug, Default)]
@@ -48,6 +55,8 @@ pub(super) struct Journal {
     pub(super) holds_failed: bool,
     /// Bits have flipped in what a controller had checked, and reads again.
     pub(super) read_wrong: bool,
+    /// Times that the power went while a device was brought up to date, of the starts that belong to one end.
+    pub(super) heals_cut: u64,
 }
 
 /// Damage to a device.
@@ -198,8 +207,15 @@ impl Run<'_> {
         if !there.iter().any(|drive| self.journal.fresh.contains(drive)) {
             return Ok(true);
         }
-        let found = match self.world.find_journal(&there) {
-            Ok(found) => found,
+        let found = match self.world.find_journal_until(&there, self.heal_cut()) {
+            Ok(Healed::All(found)) => found,
+            Ok(Healed::Part { done, steps, stale }) => {
+                let part = format!("{done} of {steps} steps");
+                self.tell(|| format!("  {} is brought up to date: {part}", self.name(stale)));
+                self.count(Fault::CutInHeal);
+                self.journal.heals_cut += 1;
+                return Ok(false);
+            }
             Err(fault) if self.bounded() => return Err(Stop::Lost(format!("the journal is refused: {fault}"))),
             Err(fault) => {
                 self.tell(|| format!("  the journal is refused: {fault}"));
@@ -212,7 +228,7 @@ impl Run<'_> {
         }
         self.compare_with_whole(&there, found.head.sequence);
         self.doubt_older_redos(&found);
-        match self.start(AdminCommand::AttachJournal(found), events)? {
+        match self.start(AdminCommand::AttachJournal(*found), events)? {
             Begun::PowerGoes => Ok(false),
             Begun::Refused(error) if self.bounded() => Err(Stop::Lost(format!("the journal is not taken: {error}"))),
             Begun::Refused(error) => {
@@ -221,6 +237,17 @@ impl Run<'_> {
             }
             Begun::Done | Begun::Started(_) => Ok(true),
         }
+    }
+
+    /// At which step the power goes if this start finds a stale device. Only aimed runs look for that moment. The chance is
+    /// drawn from a copy, so that later draws stay as they are.
+    fn heal_cut(&self) -> Option<u64> {
+        let cuts = self.journal.heals_cut;
+        if !self.scenario.aimed || cuts >= HEALS_CUT_MAX {
+            return None;
+        }
+        let mut random = Random::derived(self.random.clone().bits(), HEAL + cuts);
+        random.chance(1, 2).then(|| random.bits())
     }
 
     /// Of a journal on one device: would the log go on where it ends, without the damage? Nobody can tell that from a write

@@ -329,14 +329,18 @@ impl Run<'_> {
     /// A new controller over what the drives hold.
     fn boot(&mut self, again: Option<u64>) -> Done {
         let mut cuts = again.map_or(0, |_| 1 + self.random.below(CUTS_IN_ASSEMBLY_MAX));
+        self.journal.heals_cut = 0;
         loop {
+            let heals_cut = self.journal.heals_cut;
             self.cached = false;
             self.world.boot();
             let events = again.filter(|_| cuts > 0).map(|events| self.cut_after(events));
             if self.assemble(events)? {
                 break;
             }
-            cuts -= 1;
+            if self.journal.heals_cut == heals_cut {
+                cuts -= 1;
+            }
             let replay = self.sets.iter().any(|set| set.journalled);
             self.count(if replay { Fault::CutInReplay } else { Fault::CutInAssembly });
             self.account.borrow_mut().counts.cuts += 1;

@@ -1,0 +1,157 @@
+//! One of two journal devices is stale at a start, and is brought up to date before the journal is taken into use. This is the
+//! order of the steps. A driver carries them out one after another, and the power may go at any of them.
+//!
+//! ```text
+//!   of the stale device:                                                       of the better one:
+//!   superblocks say "unfinished" --> log is copied --> superblocks are whole --> superblocks say "one of two"
+//!            (first, last copy)                         (first, last copy)        (first, last copy)
+//! ```
+//!
+//! Every arrow is a flush, and so is the step from the first copy of a superblock to the last. While the log of the stale device
+//! is neither the old one nor the new one, its superblocks say that nothing counts. The better device is changed last, and only in
+//! its superblocks.
+
+use alloc::vec::Vec;
+use openraid_format::{JournalSuperblock, SuperblockCopy};
+use openraid_units::{DriveId, DriveLba, Sectors};
+
+use super::attach::FoundJournal;
+
+/// The log is copied in pieces of this size.
+const PIECE: Sectors = Sectors::mib(1);
+/// So many pieces are flushed together: few enough for a slow device to be heard of meanwhile.
+const PIECES_AT_ONCE: usize = 32;
+
+/// What a superblock says that is written by a heal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HealMark {
+    /// Nothing on the device counts.
+    Unfinished,
+    /// It has everything, and is one of two.
+    Whole,
+}
+
+/// A step of a heal. Devices are numbered by their place in the list that was looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HealStep {
+    /// Write one copy of [`HealPlan::superblock`].
+    Superblock {
+        /// To which device.
+        device: usize,
+        /// Which copy.
+        copy: SuperblockCopy,
+        /// What it says.
+        mark: HealMark,
+    },
+    /// Copy a piece from the better device to the same place of the stale one.
+    Copy {
+        /// First sector.
+        at: DriveLba,
+        /// Length, 1 MiB at the most.
+        sectors: Sectors,
+    },
+    /// What was written to the device is to be durable before the next step.
+    Flush {
+        /// Which device.
+        device: usize,
+    },
+}
+
+/// How a stale device is brought up to date.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HealPlan {
+    /// Place of the better device in the list.
+    pub best: usize,
+    /// Place of the stale one.
+    pub stale: usize,
+    /// Which of the two mirrors the better device is.
+    mirror: u8,
+    /// The superblock of the better device, and the highest generation of both.
+    superblock: JournalSuperblock,
+    generation: u64,
+    /// What the log fills: entries that are kept before the ring, and those from the tail to the head.
+    log: Vec<(DriveLba, Sectors)>,
+}
+
+impl HealPlan {
+    /// The plan for what was found on these two drives, whose superblocks these are. None if both have everything.
+    #[must_use]
+    pub fn of(found: &FoundJournal, drives: [DriveId; 2], superblocks: &[JournalSuperblock]) -> Option<Self> {
+        let [(drive, mirror)] = found.devices[..] else { return None };
+        let best = drives.iter().position(|own| *own == drive)?;
+        let ring = found.superblock.ring();
+        let mut log = Vec::from([(found.superblock.keep_area().0, found.superblock.kept)]);
+        let mut at = found.tail.position;
+        let mut left = ring.distance(at, found.head.position);
+        // Entries that fill the whole ring begin and end at one place.
+        if left.is_zero() && !found.entries.is_empty() {
+            left = ring.sectors;
+        }
+        while !left.is_zero() {
+            let len = left.min(ring.to_end(at));
+            log.push((ring.drive_lba(at), len));
+            at = ring.behind(at, len);
+            left -= len;
+        }
+        // The log is copied from here on. Older entries on the stale device may be others than those of the better one.
+        let superblock = JournalSuperblock { tail: found.tail, ..found.superblock.clone() };
+        let generation = superblocks.iter().map(|own| own.generation).max().unwrap_or(superblock.generation);
+        Some(Self { best, stale: 1 - best, mirror, superblock, generation, log })
+    }
+
+    /// What is to be done, in this order.
+    pub fn steps(&self) -> impl Iterator<Item = HealStep> + '_ {
+        let flush = HealStep::Flush { device: self.stale };
+        let copies = self.log.iter().flat_map(|(start, sectors)| pieces(*start, *sectors)).enumerate();
+        let copies = copies.flat_map(move |(number, piece)| {
+            let flushed = (number + 1).is_multiple_of(PIECES_AT_ONCE).then_some(flush);
+            [Some(piece), flushed].into_iter().flatten()
+        });
+        let marks = |device, mark| {
+            [SuperblockCopy::First, SuperblockCopy::Last]
+                .into_iter()
+                .flat_map(move |copy| [HealStep::Superblock { device, copy, mark }, HealStep::Flush { device }])
+        };
+        marks(self.stale, HealMark::Unfinished)
+            .chain(copies)
+            .chain([flush])
+            .chain(marks(self.stale, HealMark::Whole))
+            .chain(marks(self.best, HealMark::Whole))
+    }
+
+    /// What the superblock of a device says.
+    #[must_use]
+    pub fn superblock(&self, device: usize, mark: HealMark) -> JournalSuperblock {
+        let mirror = if device == self.best { self.mirror } else { self.other() };
+        let whole = JournalSuperblock { mirrors: 2, mirror, ..self.superblock.clone() };
+        match mark {
+            HealMark::Unfinished => JournalSuperblock {
+                generation: self.generation + 1,
+                clean: false,
+                unfinished: true,
+                kept: Sectors::ZERO,
+                ..whole
+            },
+            HealMark::Whole => JournalSuperblock { generation: self.generation + 2, ..whole },
+        }
+    }
+
+    /// All steps are done: the journal is on both devices, the second of which is this drive.
+    pub fn finish(&self, found: &mut FoundJournal, drive: DriveId) {
+        found.superblock = self.superblock(self.best, HealMark::Whole);
+        found.devices.push((drive, self.other()));
+    }
+
+    /// Which of the two mirrors the stale device is.
+    fn other(&self) -> u8 {
+        1 - self.mirror.min(1)
+    }
+}
+
+fn pieces(start: DriveLba, sectors: Sectors) -> impl Iterator<Item = HealStep> {
+    let count = sectors.get().div_ceil(PIECE.get());
+    (0..count).map(move |number| {
+        let done = PIECE * number;
+        HealStep::Copy { at: start + done, sectors: (sectors - done).min(PIECE) }
+    })
+}

@@ -1,0 +1,221 @@
+//! A stale device of the journal is brought up to date at a start, and the power goes meanwhile, at every step and within it.
+//! Nothing that was acknowledged is lost, and the device never counts with half a log.
+
+mod support;
+
+use openraid_core::admin::{AdminCommand, FoundJournal};
+use openraid_core::journal::find::FindError;
+use openraid_format::JournalError;
+use openraid_sim::oracle::session::Workload;
+use openraid_sim::world::journal::{Healed, JournalFault};
+use openraid_sim::{Random, Shape};
+use openraid_units::{DriveId, Sectors};
+use support::journalled::Journalled;
+use support::{seeds, Case};
+
+const CHUNK: Sectors = Sectors::kib(16);
+/// Starts in a row that are cut short.
+const STARTS_MAX: u64 = 8;
+
+/// How the two devices come to differ.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Entries are on their way to both when the power goes.
+    Torn,
+    /// One device is pulled, and the other one goes on alone.
+    Pulled,
+    /// One device loses its power a moment before everything else does.
+    First,
+}
+
+const WAYS: [Way; 3] = [Way::Torn, Way::Pulled, Way::First];
+
+/// What the runs came upon.
+#[derive(Default, Debug)]
+struct Tally {
+    /// Starts at which no device was stale.
+    level: u32,
+    /// Cuts and kills before the first step, after a write that was not flushed, after a flush, and after the last step.
+    before: u32,
+    inside: u32,
+    between: u32,
+    after: u32,
+    /// Cuts while the epoch was raised.
+    attaching: u32,
+    /// Starts with one of the devices.
+    alone: u32,
+    /// After a cut the stale device is unfinished, as it was before, or has everything.
+    unfinished: u32,
+    as_before: u32,
+    whole: u32,
+}
+
+struct Machine {
+    own: Journalled,
+    both: Vec<DriveId>,
+    random: Random,
+}
+
+impl Machine {
+    fn new(shape: Shape, seed: u64) -> Self {
+        let own = Journalled::new(shape, seed, false, 2);
+        Self { both: own.devices.clone(), own, random: Random::derived(seed, 41) }
+    }
+
+    fn run(&mut self, requests: u64) {
+        let capacity = self.own.rig.session.capacity();
+        let load = Workload { len_max: 32 << 10, align: 512, mix: [1, 8, 1, 1, 1], ..Workload::mixed(capacity) };
+        self.own.rig.session.run_on(&mut self.own.rig.world, &load, requests);
+    }
+
+    fn is_mirrored(&self) -> bool {
+        self.own.rig.world.journal().expect("it was attached").devices.len() == 2
+    }
+
+    fn steps(&mut self, most: u64) {
+        for _ in 0..self.random.below(most) {
+            self.own.rig.world.step();
+            self.own.rig.session.hear(&mut self.own.rig.world);
+        }
+    }
+
+    fn end(&mut self) {
+        let rig = &mut self.own.rig;
+        match self.random.chance(1, 5) {
+            true => rig.session.kill(&mut rig.world),
+            false => rig.session.cut_power(&mut rig.world),
+        }
+    }
+
+    /// Hosts write until the power goes, and the devices differ.
+    fn differ(&mut self, way: Way) {
+        let requests = self.random.between(1, 80);
+        self.run(requests);
+        let one = *self.random.pick(&self.both.clone());
+        match way {
+            Way::Torn => self.steps(60),
+            Way::Pulled => {
+                self.own.rig.world.pull(one);
+                let requests = self.random.below(60);
+                self.run(requests);
+                self.steps(60);
+            }
+            Way::First => {
+                self.own.rig.world.vanish(one);
+                self.steps(40);
+            }
+        }
+        self.end();
+        self.own.rig.world.drive_mut(one).put_back();
+    }
+
+    /// What is on one device.
+    fn alone(&mut self, drive: DriveId) -> Result<FoundJournal, JournalFault> {
+        self.own.rig.world.find_journal(&[drive])
+    }
+
+    /// A start that ends while a device is brought up to date. False if none is stale.
+    fn heal_in_part(&mut self, tally: &mut Tally) -> bool {
+        let (both, cut) = (self.both.clone(), self.random.bits());
+        let olds: Vec<_> = both.iter().map(|drive| self.alone(*drive)).collect();
+        let healed = self.own.rig.world.find_journal_until(&both, Some(cut));
+        let Healed::Part { done, steps, stale } = healed.unwrap_or_else(|fault| panic!("{fault}")) else {
+            tally.level += 1;
+            return false;
+        };
+        let world = &self.own.rig.world;
+        let in_doubt = both.iter().any(|drive| world.drive(*drive).in_doubt().next().is_some());
+        let counter = match done {
+            0 => &mut tally.before,
+            _ if in_doubt => &mut tally.inside,
+            done if done == steps => &mut tally.after,
+            _ => &mut tally.between,
+        };
+        *counter += 1;
+        self.end();
+        let number = both.iter().position(|drive| *drive == stale).expect("one of them");
+        let best = self.alone(both[1 - number]).unwrap_or_else(|fault| panic!("the better device: {fault}"));
+        match self.alone(stale) {
+            Err(JournalFault::Found(FindError::Journal(_, JournalError::Unfinished))) => tally.unfinished += 1,
+            now if is_same(&now, &olds[number]) => tally.as_before += 1,
+            Ok(now) if is_like(&now, &best) => tally.whole += 1,
+            now => {
+                panic!("after {done} of {steps} steps: {now:?}\nthe better one: {best:?}\nbefore: {:?}", olds[number])
+            }
+        }
+        true
+    }
+
+    /// A start that ends while the journal is taken into use.
+    fn attach_in_part(&mut self, tally: &mut Tally) {
+        let found = self.own.rig.world.find_journal(&self.both).unwrap_or_else(|fault| panic!("{fault}"));
+        self.own.rig.world.start_admin(AdminCommand::AttachJournal(found));
+        self.steps(30);
+        tally.attaching += 1;
+        self.end();
+    }
+
+    /// Starts that are cut short, and one that is not, with both devices or with the better one.
+    fn start(&mut self, tally: &mut Tally) {
+        for _ in 0..self.random.below(STARTS_MAX) {
+            self.own.rig.world.boot();
+            if self.random.chance(1, 5) || !self.heal_in_part(tally) {
+                self.own.rig.world.boot();
+                self.attach_in_part(tally);
+            }
+        }
+        self.own.rig.world.boot();
+        if self.random.chance(1, 4) {
+            let healed = self.own.rig.world.find_journal_until(&self.both, Some(0));
+            if let Ok(Healed::Part { stale, .. }) = healed {
+                self.own.devices.retain(|drive| *drive != stale);
+                tally.alone += 1;
+            }
+        }
+        self.own.boot();
+        self.own.devices = self.both.clone();
+        self.own.rig.session.look_at_all(&mut self.own.rig.world);
+    }
+}
+
+fn is_same(now: &Result<FoundJournal, JournalFault>, old: &Result<FoundJournal, JournalFault>) -> bool {
+    match (now, old) {
+        (Ok(now), Ok(old)) => is_like(now, old),
+        (Err(now), Err(old)) => now == old,
+        _ => false,
+    }
+}
+
+/// Does a device have the log of another one?
+fn is_like(now: &FoundJournal, other: &FoundJournal) -> bool {
+    let log = |own: &FoundJournal| (own.epoch, own.tail, own.head, own.entries.clone(), own.kept.clone());
+    log(now) == log(other)
+}
+
+fn shapes() -> [Shape; 3] {
+    [Shape::raid5(4, CHUNK), Shape::raid1(2), Shape::raid6(5, CHUNK)]
+}
+
+#[test]
+fn power_that_goes_while_a_device_of_the_journal_is_brought_up_to_date_takes_nothing() {
+    let mut tally = Tally::default();
+    for seed in seeds(6, 200) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let mut machine = Machine::new(shape, seed);
+            for _ in 0..4 {
+                // A journal on one device does not outlive it.
+                let ways = if machine.is_mirrored() { &WAYS[..] } else { &WAYS[..1] };
+                let way = *machine.random.pick(ways);
+                machine.differ(way);
+                machine.start(&mut tally);
+            }
+            machine.own.rig.rest();
+            machine.own.rig.judge();
+        }
+    }
+    let places = [tally.before, tally.inside, tally.between, tally.after];
+    let states = [tally.unfinished, tally.as_before, tally.whole];
+    assert!(places.iter().chain(&states).all(|count| *count > 0), "{tally:?}");
+    assert!(tally.inside + tally.between > 60 && tally.attaching > 60 && tally.alone > 0, "{tally:?}");
+}
