@@ -1,6 +1,6 @@
-//! The keyword arguments of a metric: what each may be, checked once, in one canonical form.
+//! The keyword arguments of a metric: the valid values of each, checked once, in one canonical form.
 //!
-//! It must never guess a value: what is absent stays absent here, defaults are made in [`crate::workload`].
+//! It must never guess a value: an absent value stays absent here, and [`crate::workload`] makes the defaults.
 
 use crate::subject::clip;
 use openraid_models::Library;
@@ -49,7 +49,7 @@ pub enum Axis {
     Pos,
     /// Cycle of the two-cycle order test.
     Cyc,
-    /// What was done after the random cycle.
+    /// The action after the random cycle.
     After,
     /// Load of the kind measured before the measurement, seconds.
     WarmS,
@@ -71,7 +71,7 @@ pub enum Axis {
     P,
 }
 
-/// What an axis takes.
+/// The values of an axis.
 #[derive(Clone, Copy, Debug)]
 enum Domain {
     /// A whole number.
@@ -206,7 +206,7 @@ impl Axis {
     }
 }
 
-/// What was given for an axis.
+/// The given value of an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AxisValue {
     /// A number.
@@ -320,7 +320,7 @@ impl Axes {
     pub fn iter(&self) -> impl Iterator<Item = (Axis, &AxisValue)> {
         self.0.iter().map(|(axis, value)| (*axis, value))
     }
-    /// These, and from `defaults` what is not given here.
+    /// These, with the values of `defaults` for absent ones.
     #[must_use]
     pub fn or(&self, defaults: &Self) -> Self {
         let mut both = defaults.clone();
@@ -369,9 +369,9 @@ fn takes(domain: Domain) -> String {
 pub struct AxisError {
     /// The axis.
     pub axis: &'static str,
-    /// What was given.
+    /// The given value.
     pub given: String,
-    /// What it takes.
+    /// The valid values.
     pub takes: String,
 }
 
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_wins_over_defaults_and_the_text_is_canonical() {
+    fn given_values_win_over_defaults_and_the_text_is_canonical() {
         let defaults = Axes::new().number(Axis::Qd, 4).word(Axis::Fs, "ntfs");
         let given = Axes::new().word(Axis::Fs, "fat32").number(Axis::Rd, 0);
         let both = given.or(&defaults);

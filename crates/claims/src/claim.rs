@@ -1,6 +1,6 @@
 //! Claim files: a JSON list of claims, read with errors that name the claim and the field.
 //!
-//! It must never take a file half: what is wrong is told, all of it up to a limit, and nothing is run.
+//! It must never accept half a file: all faults, up to a limit, are reported, and nothing is run.
 
 use crate::subject::clip;
 use crate::workload::Workload;
@@ -15,14 +15,14 @@ pub const CLAIMS_MAX: usize = 20_000;
 /// So many errors of one file are told.
 const ERRORS_TOLD: usize = 20;
 
-/// Whose doing the claimed thing is.
+/// The cause of the claimed behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Grade {
     /// It follows from drives, buses and the level.
     Physics,
     /// It is a manner of one controller.
     ControllerQuirk,
-    /// Nobody knows why.
+    /// The cause is unknown.
     Unexplained,
 }
 
@@ -43,11 +43,11 @@ impl Grade {
 pub struct Claim {
     /// Its name; no two of a file are equal.
     pub id: String,
-    /// Whose profile gives drives, controller, bus, cache and chunk.
+    /// The system whose profile gives drives, controller, bus, cache and chunk.
     pub system: String,
     /// Method and defaults.
     pub workload: Workload,
-    /// What it speaks of, for readers: checks name their subjects themselves.
+    /// Its subjects, for readers: checks name their subjects themselves.
     pub subjects: Vec<String>,
     /// Sort of statement: order, trend, ratio, ...
     pub kind: String,
@@ -55,13 +55,13 @@ pub struct Claim {
     pub statement: String,
     /// The expression.
     pub check: String,
-    /// What the expression calls `T`.
+    /// The value of `T` in the expression.
     pub tolerance: f64,
     /// Why it should be so.
     pub cause: String,
-    /// Whose doing it is.
+    /// The cause of the behaviour.
     pub reproducible: Grade,
-    /// The parameter of the controller's profile behind it.
+    /// The parameter of the controller's profile that causes it.
     pub quirk_param: Option<String>,
     /// Place in the short suite.
     pub suite_rank: Option<u64>,
@@ -69,22 +69,22 @@ pub struct Claim {
     pub needs_calibration: bool,
     /// It was derived from the review's figures, not said by it.
     pub derived: bool,
-    /// What had to be assumed.
+    /// The assumptions.
     pub assumed: Option<String>,
     /// Figures of the review.
     pub values: Option<Value>,
     /// The review's exact percentage.
     pub exact_pct: Option<f64>,
-    /// What the check must come to: `false` where the review is wrong.
+    /// The expected value of the check: `false` if the review is wrong.
     pub expected: bool,
 }
 
-/// What was read.
+/// The content of a claim file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClaimFile {
     /// The claims, in the order of the file.
     pub claims: Vec<Claim>,
-    /// Fields that nobody knows: they change nothing, but may be misspelt.
+    /// Unknown fields: they change nothing, but may be misspelt.
     pub warnings: Vec<String>,
 }
 
@@ -229,7 +229,7 @@ impl Reader {
         (self.errors.len() == before).then_some(claim)
     }
 
-    /// A field that may be absent or null; otherwise `pick` must find in it what is `wanted`.
+    /// A field that may be absent or null; otherwise `pick` must find the `wanted` type in it.
     fn take<T>(
         &mut self,
         fields: &Map<String, Value>,
@@ -243,8 +243,8 @@ impl Reader {
         })
     }
 
-    /// As [`Reader::take`], of a field that is there for readers: whatever else it is changes no verdict, and is passed
-    /// over with a warning.
+    /// As [`Reader::take`], for a field that is only for readers: a wrong type changes no verdict, so it is ignored
+    /// with a warning.
     fn skim<T>(
         &mut self,
         fields: &Map<String, Value>,
@@ -335,10 +335,10 @@ impl Reader {
     }
 }
 
-/// What `pick` finds in a field; nothing where it is absent or null.
+/// The value that `pick` finds in a field; `None` if it is absent or null.
 ///
 /// # Errors
-/// It finds nothing in what is there: in words.
+/// The type of the field's value, in words, if `pick` finds nothing in it.
 fn field<T>(
     fields: &Map<String, Value>,
     name: &str,
@@ -349,7 +349,7 @@ fn field<T>(
     pick(value).map(Some).ok_or_else(|| format!("field '{name}': expected {wanted}, found {}", sort(value)))
 }
 
-/// What a value is, in words.
+/// The type of a value, in words.
 const fn sort(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",

@@ -1,6 +1,6 @@
 //! One claim, evaluated.
 //!
-//! It must never hide why: every verdict comes with the values behind it and a reason.
+//! It must never hide the reason: every verdict has its values and a reason.
 
 use crate::claim::Claim;
 use crate::language::session::{start, Word};
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// A check that asks nothing and does not end for so long has found a way around its limits. What is measured for it
-/// does not count.
+/// A check that asks for nothing and does not end for so long has found a way around its limits. The time of its
+/// measurements does not count.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// What became of a claim.
@@ -46,7 +46,7 @@ pub struct Measured {
     pub value: MetricValue,
 }
 
-/// A claim's verdict with what it rests on.
+/// A claim's verdict with its values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// The claim.
@@ -57,7 +57,7 @@ pub struct Outcome {
     pub measured: Vec<Measured>,
     /// Why, in words.
     pub reason: String,
-    /// The check itself is wrong: nobody's models are to blame.
+    /// The check itself is wrong, not the models.
     pub broken: bool,
 }
 

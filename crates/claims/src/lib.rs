@@ -7,9 +7,10 @@
 //!                              `--> Outcome: pass | fail | not-applicable, with every value that was asked for
 //! ```
 //!
-//! A claim is one boolean expression over measured values. This crate knows the language; what measures is
-//! behind [`Metrics`], and [`Simulated`] is the laboratory in virtual time. It must never run a check without bounds, never let a claim's text reach a file or the
-//! network, and never turn a value that could not be measured into a verdict.
+//! A claim is one boolean expression over measured values. This crate knows the language. [`Metrics`] is the interface
+//! to measurements, and [`Simulated`] is the laboratory in virtual time. It must never run a check without bounds,
+//! never let a claim's text reach a file or the network, and never turn a value that could not be measured into a
+//! verdict.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The metrics of the language, a call of one, and whoever answers it.
+//! The metrics of the language, a call of one, and the interface that answers it.
 //!
 //! It must never invent a value: a metric without meaning says why.
 
@@ -143,12 +143,12 @@ impl Metric {
     }
 }
 
-/// What is measured: an array or drive, a level, or a link.
+/// The target of a call: an array or drive, a level, or a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// An array or a drive.
     Subject(Subject),
-    /// A level of whatever width.
+    /// A level, for any width.
     Level(crate::subject::Level),
     /// A link.
     Link(String),
@@ -169,9 +169,9 @@ impl fmt::Display for Target {
 pub struct MetricCall {
     /// The claim's system: drives, controller, bus, cache and chunk come from its profile.
     pub system: String,
-    /// What is asked.
+    /// The metric.
     pub metric: Metric,
-    /// Of what.
+    /// The target.
     pub target: Target,
     /// The axes that the check gives.
     pub axes: Axes,
@@ -180,10 +180,10 @@ pub struct MetricCall {
 }
 
 impl MetricCall {
-    /// The subject, where the metric is asked of one.
+    /// The subject, if the target is one.
     ///
     /// # Errors
-    /// It is asked of a level or a link.
+    /// The target is a level or a link.
     pub fn subject(&self) -> Result<Subject, NotApplicable> {
         match &self.target {
             Target::Subject(subject) => Ok(*subject),
@@ -199,7 +199,7 @@ impl MetricCall {
 }
 
 impl fmt::Display for MetricCall {
-    /// The call as a claim would write it, without what the workload gives.
+    /// The call as a claim would write it, without the values of the workload.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let axes = self.axes.to_string();
         let comma = if axes.is_empty() { "" } else { ", " };
@@ -218,14 +218,14 @@ pub struct Operations {
     pub writes: u32,
 }
 
-/// What a metric came to.
+/// The result of a metric.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum MetricValue {
     /// A figure.
     Number(f64),
     /// A whole number.
     Count(u64),
-    /// What a write costs the members.
+    /// The cost of a write on the members.
     Operations(Operations),
 }
 
@@ -293,7 +293,7 @@ impl fmt::Display for NotApplicable {
 
 impl std::error::Error for NotApplicable {}
 
-/// Whoever measures: a simulated laboratory, or a fake in tests. Called from several threads.
+/// The source of measurements: a simulated laboratory, or a fake in tests. Called from several threads.
 pub trait Metrics: Sync {
     /// Measure. Equal calls must come to equal values.
     ///

@@ -19,10 +19,10 @@ pub struct RunOptions {
 /// More threads than this are of no use to claims.
 pub const JOBS_MAX: usize = 256;
 
-/// Evaluate all claims. `ended` is told of each one as it ends, with how many have ended.
+/// Evaluate all claims. `ended` gets each one as it ends, with the number of ended ones.
 ///
 /// # Panics
-/// Measuring panicked: that is a bug of whoever measures.
+/// A measurement panicked: that is a bug of the [`Metrics`].
 pub fn run(
     claims: &[Claim],
     metrics: &dyn Metrics,

@@ -1,4 +1,4 @@
-//! Values that were measured once, by everything they depend on: in memory, and in a file between runs.
+//! Values that were measured once, by all their inputs: in memory, and in a file between runs.
 //!
 //! ```text
 //!  {"openraid-claims": 1, "made_by": "FINGERPRINT"}
@@ -6,9 +6,9 @@
 //!  ["KEY", VALUE]
 //! ```
 //!
-//! The file is a line for each value, added when it is known: a run that is cut off loses only what it was measuring.
-//! A last line that was cut off is left out. The fingerprint says which program and models made the values; a file of
-//! another one is made anew. It must never give a value of another fingerprint, and never measure one key twice.
+//! The file has a line for each value, added as soon as it is known: an interrupted run loses only the measurements
+//! under way. An incomplete last line is ignored. The fingerprint says which program and models made the values; a file
+//! with another one is replaced. It must never return a value of another fingerprint, and never measure one key twice.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const FORMAT: u64 = 2;
 
 enum Slot {
     Known(Value),
-    /// Somebody is measuring it.
+    /// It is being measured.
     Busy,
 }
 
@@ -57,7 +57,7 @@ impl Store {
         Self { inner: Mutex::new(Inner { slots, file, lost: None }), done: Condvar::new() }
     }
 
-    /// Kept in a file. It is made where it is not there, and made anew where another fingerprint made it.
+    /// Kept in a file, which is created if it does not exist, and replaced if it has another fingerprint.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -72,7 +72,7 @@ impl Store {
             Err(error) => return Err(complain(error)),
         };
         let slots = kept.unwrap_or_default();
-        // Written anew in any case: without a torn line at the end, and whole or not at all.
+        // Written again in any case: without a torn line at the end, and completely or not at all.
         let fresh = path.with_extension("new");
         let mut file = File::create(&fresh).map_err(complain)?;
         let mut text = serde_json::json!({ "openraid-claims": FORMAT, "made_by": fingerprint }).to_string() + "\n";
@@ -129,7 +129,7 @@ impl Store {
     }
 }
 
-/// A key that somebody is measuring; given back if measuring panics.
+/// A key that is being measured; released if measuring panics.
 struct Claimed<'a> {
     store: &'a Store,
     key: &'a str,
@@ -162,7 +162,7 @@ fn line(key: &str, value: &Value) -> String {
     serde_json::json!([key, value]).to_string() + "\n"
 }
 
-/// What a file holds; nothing if it is of another format or fingerprint.
+/// The content of a file; nothing if it is of another format or fingerprint.
 fn load(mut reader: impl BufRead, fingerprint: &str) -> Option<HashMap<String, Slot>> {
     let mut head = String::new();
     reader.read_line(&mut head).ok()?;
@@ -237,7 +237,7 @@ mod tests {
         first.get_or("x", || Value::from(1.5));
         first.get_or("y", || Value::from("no"));
         drop(first);
-        // A line that was cut off is left out, and what comes later is whole again.
+        // An incomplete line is ignored, and later lines are complete again.
         let mut file = fs::OpenOptions::new().append(true).open(&path).expect("the file");
         file.write_all(b"[\"z\", 1").expect("written");
         let second = Store::open(&path, "a").expect("a store");

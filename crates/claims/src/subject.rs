@@ -1,6 +1,7 @@
-//! What a metric is asked of: an array by level and width, a bunch of single drives, or one drive.
+//! The subject of a metric: an array by level and width, several single drives, or one drive.
 //!
-//! It must never decide whether an array can be: that is for whoever measures, who knows the controller's rules.
+//! It must never decide whether an array is possible: that depends on the controller's rules, which the source of
+//! measurements knows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use std::str::FromStr;
 /// More members than any name may ask for: the widest arrays of the engine are smaller.
 pub const MEMBERS_MAX: u16 = 384;
 
-/// Independent drives, of whatever number.
+/// Independent drives, of any number.
 pub const JBOD: &str = "jbod";
 
 /// A level as names of arrays have it.
@@ -64,7 +65,7 @@ impl FromStr for Level {
     }
 }
 
-/// A drive that claims know by a name, whatever the system's own drive is.
+/// A drive that claims know by a name, independent of the system's own drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum NamedDrive {
     /// The fastest 15,000 rpm drive of the models.
@@ -96,7 +97,7 @@ impl NamedDrive {
     }
 }
 
-/// What is measured.
+/// The measured subject.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Subject {
     /// One drive of the system, as an array of its own.

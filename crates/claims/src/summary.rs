@@ -33,7 +33,7 @@ impl Tally {
     pub const fn total(&self) -> usize {
         self.passed + self.failed + self.not_applicable
     }
-    /// Passed among those that have a meaning, in tenths of a percent; nothing where none has.
+    /// Passed claims among those with a meaning, in tenths of a percent; nothing if there are none.
     #[must_use]
     pub fn share(&self) -> Option<usize> {
         (self.passed * 1000).checked_div(self.passed + self.failed)
@@ -50,21 +50,21 @@ pub fn tally_by<K: Ord>(claims: &[Claim], outcomes: &[Outcome], key: impl Fn(&Cl
     tallies
 }
 
-/// What a claim rests on, for the share that is reported apart: application scores come from synthetic traces.
+/// The basis of a claim, for the separate shares: application scores come from synthetic traces.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Basis {
     /// Physics, without application scores.
     Physics,
     /// A manner of one controller, without application scores.
     Quirk,
-    /// Nobody knows why, without application scores.
+    /// The cause is unknown; application scores are not included.
     Unexplained,
     /// It asks for an application score.
     Application,
 }
 
 impl Basis {
-    /// Of a claim.
+    /// The basis of a claim.
     #[must_use]
     pub fn of(claim: &Claim) -> Self {
         let asks = |metric: Metric| calls(&claim.check, metric.name());

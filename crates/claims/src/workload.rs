@@ -61,7 +61,7 @@ const METHODS: &[(&str, Method)] = &[
     ("rst-random", Method::RstRandom),
 ];
 
-/// Other names of methods: those that `openraid review` has for them.
+/// Other names of methods: their names in `openraid review`.
 const ALIASES: &[(&str, Method)] = &[
     ("multi-threaded", Method::MultiThreaded),
     ("random", Method::RandomRead),
@@ -96,7 +96,7 @@ impl Method {
         METHODS.iter().find(|(_, method)| *method == self).map_or("?", |(name, _)| *name)
     }
 
-    /// The method behind a `pat`, and the direction that some of these words carry.
+    /// The method of a `pat`, and the direction that some of these words carry.
     #[must_use]
     pub fn of_pat(pat: &str) -> Option<(Self, Option<Direction>)> {
         Some(match pat {
@@ -131,7 +131,7 @@ pub enum Direction {
 pub struct Workload {
     /// How it is measured.
     pub method: Method,
-    /// What the fields give as defaults.
+    /// Defaults from the fields.
     pub defaults: Axes,
     /// How ratings are made, where the workload says so.
     pub scheme: Option<Scheme>,
@@ -191,7 +191,7 @@ const FIELDS: [(&str, Axis); 5] = [
     ("cycle", Axis::Cyc),
 ];
 
-/// Fields that give no axis: what is told by them is told elsewhere, or describes the review's test bed.
+/// Fields that give no axis: their content is elsewhere, or describes the review's test bed.
 const OTHER_FIELDS: [&str; 6] = ["pattern", "pat", "rating_scheme", "step_s", "random_pct", "partition_gb"];
 
 /// Every field that gives an axis; the axis's own name comes last, and wins.
@@ -213,8 +213,8 @@ fn single(axis: Axis, value: &Value) -> Option<AxisValue> {
     }
 }
 
-/// Fields that nobody knows, and those whose value gives no default although it is no series and no choice: `qd' says ...`
-/// with the reason.
+/// Unknown fields, and fields whose value gives no default although it is no series and no choice: `qd' says ...` with
+/// the reason.
 pub fn not_understood(fields: &Map<String, Value>) -> Vec<String> {
     let known = |name: &str| OTHER_FIELDS.contains(&name) || fields_of_axes().any(|(field, _)| field == name);
     let unknown = fields.keys().filter(|name| !known(name));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_a_value_nor_a_series_is_told() {
+    fn a_value_that_is_neither_plain_nor_a_series_is_reported() {
         let odd = |value: Value| not_understood(value.as_object().expect("an object"));
         let fine = json!({
             "block": "512..64K mix", "qd": "1..64 per worker", "cache": "wb|wt", "read_pct": null, "fs": "ntfs|fat32",

@@ -27,7 +27,7 @@ fn published() -> Vec<Claim> {
 }
 
 #[test]
-fn the_published_claims_are_read_whole() {
+fn all_of_the_published_claims_are_read() {
     let claims = published();
     let mut systems: BTreeMap<&str, usize> = BTreeMap::new();
     let mut grades: BTreeMap<Grade, usize> = BTreeMap::new();
@@ -53,7 +53,7 @@ fn every_published_check_can_be_evaluated_and_the_order_is_the_files() {
         assert_eq!(outcomes.len(), claims.len());
         for (claim, outcome) in claims.iter().zip(&outcomes) {
             assert_eq!(claim.id, outcome.id);
-            // Differences of ones are zero: a few checks then divide by it, or rank what is all the same.
+            // Differences of ones are zero: a few checks then divide by it, or rank equal values.
             let zero = outcome.reason.contains("around zero") || outcome.reason.contains("ivi");
             assert!(!outcome.broken || zero, "{}: {}", claim.id, outcome.reason);
             assert_ne!(outcome.verdict, Verdict::NotApplicable, "{}: {}", claim.id, outcome.reason);
@@ -142,7 +142,7 @@ fn wrong_files_are_refused_with_claim_and_field() {
         ("quirk_param", serde_json::json!(1), "field 'quirk_param'"),
         ("assumed", serde_json::json!(true), "field 'assumed': expected a text, found true or false; passed over"),
     ] {
-        let file = read(&with(field, value)).expect("what is for readers stops nobody");
+        let file = read(&with(field, value)).expect("a field for readers is never an error");
         assert!(file.claims.len() == 1 && file.warnings.len() == 1, "{:?}", file.warnings);
         assert!(file.warnings[0].contains(words), "{field}: {:?}", file.warnings);
     }

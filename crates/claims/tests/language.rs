@@ -1,4 +1,4 @@
-//! Every name of the language, evaluated with a fake that answers what a call says.
+//! Every name of the language, evaluated with a fake that answers from the call itself.
 
 use openraid_claims::{
     evaluate, Axis, AxisValue, Claim, Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations, Outcome,
@@ -133,7 +133,7 @@ fn every_metric_is_asked_with_its_arguments() {
 }
 
 #[test]
-fn arithmetic_metrics_ask_nobody() {
+fn arithmetic_metrics_need_no_measurement() {
     for check in [
         "approx(cap('sas3'), 300, 0) and cap('pcie2_x8') < 8 * cap('sas6')",
         "survive_fraction('raid6', n=5, k=2) == 1.0 and survive_fraction(raid10x4, 4, 2) < 1 and survive_fraction('raid0', 2, 1) == 0",

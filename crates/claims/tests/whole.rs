@@ -33,7 +33,7 @@ const CHECKS: &[(&str, &str, &str)] = &[
     ("9260-8i", "sequential", "all([mbps(raid0x8, bs=M, op='write', cyc=c) > 20 for c in (1, 2)]) and mbps(raid0x8, bs=M, op='write', after='power_cycle') > mbps(raid0x8, bs=M, op='write', after='recreate')"),
     ("icp9024ro", "winbench99", "all([score(raid5x4, app=a, cache_mib=128) > 1000 for a in APPS]) and all([score(raid5x4, app=a) > 1000 for a in ('business', 'highend')])"),
     ("icp9024ro", "winbench99", "within(gain(raid0x4, app='soundforge40', fs='fat32'), -T, 1) and score(raid5x4, app='winmark99', users=8) > score(raid5x4, app='winmark99') * (1 - T)"),
-    // Of a load with both directions, and of drives side by side.
+    // A load with both directions, and drives side by side.
     ("9650se", "database", "approx(count(single, op='read', rd=50, qd=4, secs=10) + count(single, op='write', rd=50, qd=4, secs=10), count(single, rd=50, qd=4, secs=10), 0.001) and within(count(single, op='read', rd=50, qd=4, secs=10) / count(single, rd=50, qd=4, secs=10), 0.4, 0.6)"),
     ("9650se", "database", "min([lat(single, op=o, pat='fs', qd=4) for o in ('read', 'write')]) < lat(single, pat='fs', qd=4) and max([lat(single, op=o, pat='fs', qd=4) for o in ('read', 'write')]) > lat(single, pat='fs', qd=4)"),
     ("9650se", "static-property", "approx(capacity('jbodx4', member=1), capacity(single), 0.001)"),
@@ -46,11 +46,11 @@ const CHECKS: &[(&str, &str, &str)] = &[
     ("rst", "rst-random", "within(cpu(raid0x2, rd=100), 0.01, 1) and cpu(raid0x2, rd=100, host_speed=0.5) > cpu(raid0x2, rd=100)"),
     ("rst", "rst-sequential", "approx(peak_mbps('s3500', rd=100), 500, T) and mbps('ssd2009') < 300 and mbps('desktop_ssd') > 400"),
     ("9260-8i", "sequential", "within(mbps('best15k', bs=64 * K), 150, 260)"),
-    // Other controllers and buses: what the drives can do passes all of them.
+    // Other controllers and buses: all of them pass the drives' full rate.
     ("9650se", "sequential", "all([within(mbps(raid0x2, bs=64 * K, ctl=c), 100, 144 * (1 + T)) for c in ('9650se', '8506-8', '8500-8', 'rst', '9260-8i', '8708em2', 'hba92xx', 'sas3041e-r', 'icp9024ro', 'areca1220', 'openraid')])"),
     ("9650se", "sequential", "all([approx(mbps(raid0x2, bs=64 * K, bus=b), 144, T) for b in ('pci64_33', 'pci64_66', 'pcix64_133', 'pcie1_x1', 'pcie1_x4', 'pcie1_x8', 'pcie2_x1', 'pcie2_x4', 'pcie2_x8', 'pcie3_x1', 'pcie3_x4', 'pcie3_x8', 'dmi2')])"),
     ("9650se", "static-property", "approx(cap('sata1'), 150, 0) and approx(cap('sata3'), 300, 0) and approx(cap('sata6'), 600, 0) and approx(cap('sas3'), 300, 0) and approx(cap('sas6'), 600, 0) and approx(cap('pci64_66'), 533, 0.01) and approx(cap('pcie2_x4'), 2000, 0.01) and cap('dmi2') == cap('pcie2_x4')"),
-    // Every level: capacity, and what it costs and survives.
+    // Every level: capacity, cost of a small write, and survivors.
     ("9650se", "static-property", "all([approx(capacity(a, ctl='openraid') / capacity(single), n, 0.001) for a, n in [(raid0x3, 3), (raid1x3, 1), (raid1ex3, 1.5), (raid10x4, 2), (raid5x3, 2), (raid6x4, 2), (raid50x6, 4), (raid60x8, 4), ('jbodx2', 2)]])"),
     ("9650se", "static-property", "survive_fraction('raid6', n=5, k=2) == 1 and approx(survive_fraction(raid10x4, 4, 2), 2 / 3, 0.001) and approx(parity_share(raid6x5, 0), 0.2, 0.001)"),
     ("9650se", "static-property", "member_ops(raid5x4, 'small_write') == {'r': 2, 'x': 2, 'w': 2} and member_disks(raid5x4, 'small_write') == 2 and min_members('raid6', ctl='9650se') == 5"),
@@ -91,7 +91,7 @@ fn every_name_of_the_language_has_a_sensible_value() {
 }
 
 #[test]
-fn what_is_not_measured_is_not_answered_with_something_else() {
+fn an_unmeasured_value_is_not_answered_with_another() {
     let effort = Effort { requests: 200, seconds_max: 2, warm_seconds_max: 2 };
     let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
     for (pattern, check, words) in [
@@ -123,7 +123,7 @@ fn what_is_not_measured_is_not_answered_with_something_else() {
 fn ratings_are_the_formulas_of_the_documentation() {
     let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max: 1 };
     let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
-    // Of an array's figures at depths, and of the single drive's at the same: by hand from docs/lab-methods.md.
+    // An array's figures at depths, and the single drive's at the same: by hand from docs/lab-methods.md.
     let sum = |terms: &[(u32, u32)]| {
         let terms = terms.iter().map(|(depth, by)| format!("iops(raid0x2, qd={depth}) / {by}"));
         terms.collect::<Vec<_>>().join(" + ")
@@ -160,7 +160,7 @@ fn ratings_are_the_formulas_of_the_documentation() {
 }
 
 #[test]
-fn what_a_workload_says_beside_what_its_method_takes_stops_no_check() {
+fn workload_fields_that_its_method_does_not_take_stop_no_check() {
     let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max: 1 };
     let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
     for (workload, check) in [

@@ -1,4 +1,4 @@
-//! Buses and links: what goes through them, in which directions, and what a command costs on them.
+//! Buses and links: their data rates, their directions, and the cost of a command on them.
 
 use crate::error::ModelErrors;
 use crate::head::Head;
@@ -22,13 +22,13 @@ pub struct BusProfile {
     pub write: Sourced<Rate>,
     /// Rate of one direction by the standard.
     pub theory: Sourced<Rate>,
-    /// Time for which a command keeps it from others, beside its data.
+    /// Time for which a command occupies it, without its data.
     pub command: Sourced<Nanos>,
     /// Both directions at once, or one after the other.
     pub duplex: Duplex,
     /// What drives are plugged into it by; absent for what no drive is plugged into, as a bus of hosts.
     pub plug: Option<Plug>,
-    /// Lanes of a wide port, of which one drive has one at a time; 1 where whoever is at work has all of it.
+    /// Lanes of a wide port, of which one drive has one at a time; 1 if a drive at work has the whole port.
     pub lanes: u32,
     /// Its fields that have a range, as they stand in its file.
     pub uncertain: Vec<String>,
@@ -48,7 +48,7 @@ pub enum Duplex {
 pub enum Plug {
     /// Serial ATA.
     Sata,
-    /// SAS, on a port of its own or behind an expander.
+    /// SAS, on a port of its own or on an expander.
     Sas,
     /// Parallel SCSI.
     Scsi,
@@ -141,7 +141,7 @@ impl BusProfile {
         bus
     }
 
-    /// Does what is said of its plug go with the rest?
+    /// Do the fields about its plug agree with the others?
     fn check_plug(&self, section: &Section<'_>) {
         if self.lanes > 1 && (self.plug, self.duplex) != (Some(Plug::Sas), Duplex::Full) {
             let remedy = "say plug = \"sas\" and duplex = \"full\", or leave lanes out: rates are those of all lanes";
@@ -160,7 +160,7 @@ impl BusProfile {
         matches!(self.plug, None | Some(Plug::Pcie))
     }
 
-    /// The rate that one drive has of it: that of a lane.
+    /// The rate of one drive on it: the rate of a lane.
     #[must_use]
     pub fn lane_rate(&self) -> Sourced<Rate> {
         let lanes = u64::from(self.lanes);

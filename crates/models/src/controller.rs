@@ -1,4 +1,4 @@
-//! Controllers: what they allow, what they cost, and what they are known to do.
+//! Controllers: their limits, their costs, and the known behaviour of their firmware.
 //!
 //! A controller is four servers and a set of rules: the command processor, the parity engine, the data path to the
 //! host, and the drives' ports. Rules that are choices of its firmware are among its quirks.
@@ -108,7 +108,7 @@ pub struct CpuProfile {
 pub struct XorProfile {
     /// Bytes that go into parity for each second.
     pub rate: Sourced<Rate>,
-    /// Time of an operation beside its bytes.
+    /// Time of an operation without its bytes.
     pub setup: Sourced<Nanos>,
 }
 
@@ -156,7 +156,7 @@ pub enum MirrorRead {
     RoundRobin,
     /// The one with the fewest commands.
     LeastPending,
-    /// The one whose head is nearest by the addresses asked for before; streams stay on their half.
+    /// The copy whose head is nearest, by the addresses of earlier commands; streams stay on their half.
     NearestHead,
     /// The nearest head for short requests, alternating sections of both halves for long ones.
     TwinStor,
@@ -169,9 +169,9 @@ pub enum MirrorRead {
 pub enum ReadAhead {
     /// Never.
     None,
-    /// Behind every read.
+    /// After every read.
     Always,
-    /// Behind reads in order.
+    /// After sequential reads.
     Adaptive,
 }
 
@@ -362,7 +362,7 @@ impl LevelRule {
                 section.complain("members_max", "is less than the fewest", "swap the two");
             }
             if least > u64::from(level.members_min()) && reason.is_empty() {
-                let remedy = "add reason = \"...\": it is told to whoever asks for fewer";
+                let remedy = "add reason = \"...\": it is shown to users that ask for fewer";
                 section.complain("members_min", "is more than the level needs, without a reason", remedy);
             }
             let count = |n: u64| u16::try_from(n).unwrap_or(u16::MAX);

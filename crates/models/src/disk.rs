@@ -1,4 +1,4 @@
-//! A hard disk: what turns, what moves, what it remembers.
+//! A hard disk: its rotation, its seeks, its cache.
 
 use crate::drive::{slow_time, small};
 use crate::reader::Section;
@@ -30,7 +30,7 @@ pub struct DiskProfile {
     pub heads: Sourced<u32>,
     /// Zones of equal width and linearly falling density.
     pub zones: Sourced<u32>,
-    /// Bytes of a sector on the medium: 512, or 4096 behind 512-byte addresses.
+    /// Bytes of a sector on the medium: 512, or 4096 with addresses in units of 512 bytes.
     pub physical_block: Sourced<Bytes>,
     /// Sustained rate at the outer edge.
     pub rate_outer: Sourced<Rate>,
@@ -54,7 +54,7 @@ pub struct DiskProfile {
     pub segments: Sourced<u32>,
     /// How far it reads on after a read, at most.
     pub read_ahead: Sourced<Bytes>,
-    /// How far it reads on behind a read in order before it turns to another command that waits.
+    /// How much it reads ahead after a sequential read before it turns to another waiting command.
     pub read_ahead_least: Sourced<Bytes>,
     /// Is its write cache on when it leaves the factory?
     pub write_cache: bool,
@@ -62,7 +62,7 @@ pub struct DiskProfile {
     pub dirty: Sourced<Bytes>,
     /// Pieces of written data that it holds at most.
     pub dirty_extents: Sourced<u32>,
-    /// Without commands for so long, it writes out what it holds.
+    /// After so long without commands, it writes out its cache.
     pub destage_idle: Sourced<Nanos>,
     /// Written data older than this is written out even while reads wait.
     pub destage_age: Sourced<Nanos>,
@@ -87,7 +87,7 @@ pub struct DiskProfile {
 pub enum QueueKind {
     /// One command at a time.
     None,
-    /// Tagged queueing of ATA/ATAPI-5 behind a bridge; most controllers never use it.
+    /// Tagged queueing of ATA/ATAPI-5 through a bridge; most controllers never use it.
     LegacyTcq,
     /// Native command queueing of Serial ATA.
     Ncq,

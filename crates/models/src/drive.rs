@@ -23,7 +23,7 @@ pub struct DriveProfile {
     pub link: String,
     /// Size.
     pub capacity: Sourced<Sectors>,
-    /// What it is, with the values of that kind.
+    /// Its kind, with the values of that kind.
     pub kind: DriveKind,
     /// How often it fails, where that is known or estimated.
     pub reliability: Option<ReliabilityProfile>,
@@ -64,7 +64,7 @@ pub enum ServiceLaw {
     Uniform,
 }
 
-/// What a figure of a sheet is about.
+/// The subject of a figure of a data sheet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SheetKey {
     /// Random 4 KiB commands per second.
@@ -83,14 +83,14 @@ pub enum SheetKey {
         /// Writes, otherwise reads.
         write: bool,
     },
-    /// Time of a flush behind one random 4 KiB write, in nanoseconds.
+    /// Time of a flush after one random 4 KiB write, in nanoseconds.
     Flush,
 }
 
 /// One figure of a sheet; its unit depends on the key: commands per second, bytes per second or nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SheetFigure {
-    /// What is meant.
+    /// The subject.
     pub key: SheetKey,
     /// Its key in the file.
     pub name: String,
@@ -163,7 +163,7 @@ impl DriveProfile {
         self.link_rate().is_some_and(|own| own > port.lane_rate().value)
     }
 
-    /// The same drive behind a port of a controller: the slower of the two links is what they agree on.
+    /// The same drive on a port of a controller: both use the slower of the two links.
     #[must_use]
     pub fn behind(mut self, port: &BusProfile) -> Self {
         if self.exceeds(port) {
@@ -238,7 +238,7 @@ fn read_sheet(sheet: &Section<'_>) -> Vec<SheetFigure> {
 }
 
 /// `read_4k_depth32_iops`, `write_4k_depth1_fresh_us`, `sequential_read_mbs`, `flush_ms`: the name without its unit,
-/// what it means, and the dimension.
+/// its meaning, and the dimension.
 fn sheet_key(key: &str) -> Option<(&str, SheetKey, Dimension)> {
     let (base, unit) = key.rsplit_once('_')?;
     let time = matches!(unit, "ns" | "us" | "ms");

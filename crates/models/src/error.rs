@@ -1,4 +1,4 @@
-//! What is wrong with a profile, where, and what to do about it.
+//! Errors of a profile: the fault, its place, and its remedy.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct ModelError {
     pub column: u32,
     /// The field, with the tables that it is in: `seek.read_average_ms`.
     pub field: String,
-    /// What is wrong.
+    /// The fault.
     pub reason: String,
     /// What to do.
     pub remedy: String,

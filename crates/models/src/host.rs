@@ -1,4 +1,4 @@
-//! Hosts: what a request costs the processor of the machine that asks.
+//! Hosts: the cost of a request on the processor of the requesting machine.
 
 use crate::error::ModelErrors;
 use crate::head::Head;

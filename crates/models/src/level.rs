@@ -9,7 +9,7 @@ pub enum ArrayLevel {
     Single,
     /// Drives passed through one by one.
     Jbod,
-    /// Drives behind each other.
+    /// Drives one after the other.
     Linear,
     /// Striped.
     Raid0,
@@ -92,7 +92,7 @@ impl ArrayLevel {
     pub const fn redundant(self) -> bool {
         !matches!(self, Self::Single | Self::Jbod | Self::Linear | Self::Raid0)
     }
-    /// The fewest members that the level makes sense with, whatever a controller allows.
+    /// The fewest members with which the level makes sense, on every controller.
     #[must_use]
     pub const fn members_min(self) -> u16 {
         match self {

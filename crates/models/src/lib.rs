@@ -1,10 +1,9 @@
 //! Profiles of drives, buses, controllers and hosts: data with a source for every value.
 //!
-//! A profile is a TOML file. Each value carries its unit in its key, names the source that it comes from, and
-//! has a range where the source is an estimate or somebody's memory. Reading never panics and never guesses: a
-//! file that lacks something, contradicts itself or says something unknown gives a list of errors with file,
-//! line, column, field, reason and remedy. Nothing here simulates anything, and no result of a review is an
-//! input.
+//! A profile is a TOML file. Each value has its unit in its key, names its source, and has a range if the source is an
+//! estimate or a recollection. Reading never panics and never guesses: a file that lacks something, contradicts itself
+//! or has something unknown gives a list of errors with file, line, column, field, reason and remedy. Nothing here
+//! simulates anything, and no result of a review is an input.
 
 #![forbid(unsafe_code)]
 

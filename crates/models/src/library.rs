@@ -1,4 +1,4 @@
-//! All profiles together, found by name: those that are built in, and those of a folder.
+//! All profiles together, found by name: the built-in ones, and those of a folder.
 
 use crate::bus::{BusFile, BusProfile, Plug};
 use crate::controller::{ControllerKind, ControllerProfile};
@@ -25,7 +25,7 @@ pub struct Library {
     hosts: Vec<(HostProfile, Text)>,
 }
 
-/// Where a profile stands, and what stands there: it is read again for each end of a range.
+/// The place and text of a profile: it is read again for each end of a range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Text {
     file: String,
@@ -76,10 +76,10 @@ impl Library {
         Self::checked_builtin().unwrap_or_else(|errors| panic!("built-in profiles are wrong:\n{errors}"))
     }
 
-    /// The profiles that are built in, or what is wrong with them.
+    /// The built-in profiles, or their errors.
     ///
     /// # Errors
-    /// Everything that is wrong with the first wrong file.
+    /// All errors of the first wrong file.
     pub fn checked_builtin() -> Result<Self, ModelErrors> {
         let mut library = Self::default();
         for (folder, file, text) in FILES {
@@ -207,11 +207,11 @@ impl Library {
     /// A drive with some of its values at an end of their range; [`Head::uncertain`] names the fields that have one.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// No drive has this name.
     ///
     /// # Panics
-    /// Never: what was read once can be read again, unless the ends of ranges contradict each other, and then the
-    /// values in between are taken.
+    /// Never: text that was read once can be read again. If the ends of ranges contradict each other, the values in
+    /// between are used.
     pub fn drive_at(&self, name: &str, edges: &Edges) -> Result<DriveProfile, LookupError> {
         let found = self.drive(name)?;
         let named = |known: &DriveProfile| known.head.name == found.head.name;
@@ -251,8 +251,8 @@ impl Library {
         Ok(read_again(&self.buses, found, named, read))
     }
 
-    /// Can a drive be plugged in at this controller? One with a given service time can everywhere, and where the host does
-    /// the work, its slots take what is made for them. A link that does not say what its plug is takes everything.
+    /// Can a drive be plugged in at this controller? A drive with a given service time fits everywhere. If the host
+    /// does the work, its slots take the drives made for them. A link without a plug in its profile takes everything.
     ///
     /// # Errors
     /// There is no such link.
@@ -263,8 +263,8 @@ impl Library {
         Ok(taken || own.zip(port).is_none_or(|(own, port)| own.fits(port)))
     }
 
-    /// What is wrong between profiles: names that one uses and no other has (a controller's bus, a drive's link), drives
-    /// that are faster than their link can be, hosts' buses that are links of drives, drives of a test bed that do not fit.
+    /// Faults between profiles: names that one uses and no other has (a controller's bus, a drive's link), drives that
+    /// are faster than their link can be, hosts' buses that are links of drives, drives of a test bed that do not fit.
     #[must_use]
     pub fn dangling(&self) -> Vec<ModelError> {
         let mut wrong = Vec::new();

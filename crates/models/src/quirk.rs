@@ -1,7 +1,7 @@
-//! Quirks: what a controller does that is no law of nature.
+//! Quirks: firmware behaviour that does not follow from physics.
 //!
-//! Physics says how fast a bus or a spindle is. A quirk is a choice, or a fault, of somebody's firmware: it stands
-//! in a table of its own, and each one says in words what it explains. A quirk is a cause, never a result.
+//! Physics says how fast a bus or a spindle is. A quirk is a choice, or a fault, of a firmware. Quirks have a table of
+//! their own, and each one says in words what it explains. A quirk is a cause, never a result.
 
 use crate::reader::Section;
 use crate::sourced::Sourced;
@@ -35,7 +35,7 @@ pub struct Quirk {
     pub name: String,
     /// How strong it is.
     pub value: QuirkValue,
-    /// What is seen because of it, in words.
+    /// The visible effect, in words.
     pub explains: String,
 }
 
@@ -43,39 +43,39 @@ pub struct Quirk {
 /// nothing would be taken for a cause.
 pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
     ("ra_window_kib", QuirkKind::Number, "how far a stream is read ahead"),
-    ("ra_restart_on_stripe_hop", QuirkKind::Truth, "read-ahead begins anew on each member"),
+    ("ra_restart_on_stripe_hop", QuirkKind::Truth, "read-ahead starts again on each member"),
     (
         "mirror_split_min_kib",
         QuirkKind::Number,
-        "reads of a mirror longer than this, in one or side by side, are split",
+        "reads of a mirror longer than this, alone or several at once, are split",
     ),
     ("parity_open_stripes", QuirkKind::Number, "stripes that are put together at once, at least"),
     (
         "partial_stripes_through",
         QuirkKind::Truth,
-        "a write of a part of a stripe that goes on with nothing is not cached",
+        "a write of part of a stripe that continues no other write is not cached",
     ),
-    ("xor_op_us", QuirkKind::Number, "cost of one parity operation beside its bytes"),
+    ("xor_op_us", QuirkKind::Number, "cost of one parity operation without its bytes"),
     ("parity_width_cost_us", QuirkKind::Number, "cost of each further member of a parity operation"),
     ("stripe_map_overhead_us", QuirkKind::Number, "cost of each further member command of a request"),
     ("width_us", QuirkKind::Number, "cost of a request for each further member that blocks are spread over"),
     (
         "read_kib_us",
         QuirkKind::Number,
-        "time that each KiB of a read waits on its way to the host where its thread asks for one at a time",
+        "time that each KiB of a read waits on its way to the host if its thread asks for one at a time",
     ),
     ("nested_level_overhead_us", QuirkKind::Number, "cost of a request on a nested level"),
     (
         "redundancy_stage_us",
         QuirkKind::Number,
-        "time that each write to an array with redundancy keeps what is before the cache",
+        "time that each write to an array with redundancy occupies the stage before the cache",
     ),
     ("nested_qd_cap", QuirkKind::Number, "requests that a nested array works on at once"),
     ("write_pipeline_depth", QuirkKind::Number, "destage commands outstanding for each member"),
     ("adapt_mode_state", QuirkKind::Text, "the caching policy changes with the load"),
     ("adapt_after_requests", QuirkKind::Number, "requests after which it changes"),
-    ("adapt_persist_across_arrays", QuirkKind::Truth, "what was learned outlives the array, until power is cut"),
-    ("host_cpu_us_per_io", QuirkKind::Number, "host time of a request beside the host's own"),
+    ("adapt_persist_across_arrays", QuirkKind::Truth, "learned state outlives the array, until power is cut"),
+    ("host_cpu_us_per_io", QuirkKind::Number, "host time of a request in addition to the host's own"),
     ("hba_fc_write_penalty", QuirkKind::Truth, "it turns the write caches of its drives off"),
     ("command_slots", QuirkKind::Number, "requests that the controller works on at once"),
 ];

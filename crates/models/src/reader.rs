@@ -312,8 +312,8 @@ impl<'r> Section<'r> {
         Sourced { value, low, high, confidence, source }
     }
 
-    /// A number that is not below zero, in whatever its key says; beside value, range, from and note its table has these
-    /// `others`, which are read elsewhere.
+    /// A number of at least zero, in the unit of its key. In addition to value, range, from and note, its table has
+    /// these `others`, which are read elsewhere.
     pub(crate) fn number(&self, key: &str, others: &[&str]) -> Option<Sourced<f64>> {
         let (value, (low, high), source) = self.parts(key, self.get(key)?, others)?;
         if low < 0.0 || !high.is_finite() {
@@ -323,7 +323,7 @@ impl<'r> Section<'r> {
         Some(self.at_edge(key, value, (low, high), source))
     }
 
-    /// Number, range and source of a value, whose table may have these `others`, too.
+    /// Number, range and source of a value, whose table may also have these `others`.
     #[allow(clippy::type_complexity)] // three things that are taken apart at once
     fn parts(
         &self,
@@ -544,7 +544,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Complain about every key that nobody asked for, where these might have been asked for, too.
+    /// Complain about every key that was not read and is not one of these.
     pub(crate) fn finish_known(&self, known: &[&str]) {
         for name in known {
             self.ask(name);
@@ -552,7 +552,7 @@ impl<'r> Section<'r> {
         self.finish();
     }
 
-    /// Complain about every key that nobody asked for.
+    /// Complain about every key that was not read.
     pub(crate) fn finish(&self) {
         let Some(table) = self.table else { return };
         let asked = self.asked.borrow();

@@ -1,6 +1,6 @@
-//! How often a drive fails, and how often it cannot read what it holds: what its maker promises, or what is estimated.
+//! How often a drive fails, and how often it has unreadable sectors: the manufacturer's figures, or estimates.
 //!
-//! No model of time reads these: they say how likely data is lost while redundancy is missing.
+//! No timing model reads these: they give the probability of data loss while redundancy is missing.
 
 use crate::reader::Section;
 use crate::sourced::Sourced;

@@ -6,7 +6,7 @@ use std::fmt;
 /// How a value came to be known, from the surest to the least sure.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Confidence {
-    /// Somebody measured it on the thing itself.
+    /// Measured on the device itself.
     Measured,
     /// The maker's data sheet or manual, or a standard.
     Sheet,
@@ -53,7 +53,7 @@ pub struct Sourced<T> {
     pub high: T,
     /// How it came to be known.
     pub confidence: Confidence,
-    /// Where it was found, in words.
+    /// The source, in words.
     pub source: String,
 }
 

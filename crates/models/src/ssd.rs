@@ -50,7 +50,7 @@ pub struct SsdProfile {
     pub serial_read: Sourced<Nanos>,
     /// Time for which a write keeps the firmware from other commands.
     pub serial_write: Sourced<Nanos>,
-    /// Time for which a command keeps the link from others, beside its data.
+    /// Time for which a command occupies the link, without its data.
     pub link_command: Sourced<Nanos>,
     /// Rate of its own link.
     pub link_rate: Sourced<Rate>,
@@ -60,11 +60,11 @@ pub struct SsdProfile {
     pub path_read: Sourced<Rate>,
     /// Rate at which data goes through the controller into the drive.
     pub path_write: Sourced<Rate>,
-    /// Pages that it reads on behind reads in order.
+    /// Pages that it reads ahead after sequential reads.
     pub read_ahead_pages: Sourced<u32>,
     /// Written data that it holds at most.
     pub buffer: Sourced<Bytes>,
-    /// What is in the buffer survives a power cut.
+    /// The content of the buffer survives a power cut.
     pub protected: bool,
     /// Commands that it takes at once.
     pub queue_depth: Sourced<u32>,

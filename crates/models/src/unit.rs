@@ -1,9 +1,9 @@
-//! Units: what may stand at the end of a key, and what it is worth.
+//! Units: the valid ends of a key, and their values.
 //!
 //! A value is kept as a whole number of its dimension's base unit; the upper bounds keep every later sum far
 //! from overflow.
 
-/// What a value measures.
+/// The dimension of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dimension {
     /// Nanoseconds.
@@ -62,7 +62,7 @@ impl Dimension {
         }
     }
 
-    /// What the endings mean, for a person.
+    /// The meaning of the endings, for people.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Time => "time",

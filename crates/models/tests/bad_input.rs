@@ -47,7 +47,7 @@ fn values_without_unit_in_wrong_units_or_twice_are_refused() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_what_to_add() {
+fn a_missing_field_is_named_with_its_remedy() {
     let error = complaint("spindle_rpm = { value = 10000, from = \"tr\" }\n", "");
     assert_eq!(error.field, "mechanics.spindle");
     assert!(error.remedy.contains("spindle_rpm = { value"), "{}", error.remedy);
@@ -123,7 +123,7 @@ fn numbers_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn what_is_no_toml_is_shown_with_its_place() {
+fn text_that_is_not_toml_is_shown_with_its_place() {
     let error = DriveProfile::parse("w.toml", "schema = 1\nname = \"x\n").unwrap_err();
     assert!(error.0[0].line >= 2 && error.0[0].reason.starts_with("not TOML"), "{error}");
     assert!(DriveProfile::parse("w.toml", &"#".repeat(2 << 20)).unwrap_err().to_string().contains("1 MiB"));
@@ -223,7 +223,7 @@ fn a_truth_with_a_source_names_one_of_the_file() {
 }
 
 #[test]
-fn a_folder_takes_the_place_of_what_is_built_in_or_says_what_is_wrong() {
+fn a_folder_replaces_built_in_profiles_or_gives_its_errors() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("profiles");
     let drives = folder.join("drives");
     std::fs::create_dir_all(&drives).unwrap();

@@ -56,7 +56,7 @@ fn drives_fit_ports_with_their_plug_and_sas_ports_take_sata_drives() {
     let library = Library::builtin();
     for controller in library.controllers() {
         let drive = library.drive(&controller.drive).unwrap();
-        assert_eq!(library.fits(drive, controller), Ok(true), "{} behind {}", drive.head.name, controller.head.name);
+        assert_eq!(library.fits(drive, controller), Ok(true), "{} on {}", drive.head.name, controller.head.name);
     }
     assert!(library.drives().all(|drive| library.bus(&drive.link).unwrap().plug.is_some()));
     // SATA, SAS, parallel SCSI, NVMe, and one that is no drive at all.

@@ -28,7 +28,7 @@ const fn positional(metric: Metric) -> &'static [Axis] {
     }
 }
 
-/// The only operation whose cost the language names.
+/// The only operation whose cost has a name in the language.
 const SMALL_WRITE: &str = "small_write";
 
 fn target(metric: Metric, value: Value<'_>) -> starlark::Result<Target> {

@@ -1,7 +1,7 @@
-//! Operators and sequences with bounds: what Starlark would do without asking how much it is.
+//! Operators and sequences with bounds, because Starlark itself bounds neither.
 //!
-//! Starlark has no endless loops, but `[0] * 2000000000` and comparisons of lists that hold each other many times
-//! over are as bad. Numbers pass as they are. It must never change what an operator means within its bounds.
+//! Starlark has no endless loops, but `[0] * 2000000000` and comparisons of deeply repeated lists are as bad. Numbers
+//! pass unchanged. Within its bounds an operator must keep its meaning.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::eval::Evaluator;
@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 
 /// A sequence has not more items.
 pub const ITEMS_MAX: usize = 10_000;
-/// A value that is compared has not more items, those of items included.
+/// The most items of a compared value, items of items included.
 const WEIGHT_MAX: usize = 100_000;
 /// Values that are compared are not nested more deeply.
 const NESTING_MAX: usize = 8;
@@ -116,7 +116,7 @@ fn repeated<'v>(sequence: Value<'v>, times: Value<'v>) -> starlark::Result<()> {
     }
 }
 
-/// What an item is compared by: itself, or what `key` makes of it.
+/// The key of an item in a comparison: the item itself, or the result of `key`.
 fn rank<'v>(item: Value<'v>, key: Key<'v>, eval: &mut Evaluator<'v, '_, '_>) -> starlark::Result<Value<'v>> {
     match key.into_option() {
         Some(key) => eval.eval_function(key, &[item], &[]),

@@ -1,7 +1,7 @@
 //! The check language: one boolean Starlark expression over metrics, helpers, constants and names of arrays.
 //!
 //! ```text
-//!  text --> syntax  one expression, known names only, few loops, operators behind guards
+//!   text --> syntax  one expression, known names only, few loops, guarded operators
 //!             |
 //!         session   evaluated with limits on steps, memory and calls; every metric call is recorded
 //! ```

@@ -77,7 +77,7 @@ pub fn subject(name: &str) -> Option<Subject> {
     name.parse().ok()
 }
 
-/// Is it a level of whatever width?
+/// Is it a level, without a width?
 pub fn is_level(name: &str) -> bool {
     name == JBOD || Level::ALL.into_iter().any(|level| level.name() == name)
 }

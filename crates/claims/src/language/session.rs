@@ -1,4 +1,4 @@
-//! One run of one check, on a thread of its own, and its way to ask whoever measures.
+//! One run of one check, on a thread of its own, and its channel to the owner of the metrics.
 //!
 //! ```text
 //!  evaluating thread: Starlark            evaluate(): owner of the metrics
@@ -31,7 +31,7 @@ const CALLS_MAX: usize = 20_000;
 /// Stack of an evaluating thread; a check of the greatest length nests a few thousand expressions at most.
 const STACK_BYTES: usize = 256 << 20;
 
-/// What an evaluating thread says.
+/// A message of an evaluating thread.
 pub enum Word {
     /// It asks for a value, and waits.
     Asked(MetricCall),
@@ -41,9 +41,9 @@ pub enum Word {
 
 /// A check that is being evaluated.
 pub struct Running {
-    /// What it says.
+    /// Its messages.
     pub words: Receiver<Word>,
-    /// Answers to what it asks; `Err` stops it.
+    /// Answers to its questions; `Err` stops it.
     pub answers: Sender<Result<MetricValue, String>>,
 }
 
@@ -119,7 +119,7 @@ pub fn ask(call: MetricCall) -> Result<MetricValue, String> {
         if session.calls > CALLS_MAX {
             return Err(format!("more than {CALLS_MAX} metrics are asked for"));
         }
-        let gone = |_| "nobody waits for this check any more".to_owned();
+        let gone = |_| "this check was given up".to_owned();
         session.words.send(Word::Asked(call)).map_err(|_| gone(()))?;
         session.answers.recv().map_err(|_| gone(()))?
     })

@@ -78,7 +78,7 @@ impl std::error::Error for CheckError {}
 
 /// A check that may be run.
 pub struct Prepared {
-    /// The expression, with its operators behind guards.
+    /// The expression, with guarded operators.
     pub module: AstModule,
     /// Bare names of arrays and drives that it uses.
     pub subjects: BTreeSet<String>,
@@ -148,7 +148,7 @@ fn bracket_depth(text: &str) -> usize {
 /// Letters of a message: as many as the reason and its remedy take.
 const MESSAGE_MAX: usize = 400;
 
-/// The part of a message of Starlark that says what is wrong.
+/// The part of a message of Starlark that has the fault.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     line.trim().trim_start_matches("error: ").chars().take(MESSAGE_MAX).collect()

@@ -1,4 +1,4 @@
-//! What a link carries by its standard: MB (10^6 bytes) each second in one direction, before any protocol above it.
+//! The rate of a link by its standard: MB (10^6 bytes) each second in one direction, before any protocol above it.
 //!
 //! Sources: SATA 1.0 to 3.0 and SAS-1, SAS-2 (8b/10b, so a tenth of the bit rate); SPI-4 (Ultra320); PCI 2.2 and PCI-X
 //! 1.0 (bytes x clock, as rounded by their sheets); PCI Express 1.1, 2.0 (8b/10b) and 3.0 (128b/130b) per lane; DMI 2.0

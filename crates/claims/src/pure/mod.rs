@@ -1,7 +1,7 @@
 //! Metrics that are arithmetic: links by their standards, survivors by counting, parity by its layout, the cost of a
 //! small write by its level.
 //!
-//! Nothing here knows a profile; what a controller decides is an argument.
+//! Nothing here uses a profile; a controller's decisions are arguments.
 
 mod link;
 mod small_write;
@@ -15,7 +15,7 @@ use crate::axes::Axis;
 use crate::metric::{Metric, MetricCall, MetricValue, NotApplicable, Target};
 use crate::subject::Subject;
 
-/// Answer a metric that needs nobody's profile.
+/// Answer a metric that needs no profile.
 ///
 /// # Errors
 /// It has no meaning for these arguments.

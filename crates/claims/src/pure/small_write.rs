@@ -1,8 +1,8 @@
-//! What one aligned write within a chunk costs the members, by level.
+//! The cost of one aligned write within a chunk on the members, by level.
 //!
 //! Read-modify-write reads the old data and each parity, and XORs the difference into each parity: 1 + p reads, 1 + p
-//! XOR passes, 1 + p writes for p parities. Reconstruct-write reads the other data instead: d - 1 reads of d data
-//! members, and makes each parity anew from all of them.
+//! XOR passes, 1 + p writes for p parities. Reconstruct-write reads the other data instead, d - 1 reads of d data
+//! members, and computes each parity from all of them.
 
 use crate::metric::{NotApplicable, Operations};
 use crate::subject::Level;
@@ -51,7 +51,7 @@ pub fn legs(level: Level, members: u16) -> Result<u16, NotApplicable> {
     })
 }
 
-/// Members whose worth of data an array holds.
+/// The number of members whose capacity an array has for data.
 ///
 /// # Errors
 /// There is no such array.
@@ -120,7 +120,8 @@ mod tests {
         let read: BTreeSet<u32> =
             if reconstruct { data[1..].iter().copied().collect() } else { parity.iter().copied().chain([0]).collect() };
         let written: BTreeSet<u32> = parity.iter().copied().chain([0]).collect();
-        // By the difference: one pass makes it, one brings it into each parity. Anew: one for each chunk that was read.
+        // Read-modify-write: one pass for the difference, one for each parity. Reconstruct-write: one for each chunk
+        // that was read.
         let passes = if reconstruct { read.len() * parity.len() } else { 1 + parity.len() };
         let count = |set: &BTreeSet<u32>| u32::try_from(set.len()).unwrap_or(0);
         let touched = count(&read.union(&written).copied().collect());

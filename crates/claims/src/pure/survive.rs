@@ -105,7 +105,7 @@ pub fn parity_share(level: Level, members: u16, member: u16) -> Result<f64, NotA
     let legs = legs(level, members)?;
     let leg = members / legs;
     let within = member % leg;
-    // P walks down from the last slot, Q stands behind it.
+    // P walks down from the last slot, Q is next to it.
     let held = |stripe: u16| {
         let first = leg - 1 - stripe % leg;
         u32::from((0..parities).any(|parity| (first + parity) % leg == within))

@@ -1,9 +1,10 @@
-//! What a call means: the method, and every axis, with the claim's workload and the method's own habits filled in.
+//! The meaning of a call: the method, and every axis, with the claim's workload and the method's own defaults filled
+//! in.
 //!
-//! A metric that has a method of its own (FC-Test, transfer graph, applications, latency) or a check that names another
-//! pattern does not take block size, depth, direction and clients from the claim's workload: they belong to the
-//! claim's own pattern. Of its own pattern, too, a claim takes only what that has a use for: the rest describes the test.
-//! It must never take an axis that a check gives for anything else than it says, nor pass one over.
+//! The claim's workload gives block size, depth, direction and clients to its own pattern only. So a metric with a
+//! method of its own (FC-Test, transfer graph, applications, latency) does not use them, nor does a check that names
+//! another pattern. A pattern also uses only the axes that mean something to it: the others describe the test. An axis
+//! that a check gives must keep its meaning, and must never be ignored.
 
 use crate::axes::{Axes, Axis};
 use crate::language::names::{RND, SEQ};
@@ -21,7 +22,7 @@ pub struct Aim {
     latency: bool,
     /// With what.
     pub axes: Axes,
-    /// Of a load that reads and writes, only these requests are looked at.
+    /// Count only these requests of a load that reads and writes.
     pub part: Option<Direction>,
     /// Axes that the check itself gave.
     given: Axes,
@@ -50,7 +51,7 @@ const M4_BLOCK: u64 = 4096;
 const RST_DEPTH_MOST: u64 = 64;
 
 impl Aim {
-    /// What a call aims at.
+    /// The aim of a call.
     ///
     /// # Errors
     /// The metric has no meaning for the claim's method.
@@ -86,7 +87,7 @@ impl Aim {
         let defaults = defaults(call, method, &pattern(method, latency), direction, &given);
         let mut aim = Self { method, latency, axes: given.or(&defaults), part, given };
         aim.habits(direction);
-        // What a load costs the processor is told where the load is as large as the method makes it.
+        // The processor time of a load is known for the size that the method gives it.
         let rst = matches!(method, Method::RstSequential | Method::RstRandom);
         if call.metric == Metric::Cpu && rst && !aim.axes.has(Axis::Qd) && !aim.axes.has(Axis::Oio) {
             aim.set(Axis::Qd, RST_DEPTH_MOST);
@@ -94,7 +95,7 @@ impl Aim {
         Ok(aim)
     }
 
-    /// What a method does where nobody says otherwise.
+    /// The defaults of a method.
     fn habits(&mut self, direction: Option<Direction>) {
         let has_direction = self.axes.has(Axis::Rd) || self.axes.has(Axis::Op);
         let read = match (self.method, direction) {
@@ -278,7 +279,7 @@ const fn pattern(method: Method, latency: bool) -> Pattern {
     }
 }
 
-/// What the workload gives to a method, beside the axes that the check gives and a direction that its pattern carries.
+/// The values from the workload for a method, in addition to the check's axes and a direction of its pattern.
 fn defaults(call: &MetricCall, method: Method, pattern: &Pattern, way: Option<Direction>, given: &Axes) -> Axes {
     let mut defaults = call.workload.defaults.clone();
     if method != call.workload.method {
@@ -302,19 +303,19 @@ fn defaults(call: &MetricCall, method: Method, pattern: &Pattern, way: Option<Di
         defaults = defaults.without(Axis::Th);
     }
     if call.metric == Metric::M4 {
-        // Whatever the workload's blocks are.
+        // Regardless of the workload's block size.
         defaults = defaults.number(Axis::Bs, M4_BLOCK);
     }
     defaults
 }
 
-/// Of a workload's values those that its method has a use for: the others describe the test, and the laboratory refuses
-/// what means nothing to a pattern.
+/// The workload's values that mean something to its method. The others describe the test, and the laboratory refuses
+/// axes that mean nothing to a pattern.
 fn useful(defaults: Axes, method: Method, pattern: &Pattern) -> Axes {
     let files = matches!(method, Method::FcTest | Method::Applications);
     let taken = cell::load_axes(pattern);
     let unused = |axis: &Axis| match axis {
-        // The file system is how the target was formatted: it stays where files are worked on, whatever is done to them.
+        // The file system describes how the target was formatted: it stays for every pattern that works on files.
         Axis::Fs => !files,
         Axis::Set => method != Method::FcTest,
         Axis::App => method != Method::Applications,
@@ -467,7 +468,7 @@ mod tests {
         let files = json!({"pattern": "fc-test", "fs": "fat32", "set": "iso", "op": "create", "users": 4});
         let (pattern, axes) = aim(Metric::Score, files.clone(), Axes::new().word(Axis::App, "winmark99"));
         assert_eq!((pattern, axes.fs, axes.set), (Pattern::Application, Some(cell::FileSystem::Fat32), None));
-        assert_eq!((axes.users, axes.rd), (None, None), "nobody creates files for a score");
+        assert_eq!((axes.users, axes.rd), (None, None), "a score creates no files");
         let (pattern, axes) = aim(Metric::Mbps, files, Axes::new().word(Axis::Pat, "sr"));
         assert_eq!((pattern, axes.fs, axes.set, axes.rd), (Pattern::Sequential, None, None, Some(100)));
         let still = json!({"pattern": "static-property"});
@@ -499,17 +500,17 @@ mod tests {
                 let subject = "raid5x4".parse().expect("an array");
                 let spec = CellSpec::new("3ware-9650se", subject, aim.pattern()).with(aim.cell_axes().expect(name));
                 spec.check().unwrap_or_else(|error| panic!("{name}, {depth}: {error}"));
-                // What is of the machine stays, whatever the method.
+                // Values of the machine stay, for every method.
                 assert_eq!((spec.axes.cache_mib, spec.axes.rep), (Some(64), Some(2)), "{name}");
             }
         }
-        // What the check gives is not passed over: the laboratory says that it means nothing.
+        // A value that the check gives is not ignored: the laboratory says that it means nothing.
         let graph = json!({"pattern": "winbench99-transfer-graph", "block": 65536});
         let (pattern, axes) = aim(Metric::Lin, graph, Axes::new().number(Axis::Bs, 512));
         assert_eq!(axes.bs, Some(512));
         let spec = CellSpec::new("3ware-9650se", "single".parse().expect("one"), pattern).with(axes);
         assert!(spec.check().is_err());
-        // One number of clients: the check's, else that of the method's own name.
+        // One number of clients: the check's, or the one of the method's own name.
         let load = json!({"pattern": "multithreaded", "streams": 3, "workers": 2});
         let clients = |axes: Axes| {
             let (_, axes) = aim(Metric::Mbps, load.clone(), axes);
@@ -529,7 +530,7 @@ mod tests {
         assert_eq!((mixed.part, mixed.cell_axes().expect("axes").rd), (Some(Direction::Write), Some(50)));
         let web = of(Metric::Count, op("read").word(Axis::Pat, "web"));
         assert_eq!((web.part, web.cell_axes().expect("axes").rd), (Some(Direction::Read), None));
-        // Where the load has one direction, that is it.
+        // If the load has one direction, that one counts.
         let plain = of(Metric::Lat, op("write"));
         assert_eq!((plain.part, plain.cell_axes().expect("axes").rd), (None, Some(0)));
         assert!(of(Metric::Iops, op("write").number(Axis::Rd, 50)).cell_axes().is_err());

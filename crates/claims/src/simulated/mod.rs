@@ -4,8 +4,8 @@
 //!  MetricCall --> aim: pattern and axes --> cells --> Reading (kept in the store) --> the metric's formula
 //! ```
 //!
-//! A cell is run once, whoever asks for it. It must never answer from anything but a cell and the profiles: no
-//! figure of a claim comes in here.
+//! A cell is run once for all callers. Answers must come from cells and profiles alone: no figure of a claim is an
+//! input.
 
 mod aim;
 mod reading;
@@ -42,7 +42,7 @@ const SEQUENTIAL_SECONDS: f64 = 60.0;
 const GAIN_CACHES: (u64, u64) = (256, 128);
 
 impl Simulated {
-    /// A laboratory with these profiles; what it measures is kept in the store.
+    /// A laboratory with these profiles; the store keeps its measurements.
     #[must_use]
     pub const fn new(library: Library, store: Store, effort: Effort, seed: u64) -> Self {
         Self { library, store, effort, seed }
@@ -102,7 +102,7 @@ impl Simulated {
             (None, Figure::Mbps) => Ok(reading.mbps),
             (Some(member), _) => {
                 let index = usize::try_from(member).unwrap_or(usize::MAX);
-                // A JBOD has a worker for each drive, unless somebody says otherwise; an array's member has its commands.
+                // A JBOD has a worker for each drive by default; an array's member has its commands.
                 let own = matches!(call.subject()?, Subject::Jbod(_)) && reading.workers.len() == reading.members.len();
                 let parts = if own { &reading.workers } else { &reading.members };
                 let part = parts.get(index).ok_or_else(|| no_member(member, parts.len()))?;
@@ -249,7 +249,7 @@ impl Simulated {
         }
     }
 
-    /// Mean response: of all requests, or of those of one direction.
+    /// Mean response: of all requests, or of the requests in one direction.
     fn mean_ns(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
         whole(call, aim)?;
         let reading = self.read(call, aim, MEDIAN)?;
@@ -290,7 +290,7 @@ impl Simulated {
             Subject::Array { level, members } => (level, members),
             _ => (Level::Raid0, 1),
         };
-        // Cards read old data and parity whatever the width; this project's engine takes the cheaper way.
+        // Cards read old data and parity at every width; this project's engine takes the cheaper way.
         let manner = match controller.kind {
             ControllerKind::Hardware => Manner::ReadModifyWrite,
             ControllerKind::Software => Manner::Cheapest,
@@ -299,7 +299,7 @@ impl Simulated {
     }
 }
 
-/// Where nobody asks for a percentile.
+/// The default percentile.
 const MEDIAN: f64 = 50.0;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

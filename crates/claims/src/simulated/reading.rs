@@ -1,4 +1,4 @@
-//! What is kept of a cell's result: the figures that metrics are made of.
+//! The stored part of a cell's result: the figures that metrics are made of.
 //!
 //! It must never keep a result whose cell had no result: the reason is kept instead.
 
@@ -26,13 +26,13 @@ pub struct Reading {
     pub mbps: f64,
     /// Mean latency.
     pub mean_ns: f64,
-    /// Of reads, and of writes.
+    /// Mean of reads, and of writes.
     pub mean_each_ns: [f64; 2],
     /// The percentile that was asked for.
     pub percentile_ns: f64,
     /// Requests.
     pub requests: f64,
-    /// Of these, writes.
+    /// The writes among them.
     pub writes: f64,
     /// Reads of all members.
     pub member_reads: f64,
@@ -52,7 +52,7 @@ const SECTOR: f64 = 512.0;
 
 #[allow(clippy::cast_precision_loss)] // counts of a measurement are far below 2^53
 impl Reading {
-    /// Of a result.
+    /// From a result.
     pub fn of(result: &CellResult, percentile: f64) -> Self {
         let seconds = result.elapsed_ns.max(1) as f64 / 1e9;
         let member = |member: &openraid_lab::cell::MemberShare| Part {
