@@ -1,7 +1,7 @@
-//! What parsing costs: `cargo run --release -p openraid-nbd --example parse_speed`.
+//! The cost of parsing: `cargo run --release -p openraid-nbd --example parse_speed`.
 //!
-//! Prints nanoseconds for each request out of a batch buffer, the best of several rounds, because on a shared machine
-//! everything above the best is somebody else's work.
+//! Prints nanoseconds for each request out of a batch buffer, the best of several rounds: on a shared machine the time
+//! above the best is other processes' work.
 
 use openraid_nbd::client::{ChosenContext, ClientSession, ClientTransmission, Pending, PendingTable, ReplyEvent};
 use openraid_nbd::server::{simple, Payload, Session, Transmission, TransmissionEvent, Tuning};

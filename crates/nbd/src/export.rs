@@ -1,4 +1,4 @@
-//! What a server says about an export before anybody uses it.
+//! The description of an export that a server gives before it is used.
 
 use crate::flags::ExportFlags;
 use crate::limits::{PAYLOAD_DEFAULT_MAX, PAYLOAD_HARD_MAX, STRING_MAX};
@@ -166,7 +166,7 @@ pub struct ExportInfo {
     pub description: String,
     /// Size of the export.
     pub size: Bytes,
-    /// What it can do. `HAS_FLAGS` is added, and flags that need others are dropped, where they are sent.
+    /// Its abilities. `HAS_FLAGS` is added, and flags that need others are dropped, when they are sent.
     pub flags: ExportFlags,
     /// Sizes that clients should respect and that requests are checked against.
     pub blocks: BlockSizes,

@@ -1,4 +1,4 @@
-//! What an export can do, as the 16 transmission flags.
+//! The abilities of an export, as the 16 transmission flags.
 
 use core::fmt;
 

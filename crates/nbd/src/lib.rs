@@ -1,8 +1,8 @@
 //! The NBD protocol, both sides, without any I/O.
 //!
-//! Received bytes go in; typed events and bytes to send come out. Whoever owns the socket decides when to read,
-//! where payload lands and when to write, so the same code serves blocking sockets, io_uring and tests that feed
-//! one byte at a time.
+//! Received bytes go in; typed events and bytes to send come out. The owner of the socket decides when to read, where
+//! to put payload and when to write, so the same code serves blocking sockets, io_uring and tests that feed one byte at
+//! a time.
 //!
 //! ```text
 //!            server                                                   client
@@ -14,10 +14,10 @@
 //! This crate must never touch a socket, a clock or a thread, must never copy payload, and must never trust the
 //! other side: hostile bytes end in a refusal or in a reason to close, with memory bounded by [`limits`].
 //!
-//! Source of all numbers: the NBD protocol document (`doc/proto.md` of the NBD project, 2026-05) and, for
-//! addresses of exports, its `doc/uri.md`. Spoken: fixed newstyle negotiation with `EXPORT_NAME`, `ABORT`, `LIST`,
-//! `INFO`, `GO`, `STRUCTURED_REPLY` and metadata contexts; simple and structured replies; every standard command.
-//! Not spoken: TLS and extended headers (both are refused in the way the protocol asks for).
+//! Source of all numbers: the NBD protocol document (`doc/proto.md` of the NBD project, 2026-05) and, for addresses of
+//! exports, its `doc/uri.md`. Supported: fixed newstyle negotiation with `EXPORT_NAME`, `ABORT`, `LIST`, `INFO`, `GO`,
+//! `STRUCTURED_REPLY` and metadata contexts; simple and structured replies; every standard command. Not supported: TLS
+//! and extended headers (both are refused in the way the protocol asks for).
 
 #![forbid(unsafe_code)]
 

@@ -15,7 +15,7 @@ pub const REQUEST_BYTES: usize = 28;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Cookie(pub u64);
 
-/// What is asked for, with the flags that belong to it.
+/// The request, with its flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
     /// Read data; in one piece where `dont_fragment`.
@@ -28,7 +28,7 @@ pub enum Command {
         /// Durable before the reply.
         fua: bool,
     },
-    /// Make every write that was answered before durable, whatever connection it came by.
+    /// Make every write that was answered before durable, of all connections.
     Flush,
     /// The range is no longer needed.
     Trim {

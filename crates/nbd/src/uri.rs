@@ -1,7 +1,7 @@
 //! Addresses of exports: `nbd://host:port/export` and `nbd+unix:///export?socket=path`.
 //!
-//! Source: `doc/uri.md` of the NBD project and RFC 3986. Whatever cannot be honoured (TLS, user names, parameters
-//! nobody knows) is an error that says so, never ignored: a mistyped address must not reach another export.
+//! Source: `doc/uri.md` of the NBD project and RFC 3986. Unsupported parts (TLS, user names, unknown parameters) give
+//! an error and are never ignored: a mistyped address must not reach another export.
 
 use crate::limits::STRING_MAX;
 use core::fmt;
@@ -68,7 +68,7 @@ pub enum UriError {
     Percent(String),
     /// Text that is not UTF-8 after decoding, or has a NUL, or is too long.
     BadText(&'static str),
-    /// A part behind `#`.
+    /// A part after `#`.
     Fragment,
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for UriError {
             Self::Parameter(name) => write!(f, "the parameter {name:?} is not known here, or is given twice"),
             Self::Percent(rest) => write!(f, "{rest:?} does not start with % and two hexadecimal digits"),
             Self::BadText(what) => write!(f, "{what}"),
-            Self::Fragment => f.write_str("the address has a part behind #; write %23 if it belongs to the name"),
+            Self::Fragment => f.write_str("the address has a part after #; write %23 if it belongs to the name"),
         }
     }
 }

@@ -4,7 +4,7 @@
 pub const MAGIC_SERVER: u64 = 0x4e42_444d_4147_4943;
 /// "IHAVEOPT": newstyle negotiation, and the start of every option.
 pub const MAGIC_OPTION: u64 = 0x4948_4156_454f_5054;
-/// What an oldstyle server sends in the place of [`MAGIC_OPTION`].
+/// The number that an oldstyle server sends in the place of [`MAGIC_OPTION`].
 pub const MAGIC_OLDSTYLE: u64 = 0x0000_4202_8186_1253;
 /// Start of every reply to an option.
 pub const MAGIC_OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;

@@ -12,7 +12,7 @@ use support::random::Random;
 
 const SIZE: usize = 64 << 20;
 
-/// A server with one export, the disk behind it, and its address.
+/// A server with one export, its disk, and its address.
 fn serve(folder: &Folder) -> (String, Arc<Disk>) {
     serve_all(folder, vec![export("disk", SIZE)])
 }
@@ -138,7 +138,7 @@ fn fio_verifies_its_writes_over_tcp() {
     let uri = format!("--uri=nbd://127.0.0.1:{port}/disk");
     let job = ["--name=verify", "--ioengine=nbd", &uri, "--rw=randwrite", "--bsrange=512-256k", "--blockalign=512"];
     let check = ["--iodepth=32", "--size=16m", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--fsync=64"];
-    // Where it stopped is nobody's business here, and would be left in the folder of the sources.
+    // Without a state file: it is not needed, and would stay in the folder of the sources.
     let no_state = ["--verify_state_save=0"];
     let text = run("fio", &[&job[..], &check, &no_state].concat());
     assert!(text.contains("err= 0"), "{text}");

@@ -61,7 +61,7 @@ fn options(random: &mut Random) -> ClientOptions {
     ClientOptions { goal: Goal::Use("disk".into()), structured, contexts }
 }
 
-/// A session that nobody has damaged: what the client wanted, and all bytes in both directions.
+/// An intact session: the client's requests, and all bytes in both directions.
 struct Recording {
     options: ClientOptions,
     requests: Vec<(Request, Vec<u8>)>,
@@ -201,7 +201,7 @@ fn noise_is_borne() {
         let noise = random.bytes(length);
         torment_server(&noise, Cut::Whole);
         torment_client(&recording, &noise, Cut::Whole);
-        // Noise behind a good start reaches the deeper states.
+        // Noise after a good start reaches the deeper states.
         let start = random.below(recording.to_server.len());
         torment_server(&[&recording.to_server[..start], &noise].concat(), Cut::Random(1));
         let start = random.below(recording.to_client.len());
@@ -243,7 +243,7 @@ fn extreme_numbers_at_every_place_are_borne() {
     }
 }
 
-/// How a server took an input: is it still there, and how many bytes did it answer?
+/// A server's reaction to an input: is it still there, and how many bytes did it answer?
 fn outcome(bytes: &[u8]) -> String {
     let mut server = server();
     server.feed(bytes);

@@ -1,4 +1,4 @@
-//! What a read costs through each engine: CPU time (this process, kernel threads of the ring included) and reads per
+//! The cost of a read through each engine: CPU time (this process, kernel threads of the ring included) and reads per
 //! second, at depth 1 and 32, on a tmpfs file and a file on disk; with io_uring also without registered memory.
 //!
 //! `cargo run --release -p openraid-sys --example ring_cost [READS [BYTES]]`, 100,000 of 4096 bytes unless told. The
@@ -21,7 +21,7 @@ const ENGINES: [(Prefer, u64, &str); 3] =
 
 type Failure = Box<dyn std::error::Error>;
 
-/// What is read, and how often.
+/// The reads, and their number.
 #[derive(Clone, Copy)]
 struct Load {
     depth: u64,

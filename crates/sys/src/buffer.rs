@@ -56,7 +56,7 @@ impl AlignedBuffer {
         true
     }
 
-    /// Where the bytes are, for the kernel.
+    /// The address of the bytes, for the kernel.
     pub(crate) fn address(&self) -> *mut u8 {
         self.bytes.as_ptr()
     }

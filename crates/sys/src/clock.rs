@@ -16,7 +16,7 @@ pub fn thread_cpu() -> Nanos {
     Nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
-/// CPU time that the process has used, in all its threads, those that ended included.
+/// CPU time of the process, in all its threads, including ended ones.
 #[must_use]
 pub fn process_cpu() -> Nanos {
     Nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))

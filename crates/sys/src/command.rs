@@ -16,10 +16,10 @@ pub(crate) const COMPLETION_ENTRIES: u32 = 16_384;
 /// Threads that the kernel may use for commands that cannot be begun without waiting (flushes, page-cache misses). Its
 /// own limit, four a processor, lets one hung file hold up all other members; the threads come and go by need.
 pub(crate) const KERNEL_WORKERS_MAX: u32 = 192;
-/// Threads that work on one member at the same time where io_uring is not to be had. Each member has its own, so
-/// that a member that hangs holds up nobody else.
+/// Threads that work on one member at the same time if io_uring is unavailable. Each member has its own, so that a
+/// hanging member delays no other.
 pub(crate) const WORKERS_PER_MEMBER: usize = 4;
-/// Bytes of one transfer at most: far above any request, far below what the kernel transfers at once (2 GiB).
+/// The most bytes of one transfer: far above any request, far below the kernel's limit of one transfer (2 GiB).
 pub const TRANSFER_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of one registered buffer; the kernel refuses more than 1 GiB. A transfer across the edge goes unregistered.
 pub(crate) const REGISTERED_BYTES_MAX: usize = 1 << 30;
@@ -29,7 +29,7 @@ pub const DONE_PER_REAP_HINT: usize = 256;
 const _: () = assert!(IN_FLIGHT_MAX < COMPLETION_ENTRIES as usize);
 const _: () = assert!(SUBMISSION_ENTRIES.is_power_of_two() && COMPLETION_ENTRIES.is_power_of_two());
 
-/// What the kernel is to do.
+/// The operation for the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opcode {
     Read,
@@ -57,7 +57,7 @@ pub(crate) struct Command {
 }
 
 // SAFETY: the address is only given to the kernel, and the memory is kept and kept out of use until the command is
-// collected, whatever thread carries it.
+// collected, on any thread.
 unsafe impl Send for Command {}
 
 impl Command {

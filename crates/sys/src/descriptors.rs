@@ -1,4 +1,4 @@
-//! How many descriptors this process may have, and those that it was given.
+//! The limit of this process's descriptors, and descriptors that it inherited.
 
 use crate::errno::check;
 use std::fs::File;
@@ -28,8 +28,8 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
 /// Descriptors that belong to the standard library.
 const STANDARD: std::ops::RangeInclusive<RawFd> = 0..=2;
 
-/// Take over a descriptor that was handed to this process when it was started. It is closed when the file is dropped; standard
-/// output and error stay open beside it.
+/// Take over a descriptor that this process inherited at its start. It is closed when the file is dropped; standard
+/// output and error stay open independently.
 ///
 /// # Errors
 /// It is not open, or not for writing.
@@ -60,7 +60,7 @@ mod tests {
     fn a_descriptor_that_is_open_for_writing_is_taken_over() {
         let (mut reader, writer) = io::pipe().expect("room for two descriptors");
         let mut file = take_descriptor(writer.into_raw_fd()).expect("open");
-        file.write_all(b"x").expect("somebody reads");
+        file.write_all(b"x").expect("the pipe has a reader");
         drop(file);
         let mut text = String::new();
         io::Read::read_to_string(&mut reader, &mut text).expect("it ends");

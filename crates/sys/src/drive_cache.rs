@@ -1,4 +1,5 @@
-//! The write cache inside a drive: looked at, switched on and off, where the kernel has a switch that reaches the drive.
+//! The write cache inside a drive: its state, and switching it on and off if the kernel has a switch that reaches the
+//! drive.
 //!
 //! | Drive | The file in sysfs | What the kernel does |
 //! | --- | --- | --- |
@@ -6,10 +7,10 @@
 //! | virtio | `cache_type` | changes the device's configuration |
 //! | others (NVMe, MMC, loop, device mapper) | none | |
 //!
-//! Sources: the kernel's `Documentation/scsi/sd-parameters.rst` and `Documentation/ABI/stable/sysfs-block`. The latter
-//! says of `queue/write_cache`, which all block devices have, that writing there changes what the kernel believes and
+//! Sources: the kernel's `Documentation/scsi/sd-parameters.rst` and `Documentation/ABI/stable/sysfs-block`. All block
+//! devices also have `queue/write_cache`. According to the latter, writing there changes the kernel's assumption and
 //! not the device: flushes would be left out while the drive still has a cache. So that file is read here and never
-//! written, and neither is the form `temporary ...` of the others, which does the same.
+//! written. The form `temporary ...` of the other files has the same effect and is not used either.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -55,13 +56,13 @@ impl std::error::Error for DriveCacheError {}
 pub struct DriveCache {
     /// The file that switches it.
     switch: Option<PathBuf>,
-    /// What the kernel believes.
+    /// The kernel's assumption.
     view: PathBuf,
 }
 
 impl DriveCache {
-    /// That of the block device at this path; of a partition that of its drive. Nothing for files, and where sysfs
-    /// does not know the device.
+    /// The cache of the block device at this path, or of its drive if the device is a partition. `None` for files, and
+    /// if sysfs does not know the device.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
@@ -77,7 +78,7 @@ impl DriveCache {
         Self { switch, view: disk.join("queue/write_cache") }
     }
 
-    /// Is it on? Nothing where the kernel does not say.
+    /// Is it on? `None` if the kernel does not say.
     #[must_use]
     pub fn is_on(&self) -> Option<bool> {
         let text = fs::read_to_string(self.switch.as_ref().unwrap_or(&self.view)).ok()?;
@@ -92,8 +93,8 @@ impl DriveCache {
         self.switch.is_some()
     }
 
-    /// Switch it. What is in it is written by the drive first, when it is switched off; nothing happens where it is so
-    /// already.
+    /// Switch it. When the cache is switched off, the drive writes its content first. If the state is the same already,
+    /// nothing happens.
     ///
     /// # Errors
     /// There is no switch, or it does not move.

@@ -1,14 +1,14 @@
-//! Asynchronous commands to members: one interface, two engines below it.
+//! Asynchronous commands to members: one interface with two engines.
 //!
 //! ```text
 //!   push   mark the pool's sectors, enter the command in the table, queue it      (no system call)
 //!   submit hand everything queued to the kernel                                   (one system call)
 //!   event_fd becomes readable
-//!   reap   continue short transfers, unmark the sectors, report what is finished  (none or one)
+//!   reap   continue short transfers, unmark the sectors, report finished commands (none or one)
 //! ```
 //!
 //! An engine belongs to the thread that made it. It never retries a failed command, never times one out and never
-//! orders one behind another: that is the core's business. Commands in flight together may be done in any order.
+//! orders one after another: the core does that. Commands in flight together may be done in any order.
 //!
 //! A hung command stays in the table, its sectors marked and its member attached, until the kernel returns it. If
 //! the engine is dropped meanwhile, that memory and the members are kept for the rest of the process's life.
@@ -63,11 +63,11 @@ pub enum Waiting {
 pub struct EngineOptions {
     /// Which engine.
     pub prefer: Prefer,
-    /// Register members and the pool with io_uring, which saves looking them up for each command. Where it is refused,
-    /// a note is left and everything works without.
+    /// Register members and the pool with io_uring, which saves looking them up for each command. If the kernel
+    /// refuses, a note is left and everything works without.
     pub register: bool,
-    /// Of the pool so much is registered at the most, from its start on. That much the system gives and pins while the
-    /// engine is made, which takes seconds for each GiB; commands whose memory lies behind it go unregistered.
+    /// The most bytes of the pool to register, from its start on. The system allocates and pins that much while the
+    /// engine is made, which takes seconds for each GiB. Commands with memory after it are not registered.
     pub register_pool_max: Bytes,
     /// How completions are waited for.
     pub waiting: Waiting,
@@ -112,9 +112,9 @@ pub enum Verb<'a> {
         /// Durable when complete (forced unit access).
         fua: bool,
     },
-    /// Make durable what was complete before this was pushed.
+    /// Make all writes durable that were complete before this was pushed.
     Flush,
-    /// Tell the member that the range is not needed any more. What it reads as afterwards: `Facts::discard_zeroes`.
+    /// Tell the member that the range is not needed any more. Its content afterwards: `Facts::discard_zeroes`.
     Discard {
         /// Where.
         at: DriveLba,
@@ -419,7 +419,7 @@ impl IoEngine {
         }
     }
 
-    /// Append what is finished to `done` and give its memory back; returns how many were appended. Does not wait.
+    /// Append finished commands to `done` and give their memory back; returns how many were appended. Does not wait.
     ///
     /// # Errors
     /// The kernel's error; the ring is broken then, and so is the shard.
@@ -582,7 +582,7 @@ mod tests {
         let code = |bits: u32| u16::try_from(bits).expect("BPF codes have 16 bits");
         let step = |bits, jt, jf, k| libc::sock_filter { code: code(bits), jt, jf, k };
         let mut program = [
-            // The number is the first word of what a filter looks at.
+            // The number is the first word of a filter's input.
             step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
             step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, setup),
             step(libc::BPF_RET | libc::BPF_K, 0, 0, answer),

@@ -124,7 +124,7 @@ impl Epoll {
     pub fn new() -> Result<Self, Errno> {
         // SAFETY: no memory involved.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: a descriptor just made, owned by nobody else.
+        // SAFETY: a descriptor just made, without another owner.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, has_nanoseconds: true })
     }
 
@@ -239,7 +239,7 @@ impl Waker {
         ring_event(self.event.as_fd());
     }
 
-    /// Make it unreadable; the waiting side calls this before it looks at what it was woken for.
+    /// Make it unreadable; the waiting side calls this before it handles the reason of the wake-up.
     pub fn clear(&self) {
         drain_event(self.event.as_fd());
     }

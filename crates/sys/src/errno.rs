@@ -1,4 +1,4 @@
-//! The kernel's error numbers, what they mean for a drive, and notes about fallbacks taken.
+//! The kernel's error numbers, their meaning for a drive, and notes about fallbacks.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
 
-/// What an error number means for whoever owns the drive. The sorting is by what the caller can do about it.
+/// The meaning of an error number for the owner of the drive, sorted by the caller's possible reactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
     /// The medium could not give or take these blocks; others may be fine.

@@ -1,11 +1,11 @@
-//! Members: opening regular files and block devices without harm, and what is known about them.
+//! Members: opening regular files and block devices without harm, and facts about them.
 //!
 //! Order of an exclusive open, each step before the next can do damage:
 //!
 //! 1. follow the path, look at the inode without opening it (`O_PATH`: no FIFO hangs, no tape rewinds)
-//! 2. refuse what is neither a regular file nor a block device
-//! 3. refuse what this process already uses, under whatever path
-//! 4. refuse what the kernel uses (mount, swap, md, device mapper, loop), naming the holder
+//! 2. refuse everything except regular files and block devices
+//! 3. refuse a file or device that this process already uses, under any path
+//! 4. refuse one that the kernel uses (mount, swap, md, device mapper, loop), naming the holder
 //! 5. open: block devices with `O_EXCL` (the kernel's own claim, which keeps md and mount out as long as it is
 //!    held), regular files with a lock of the whole file
 //! 6. check that it is still the same inode, read its facts, try `O_DIRECT`
@@ -32,14 +32,14 @@ const BUSY_TRIES: u32 = 10;
 /// The pause before each.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a member is opened for.
+/// The purpose of opening a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// Look at it, whoever else uses it. Never written.
+    /// Examine it, even if others use it. Never written.
     Examine,
-    /// Read it while nobody else may use it. Never written.
+    /// Read it with exclusive use. Never written.
     ReadExclusive,
-    /// Read and write it while nobody else may use it.
+    /// Read and write it with exclusive use.
     Exclusive,
 }
 
@@ -52,7 +52,7 @@ pub enum Direct {
     Never,
 }
 
-/// What a member is, whatever path leads to it.
+/// The identity of a member, the same for every path that leads to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Identity {
     /// A regular file.
@@ -139,7 +139,7 @@ impl Member {
         Ok(Self { file, path: path.into(), resolved, identity, usage, facts, notes, _claim: claim })
     }
 
-    /// What is known about it.
+    /// The facts about it.
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.facts
@@ -157,13 +157,13 @@ impl Member {
         &self.resolved
     }
 
-    /// What it is, whatever the path.
+    /// Its identity, the same for every path.
     #[must_use]
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// What it was opened for.
+    /// The purpose that it was opened for.
     #[must_use]
     pub fn usage(&self) -> Use {
         self.usage
@@ -175,13 +175,13 @@ impl Member {
         &self.notes
     }
 
-    /// Is it the same file or device, under whatever path?
+    /// Is it the same file or device, possibly under another path?
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Who in the kernel uses it now, in words. Only members opened to examine can have one.
+    /// The kernel's current user of it, in words. Only members opened to examine can have one.
     #[must_use]
     pub fn kernel_holder(&self) -> Option<String> {
         holder(self.identity, &self.resolved)
@@ -304,7 +304,7 @@ impl Member {
     /// Make everything written durable.
     ///
     /// # Errors
-    /// The kernel's error. After one, what was written before may be lost whatever a second call says.
+    /// The kernel's error. After one, earlier writes may be lost, even if a second call succeeds.
     pub fn sync(&self) -> Result<(), Errno> {
         self.file.sync_data().map_err(Errno::from)
     }

@@ -6,7 +6,7 @@ use openraid_units::{BlockSizeError, Bytes};
 use std::fmt;
 use std::path::PathBuf;
 
-/// What a path leads to when it is neither a regular file nor a block device.
+/// The kind of a path's target that is neither a regular file nor a block device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAMember {
     /// A directory.
@@ -45,21 +45,21 @@ pub enum MemberError {
     NotAMember {
         /// As the user gave it.
         path: PathBuf,
-        /// What it is.
+        /// The kind of the target.
         kind: NotAMember,
     },
     /// The file or device holds less than one sector.
     Empty {
         /// As the user gave it.
         path: PathBuf,
-        /// What it holds.
+        /// Its size.
         size: Bytes,
     },
     /// The kernel refuses access to this user.
     Denied {
         /// As the user gave it.
         path: PathBuf,
-        /// What it was opened for.
+        /// The purpose that it was opened for.
         usage: Use,
     },
     /// The file system or the device is write protected.
@@ -71,10 +71,10 @@ pub enum MemberError {
     HeldByKernel {
         /// As the user gave it.
         path: PathBuf,
-        /// Who, in words.
+        /// The holder, in words.
         holder: String,
     },
-    /// Somebody has the block device open for himself and the kernel does not say who.
+    /// Another process has the block device open exclusively, and the kernel does not say which.
     Busy {
         /// As the user gave it.
         path: PathBuf,
@@ -95,7 +95,7 @@ pub enum MemberError {
         /// The path it is open under.
         open_as: PathBuf,
     },
-    /// What the path leads to changed while it was being opened.
+    /// The target of the path changed while it was being opened.
     Replaced {
         /// As the user gave it.
         path: PathBuf,
@@ -111,7 +111,7 @@ pub enum MemberError {
     Failed {
         /// As the user gave it.
         path: PathBuf,
-        /// What was tried, as in "cannot ...".
+        /// The attempt, as in "cannot ...".
         attempt: &'static str,
         /// The kernel's answer.
         error: Errno,

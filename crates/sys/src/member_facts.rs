@@ -1,8 +1,8 @@
-//! What the kernel says about a device: geometry, abilities, names, and who holds it.
+//! The kernel's facts about a device: geometry, abilities, names, and its holder.
 //!
-//! All of it is read from sysfs and procfs as text that may be missing, cut or odd; whatever cannot be read is
-//! absent, never an error: facts help, they do not decide whether a member can be used. The one exception, the
-//! holder, is the second of two checks (the first is `O_EXCL`).
+//! All of it is read from sysfs and procfs as text that may be missing, cut or odd. An unreadable fact is absent, never
+//! an error: facts help, they do not decide whether a member can be used. The one exception, the holder, is the second
+//! of two checks (the first is `O_EXCL`).
 
 use openraid_units::{BlockSize, Bytes, Sectors};
 use std::fs;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Longest model or serial number kept, in characters. ATA has 40 and 20, NVMe the same.
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// What is known about an open member.
+/// The facts about an open member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
     /// Whole sectors.
@@ -80,8 +80,8 @@ impl Sysfs {
         ["device/serial", "serial", "device/wwid", "wwid"].iter().find_map(|name| text(&self.disk.join(name)))
     }
 
-    /// This device, its disk if it is a partition, its partitions if it is a disk: whoever holds one of these stands
-    /// in the way of using it.
+    /// This device, its disk if it is a partition, its partitions if it is a disk: a holder of any of these prevents
+    /// using it.
     fn family(&self) -> Vec<PathBuf> {
         let mut family = vec![self.own.clone()];
         if self.own != self.disk {
@@ -93,7 +93,7 @@ impl Sysfs {
     }
 }
 
-/// Who in the kernel holds the block device, in words.
+/// The kernel's holder of the block device, in words.
 pub(crate) fn holder_of_device(device: u64, resolved: &Path) -> Option<String> {
     let family = Sysfs::of(device).map(|sysfs| sysfs.family()).unwrap_or_default();
     let by_stacking = family.iter().find_map(|member| stacked_on(member));
@@ -107,7 +107,7 @@ pub(crate) fn holder_of_device(device: u64, resolved: &Path) -> Option<String> {
         .or_else(|| looped_over(resolved))
 }
 
-/// Who in the kernel holds the regular file, in words.
+/// The kernel's holder of the regular file, in words.
 pub(crate) fn holder_of_file(device: u64, inode: u64, resolved: &Path) -> Option<String> {
     let is_it = |path: &Path| fs::metadata(path).is_ok_and(|m| (m.dev(), m.ino()) == (device, inode));
     swapped_on(&is_it).or_else(|| looped_over(resolved))

@@ -5,12 +5,12 @@ use openraid_units::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A bound, and who sets it.
+/// A bound, and its source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryBound {
     /// How much.
     pub bytes: Bytes,
-    /// Who says so, for people.
+    /// The source of the bound, for people.
     pub by: String,
 }
 
@@ -22,8 +22,8 @@ const GROUPS: &str = "/sys/fs/cgroup";
 /// Version 1 writes "no limit" as the largest number of whole pages.
 const NO_LIMIT_MIN: u64 = 1 << 62;
 
-/// The tightest bound: what the machine has available without swapping, and the limit of each group of processes that
-/// this one is in. Nothing where the kernel tells of neither.
+/// The tightest bound: the memory that the machine has available without swapping, and the limit of each control group
+/// of this process. `None` if the kernel gives neither.
 #[must_use]
 pub fn bound() -> Option<MemoryBound> {
     let read = |path: &Path| fs::read_to_string(path).ok();

@@ -1,7 +1,7 @@
 //! Sockets for NBD: listeners, non-blocking streams, bytes straight into frames and straight out of them.
 //!
-//! Every call does at most one system call and never waits. What the network does wrong is an error value; a peer that
-//! goes away is [`Progress::Closed`], not an error.
+//! Every call does at most one system call and never waits. A fault of the network is an error value; a peer that goes
+//! away is [`Progress::Closed`], not an error.
 
 use crate::errno::{check, check_size, Errno};
 use crate::pool::{FramePool, PoolRange};
@@ -48,7 +48,7 @@ pub enum NetError {
     Failed {
         /// The address.
         address: String,
-        /// What was tried, as in "cannot ...".
+        /// The attempt, as in "cannot ...".
         attempt: &'static str,
         /// The kernel's answer.
         error: Errno,
@@ -130,7 +130,7 @@ pub enum Progress {
     Closed,
 }
 
-/// A piece of what is sent.
+/// A piece of a message to send.
 #[derive(Clone, Copy, Debug)]
 pub enum Piece<'a> {
     /// Bytes of the program: headers.
@@ -153,9 +153,9 @@ impl<'a> Piece<'a> {
 pub enum Accepted {
     /// A connection, non-blocking.
     Socket(Socket),
-    /// Nobody waits.
+    /// No client waits.
     Nobody,
-    /// Somebody waits, but descriptors or memory are used up. The listener stays readable: stop waiting for it for a
+    /// A client waits, but descriptors or memory are used up. The listener stays readable: stop waiting for it for a
     /// while, or close something.
     Exhausted(Errno),
 }
@@ -230,7 +230,7 @@ impl Listener {
             let accepted =
                 unsafe { libc::accept4(self.fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
             match check(accepted) {
-                // SAFETY: a descriptor just made, owned by nobody else.
+                // SAFETY: a descriptor just made, without another owner.
                 Ok(fd) => return Ok(Accepted::Socket(Socket::of(unsafe { OwnedFd::from_raw_fd(fd) }))),
                 Err(Errno(libc::EAGAIN)) => return Ok(Accepted::Nobody),
                 Err(error @ Errno(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS)) => {
@@ -361,7 +361,7 @@ impl Socket {
         set(&self.fd, libc::SOL_SOCKET, libc::SO_SNDBUF, size(send))
     }
 
-    /// Receive what is there, up to the room in `into`, which must not be empty.
+    /// Receive the available bytes, up to the room in `into`, which must not be empty.
     ///
     /// # Errors
     /// The kernel's error.
@@ -482,7 +482,7 @@ fn stopped(error: Errno) -> Result<Progress, Errno> {
 fn socket(family: libc::c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: no memory involved.
     let fd = check(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: a descriptor just made, owned by nobody else.
+    // SAFETY: a descriptor just made, without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -519,7 +519,7 @@ fn clear_stale(path: &Path) -> Result<(), NetError> {
     }
     match Socket::connect_unix(path) {
         Ok(socket) => Err(NetError::InUse { address: path.display().to_string(), holder: holder(&socket) }),
-        // It answers nobody just now because too many wait.
+        // It accepts no client just now because too many wait.
         Err(NetError::Failed { error: Errno(libc::EAGAIN), .. }) => {
             Err(NetError::InUse { address: path.display().to_string(), holder: Holder::Unknown })
         }

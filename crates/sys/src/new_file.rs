@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// File systems of the kernel in which no file can be made, and what it answers to the try. From linux/magic.h.
+/// File systems of the kernel that allow no new files, and their error for an attempt. From linux/magic.h.
 const WITHOUT_NEW_FILES: [(i64, i32); 3] = [
     (0x9fa0, libc::ENOENT),      // proc
     (0x6265_6572, libc::EACCES), // sysfs

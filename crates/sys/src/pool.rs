@@ -110,7 +110,7 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: a mapping is only an address range; who may touch which bytes when is the marks' business.
+// SAFETY: a mapping is only an address range; the marks decide which side may touch which bytes when.
 unsafe impl Send for Mapping {}
 // SAFETY: as above: no method of it reads or writes the memory.
 unsafe impl Sync for Mapping {}
@@ -131,7 +131,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this range was mapped by `map` and nobody else holds it: the last owner is being dropped.
+        // SAFETY: this range was mapped by `map` and has no other owner: the last one is being dropped.
         let returned = unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
         assert!(returned == 0, "bug: the frame pool's own mapping could not be unmapped");
     }
@@ -201,7 +201,7 @@ impl FramePool {
     #[must_use]
     pub fn slice_mut(&mut self, range: PoolRange) -> &mut [u8] {
         self.check_writable(range);
-        // SAFETY: inside the mapping, in nobody's hands (checked), and `self` is borrowed exclusively.
+        // SAFETY: inside the mapping, lent to no command (checked), and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.address(range.start), index(range.len.get())) }
     }
 
@@ -361,7 +361,7 @@ fn map_aligned(len: usize) -> Result<Mapping, Errno> {
     let (start, end) = unsafe { (base.add(before), base.add(before + len)) };
     for (edge, size) in [(base, before), (end, after)] {
         if size > 0 {
-            // SAFETY: the edges belong to the mapping just made and nobody has seen them.
+            // SAFETY: the edges belong to the mapping just made, to which no reference exists yet.
             check(unsafe { libc::munmap(edge.as_ptr().cast(), size) })?;
         }
     }
@@ -390,7 +390,7 @@ fn touch(mapping: &Mapping) {
         return;
     }
     for offset in (0..mapping.len).step_by(PAGE) {
-        // SAFETY: inside the mapping, which nobody else has seen yet.
+        // SAFETY: inside the mapping, to which no reference exists yet.
         unsafe { mapping.base.as_ptr().add(offset).write_volatile(0) };
     }
 }
@@ -511,7 +511,7 @@ mod tests {
         let mut pool = pool();
         pool.lend_to_read(range(0, 1024));
         pool.lend_to_read(range(512, 1024));
-        assert_eq!(pool.slice(range(0, 2048)).len(), 2048, "reading beside a reading kernel is fine");
+        assert_eq!(pool.slice(range(0, 2048)).len(), 2048, "reading while the kernel reads is fine");
         pool.take_back_read(range(0, 1024));
         assert!(!pool.in_flight(range(0, 512)));
         assert!(pool.in_flight(range(512, 1)));

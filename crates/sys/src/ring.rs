@@ -57,10 +57,10 @@ struct Attached {
     registered: bool,
 }
 
-/// From the cheapest down. The first is for who waits for the ring alone.
+/// From the cheapest down. The first is for callers that wait for the ring alone.
 const MODES: [Mode; 3] = [Mode::Deferred, Mode::Cooperative, Mode::Plain];
 
-/// The ring and what is registered with it.
+/// The ring and its registrations.
 pub(crate) struct Ring {
     ring: IoUring,
     mapping: Arc<Mapping>,
@@ -76,7 +76,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Set a ring up, registering files and what was asked for of the pool.
+    /// Set a ring up, registering files and the requested part of the pool.
     pub(crate) fn new(mapping: Arc<Mapping>, options: EngineOptions, notes: &mut Vec<Note>) -> Result<Self, Errno> {
         let (ring, mode) = set_up(options.waiting, notes)?;
         let mut this = Self {

@@ -44,7 +44,7 @@ impl Signals {
         }
         // SAFETY: reads the set.
         let fd = check(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
-        // SAFETY: a descriptor just made, owned by nobody else.
+        // SAFETY: a descriptor just made, without another owner.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 

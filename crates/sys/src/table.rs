@@ -21,7 +21,7 @@ pub(crate) enum Memory {
     },
 }
 
-/// One command in flight. `command` is always the original; `done` bytes of it are behind us.
+/// One command in flight. `command` is always the original; `done` bytes of it are complete.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub user_data: u64,

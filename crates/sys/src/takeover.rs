@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// How long a server that is ending is waited for. It gives its memory back before its sockets: some 0.1 s for each GiB.
 pub const LEAVING_TIME_MAX: Nanos = Nanos::from_secs(10);
-/// The same where the kernel does not say whose the address is, as with TCP: it may be that of a server that stays.
+/// The same if the kernel does not say which process has the address, as with TCP: it may be a server that stays.
 pub const TAKEN_TIME_MAX: Nanos = Nanos::from_secs(2);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);

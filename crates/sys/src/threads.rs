@@ -1,10 +1,10 @@
-//! Commands by blocking calls on threads: the engine where io_uring is refused, and the helper for ioctls beside it.
+//! Commands by blocking calls on threads: the engine if io_uring is refused, and the helper for ioctls next to it.
 //!
-//! Each member has its own few threads and its own queue. That is more threads than one shared pool would have, but
-//! a member that hangs can then block only its own.
+//! Each member has its own few threads and its own queue. That is more threads than one shared pool would have, but a
+//! hanging member can then block only its own.
 //!
-//! A thread owns what it works on (the member, the pool's mapping), so an engine can be dropped while a thread is
-//! stuck in the kernel: the thread ends when the kernel lets it go.
+//! A thread owns the objects that it works on (the member, the pool's mapping), so an engine can be dropped while a
+//! thread is stuck in the kernel: the thread ends when the kernel lets it go.
 
 use crate::command::{Answer, Command, Opcode, WORKERS_PER_MEMBER};
 use crate::errno::{check, check_size, Errno};
@@ -241,7 +241,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn event_fd() -> Result<OwnedFd, Errno> {
     // SAFETY: no memory involved.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-    // SAFETY: a descriptor just made, owned by nobody else.
+    // SAFETY: a descriptor just made, without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

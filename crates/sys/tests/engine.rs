@@ -110,7 +110,7 @@ fn uring_here() -> bool {
 }
 
 #[test]
-fn no_more_of_the_pool_is_registered_than_asked_and_commands_behind_it_work_all_the_same() {
+fn only_the_requested_part_of_the_pool_is_registered_and_commands_after_it_work() {
     if !uring_here() {
         println!("skipped: io_uring is refused here");
         return;
@@ -125,7 +125,7 @@ fn no_more_of_the_pool_is_registered_than_asked_and_commands_behind_it_work_all_
         assert_eq!(rig.engine.registered_bytes(), expected);
         let path = dir.file(&format!("member-{}", most.get()), 1 << 20);
         let member = rig.attach(&path, Use::Exclusive, Direct::Try);
-        // Before the edge, across it, and behind it.
+        // Before the edge, across it, and after it.
         for (seed, start) in [(1, 0), (2, edge - 4096), (3, edge), (4, POOL.get() - 8192)] {
             let (bytes, range) = (pattern(seed, 8192), frames(start, 8192));
             rig.fill(range, &bytes);
@@ -141,7 +141,7 @@ fn no_more_of_the_pool_is_registered_than_asked_and_commands_behind_it_work_all_
 }
 
 #[test]
-fn what_is_written_is_in_the_file_and_is_read_back() {
+fn written_data_is_in_the_file_and_is_read_back() {
     everywhere(|rig, dir, direct| {
         let path = dir.file("member", 1 << 20);
         let member = rig.attach(&path, Use::Exclusive, direct);
@@ -162,7 +162,7 @@ fn what_is_written_is_in_the_file_and_is_read_back() {
         assert_eq!(rig.one(member, verb).result, Ok(16 << 10));
         assert_eq!(rig.pool.slice(frames(1 << 20, 16 << 10)), &bytes[4096..20480]);
         assert_eq!(rig.pool.slice(frames((1 << 20) - 1, 1)), [0], "nothing before the range");
-        assert_eq!(rig.pool.slice(frames((1 << 20) + (16 << 10), 1)), [0], "nothing behind the range");
+        assert_eq!(rig.pool.slice(frames((1 << 20) + (16 << 10), 1)), [0], "nothing after the range");
     });
 }
 
@@ -277,7 +277,7 @@ fn a_file_cut_short_is_an_error_and_never_zeroes() {
         let file = std::fs::OpenOptions::new().write(true).open(&path).expect("file");
         file.set_len(10_000).expect("cut");
         let read = |at, len| Verb::Read { at: DriveLba(at), into: frames(0, len) };
-        assert_eq!(rig.one(member, read(0, 8192)).result, Ok(8192), "what is left can be read");
+        assert_eq!(rig.one(member, read(0, 8192)).result, Ok(8192), "the rest can be read");
         assert_eq!(rig.one(member, read(8, 16384)).result, Err(IoError::Truncated { done: 5632 }));
         assert_eq!(rig.one(member, read(64, 4096)).result, Err(IoError::Truncated { done: 0 }));
         let done = rig.one(member, Verb::ReadMetadata { at: DriveLba(16), len: Bytes(4096) });
@@ -455,7 +455,7 @@ fn block_devices_do_all_of_it() {
 }
 
 #[test]
-fn a_member_that_hangs_keeps_its_frames_and_holds_nobody_up() {
+fn a_hanging_member_keeps_its_frames_and_delays_no_other() {
     for prefer in [Prefer::Best, Prefer::Threads] {
         let dir = TempDir::on_disk();
         let Some(frozen) = Frozen::make(&dir) else { return };

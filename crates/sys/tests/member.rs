@@ -1,4 +1,4 @@
-//! Opening members: what is refused, why, and that nothing is harmed or left behind.
+//! Opening members: the refusals, their reasons, and that nothing is harmed or left open.
 
 mod common;
 
@@ -114,7 +114,7 @@ fn one_file_under_two_paths_is_used_once() {
 }
 
 #[test]
-fn a_lock_of_somebody_else_is_respected_and_its_owner_named() {
+fn a_lock_of_another_process_is_respected_and_its_owner_named() {
     let dir = TempDir::on_disk();
     let path = dir.file("member", 8192);
     let file = File::open(&path).expect("file");
@@ -130,7 +130,7 @@ fn a_lock_of_somebody_else_is_respected_and_its_owner_named() {
     assert!(file.try_lock_shared().is_err(), "a member keeps others out");
     let held_by_a_ring = member.as_fd().try_clone_to_owned().expect("descriptor");
     drop(member);
-    assert!(file.try_lock().is_ok(), "and lets them in at its end, whoever still holds the file");
+    assert!(file.try_lock().is_ok(), "and lets them in at its end, even if the file is still open elsewhere");
     drop(held_by_a_ring);
 }
 

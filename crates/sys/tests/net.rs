@@ -86,7 +86,7 @@ fn gather_through(socket: &Socket, mut peer: impl Read + Send + 'static) {
 }
 
 #[test]
-fn gathered_sends_arrive_whole_through_small_buffers() {
+fn gathered_sends_arrive_completely_through_small_buffers() {
     let listener = Listener::tcp(local()).expect("listen");
     let peer = TcpStream::connect(listener.tcp_address().expect("address")).expect("connect");
     let socket = accept(&listener);
@@ -184,7 +184,7 @@ fn addresses_in_use_are_refused_and_stale_sockets_replaced() {
 
     let dir = TempDir::on_disk();
     let path = dir.path("socket");
-    drop(UnixListener::bind(&path).expect("a server that left its socket behind"));
+    drop(UnixListener::bind(&path).expect("a server that did not remove its socket"));
     assert!(path.exists());
     let listener = Listener::unix(&path).expect("replaced");
     assert_eq!(path.metadata().expect("socket").mode() & 0o777, 0o600);
@@ -215,7 +215,7 @@ fn a_listener_does_not_remove_what_took_its_place() {
 }
 
 #[test]
-fn accepting_nobody_does_not_wait() {
+fn accepting_without_a_client_does_not_wait() {
     let listener = Listener::tcp(local()).expect("listen");
     assert!(matches!(listener.accept(), Ok(Accepted::Nobody)));
 }

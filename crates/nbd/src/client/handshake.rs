@@ -7,8 +7,8 @@
 //!       \--server knows no options--> EXPORT_NAME -> Ready
 //! ```
 //!
-//! Refused extras (structured replies, contexts) are done without; a refused export ends the negotiation with the
-//! server's own words. It must never keep more than one reply ([`OPTION_REPLY_MAX`]) nor follow a server that
+//! The client works without refused extras (structured replies, contexts); a refused export ends the negotiation with
+//! the server's own words. It must never keep more than one reply ([`OPTION_REPLY_MAX`]) nor follow a server that
 //! answers without end ([`OPTION_REPLIES_MAX`], [`LIST_BYTES_MAX`]).
 
 use crate::export::{BlockSizes, BlockSizesError};
@@ -21,7 +21,7 @@ use crate::wire::{
 use core::fmt;
 use openraid_units::Bytes;
 
-/// What the connection is for.
+/// The purpose of the connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Goal {
     /// Use this export. The empty name is the server's default.
@@ -30,10 +30,10 @@ pub enum Goal {
     List,
 }
 
-/// What a client wants.
+/// The client's requirements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientOptions {
-    /// What the connection is for.
+    /// The purpose of the connection.
     pub goal: Goal,
     /// Ask for structured replies. They cost a little and bring early errors, holes and block status.
     pub structured: bool,
@@ -50,12 +50,12 @@ pub struct ChosenContext {
     pub name: String,
 }
 
-/// What was agreed on.
+/// The outcome of the negotiation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientSession {
     /// Size of the export.
     pub size: Bytes,
-    /// What the export can do.
+    /// The abilities of the export.
     pub flags: ExportFlags,
     /// Sizes to respect, where the server told them.
     pub blocks: Option<BlockSizes>,
@@ -95,7 +95,7 @@ pub enum OptionRefusal {
     BlockSizeRequired,
     /// The option or its answer is too long.
     TooBig,
-    /// An error that nobody defined yet; the reply type.
+    /// An undefined error; the reply type.
     Other(u32),
 }
 
@@ -121,7 +121,7 @@ impl OptionRefusal {
 pub enum ClientError {
     /// The wish itself breaks the protocol.
     BadOptions(&'static str),
-    /// The first bytes are not those of an NBD server.
+    /// The first bytes do not come from an NBD server.
     NotNbd,
     /// A server of the old style, which has no export names and no options.
     OldStyle,
@@ -172,7 +172,7 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClientEvent {
     /// All input is used; send the output if there is any, then receive more.
@@ -186,7 +186,7 @@ pub enum ClientEvent {
     Failed(ClientError),
 }
 
-/// How much input a call used, and what it came to.
+/// How much input a call used, and its outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientStep {
     /// Bytes of the input that are used up.
@@ -211,7 +211,7 @@ pub struct ClientHandshake {
     goal: Goal,
     want_structured: bool,
     want_contexts: Vec<String>,
-    /// What has arrived of what `state` waits for.
+    /// The bytes so far for the step of `state`.
     held: Vec<u8>,
     no_zeroes: bool,
     replies: u32,
@@ -298,7 +298,8 @@ impl ClientHandshake {
         ClientStep { consumed: used, event }
     }
 
-    /// Moves input to `held` until `wanted` bytes are there. Memory follows what arrived, never what was announced.
+    /// Moves input to `held` until it has `wanted` bytes. Memory grows with received bytes, never with an announced
+    /// length.
     fn hold(&mut self, wanted: usize, input: &[u8], used: &mut usize) -> bool {
         let take = (wanted - self.held.len()).min(input.len() - *used);
         let needed = self.held.len() + take;

@@ -1,12 +1,12 @@
 //! Replies out of received bytes, and the check that a request may be sent at all.
 //!
-//! The caller keeps what is outstanding in a [`PendingTable`]; the parser looks replies up there and notes how much
-//! of a read has come. Payload is never copied: what is in the buffer is given as a range, the rest is received by
-//! the caller straight to where it belongs and reported to [`ClientTransmission::payload_received`].
+//! The caller keeps the outstanding requests in a [`PendingTable`]; the parser looks replies up there and notes how
+//! much of a read has come. Payload is never copied: the part in the buffer is given as a range. The caller receives
+//! the rest straight to its destination and reports it to [`ClientTransmission::payload_received`].
 //!
-//! Every request ends with exactly one [`ReplyEvent::Done`]. It must never report success for a read that did not
-//! get all its bytes: a server that says "done" too early, sends a byte outside the request, or answers what was
-//! not asked is a [`Violation`], after which the connection is worthless.
+//! Every request ends with exactly one [`ReplyEvent::Done`]. The parser must never report success for a read that did
+//! not get all its bytes. A server that says "done" too early, sends a byte outside the request, or answers a request
+//! that does not exist, commits a [`Violation`], after which the connection is useless.
 
 use super::handshake::ClientSession;
 use crate::error::NbdError;
@@ -45,7 +45,7 @@ impl Pending {
     }
 }
 
-/// The caller's table of what is outstanding on the connection.
+/// The caller's table of the outstanding requests of the connection.
 pub trait PendingTable {
     /// The note of a request that was sent and has not been reported as done, `None` for any other cookie.
     fn pending(&mut self, cookie: Cookie) -> Option<&mut Pending>;
@@ -60,7 +60,7 @@ pub enum RequestError {
     ReadOnly,
     /// An empty range, or a flush with a range.
     Empty,
-    /// The range ends behind the export, or is longer than 32 bits can say.
+    /// The range ends after the export, or is longer than 32 bits can say.
     OutOfRange,
     /// Not in units of the server's minimum block size, which is given.
     Misaligned(u32),
@@ -193,7 +193,7 @@ pub enum ReplyEvent {
         /// How it ended.
         result: Finished,
     },
-    /// Not enough bytes for the next step: keep what was not consumed and receive more behind it.
+    /// Not enough bytes for the next step: keep the unconsumed bytes and receive more after them.
     Incomplete {
         /// Bytes that have to be there before another call can come to anything.
         /// Never above [`ClientTransmission::BUFFER_MIN`].
@@ -241,13 +241,13 @@ impl ClientTransmission {
     /// The smallest receive buffer that gets along, in bytes.
     pub const BUFFER_MIN: usize = CHUNK_BYTES + ERROR_CHUNK_MAX;
 
-    /// A parser for what was agreed on.
+    /// A parser for the negotiated session.
     #[must_use]
     pub fn new(session: ClientSession) -> Self {
         Self { session, state: State::Start }
     }
 
-    /// What was agreed on.
+    /// The negotiated session.
     #[must_use]
     pub fn session(&self) -> &ClientSession {
         &self.session
@@ -313,7 +313,7 @@ impl ClientTransmission {
         crate::request::encode_raw(0, cmd::DISC, Cookie(0), 0, 0)
     }
 
-    /// Reports that `count` bytes of announced data were received. Returns what is still outstanding.
+    /// Reports that `count` bytes of announced data were received. Returns the number that is still outstanding.
     ///
     /// # Panics
     /// On more bytes than were announced.
@@ -323,7 +323,7 @@ impl ClientTransmission {
                 *left -= count;
                 *left
             }
-            _ => panic!("{count} bytes of data were reported that nobody announced"),
+            _ => panic!("{count} bytes of data were reported but never announced"),
         }
     }
 

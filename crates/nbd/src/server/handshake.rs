@@ -18,7 +18,7 @@ use crate::wire::{
 };
 use core::fmt;
 
-/// What the server wants, apart from the exports.
+/// The server's requirements, apart from the exports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
     /// May clients list the exports? A client that knows the name can use an export anyway.
@@ -47,7 +47,7 @@ impl Default for Policy {
 pub enum CloseReason {
     /// The client said goodbye. Nothing is wrong.
     Aborted,
-    /// Client flags that nobody defined.
+    /// Undefined client flags.
     UnknownClientFlags(u32),
     /// The bytes where an option should start.
     BadOptionMagic(u64),
@@ -81,7 +81,7 @@ impl fmt::Display for CloseReason {
 
 impl std::error::Error for CloseReason {}
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HandshakeEvent {
     /// All input is used; more is needed.
@@ -94,7 +94,7 @@ pub enum HandshakeEvent {
     Close(CloseReason),
 }
 
-/// How much input a call used, and what it came to.
+/// How much input a call used, and its outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandshakeStep {
     /// Bytes of the input that are used up.
@@ -116,7 +116,7 @@ enum State {
 #[derive(Debug)]
 pub struct Handshake {
     state: State,
-    /// What has arrived of the header or payload that `state` waits for.
+    /// The bytes so far of the header or payload that `state` waits for.
     held: Vec<u8>,
     options: u32,
     negotiation: Negotiation,
@@ -178,7 +178,8 @@ impl Handshake {
         HandshakeStep { consumed: used, event }
     }
 
-    /// Moves input to `held` until `wanted` bytes are there. Memory follows what arrived, never what was announced.
+    /// Moves input to `held` until it has `wanted` bytes. Memory grows with received bytes, never with an announced
+    /// length.
     fn hold(&mut self, wanted: usize, input: &[u8], used: &mut usize) -> bool {
         let take = (wanted - self.held.len()).min(input.len() - *used);
         let needed = self.held.len() + take;

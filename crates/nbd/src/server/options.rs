@@ -1,4 +1,4 @@
-//! The answer to each option, and what the options of a connection add up to.
+//! The answer to each option, and the sum of a connection's options.
 
 use super::handshake::{CloseReason, Policy, StartTls};
 use crate::export::{BlockSizes, ContextSet, ExportInfo, MetaContext};
@@ -7,14 +7,14 @@ use crate::limits::{QUERIES_MAX, STRING_MAX};
 use crate::wire::{info, length_u32, option, rep, Reader, EXPORT_NAME_PADDING, MAGIC_OPTION_REPLY};
 use openraid_units::Bytes;
 
-/// What was agreed on: everything the transmission phase needs to know.
+/// The outcome of the negotiation: everything that the transmission phase needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Session {
     /// Index of the export in the list that was handed in with the last option.
     pub export: usize,
     /// Size of the export.
     pub size: Bytes,
-    /// What was advertised to the client.
+    /// The flags that were advertised to the client.
     pub flags: ExportFlags,
     /// Sizes that requests are checked against.
     pub blocks: BlockSizes,
@@ -39,7 +39,7 @@ struct Selection {
     contexts: ContextSet,
 }
 
-/// What the options so far add up to.
+/// The sum of the options so far.
 #[derive(Debug)]
 pub struct Negotiation {
     policy: Policy,

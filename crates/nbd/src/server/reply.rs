@@ -1,6 +1,6 @@
 //! The headers of replies. Payload is never copied: a server gathers headers and payload in one vectored send.
 //!
-//! Fixed headers are arrays, so that they can live beside the request; errors carry a text and are appended to a
+//! Fixed headers are arrays, so that they can be stored with the request; errors have a text and are appended to a
 //! buffer of the caller. [`Session`] knows which shape its client understands: use its methods unless a read is
 //! answered in several chunks.
 
@@ -174,7 +174,7 @@ pub fn chunk_error(out: &mut Vec<u8>, cookie: Cookie, error: NbdError, message: 
     push_error_chunk(out, cookie, error, message, None, last);
 }
 
-/// Appends an error at a place inside the request's range: what was sent of the bytes before it is good.
+/// Appends an error at a place inside the request's range: the bytes sent before it are good.
 pub fn chunk_error_at(
     out: &mut Vec<u8>,
     cookie: Cookie,

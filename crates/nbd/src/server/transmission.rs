@@ -1,14 +1,14 @@
 //! Requests out of received bytes: many from one buffer, none copied, none allocated.
 //!
-//! A server receives as much as there is into one large buffer and calls [`Transmission::parse`] on what is left of
-//! it until [`TransmissionEvent::Incomplete`]. Receiving many requests in one call is what makes a server cheap, so
-//! small write payloads stay in that buffer; large ones are announced as soon as their header is there, and the
-//! caller receives the rest straight to where it belongs (a vectored receive can fill the payload's memory and the
-//! batch buffer behind it in one call).
+//! A server receives as much as possible into one large buffer and calls [`Transmission::parse`] on the rest of it
+//! until [`TransmissionEvent::Incomplete`]. Receiving many requests in one call makes a server cheap, so small write
+//! payloads stay in that buffer. Large ones are announced as soon as their header is there, and the caller receives the
+//! rest straight to its destination (a vectored receive can fill the payload's memory and then the batch buffer in one
+//! call).
 //!
-//! Every request is checked here, in one place: what [`TransmissionEvent::Request`] yields is a known command with
-//! known flags that were negotiated, a range that is not empty, aligned, inside the export and at most as long as
-//! was advertised. The rest is a [`Refusal`]; [`Session::push_refusal`] makes its reply.
+//! Every request is checked here, in one place: [`TransmissionEvent::Request`] has a known command with known flags
+//! that were negotiated, and a range that is not empty, aligned, inside the export and at most as long as was
+//! advertised. Anything else is a [`Refusal`]; [`Session::push_refusal`] makes its reply.
 //!
 //! It must never give a write's payload to the parser as a request: bytes of refused writes are skipped here, bytes
 //! of announced ones are counted by [`Transmission::payload_received`].
@@ -29,8 +29,8 @@ use openraid_units::{ArrayOffset, Bytes};
 pub struct Tuning {
     /// Payload shorter than this, in bytes, stays in the receive buffer when all of it is there.
     pub inline_below: u32,
-    /// What to do with such a payload when only part of it is there. `true`: wait, so that the caller moves the
-    /// header and the part to the start of its buffer and receives behind it. `false`: announce it like a large one.
+    /// Handling of such a payload when only part of it is there. `true`: wait, so that the caller moves the header and
+    /// the part to the start of its buffer and receives the rest after it. `false`: announce it like a large one.
     pub wait_for_small: bool,
 }
 
@@ -73,7 +73,7 @@ pub enum Reason {
     ReadOnly,
     /// Nothing to do: the range is empty.
     Empty,
-    /// The range ends behind the export.
+    /// The range ends after the export.
     OutOfRange,
     /// The range is not in units of the minimum block size.
     Misaligned,
@@ -109,7 +109,7 @@ pub struct Refusal {
     pub cookie: Cookie,
     /// The error to send.
     pub error: NbdError,
-    /// What is wrong.
+    /// The fault.
     pub reason: Reason,
 }
 
@@ -147,9 +147,9 @@ pub enum TransmissionEvent {
     Request(Request, Payload),
     /// A request to answer with its error. Its payload, if any, is skipped.
     Refused(Refusal),
-    /// The client says goodbye: finish what is under way, then close. No reply, and nothing after it counts.
+    /// The client ends the connection: finish the requests under way, then close. No reply; later bytes do not count.
     Disconnect,
-    /// Not enough bytes for the next step: keep what was not consumed and receive more behind it.
+    /// Not enough bytes for the next step: keep the unconsumed bytes and receive more after them.
     Incomplete {
         /// Bytes that have to be there, counted from the first one not consumed, before another call can come to
         /// anything. Never above [`Transmission::buffer_min`].
@@ -209,7 +209,7 @@ impl Header {
 }
 
 impl Transmission {
-    /// A parser for what was agreed on.
+    /// A parser for the negotiated session.
     #[must_use]
     pub fn new(session: &Session, tuning: Tuning) -> Self {
         Self {
@@ -257,7 +257,7 @@ impl Transmission {
         self.on_header(&Header::read(header), skipped, buffer.len() - REQUEST_BYTES)
     }
 
-    /// Reports that `count` bytes of an announced payload were received. Returns what is still outstanding.
+    /// Reports that `count` bytes of an announced payload were received. Returns the number that is still outstanding.
     ///
     /// # Panics
     /// On more bytes than were announced.
@@ -277,7 +277,7 @@ impl Transmission {
         self.skip -= u32::try_from(count).expect("no more is skipped than was announced");
     }
 
-    /// A header stands at `skipped`, followed by `behind` more bytes in the buffer.
+    /// A header at `skipped`, followed by more bytes in the buffer, so many.
     #[inline]
     fn on_header(&mut self, header: &Header, skipped: usize, behind: usize) -> Parsed {
         let start = skipped + REQUEST_BYTES;

@@ -104,7 +104,7 @@ fn negotiate(stream: &mut dyn Stream, options: ClientOptions) -> (ClientEvent, V
     }
 }
 
-/// What a server offers.
+/// The exports that a server offers.
 pub fn list(uri: &NbdUri) -> Vec<ListedExport> {
     let options = ClientOptions { goal: Goal::List, structured: false, contexts: vec![] };
     match negotiate(&mut *connect_stream(uri), options).0 {

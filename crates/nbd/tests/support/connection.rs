@@ -1,4 +1,4 @@
-//! One connection of a server, still without a socket: bytes in, bytes out, and a log of what was understood.
+//! One connection of a server, without a socket: bytes in, bytes out, and a log of the parsed events.
 
 use super::disk::{is_zero, Disk, STATUS_UNIT};
 use openraid_nbd::server::{
@@ -9,7 +9,7 @@ use openraid_nbd::{Command, ExportInfo, Extent, MetaContext, Request};
 use openraid_units::{ArrayOffset, Bytes};
 use std::sync::Arc;
 
-/// What the server understood.
+/// An event that the server parsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
     Entered(Session),
@@ -26,7 +26,7 @@ enum Phase {
     Closed,
 }
 
-/// What a step came to.
+/// The outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Something happened; take another step.
@@ -170,7 +170,7 @@ impl Connection {
         let here = outstanding.min(self.inbox.len() - self.used);
         payload.extend_from_slice(&self.inbox[self.used..self.used + here]);
         self.used += here;
-        if transmission.payload_received(u32::try_from(here).expect("at most what is outstanding")) > 0 {
+        if transmission.payload_received(u32::try_from(here).expect("at most the outstanding bytes")) > 0 {
             self.phase = Phase::Receiving(transmission, request, payload);
             return Step::Starved;
         }

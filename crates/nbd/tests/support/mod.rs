@@ -1,5 +1,5 @@
-//! What the tests of this crate share: a disk in memory, a server connection and a client that use the crate the way
-//! a product would, and the means to run foreign programs.
+//! Shared by the tests of this crate: a disk in memory, a server connection and a client that use the crate as a
+//! product would, and the means to run foreign programs.
 
 #![allow(dead_code)] // every test program uses a part of this
 

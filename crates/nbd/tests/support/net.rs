@@ -41,7 +41,7 @@ pub fn serve(stream: &mut (impl Read + Write), exports: Arc<Vec<ExportInfo>>, di
     }
 }
 
-/// Serves everybody who connects, until the process ends.
+/// Serves every client that connects, until the process ends.
 pub fn serve_tcp(listener: &TcpListener, exports: &Arc<Vec<ExportInfo>>, disk: &Arc<Disk>) {
     for mut stream in listener.incoming().flatten() {
         let (exports, disk) = (Arc::clone(exports), Arc::clone(disk));
@@ -52,7 +52,7 @@ pub fn serve_tcp(listener: &TcpListener, exports: &Arc<Vec<ExportInfo>>, disk: &
     }
 }
 
-/// Serves everybody who connects, until the process ends.
+/// Serves every client that connects, until the process ends.
 pub fn serve_unix(listener: &UnixListener, exports: &Arc<Vec<ExportInfo>>, disk: &Arc<Disk>) {
     for mut stream in listener.incoming().flatten() {
         let (exports, disk) = (Arc::clone(exports), Arc::clone(disk));

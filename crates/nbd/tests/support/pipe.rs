@@ -74,7 +74,7 @@ impl PipeClient {
         }
     }
 
-    /// Bytes kept of what the server sent, data of reads apart.
+    /// The stored bytes from the server, without the data of reads.
     pub fn held_bytes(&self) -> usize {
         let phase = match &self.phase {
             Phase::Negotiating(handshake) => handshake.held_bytes(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Is this program installed? Where not, the test says so and passes.
+/// Is this program installed? If not, the test says so and passes.
 pub fn installed(program: &str, package: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -17,7 +17,7 @@ pub fn installed(program: &str, package: &str) -> bool {
     found
 }
 
-/// Runs a program to its end and returns what it wrote.
+/// Runs a program to its end and returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("the program starts");
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

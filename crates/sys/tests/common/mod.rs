@@ -23,7 +23,7 @@ impl TempDir {
         memory.is_dir().then(|| Self::under(memory))
     }
 
-    /// In memory where that can be: what is made durable there takes no time, whatever the disk is busy with.
+    /// In memory if possible: making data durable there takes no time, even if the disk is busy.
     pub fn quick() -> Self {
         Self::in_memory().unwrap_or_else(Self::on_disk)
     }
@@ -76,7 +76,7 @@ pub fn must(program: &str, arguments: &[&str]) -> String {
     tried(program, arguments).unwrap_or_else(|said| panic!("{said}"))
 }
 
-/// The same, or what was said instead.
+/// The output, or the error message.
 fn tried(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
@@ -87,7 +87,7 @@ fn tried(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// What a machine may refuse to root as well, a container mostly: then that is said, and the test does nothing.
+/// Steps that a machine, mostly a container, may refuse even to root: then the test says so and does nothing.
 pub fn allowed(program: &str, arguments: &[&str]) -> Option<String> {
     tried(program, arguments).map_err(|said| skipped(&said)).ok()
 }
@@ -173,7 +173,7 @@ impl Frozen {
         path
     }
 
-    /// Whoever writes waits from now on.
+    /// Writers wait from now on.
     pub fn freeze(&self) {
         must("fsfreeze", &["-f", &self.target]);
     }

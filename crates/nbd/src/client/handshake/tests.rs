@@ -179,7 +179,7 @@ fn a_list_without_end_is_given_up() {
 }
 
 #[test]
-fn what_is_no_nbd_server_is_told_apart() {
+fn a_peer_that_is_no_nbd_server_is_recognised() {
     assert_eq!(Peer::new(use_export("", false, &[])).fails(b"SSH-2.0-OpenSSH_9.2"), ClientError::NotNbd);
     assert_eq!(Peer::new(use_export("", false, &[])).fails(b"NBDMAGICIHAVEOPX\0\x03"), ClientError::NotNbd);
     let old = b"NBDMAGIC\x00\x00\x42\x02\x81\x86\x12\x53\0\0";
