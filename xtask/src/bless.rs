@@ -1,4 +1,4 @@
-//! Makes golden files anew, from their oracles. The diff is then for a person to judge.
+//! Makes golden files again, from their oracles. A person then judges the diff.
 
 use crate::step::{cargo, cargo_output, root, run_all, Outcome};
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 /// Golden files: the file, the package and program that print its new content.
 const GOLDEN: &[(&str, &str, &str)] = &[("crates/oracle/golden/layouts.txt", "openraid-oracle", "golden-layouts")];
 
-/// Make all golden files anew.
+/// Make all golden files again.
 pub fn bless() -> Outcome {
     for (path, package, program) in GOLDEN {
         let remake = || {

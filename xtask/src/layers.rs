@@ -30,7 +30,7 @@ const ACTING: &str = "questions with &mut self";
 /// From a folder to a folder: calls.
 type Matrix = BTreeMap<(String, String), usize>;
 
-/// Compare both numbers with those that are written down.
+/// Compare both numbers with the stored ones.
 pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     let acting = acting_questions(files);
     let calls = cross_folder_calls(files).values().sum();
@@ -55,7 +55,7 @@ pub fn print() -> Outcome {
     Ok(())
 }
 
-/// What is wrong with a number, by the text of the file that keeps it.
+/// The fault of a number, by the text of the file that keeps it.
 fn ratchet(known: &str, name: &str, found: usize) -> Option<String> {
     let line = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let Some(kept) = line.and_then(|number| number.trim().parse::<usize>().ok()) else {
@@ -103,7 +103,7 @@ fn cross_folder_calls(files: &[Entry]) -> Matrix {
     matrix
 }
 
-/// Functions that ask by their name and may change what they ask.
+/// Functions with a question's name that may change the object.
 fn acting_questions(files: &[Entry]) -> Vec<String> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| file.is("rs") && file.path.contains("/src/")) {
@@ -119,7 +119,7 @@ fn acting_questions(files: &[Entry]) -> Vec<String> {
     found
 }
 
-/// The insides of all `impl` blocks of a type, those of traits for it too.
+/// The insides of all `impl` blocks of a type, including those for traits.
 fn bodies<'a>(code: &'a [char], owner: &str) -> Vec<&'a [char]> {
     let mut found = Vec::new();
     for (start, word) in words(code).filter(|(_, word)| word == "impl") {

@@ -77,7 +77,7 @@ fn complaints(tree: &str, rules: &Rules, here: &str) -> Vec<String> {
     complaints
 }
 
-/// Can the expression be satisfied with allowed licences alone? What is no expression cannot.
+/// Can the expression be satisfied with allowed licences alone? Text that is no expression cannot.
 fn allows(allowed: &[String], expression: &str) -> bool {
     // Before SPDX, "A/B" meant "A or B".
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");

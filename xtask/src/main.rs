@@ -31,10 +31,10 @@ const COMMANDS: &[Chore] = &[
     ("tidy", tidy::tidy, "style that can be checked"),
     ("layers", layers::print, "calls between the folders of the core, counted"),
     ("plain", plain::plain, "count the patterns of the old style, and lower the counts that are stored"),
-    ("purity", purity::purity, "who may import whom, and what the core must not know"),
+    ("purity", purity::purity, "the allowed imports of each crate, and words that the core must not use"),
     ("licences", licences::licences, "licences, bans and sources of dependencies"),
     ("deny", deny::deny, "the same by cargo-deny, which is installed where it is missing"),
-    ("bless", bless::bless, "make golden files anew from their oracles"),
+    ("bless", bless::bless, "make golden files again from their oracles"),
     ("soak", ci::soak, "all tests, the long ones included, with the optimiser on"),
     ("bench", ci::bench, "every benchmark of the workspace"),
 ];

@@ -3,7 +3,8 @@
 //! The counts are in `xtask/plain-english.txt`, one folder to a line. `cargo xtask tidy` complains if a count has risen, and
 //! says so if one has fallen. `cargo xtask plain` shows the counts by pattern and lowers the stored ones; it raises none.
 //!
-//! Some of these words are right at times (one event behind, who of the `who` command). So the rule is a ratchet, not a ban.
+//! Some of these words are sometimes right (a member one event behind, the `who` command). So the rule is a ratchet,
+//! not a ban.
 
 use crate::step::{root, Outcome};
 use crate::tree::{files, Entry};
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_a_crate_the_decisions_or_what_stands_in_the_root() {
+    fn a_folder_is_a_crate_the_decisions_or_the_root() {
         let folders =
             ["crates/a/src/b/c.rs", "docs/x.md", "docs/decisions/0001-x.md", "README.md", "xtask/src/main.rs"];
         assert_eq!(folders.map(folder_of), ["crates/a", "docs", "docs/decisions", ".", "xtask"]);

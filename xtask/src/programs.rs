@@ -20,7 +20,7 @@ struct Program {
 /// Build all test programs of the workspace and run them, as many at once as there are processors. What each prints comes as
 /// a whole when it has ended. One that fails stops no other one.
 pub fn run_tests(environment: &[(&str, &str)]) -> Outcome {
-    // With all programs: tests run those of other packages, which cargo does not build for them.
+    // With all programs: tests run programs of other packages, which cargo does not build for them.
     let messages = cargo_messages(&["build", "--workspace", "--bins", "--tests"])?;
     let mut programs = messages.iter().filter_map(program).collect::<Vec<_>>();
     programs.sort_by(|a, b| a.title.cmp(&b.title));
@@ -31,15 +31,15 @@ pub fn run_tests(environment: &[(&str, &str)]) -> Outcome {
     std::thread::scope(|scope| {
         for _ in 0..at_once {
             scope.spawn(|| loop {
-                let next = queue.lock().expect("nobody panics with it").pop_front();
+                let next = queue.lock().expect("no thread panics with it").pop_front();
                 let Some(program) = next else { return };
                 if let Err(why) = run(&program, environment) {
-                    failed.lock().expect("nobody panics with it").push(why);
+                    failed.lock().expect("no thread panics with it").push(why);
                 }
             });
         }
     });
-    let failed = failed.into_inner().expect("nobody panics with it");
+    let failed = failed.into_inner().expect("no thread panics with it");
     if failed.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
-//! Who may import whom, and what the core must not know.
+//! The allowed imports of each crate, and the words that the core must not use.
 //!
-//! The table below is the architecture. A crate that is not in it, or an import that is not in its line, is an
-//! error: whoever needs one changes the table, in the open. Dev-dependencies are free.
+//! The table below is the architecture. A crate that is not in it, or an import that is not in its line, is an error: a
+//! new import needs a visible change of the table. Dev-dependencies are free.
 
 use crate::rust::Code;
 use crate::step::{cargo, cargo_output, root, run_all, Outcome};
@@ -37,7 +37,7 @@ const TABLE: &[Imports] = &[
     },
     Imports {
         package: "openraid-runtime",
-        // Of the simulation, the models of drives, for members that answer as those would.
+        // From the simulation only the models of drives, for members with modelled answer times.
         own: &[
             "openraid-units",
             "openraid-format",
@@ -86,8 +86,8 @@ const TABLE: &[Imports] = &[
 
 /// Crates that must build without the standard library.
 const NO_STD: &[&str] = &["crates/units/", "crates/format/", "crates/core/"];
-/// What the code of these must not name: the world (std), time, threads, chance, floating point, iteration
-/// orders that differ between runs, byte orders that differ between machines.
+/// The code of these must not name: the world (std), time, threads, chance, floating point, iteration orders that
+/// differ between runs, byte orders that differ between machines.
 const IMPURE_WORDS: &[&str] = &[
     "std",
     "f32",

@@ -1,8 +1,8 @@
 //! Reads Rust sources just well enough to count: which characters are code, where functions begin and end.
 //!
-//! A parser would be a heavy dependency for two numbers. What this understands: line and nested block
-//! comments, strings, raw strings, byte strings, characters and lifetimes. What it does not: macros that take
-//! their own syntax apart; a function inside `macro_rules!` is counted as one.
+//! A parser would be a heavy dependency for two numbers. It understands line and nested block comments, strings, raw
+//! strings, byte strings, characters and lifetimes. It does not understand macros that take their own syntax apart; a
+//! function inside `macro_rules!` is counted as one.
 
 /// A source text in which everything that is no code is blanked out, line breaks kept.
 pub struct Code {
@@ -113,7 +113,7 @@ fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// Where the comment, string or character that begins at `at` ends; nothing if none begins there.
+/// The end of the comment, string or character that begins at `at`; `None` if none begins there.
 fn skip(source: &[char], at: usize) -> Option<usize> {
     let next = |n: usize| source.get(at + n).copied();
     match source[at] {
@@ -153,7 +153,7 @@ fn block_comment(source: &[char], start: usize) -> usize {
     at.min(source.len())
 }
 
-/// `at` stands behind the opening quote.
+/// `at` is the place after the opening quote.
 fn string(source: &[char], mut at: usize) -> usize {
     while at < source.len() {
         match source[at] {

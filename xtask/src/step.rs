@@ -45,7 +45,7 @@ pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Outcome {
     Err(format!("`cargo {}` ended with {status}", arguments.join(" ")))
 }
 
-/// What cargo tells of what it builds, a message each; what a person should read of it is shown as it comes.
+/// cargo's messages about a build. The ones meant for a person are shown as they come.
 pub fn cargo_messages(arguments: &[&str]) -> Result<Vec<serde_json::Value>, String> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);

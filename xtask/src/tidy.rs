@@ -1,7 +1,7 @@
-//! Style that can be checked, checked: each rule is one function from a file to complaints.
+//! Checks of style: each rule is one function from a file to complaints.
 //!
-//! A complaint names the file and line, what is wrong and what to do. Limits that older code breaks are
-//! ratchets: the exceptions are listed with their size, and may shrink but not grow.
+//! A complaint names the file and line, the fault and its remedy. Limits that older code breaks are ratchets: the
+//! exceptions are listed with their size, and may shrink but not grow.
 
 use crate::layers::layers;
 use crate::rust::Code;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// No source file is longer.
 const FILE_LINES_MAX: usize = 1500;
-/// Longer source files are listed, for whoever looks for something to split.
+/// Longer source files are listed as candidates for a split.
 const FILE_LINES_WISHED: usize = 800;
 /// No function is longer.
 const FUNCTION_LINES_MAX: usize = 70;
@@ -188,7 +188,7 @@ fn dead_files(files: &[Entry], complaints: &mut Vec<String>) {
         let own = name.trim_end_matches(".rs");
         let root = matches!(own, "lib" | "main" | "mod") || is_target(&file.path);
         for module in file.text().map(modules).unwrap_or_default() {
-            // A root's modules stand beside it, another file's in a folder of its name; `#[path]` has both.
+            // A root's modules are next to it, another file's in a folder of its name; `#[path]` has both.
             let base = if root { folder.to_owned() } else { format!("{folder}/{own}") };
             alive.insert(format!("{base}/{module}.rs"));
             alive.insert(format!("{base}/{module}/mod.rs"));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct Entry {
     /// From the root of the repository.
     pub path: String,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ impl Entry {
     }
 }
 
-/// All files but what is built, and what version control keeps for itself. In the order of their paths.
+/// All files except build output and version control's own. In the order of their paths.
 pub fn files() -> Result<Vec<Entry>, String> {
     let mut paths = Vec::new();
     walk(&root(), &mut paths)?;

@@ -82,7 +82,7 @@ pub fn shapes() -> Vec<Shape> {
         .into_iter()
         .filter(|shape| !shape.is_passthrough())
         .map(|shape| Shape { blocks: Blocks::Small, ..shape })
-        // md wants two members for what has copies or a stripe.
+        // md wants two members for levels with copies or stripes.
         .filter(|shape| shape.members > 1)
         .collect();
     shapes.dedup();
@@ -186,8 +186,8 @@ pub fn is_stamped(world: &mut World, array: ArrayId, seed: u64) -> bool {
     content == wanted
 }
 
-/// What the array holds, held against a log of stamped writes: what was acknowledged must be there, nothing may be
-/// torn or strange.
+/// Compare the content of the array with a log of stamped writes: acknowledged writes must be there, and nothing may be
+/// torn or foreign.
 ///
 /// # Panics
 /// A read fails, or there is no room for a copy.
@@ -200,7 +200,7 @@ pub fn verified(world: &mut World, array: ArrayId, seed: u64, log: &WriteLog, fo
     stamp::verify(&file, content.len() as u64, seed, log).expect("a file can be read")
 }
 
-/// Write what a drive holds into a file.
+/// Write the content of a drive into a file.
 ///
 /// # Panics
 /// There is no room.
@@ -269,11 +269,11 @@ pub fn made_by_engine(shape: Shape, key: &str, folder: &Folder, options: RigOpti
 /// Generations of [`write_logged`].
 pub const LOGGED_WRITES: u64 = 60;
 
-/// Writes of [`LOGGED_WRITES`] generations at random places of the first so many sectors, stamped with `stamps`; the log of
-/// those that were begun (I) and acknowledged (A). The first `answered` are waited for, the others are under way.
+/// Writes of [`LOGGED_WRITES`] generations at random places of the first so many sectors, stamped with `stamps`; the
+/// log of the begun (I) and acknowledged (A) ones. The first `answered` are waited for, the others are under way.
 ///
 /// # Panics
-/// The array does not take them.
+/// The array refuses them.
 pub fn write_logged(
     (world, array): (&mut World, ArrayId),
     (places, stamps): (u64, u64),

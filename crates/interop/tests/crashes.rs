@@ -1,5 +1,5 @@
-//! Killed in the middle of writes, and taken over by the other: nothing that was acknowledged is lost, and the
-//! redundancy is made right again, by looking at no more than the bitmap marks.
+//! One side is killed in the middle of writes, and the other takes over: no acknowledged write is lost, and a resync of
+//! only the marked bits of the bitmap restores the redundancy.
 
 use openraid_core::admin::Health;
 use openraid_core::array::assemble::AssembleError;
@@ -42,7 +42,7 @@ fn the_engine_takes_over_from_md_that_was_killed_while_it_wrote() {
             disks.join(" ")
         ));
     }
-    // The bits of the filling are cleared lazily; only what is written from here on shall be marked.
+    // The bits of the filling are cleared lazily; only later writes shall be marked.
     guest.script("sleep 17");
     for (key, _, _) in KILLED {
         // However slow this machine is: an array that is written to is not called clean between two writes.
@@ -83,7 +83,7 @@ fn the_engine_takes_over_from_md_that_was_killed_while_it_wrote() {
         let report = verified(&mut world, array, SEED, &log, &folder);
         assert!(report.is_good() && log.acknowledged_sectors() > 0, "{key}: {report:?}");
 
-        // With a member missing nobody knows what is right.
+        // With a member missing, the right content is unknown.
         if arguments.contains("level=5") || arguments.contains("level=6") {
             let mut world = machine(&paths[1..], SEED);
             match world.assemble(false) {

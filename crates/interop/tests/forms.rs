@@ -1,5 +1,5 @@
-//! Every form an array can have on disk besides level and layout: where the superblock stands, nesting, one member,
-//! what neither of us may touch, and the way there and back.
+//! Every on-disk form of an array apart from level and layout: the place of the superblock, nesting, one member,
+//! features that neither side may touch, and the way there and back.
 
 use openraid_core::admin::{AdminCommand, AdminOutcome, Health};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions};
@@ -28,7 +28,7 @@ fn stop(world: &mut World, array: ArrayId) {
 }
 
 #[test]
-fn superblocks_at_the_end_at_the_start_and_behind_it_are_read_by_both() {
+fn superblocks_at_the_end_at_the_start_and_after_it_are_read_by_both() {
     let folder = Folder::new("metadata");
     let mut guest = Guest::new();
     let mut theirs = Vec::new();
@@ -220,7 +220,7 @@ fn an_array_goes_there_and_back_losing_members_on_both_sides() {
 }
 
 #[test]
-fn features_that_nobody_knows_are_refused_by_both_and_mds_journals_by_name() {
+fn unknown_features_are_refused_by_both_and_mds_journals_by_name() {
     let folder = Folder::new("features");
     let mut guest = Guest::new();
     // A bit that no version of md has given a meaning.

@@ -35,7 +35,7 @@ fn slowly(rig: &mut Rig) {
     rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).expect("the policy is taken");
 }
 
-/// Somewhere in the middle of what the array does in the background.
+/// Advance the array's background work to somewhere in its middle.
 fn halfway(rig: &mut Rig) {
     let mut left = 10_000;
     loop {
@@ -105,7 +105,7 @@ fn md_goes_on_with_a_rebuild_and_with_a_replacement_where_the_engine_stopped() {
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     for key in ["rebuild", "replace"] {
         let offset: u64 = output.text(&format!("{key}.offset")).parse().expect("a recovery offset");
-        assert!(offset > 0, "{key}: md would begin anew");
+        assert!(offset > 0, "{key}: md would start over");
         judged_by_md(&output, key);
     }
 }

@@ -1,5 +1,5 @@
-//! Linux md and arrays whose writes the journal promises: md takes none of their members while it holds something for
-//! them, and takes the array as any other when it was stopped in good order.
+//! Linux md and arrays whose acknowledged writes are in the journal: md refuses their members while the journal holds
+//! data for them, and accepts the array as any other after a clean stop.
 
 use openraid_core::admin::{AdminCommand, Policy, WriteCache};
 use openraid_core::geometry::Level;
@@ -26,7 +26,7 @@ const WRITES: u64 = 40;
 #[derive(Clone, Copy)]
 struct Case {
     key: &'static str,
-    /// Of each leg.
+    /// The shape of each span.
     shape: Shape,
     /// How many legs there are; one is no nesting.
     legs: u64,
@@ -112,7 +112,7 @@ fn members(machine: &Machine, shape: Shape, key: &str, folder: &Folder) -> Vec<V
     all.chunks(usize::from(shape.members)).map(<[PathBuf]>::to_vec).collect()
 }
 
-/// The engine starts the array with its journal: what was promised is there.
+/// The engine starts the array with its journal: acknowledged writes are there.
 fn judge_promises(members: &[PathBuf], journal: &Path, log: &WriteLog, folder: &Folder) {
     let mut world = World::new(WorldSpec { limits: limits(), ..WorldSpec::new(SEED) });
     for member in members {
@@ -152,7 +152,7 @@ attempt() {
 }
 "#;
 
-/// What is tried with the members of one md array: a name, what comes before it, and its words.
+/// An attempt with the members of one md array: a name, the commands before it, and its words.
 type Attempt = (String, String, String);
 
 fn attempts_with_all(key: &str, devices: &[String]) -> Vec<Attempt> {
@@ -183,7 +183,7 @@ fn script_attempts(guest: &mut Guest, attempts: Vec<Attempt>) -> Vec<String> {
     scripted.collect()
 }
 
-/// Assemble the legs and what lies over them, hold what is there against the log, look for parity that does not fit.
+/// Assemble the spans and the array over them, compare the content with the log, look for parity mismatches.
 fn script_orderly(guest: &mut Guest, key: &str, legs: &[Vec<String>], log: &Path) {
     let names: Vec<String> = (0..legs.len()).map(|leg| format!("{key}leg{leg}")).collect();
     for (name, devices) in names.iter().zip(legs) {
@@ -245,13 +245,13 @@ fn md_takes_no_member_of_an_array_that_was_promised_something_and_all_of_them_wh
             machine.world.admin(AdminCommand::Stop { array }).expect("the array stops");
         }
         let stopped = members(&machine, shape, &format!("{key}s"), &folder);
-        assert!(!stopped.iter().flatten().any(is_marked), "{shape}: the mark stays behind");
+        assert!(!stopped.iter().flatten().any(is_marked), "{shape}: the mark is still there");
         let log = folder.image(key, 99);
         std::fs::write(&log, machine.log).expect("there is room for the log");
         let devices: Vec<Vec<String>> =
             stopped.iter().map(|leg| leg.iter().map(|path| guest.image(path)).collect()).collect();
         script_orderly(&mut guest, key, &devices, &log);
-        // What is tried is what md takes, where nothing is wrong with the members: the same words, the same judge.
+        // md accepts the same attempts if nothing is wrong with the members: the same words, the same judge.
         let with_all = attempts_with_all(&format!("{key}s"), &devices[0]);
         taken.extend(script_attempts(&mut guest, with_all));
         if shape.level == Level::Raid1 {

@@ -1,5 +1,5 @@
-//! The partial parity log between the engine and md: either puts right what the other was writing when it was killed, with
-//! all members and with one missing.
+//! The partial parity log between the engine and md: either repairs the stripes that the other was writing when it was
+//! killed, with all members and with one missing.
 
 use openraid_core::admin::Health;
 use openraid_interop::{dump_all, machine, stamp_array, verified, write_logged, Folder, LOGGED_WRITES};
@@ -51,7 +51,7 @@ fn md_puts_right_what_the_engine_was_writing() {
             std::fs::write(&log_path, log).expect("there is room for the log");
             let there = paths.iter().enumerate().filter(|(slot, _)| Some(*slot) != missing);
             let devices: Vec<String> = there.map(|(_, path)| guest.image(path)).collect();
-            // What an administrator tries next must do no harm either.
+            // An administrator's next attempts must do no harm either.
             let force = if number == 1 { "--force " } else { "" };
             guest.script(&format!(
                 "assemble {key} {force}{}\nif assembled {key}; then settle {key}; stamp {key} verify {} {SEED}",

@@ -1,4 +1,5 @@
-//! Check and repair beside md's: what the engine counts md counts, and what the engine repaired md finds in order.
+//! Check and repair compared with md's: md counts the same mismatches as the engine, and finds none after the engine's
+//! repair.
 
 use std::time::Duration;
 

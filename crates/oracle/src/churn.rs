@@ -1,7 +1,7 @@
-//! Random stamped writes with a log of what was issued and what was acknowledged: the load of crash tests.
+//! Random stamped writes with a log of issued and acknowledged ones: the load of crash tests.
 //!
-//! Each thread owns a part of the device, so that writes never overlap in flight and the newest acknowledged
-//! generation of a sector is what must be found later. Each write is direct; its intent is in the log before
+//! Each thread owns a part of the device, so that writes never overlap in flight, and the newest acknowledged
+//! generation of a sector must be found later. Each write is direct; its intent is in the log before
 //! it is issued, its acknowledgement after it returned. Log lines are `I lba sectors generation` and
 //! `A lba sectors generation`, each written in one synchronous append.
 

@@ -23,7 +23,7 @@ pub enum OracleError {
     },
     /// The guest ended without running the job to its end.
     NoResult {
-        /// What the guest's kernel said.
+        /// The console output of the guest's kernel.
         console: String,
     },
     /// The job ended with an error.
@@ -40,7 +40,7 @@ pub enum OracleError {
         /// Why.
         error: std::io::Error,
     },
-    /// A result that the caller asked for was not among those that the job reported.
+    /// The job did not report a result that the caller asked for.
     NoValue {
         /// The key asked for.
         key: String,
@@ -52,7 +52,7 @@ pub enum OracleError {
 }
 
 impl OracleError {
-    /// Is it only that a package is not installed? Tests then say so and pass, except where they must not.
+    /// Is only a package missing? Tests then say so and pass, unless they must not.
     #[must_use]
     pub fn is_missing_package(&self) -> bool {
         matches!(self, Self::Missing { .. })

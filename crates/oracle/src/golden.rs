@@ -5,7 +5,7 @@
 /// The file, as it stands in the repository.
 pub const LAYOUTS: &str = include_str!("../golden/layouts.txt");
 
-/// Where a chunk (or one of its copies) stands: the member's slot, and sectors from the start of its data area.
+/// The place of a chunk (or of one of its copies): the member's slot, and sectors from the start of its data area.
 pub type Place = (usize, u64);
 
 /// One array as md made it. Amounts are sectors of 512 bytes.
@@ -19,7 +19,7 @@ pub struct GoldenArray {
     pub layout: String,
     /// How many members.
     pub members: usize,
-    /// The chunk; what is not chunked (raid1, linear) has one here all the same.
+    /// The chunk; levels without chunks (raid1, linear) have one here all the same.
     pub chunk: u64,
     /// The chunk in which the map is counted: as `chunk`, but 8 for linear.
     pub unit: u64,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_whole_map_is_written_down_its_digest_is_right() {
+    fn the_digest_of_a_complete_map_is_right() {
         let mut whole = 0;
         for array in arrays() {
             if array.map.len() as u64 == array.array_sectors.div_ceil(array.unit) {

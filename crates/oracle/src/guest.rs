@@ -45,7 +45,7 @@ struct Loop {
     block_bytes: u32,
 }
 
-/// What a guest left behind.
+/// The results of a guest.
 #[derive(Debug)]
 pub struct GuestOutput {
     /// The `key=value` results of the job.
@@ -93,8 +93,8 @@ impl Guest {
         format!("/dev/loop{}", self.loops.len() - 1)
     }
 
-    /// Attach an existing image file as one of at most 16 disks whose writes reach the file at once; returns
-    /// the device's name in the guest. The right choice for power cuts that lose nothing but what is in flight.
+    /// Attach an existing image file as one of at most 16 disks whose writes reach the file at once; returns the
+    /// device's name in the guest. The right choice for power cuts that lose only writes in flight.
     pub fn disk(&mut self, image: impl AsRef<Path>) -> String {
         assert!(self.disks.len() < UBD_DISKS_MAX, "at most {UBD_DISKS_MAX} write-through disks in one guest");
         self.disks.push(image.as_ref().to_path_buf());
@@ -253,7 +253,7 @@ impl Running {
         let group = self.child.id();
         let _ = Command::new("sh").args(["-c", &format!("kill -9 -{group} 2>/dev/null")]).status();
         let _ = self.child.wait();
-        // Dead processes that nobody reaps keep the group alive, so this has an end.
+        // Dead processes without a parent to reap them keep the group alive, so this has an end.
         let gone =
             format!("n=0; while kill -0 -{group} && [ $n -lt 200 ]; do n=$((n+1)); sleep 0.01; done 2>/dev/null");
         let _ = Command::new("sh").args(["-c", &gone]).stderr(Stdio::null()).status();
@@ -280,7 +280,7 @@ impl GuestOutput {
             .ok_or_else(|| OracleError::NoValue { key: key.to_owned(), log: self.work.tail("job.log") })
     }
 
-    /// The value of a key; empty where the job did not report it, for checks that show what was there instead.
+    /// The value of a key; empty if the job did not report it, for checks that show the actual value.
     #[must_use]
     pub fn text(&self, key: &str) -> &str {
         self.values.get(key).map_or("", String::as_str)
@@ -337,7 +337,7 @@ impl Drop for WorkFolder {
     }
 }
 
-/// Where a program is, or which package has it.
+/// The path of a program, or the package that has it.
 fn program(name: &'static str, package: &'static str) -> Result<PathBuf, OracleError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -346,7 +346,7 @@ fn program(name: &'static str, package: &'static str) -> Result<PathBuf, OracleE
     found.ok_or(OracleError::Missing { program: name, package })
 }
 
-/// The stamp program that belongs to this build: beside the running test, or one folder up.
+/// The stamp program of this build: next to the running test, or one folder up.
 fn stamp_program() -> Option<PathBuf> {
     let me = std::env::current_exe().ok()?;
     me.ancestors().skip(1).take(3).map(|folder| folder.join("openraid-stamp")).find(|file| file.is_file())

@@ -1,9 +1,9 @@
-//! Reads off raw member images where md puts every block of an array.
+//! Reads md's placement of every block of an array off raw member images.
 //!
-//! The array is filled with [`pattern`] by md itself; then each block on the members is recognised by its
-//! content: it is a block of the array, or the XOR of its row (P), or a sum of its row with other factors (Q).
-//! The factors of Q are not assumed but solved for, as a system of linear equations over GF(2^8). So nothing
-//! here knows a layout, and what comes out can judge code that does.
+//! md itself fills the array with [`pattern`]; then each block on the members is recognised by its content: it is a
+//! block of the array, or the XOR of its row (P), or a sum of its row with other factors (Q). The factors of Q are not
+//! assumed but solved for, as a system of linear equations over GF(2^8). So nothing here knows a layout, and the result
+//! can judge code that does.
 
 use crate::error::OracleError;
 use std::collections::BTreeMap;
@@ -57,11 +57,11 @@ fn mix(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Read the members' data areas, given as image, first byte and length in bytes, and recognise every block.
-/// Members may be of different length; a row is what stands at the same offset of all of them.
+/// Read the members' data areas, given as image, first byte and length in bytes, and recognise every block. Members may
+/// have different lengths; a row is the blocks at the same offset of all members.
 ///
 /// # Errors
-/// A block that is neither of the array, nor redundancy of its row, nor zero.
+/// A block that is neither data of the array, nor redundancy of its row, nor zero.
 pub fn read_columns(members: &[(&Path, u64, u64)]) -> Result<Vec<Column>, OracleError> {
     let mut raw = Vec::new();
     for (path, start, length) in members {
@@ -106,7 +106,7 @@ fn read_row(blocks: &[Option<&[u8]>]) -> Result<Vec<Option<Cell>>, String> {
     Ok(cells)
 }
 
-/// A block that says itself what it is.
+/// A block that names itself.
 fn recognise(block: &[u8]) -> Option<Cell> {
     if block.iter().all(|byte| *byte == 0) {
         return Some(Cell::Unused);
@@ -117,8 +117,8 @@ fn recognise(block: &[u8]) -> Option<Cell> {
 
 /// Exponents of 2 with which the sum of the data is `sum`; `None` if there are none.
 fn solve(data: &[(usize, &[u8])], sum: &[u8]) -> Option<BTreeMap<usize, u8>> {
-    // One equation for each byte position. Behind the header the bytes are random: a few more positions than
-    // unknowns are enough for full rank.
+    // One equation for each byte position. After the header the bytes are random: a few more positions than unknowns
+    // are enough for full rank.
     let width = data.len();
     let mut system: Vec<Vec<u8>> = (16..16 + 4 * width.max(1))
         .map(|position| data.iter().map(|(_, block)| block[position]).chain([sum[position]]).collect())

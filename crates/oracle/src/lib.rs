@@ -1,10 +1,10 @@
-//! Oracles for tests: the real Linux md driver, and data that knows where it belongs.
+//! Oracles for tests: the real Linux md driver, and data that names its own place.
 //!
-//! A test of ours that compares our bytes with our bytes proves little. Here md itself says what is right:
-//! Debian's package `user-mode-linux` runs a Linux kernel with its md driver as an ordinary process, without
-//! root and without a module in the host. [`Guest`] boots it with image files as drives and runs a job in it.
-//! [`stamp`] fills drives with sectors that say which sector they are, so that a misplaced, stale or torn one
-//! is recognised as such. [`layout`] reads off where md puts every chunk.
+//! A test that compares our bytes with our bytes proves little. Here md itself gives the right result: Debian's package
+//! `user-mode-linux` runs a Linux kernel with its md driver as an ordinary process, without root and without a module
+//! in the host. [`Guest`] boots it with image files as drives and runs a job in it. [`stamp`] fills drives with sectors
+//! that name their own address, so that a misplaced, stale or torn one is recognised as such. [`layout`] reads md's
+//! placement of every chunk off its members.
 //!
 //! For tests only: nothing that ships depends on this crate.
 
@@ -21,16 +21,16 @@ pub mod survey;
 pub use error::OracleError;
 pub use guest::{Guest, GuestOutput, Running};
 
-/// Set by whoever makes sure that all packages are installed: a test must then not pass by being skipped.
+/// Set on machines with all packages installed: a test must then not pass by being skipped.
 pub const REQUIRE_PEERS: &str = "OPENRAID_REQUIRE_PEERS";
 
 /// Set for a soak: tests that take a slice of their cases then take all of them.
 pub const SOAK: &str = "OPENRAID_SOAK";
 
-/// For tests: what an oracle answered, or `None`, with a message, where its package is not installed.
+/// For tests: the oracle's answer, or `None`, with a message, if its package is not installed.
 ///
 /// # Panics
-/// On every other error, and on a missing package where [`REQUIRE_PEERS`] is set.
+/// On every other error, and on a missing package if [`REQUIRE_PEERS`] is set.
 pub fn answer<T>(outcome: Result<T, OracleError>) -> Option<T> {
     match outcome {
         Ok(answer) => Some(answer),

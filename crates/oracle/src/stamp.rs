@@ -1,8 +1,8 @@
-//! Data that knows where it belongs.
+//! Data that names its own place.
 //!
-//! Every sector carries its own address and generation and is otherwise a function of them and of a seed. Whoever
-//! reads it back can say: right; right but of another generation; of another place; torn; foreign; zero. Equal
-//! checksums of two images could not tell these apart, and a pattern that repeats would not notice a swap.
+//! Every sector has its own address and generation and is otherwise a function of them and of a seed. So a reader can
+//! tell: right; right but of another generation; of another place; torn; foreign; zero. Equal checksums of two images
+//! could not tell these apart, and a repeated pattern would not reveal a swap.
 //!
 //! ```text
 //!    0        8          16         24         32                        512
@@ -23,7 +23,7 @@ const HEADER_BYTES: usize = 32;
 /// Sectors that are handled at once when a device is written or read through.
 const BATCH_SECTORS: u64 = 2048;
 
-/// What a sector turned out to be.
+/// The verdict on a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sight {
     /// It belongs here and is whole.
@@ -68,7 +68,7 @@ pub struct Report {
     pub foreign: u64,
     /// Garbage that is excused: under a write that was never acknowledged.
     pub excused: u64,
-    /// The first bad sector, the generation that was wanted there, and what was there.
+    /// The first bad sector, the expected generation, and the verdict.
     pub first: Option<(u64, u64, Sight)>,
 }
 
@@ -115,7 +115,7 @@ fn scramble(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What is the sector that was read at `lba`?
+/// The verdict on the sector that was read at `lba`.
 #[must_use]
 pub fn recognise(sector: &[u8], seed: u64, lba: u64) -> Sight {
     assert_eq!(sector.len(), SECTOR_BYTES, "a sector has {SECTOR_BYTES} bytes");
@@ -136,7 +136,7 @@ pub fn recognise(sector: &[u8], seed: u64, lba: u64) -> Sight {
 /// Stamp the first `bytes` of a device or file with generation 0 and sync it.
 ///
 /// # Errors
-/// Those of the file.
+/// Errors of the file.
 pub fn write_all(file: &File, bytes: u64, seed: u64) -> io::Result<()> {
     let sectors = bytes / SECTOR_BYTES as u64;
     let mut buffer = Vec::new();
@@ -151,16 +151,16 @@ pub fn write_all(file: &File, bytes: u64, seed: u64) -> io::Result<()> {
 /// Are the first `bytes` of a device or file stamped with generation 0 throughout?
 ///
 /// # Errors
-/// Those of the file.
+/// Errors of the file.
 pub fn check_all(file: &File, bytes: u64, seed: u64) -> io::Result<Report> {
     verify(file, bytes, seed, &WriteLog::default())
 }
 
-/// Is every acknowledged write there, or a later one that was issued? Sectors that were never written must be
-/// of generation 0. What is unrecognisable is excused only under a write that was issued and not acknowledged.
+/// Is every acknowledged write there, or a later one that was issued? Sectors that were never written must be of
+/// generation 0. An unrecognisable sector is excused only under a write that was issued and not acknowledged.
 ///
 /// # Errors
-/// Those of the file.
+/// Errors of the file.
 pub fn verify(file: &File, bytes: u64, seed: u64, log: &WriteLog) -> io::Result<Report> {
     let sectors = bytes / SECTOR_BYTES as u64;
     let untouched = Written::default();

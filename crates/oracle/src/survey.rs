@@ -1,6 +1,6 @@
-//! Surveys md: where it puts every chunk, for every level and layout, read off real members.
+//! Surveys md: its placement of every chunk, for every level and layout, read off real members.
 //!
-//! The outcome is the text of `golden/layouts.txt`, whose header describes it; [`crate::golden`] reads it.
+//! The result is the text of `golden/layouts.txt`, whose header describes it; [`crate::golden`] reads it.
 
 use crate::golden::digest;
 use crate::layout::{pattern, read_columns, Cell, Column, BLOCK_BYTES};
@@ -108,10 +108,10 @@ pub fn specs() -> Vec<Spec> {
     specs
 }
 
-/// Let md make the arrays, and describe what it made: one paragraph for each, in order.
+/// Let md make the arrays, and describe them: one paragraph for each, in order.
 ///
 /// # Errors
-/// Those of the guest, and member images that cannot be explained.
+/// Errors of the guest, and member images that cannot be explained.
 pub fn survey(specs: &[Spec]) -> Result<Vec<String>, OracleError> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let n = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -178,7 +178,7 @@ fn describe(spec: &Spec, n: usize, output: &GuestOutput, images: &[PathBuf]) -> 
     for (m, image) in images.iter().enumerate() {
         let examined = output.file(&format!("examine.a{n}.{m}.txt"))?;
         let start = sectors(&examined, "Data Offset")?;
-        // What is used of a member is noted where all use the same; otherwise it may be missing or zero.
+        // The used size is noted if all members use the same; otherwise it may be missing or zero.
         let used = sectors(&examined, "Used Dev Size").ok().filter(|used| *used > 0);
         let length = used.map_or_else(|| sectors(&examined, "Avail Dev Size"), Ok)?;
         areas.push((image.as_path(), start * 512, length / SECTORS_PER_BLOCK * BLOCK_BYTES as u64));
@@ -209,7 +209,7 @@ fn describe(spec: &Spec, n: usize, output: &GuestOutput, images: &[PathBuf]) -> 
 /// For each chunk of the array, in order, its places: member and sector of the member's data area.
 type Chunks = Vec<Vec<(usize, u64)>>;
 
-/// From blocks to chunks; every block of a chunk must lie behind its predecessor.
+/// From blocks to chunks; every block of a chunk must follow its predecessor.
 fn chunk_map(spec: &Spec, columns: &[Column], array_bytes: u64) -> Result<Chunks, OracleError> {
     let blocks = usize::try_from(array_bytes / BLOCK_BYTES as u64).expect("small array");
     let mut places: Vec<Vec<(usize, u64)>> = vec![Vec::new(); blocks];
@@ -309,7 +309,7 @@ fn exponents(members: usize, factors: &BTreeMap<usize, u8>) -> String {
     (0..members).map(|m| factors.get(&m).map_or("-".to_owned(), |e| format!("{e:x}"))).collect()
 }
 
-/// The number of sectors behind a title of `mdadm --examine`.
+/// The number of sectors after a title of `mdadm --examine`.
 fn sectors(examined: &str, title: &str) -> Result<u64, OracleError> {
     let line = examined.lines().find_map(|line| line.trim().strip_prefix(title)?.split_once(':'));
     let word = line.and_then(|(_, rest)| rest.split_whitespace().next());

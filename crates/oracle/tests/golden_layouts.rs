@@ -1,10 +1,9 @@
-//! The golden layout file says what md does: a slice of its arrays is made anew and compared, all of them in a
-//! soak.
+//! The golden layout file matches md: a slice of its arrays is made again and compared, all of them in a soak.
 
 use openraid_oracle::survey::{specs, survey};
 use openraid_oracle::{answer, golden, SOAK};
 
-/// Without a soak, every so-manieth array is made anew.
+/// Without a soak, one array in so many is made again.
 const SLICE: usize = 13;
 
 #[test]

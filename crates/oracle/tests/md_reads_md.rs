@@ -114,7 +114,7 @@ fn arrays_of_arrays_and_drives_of_large_blocks_can_be_made() {
 }
 
 #[test]
-fn a_block_that_was_changed_behind_mds_back_is_found() {
+fn a_block_that_was_changed_without_md_is_found() {
     let folder = Folder::new("md-planted");
     let mut guest = Guest::new();
     let members = devices(&mut guest, &folder, "m", 3);
@@ -181,7 +181,7 @@ fn a_guest_that_hangs_is_killed_with_all_its_processes() {
     let left = fs::read_dir("/proc").expect("proc is mounted").flatten().filter(|entry| {
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-        // Behind the name: state, parent, process group. A dead process that waits for its reaper is no rest.
+        // After the name: state, parent, process group. A dead process that waits for its reaper does not count.
         fields.first() != Some(&"Z") && fields.get(2) == Some(&group.to_string().as_str())
     });
     assert_eq!(left.count(), 0, "processes of the guest live on");

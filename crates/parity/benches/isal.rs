@@ -1,10 +1,10 @@
-//! XOR and P+Q beside Intel's ISA-L, in one run: `cargo bench -p openraid-parity --bench isal [-- VARIANT]`.
+//! XOR and P+Q next to Intel's ISA-L, in one run: `cargo bench -p openraid-parity --bench isal [-- VARIANT]`.
 //!
 //! Figures are GB (10^9 bytes) of data consumed per second of thread CPU time. `hot` computes one row again and
-//! again, `cold` walks over 1 GiB. Ours and theirs take turns on the same memory, and each figure is the median
-//! of the turns, because the clock and the neighbours of a machine change within a run. Each pair of hot turns
-//! has a row of its own: how the pages of one row happen to fall into the cache's sets is worth up to a third.
-//! The memory is touched first: fresh pages of a virtual machine cost far more than any kernel.
+//! again, `cold` walks over 1 GiB. Both libraries take turns on the same memory, and each figure is the median of the
+//! turns, because the clock and the neighbours of a machine change within a run. Each pair of hot turns has a row of
+//! its own: the placement of one row's pages in the cache's sets is worth up to a third. The memory is touched first:
+//! fresh pages of a virtual machine cost far more than any kernel.
 
 #[path = "../tests/common/isal.rs"]
 mod isal;

@@ -1,5 +1,5 @@
-//! 64 bytes in an AVX-512 register (F and BW). Doubling is shift and masked XOR; other products are two byte
-//! shuffles. The ends of slices use masked loads and stores, which do not fault on what they leave out.
+//! 64 bytes in an AVX-512 register (F and BW). Doubling is shift and masked XOR; other products are two byte shuffles.
+//! The ends of slices use masked loads and stores, which do not fault on the masked bytes.
 
 use crate::gf;
 use crate::lane::Lane;
@@ -91,7 +91,7 @@ impl Lane for Avx512 {
     }
     #[inline(always)]
     fn double_and_add(self, other: Self) -> Self {
-        // SAFETY: see above. A byte with its top bit set is what the reduction is for.
+        // SAFETY: see above. Bytes with their top bit set need the reduction.
         unsafe {
             let polynomial = _mm512_set1_epi8(gf::POLYNOMIAL.cast_signed());
             let reduction = _mm512_maskz_mov_epi8(_mm512_movepi8_mask(self.0), polynomial);

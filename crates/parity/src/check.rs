@@ -1,11 +1,10 @@
-//! Does parity fit the data, and if not, which block is the guilty one?
+//! Does the parity match the data, and if not, which block is wrong?
 //!
-//! With P and Q both at hand, one wrong block leaves a signature in each byte column: s = the error itself
-//! shows in P, t = g^z times the error in Q, for a wrong data block z. So log t - log s names z. All columns
-//! that differ must name the same block, otherwise more than one block is wrong, or one is wrong in a way that
-//! cannot be told from several, and nobody is blamed: a repair of the wrong block destroys good data.
-//! The verdict is only as good as the assumption of a single guilty block; a single differing byte column is
-//! weak evidence where two blocks may be wrong at once.
+//! With P and Q both available, one wrong block leaves a signature in each byte column: s = the error itself shows in
+//! P, t = g^z times the error in Q, for a wrong data block z. So log t - log s names z. All columns that differ must
+//! name the same block. Otherwise more than one block is wrong, or one is wrong in a way that cannot be told from
+//! several. Then no block is named, because a repair of the wrong block destroys good data. The verdict assumes a
+//! single wrong block; a single differing byte column is weak evidence if two blocks may be wrong at once.
 
 use crate::compute::assert_sparse;
 use crate::gf;
@@ -35,7 +34,7 @@ pub enum PqVerdict {
     Unknown,
 }
 
-/// Where two byte strings differ, in sectors of [`SECTOR_BYTES`].
+/// The differences of two byte strings, in sectors of [`SECTOR_BYTES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Difference {
     /// The first sector that differs, counted from the start of the slices.

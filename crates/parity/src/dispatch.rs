@@ -7,7 +7,7 @@ use core::fmt;
 /// All functions of this crate in one variant. Copy it freely: it is one pointer.
 #[derive(Clone, Copy)]
 pub struct Kernels {
-    /// Only ever a table whose instructions this CPU has.
+    /// Always a table whose instructions this CPU has.
     pub(crate) table: &'static Table,
 }
 

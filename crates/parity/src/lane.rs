@@ -1,4 +1,4 @@
-//! What the kernels need of a vector register, whatever its width.
+//! The kernels' interface to a vector register of any width.
 
 /// A vector of bytes that are elements of the field.
 ///

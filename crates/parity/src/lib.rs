@@ -1,13 +1,13 @@
 //! The arithmetic of redundancy: XOR, P and Q, their update and check, recovery of any one or two data blocks,
 //! and CRC-32C.
 //!
-//! [`Kernels`] is a table of functions chosen once at start for the CPU at hand. Its functions are safe, take
-//! slices of any length and alignment, panic where lengths disagree, and neither allocate nor block. This crate
-//! must never know what a member, a layout or an array is: the caller gives the data blocks of a row in the
-//! order of their coefficients, and `data[i]` counts in Q with g^i (see [`gf`]).
+//! [`Kernels`] is a table of functions chosen once at start for the CPU. Its functions are safe, take slices of any
+//! length and alignment, panic if lengths disagree, and neither allocate nor block. This crate must never know members,
+//! layouts or arrays: the caller gives the data blocks of a row in the order of their coefficients, and `data[i]`
+//! counts in Q with g^i (see [`gf`]).
 //!
-//! Speed is highest for blocks of 4 to 64 KiB whose data has just been touched; `benches/isal.rs` measures it
-//! beside Intel's ISA-L.
+//! Speed is highest for blocks of 4 to 64 KiB whose data has just been touched; `benches/isal.rs` compares it with
+//! Intel's ISA-L.
 
 #![no_std]
 

@@ -5,9 +5,9 @@ use core::mem::MaybeUninit;
 /// Most entries of a list: 255 data blocks, and a parity block as one more source.
 pub(crate) const CAPACITY: usize = crate::gf::ORDER + 1;
 
-/// At most 256 values: 255 data blocks, and one more source. Only those that were pushed are ever written.
+/// At most 256 values: 255 data blocks, and one more source. Only pushed values are ever written.
 ///
-/// Fill it where it stands: as a result of a function it would be copied whole, 4 KiB of it.
+/// Fill it in place: as a result of a function all 4 KiB of it would be copied.
 pub struct List<T: Copy> {
     values: [MaybeUninit<T>; CAPACITY],
     length: usize,

@@ -21,8 +21,8 @@ const GROUP: usize = 4;
 /// of Zen 5 better from six blocks on (64 KiB blocks, k = 8: 228 GB/s against 200), and worse below.
 const XOR_GROUP: usize = 8;
 const XOR_GROUP_FROM: usize = 6;
-/// Rows that fit a first-level cache of 48 KiB beside little else. P+Q of larger rows, which wait for memory more
-/// than they compute, are served better by the plain loop (k = 8, 64 KiB: 190 GB/s against 182; k = 12: 143, 133).
+/// Rows that fit a first-level cache of 48 KiB together with little else. P+Q of larger rows, which wait for memory
+/// more than they compute, are faster in the plain loop (k = 8, 64 KiB: 190 GB/s against 182; k = 12: 143, 133).
 const L1_BYTES: usize = 40 << 10;
 
 /// A kernel's work on the lanes from one offset on.
@@ -536,7 +536,7 @@ pub(crate) mod bodies {
     #[inline(always)]
     pub(crate) unsafe fn update<L: Lane>(p: Option<&mut [u8]>, q: Option<&mut [u8]>, changes: &[Change<'_>]) {
         let null = core::ptr::null_mut();
-        // SAFETY: the table's contract; the null pointers are never used, by the constants beside them.
+        // SAFETY: the table's contract; the null pointers are never used, by the constants next to them.
         unsafe {
             match (p, q) {
                 (Some(p), Some(q)) => {

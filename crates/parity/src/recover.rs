@@ -9,7 +9,7 @@ use crate::list::List;
 use crate::{assert_row, Kernels};
 use core::fmt;
 
-/// Why lost data cannot be computed from what is left.
+/// Why lost data cannot be computed from the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotRecoverable {
     /// One data block is lost, and both P and Q with it.

@@ -58,7 +58,7 @@ fn a_block_of_noise_is_blamed_whichever_it_is() {
 }
 
 #[test]
-fn nobody_is_blamed_for_what_one_block_does_not_explain() {
+fn no_block_is_named_for_a_difference_that_one_block_does_not_explain() {
     let kernels = Kernels::detect();
     let mut noise = Noise::new(23);
     let (data, p, q) = row(&mut noise, 6, 512);
@@ -79,8 +79,8 @@ fn nobody_is_blamed_for_what_one_block_does_not_explain() {
             assert_eq!(verdict(&[(x, 17), (y, 400)]), PqVerdict::Unknown, "{x} and {y} in different bytes");
         }
     }
-    // Both parities off by the same amount in one byte is what data block 0 would look like; by a ratio that
-    // belongs to no block of the row it is nobody's.
+    // Both parities off by the same amount in one byte looks like an error of data block 0; a ratio that belongs to no
+    // block of the row names none.
     assert_eq!(verdict(&[(6, 17), (7, 17)]), PqVerdict::DataWrong { index: 0 });
     let mut strange = q.clone();
     strange.bytes_mut()[17] ^= 0x1d; // g^8 times an error of 1, and there are six blocks

@@ -55,7 +55,7 @@ fn p_and_q_are_those_of_the_definition() {
 }
 
 #[test]
-fn xor_into_adds_to_what_is_there() {
+fn xor_into_adds_to_the_old_content() {
     every_variant(|name, kernels, noise| {
         for count in counts().chain([256, 300, 1000]) {
             for length in lengths(count).filter(|&length| length < 600) {

@@ -65,7 +65,7 @@ address!(
     SetLba, Sectors, "s"
 );
 address!(
-    /// Sectors from the start of the data area of one member (behind its `data_offset`).
+    /// Sectors from the start of the data area of one member (after its `data_offset`).
     MemberLba, Sectors, "s"
 );
 address!(

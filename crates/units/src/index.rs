@@ -53,7 +53,7 @@ index!(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Token(pub u64);
 
-/// What a [`Tag`] stands for: who gets the completion.
+/// The meaning of a [`Tag`]: the receiver of the completion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum TagKind {

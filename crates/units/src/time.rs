@@ -1,4 +1,4 @@
-//! Time, in whole nanoseconds. There is no clock here: whoever drives the core says what time it is.
+//! Time, in whole nanoseconds. There is no clock here: the driver of the core gives the time.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Mul, Sub};

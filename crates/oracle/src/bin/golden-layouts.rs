@@ -1,5 +1,5 @@
-//! Makes the golden layout file anew:
-//! `cargo run -p openraid-oracle --bin golden-layouts > layouts.txt`, then compare and move it into place.
+//! Makes the golden layout file again: `cargo run -p openraid-oracle --bin golden-layouts > layouts.txt`, then compare
+//! and move it into place.
 
 #![forbid(unsafe_code)]
 

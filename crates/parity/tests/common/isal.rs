@@ -17,7 +17,7 @@ pub struct Isal {
     pub pq_check: Generate,
     /// The fastest CRC-32C for this CPU.
     pub crc32_iscsi: Checksum,
-    /// What the library takes on a CPU with SSE4.2 and PCLMULQDQ, without VPCLMULQDQ. An internal name: other versions
+    /// The library's choice on a CPU with SSE4.2 and PCLMULQDQ, without VPCLMULQDQ. An internal name: other versions
     /// may not have it.
     pub crc32_iscsi_sse: Option<Checksum>,
 }
