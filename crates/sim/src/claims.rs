@@ -1,7 +1,7 @@
-//! Who uses which bytes of the frame pool right now: the simulation's own account of what the engine promises.
+//! The current users of the frame pool's bytes: the simulation's own account of the engine's promises.
 //!
-//! Every action in flight claims the bytes it reads and the bytes it writes. Bytes that somebody writes belong
-//! to nobody else, and the zero region is never written. A broken claim is a bug of the engine: panic.
+//! Every action in flight claims the bytes that it reads and writes. Bytes that one action writes may have no other
+//! user, and the zero region is never written. A broken claim is a bug of the engine: panic.
 
 use std::ops::Range;
 

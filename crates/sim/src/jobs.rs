@@ -1,7 +1,7 @@
 //! Carries out parity jobs on the frame pool, with the kernels of `openraid-parity`.
 //!
-//! Inputs are read in place; outputs are computed beside the pool and then copied in, so that a job that names
-//! one range twice still means what it says.
+//! Inputs are read in place; outputs are computed outside the pool and then copied in, so that a job that names one
+//! range twice still means what it says.
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_core::events::Verdict;
@@ -194,7 +194,7 @@ fn of_row(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
     }
 }
 
-/// One verdict for all rows: the same one, or nobody is blamed.
+/// One verdict for all rows: the same one, or no block is named.
 fn combine(before: Verdict, row: Verdict) -> Verdict {
     match (before, row) {
         (Verdict::Match, row) => row,
@@ -285,7 +285,7 @@ mod tests {
             let mut hurt = pool.clone();
             hurt[place * LEN as usize + 700] ^= 4;
             assert_eq!(run(kernels, &mut hurt, &check, &columns), verdict);
-            // A second guilty one in another sector: nobody is to be blamed.
+            // A second wrong block in another sector: no block may be named.
             hurt[4 * LEN as usize] ^= 1;
             assert_eq!(run(kernels, &mut hurt, &check, &columns), Verdict::Unknown);
         }

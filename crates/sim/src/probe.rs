@@ -1,9 +1,8 @@
-//! What a driver reads from a drive before the array is there: superblock, bitmap, bad-block log.
+//! A driver's reads from a drive before the array exists: superblock, bitmap, bad-block log.
 //!
-//! Pure but for the reads, which the caller carries out: the same steps serve a drive in memory and a real one.
-//! All reads start and end on 4 KiB, as far as the drive goes, so that every block size takes them. It believes
-//! nothing: what does not decode is an error that says so, and what is read is bounded by the room the superblock
-//! leaves for it.
+//! Pure except for the reads, which the caller carries out: the same steps serve a drive in memory and a real one. All
+//! reads start and end on 4 KiB, as far as the drive goes, so that they suit every block size. The input is not
+//! trusted: undecodable bytes give an error, and the room in the superblock bounds the reads.
 
 use openraid_core::array::assemble::Candidate;
 use openraid_core::array::BadRange;

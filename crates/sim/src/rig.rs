@@ -18,7 +18,7 @@ pub const BEFORE_DATA: Sectors = Sectors::mib(1);
 /// How an array is made.
 #[derive(Clone, Debug)]
 pub struct RigOptions {
-    /// Where chance comes from, limits.
+    /// The seed, limits.
     pub world: WorldSpec,
     /// The power may be cut: what was not flushed may be lost.
     pub cuts: bool,
@@ -193,10 +193,10 @@ impl Rig {
         self.shape.geometry().losses_survived()
     }
 
-    /// Lose a member. Some ways show only when something is asked of it.
+    /// Lose a member. Some ways show only at the next command to it.
     ///
     /// # Panics
-    /// Nobody is in the slot, or the controller does not let it go.
+    /// The slot is vacant, or the controller does not release the member.
     pub fn lose(&mut self, slot: Slot, how: Loss) -> DriveId {
         let drive = self.drive_in(slot).expect("somebody is in the slot");
         let array = self.array;
@@ -276,10 +276,10 @@ impl Rig {
         }
     }
 
-    /// Judge what the members hold, of an array whose data nobody knows.
+    /// Judge the redundancy on the members of an array, whose data are unknown.
     ///
     /// # Panics
-    /// Redundancy does not fit.
+    /// Redundancy does not match.
     pub fn judge_redundancy(&mut self) {
         let complaints = Members::of(&self.world, self.array).complaints();
         assert!(complaints.is_empty(), "{}: {complaints:#?}\n{}", self.shape, self.world.dump());

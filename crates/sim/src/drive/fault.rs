@@ -29,7 +29,7 @@ pub enum Silent {
         /// Where that is.
         from: DriveLba,
     },
-    /// Bits of a byte turn over on the way to whoever reads; the medium is good.
+    /// Bits of a byte flip on the way to the reader; the medium is good.
     FlippedOnTheWay {
         /// Which byte of the command's first sector.
         byte: usize,
@@ -104,14 +104,13 @@ pub struct Faults {
     pub late: Option<Late>,
     /// The next write into this window, or read of it, goes wrong without a word.
     pub trap: Option<Trap>,
-    /// Writes of a drive that was gone before they ended, and those that a flush that failed has dropped: old, new, or in
-    /// part.
+    /// Writes of a drive that was gone before they ended, and writes dropped by a failed flush: old, new, or in part.
     pub torn: Vec<(DriveLba, Sectors)>,
     /// Writes that it did not take, and said so.
     pub refused: Vec<(DriveLba, Sectors)>,
     /// What has gone wrong without a word.
     pub wrong: Vec<Wrong>,
-    /// Where writes went, if anybody wants to know; whoever does empties it.
+    /// The places of writes, if a reader wants them; that reader empties the list.
     pub written: Option<Vec<(DriveLba, Sectors)>>,
 }
 

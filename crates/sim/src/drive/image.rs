@@ -15,7 +15,7 @@ pub const PAGE_BYTES: u64 = 64 << 10;
 /// Bytes that are carried from image to image in one go; less than a page.
 const COPY_BYTES: usize = 4096;
 
-/// What is read where nothing was written.
+/// The content of unwritten places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fresh {
     /// Zeroes: a new drive.

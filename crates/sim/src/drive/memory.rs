@@ -2,19 +2,18 @@
 //!
 //! It is strict where real drives are lenient, because it is here to find bugs of the engine:
 //!
-//! - it panics on a command outside its range, off its block grid, of a kind it said it does not take, or
-//!   beyond its queue depth, and on a write that overlaps another write in flight (their order is undefined);
-//! - it takes a write's bytes when the command is issued and compares them when it completes: bytes that
-//!   changed in between mean that somebody gave the frames away;
-//! - it fills a read's frames with junk when the command is issued, so that nobody can use them too early.
+//! - it panics on a command outside its range, off its block grid, of an unsupported kind, or beyond its queue depth,
+//!   and on a write that overlaps another write in flight (their order is undefined);
+//! - it takes a write's bytes when the command is issued and compares them when it completes: a difference means that
+//!   the frames were given away too early;
+//! - it fills a read's frames with junk when the command is issued, so that using them too early shows.
 //!
-//! Beside faults that it reports it has those that it does not: a write that is lost or goes elsewhere, a read that
-//! brings what stands elsewhere, a bit that flips on the medium or on the way. It keeps a list of what it got wrong that
-//! way, for the oracle only.
+//! It also has silent faults: a write that is lost or goes elsewhere, a read that returns another place, a bit that
+//! flips on the medium or on the way. It keeps a list of its silent faults, for the oracle only.
 //!
-//! A power cut keeps or loses every sector that was not flushed by a coin of its own, whatever the order in which
-//! the writes came: torn and reordered at sector grain. A flush covers the writes that completed before it was
-//! issued, and no other.
+//! In a power cut each unflushed sector is kept or lost by a random draw of its own, regardless of the order of the
+//! writes: torn and reordered at sector grain. A flush covers the writes that completed before it was issued, and no
+//! other.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +114,7 @@ pub struct MemoryDrive {
     depth_max: u32,
     random: Random,
     counters: Counters,
-    /// What is wrong with it.
+    /// Its faults.
     pub faults: Faults,
 }
 
@@ -364,7 +363,7 @@ impl MemoryDrive {
         self.sequence += 1;
         written.apply(&mut self.current);
         if fua || !self.spec.volatile_cache {
-            // What is under it in the cache must not come over it later.
+            // Cached content of the range must not overwrite it later.
             self.drop_cached(command.lba, command.len);
             written.apply(&mut self.durable);
         } else {
@@ -387,7 +386,7 @@ impl MemoryDrive {
         self.faults.wrong.push(Wrong { lba: write.lba, len: write.len, right });
     }
 
-    /// What is there now should have stayed.
+    /// Remember the present content as the right one.
     fn remember(&mut self, lba: DriveLba, len: Sectors) {
         let mut right = vec![0; byte_count(len)].into_boxed_slice();
         self.current.read(lba, &mut right);
@@ -461,7 +460,7 @@ impl MemoryDrive {
             .collect()
     }
 
-    /// The drive is pulled: what is stuck ends as well. Returns the tags to be finished.
+    /// The drive is pulled: stuck commands end as well. Returns the tags to be finished.
     pub fn pull(&mut self) -> Vec<Tag> {
         let stuck = self.release();
         self.faults.gone = true;
@@ -473,11 +472,11 @@ impl MemoryDrive {
         self.faults.gone = false;
     }
 
-    /// Whoever gave the commands is gone, the drive is not: what was in flight is carried out or not.
+    /// The controller that issued the commands is gone, the drive is not: each command in flight is carried out or not.
     pub fn forget_commands(&mut self) {
         for tag in self.issued.keys().copied().collect::<Vec<_>>() {
             if self.issued[&tag].command.op != DriveOp::Read && self.random.chance(1, 2) {
-                // Nobody hears how it ended.
+                // Its result has no receiver.
                 let _ = self.finish(Tag(tag), None);
             }
         }
@@ -501,7 +500,7 @@ impl MemoryDrive {
         self.pull()
     }
 
-    /// Writes in flight join those that a power cut may undo, and the power goes.
+    /// Writes in flight join the writes that a power cut may undo, and the power goes.
     fn interrupt(&mut self) {
         for issued in self.issued.values() {
             let command = issued.command;

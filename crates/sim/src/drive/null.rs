@@ -32,7 +32,7 @@ pub struct NullMachine {
     pub inside: u32,
     /// Drive commands carried out: reads, and others.
     pub commands: [u64; 2],
-    /// Where there is a list, every drive command is kept.
+    /// If there is a list, every drive command is kept.
     pub heard: Option<Vec<DriveCommand>>,
 }
 
@@ -240,7 +240,7 @@ impl NullMachine {
         self.run_mixed(array, len, depth, requests, || (kind, next()));
     }
 
-    /// As [`NullMachine::run`]; what is asked for comes from `next` as well.
+    /// As [`NullMachine::run`]; the requests also come from `next`.
     pub fn run_mixed(
         &mut self,
         array: ArrayId,

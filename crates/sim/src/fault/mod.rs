@@ -1,4 +1,4 @@
-//! The fault simulation: arrays, loads and faults drawn from one seed, and a judge who knows what was promised.
+//! The fault simulation: arrays, loads and faults drawn from one seed, and a judge that knows all acknowledged writes.
 //!
 //! ```text
 //!  seed --> Scenario --> run --> Verdict { Survived, NotPromised(why), Lost(story) }
@@ -6,10 +6,10 @@
 //!                  Planted bug (to see the swarm find it)
 //! ```
 //!
-//! Drives do everything that `docs/media-assumptions.md` allows and nothing that it excludes. In *bounded* runs nothing
-//! goes wrong that the level does not promise to survive: no request may fail and nothing may be lost. In *unbounded*
-//! runs anything does: what is lost must be told. Bytes given as right must be right in both, except where no engine on
-//! that level can tell, and then the judge, who knows what the drives did, says so.
+//! Drives do everything that `docs/media-assumptions.md` allows and nothing that it excludes. *Bounded* runs have only
+//! faults that the level promises to survive: no request may fail and nothing may be lost. *Unbounded* runs have any
+//! fault: data loss must be reported. Data returned as good must be right in both. The exception is data that no engine
+//! on that level could find wrong; then the judge, which knows what the drives did, says so.
 
 pub mod aim;
 pub mod phase;

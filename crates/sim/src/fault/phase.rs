@@ -22,7 +22,7 @@ macro_rules! phases {
 }
 
 phases! {
-    /// No command is out, and no member lags behind the others.
+    /// No command is under way, and no member is stale.
     Rest = "no command is out";
     /// A host's write is on its way to a member.
     WriteOut = "a host's write is on its way to a member";

@@ -16,8 +16,7 @@ pub fn report(scenario: &Scenario, bug: Option<Bug>) -> Report {
     report_into(scenario, bug, &Rc::default())
 }
 
-/// As [`report`], with an account that whoever hears of a panic first can look into. Where panics end the process, only
-/// they can.
+/// As [`report`], with an account that a panic hook can read. If panics end the process, only the hook can.
 #[must_use]
 pub fn report_into(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>) -> Report {
     let end = catch_unwind(AssertUnwindSafe(|| run(scenario, bug, account)));
@@ -35,7 +34,7 @@ pub fn closed(seed: u64, verdict: Verdict, account: &Rc<RefCell<Account>>) -> Re
 /// What a panic comes to. Its first line is the verdict, the others are details.
 pub fn panicked(text: &str, account: &Rc<RefCell<Account>>) -> Verdict {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    // One who panics in the middle of a line of the story keeps the account for ever.
+    // A panic in the middle of a line of the story leaves the account borrowed.
     if let Ok(mut account) = account.try_borrow_mut() {
         rest.clone_into(&mut account.details);
     }

@@ -57,7 +57,7 @@ impl Rows {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Those that are in, rising.
+    /// The rows of the set, rising.
     pub fn iter(&self) -> impl Iterator<Item = MemberLba> + '_ {
         let words = self.words.iter().enumerate().filter(|(_, word)| **word != 0);
         words.flat_map(|(place, word)| {

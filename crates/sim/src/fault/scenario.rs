@@ -26,7 +26,7 @@ const STEPS_MOST: u64 = 24;
 /// something once has become another one.
 const WRONG_READS: u64 = 107;
 
-/// Where superblocks stand, as often as they do.
+/// The places of superblocks, as often as they are drawn.
 const METADATA: [MinorVersion; 4] = [MinorVersion::V1_2, MinorVersion::V1_2, MinorVersion::V1_1, MinorVersion::V1_0];
 /// Data of a nested array in each of its legs, at the least.
 const LEG_DATA_LEAST: Sectors = Sectors::kib(192);
@@ -36,7 +36,7 @@ const LEG_DATA_LEAST: Sectors = Sectors::kib(192);
 pub enum Mode {
     /// What the level promises to survive: nothing may be lost, and no request may fail.
     Bounded,
-    /// Anything: what is lost must be told, and bytes that are given as right must be right.
+    /// Any fault: data loss must be reported, and data returned as good must be right.
     Unbounded,
 }
 
@@ -373,7 +373,7 @@ pub(super) fn draw_policy(random: &mut Random) -> Policy {
             MirrorRead::TwinStor,
         ]),
         split_above: Sectors::kib(random.below(256)),
-        // Looked at beforehand: what is drawn next stays what it is.
+        // Drawn from a copy: later draws stay the same.
         split_streams: !random.clone().chance(1, 4),
         split_section: Sectors::kib(4 * random.between(1, 16)),
         adaptive: random.chance(1, 2),
@@ -422,7 +422,7 @@ fn draw_journal(random: &mut Random, write_cache: WriteCache) -> Option<JournalS
 fn draw_journal_deed(random: &mut Random) -> Deed {
     match random.below(8) {
         0..=2 => {
-            // Looked at beforehand: what is drawn next stays what it is.
+            // Drawn from a copy: later draws stay the same.
             let flush_fails = random.clone().chance(1, 4);
             let other = *random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::Hanging]);
             Deed::JournalLose(if flush_fails { Loss::FlushFails } else { other })

@@ -1,8 +1,8 @@
-//! One redundancy set of a run: who is in it, which of its rows are in doubt, and where its sectors stand in the array.
+//! One redundancy set of a run: its members, its rows in doubt, and the places of its sectors in the array.
 //!
 //! A row is *in doubt* from the moment in which a power cut may have left it old on one member and new on another,
-//! until a resync has made it fit. A column that is lost from such a row cannot be recovered: the write hole. The
-//! account is kept from what the drives say was on its way, never from what the engine believes.
+//! until a resync has made it match. A column that is lost from such a row cannot be reconstructed: the write hole. The
+//! account is kept from the drives' own lists of writes under way, never from the engine's state.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct Set {
     pieces: Vec<Piece>,
     /// The largest data area of a member.
     extent: Sectors,
-    /// Where it stands in the array, if it is a leg.
+    /// Its place in the array, if it is a span.
     pub outer: Option<Outer>,
     /// Rows in doubt.
     pub doubt: Rows,
@@ -71,7 +71,7 @@ pub struct Set {
     pub left: BTreeMap<DriveId, u64>,
     /// When the last controller ended, the journal had all that was being written.
     pub journalled: bool,
-    /// Who was where when it last ran.
+    /// The members by place when it last ran.
     places: Vec<Place>,
     /// Where the data of each drive begin that was ever a member.
     starts: BTreeMap<DriveId, DriveLba>,
@@ -145,7 +145,7 @@ impl Set {
         self.geometry.losses_survived() > 0
     }
 
-    /// Remember who is where; while it runs.
+    /// Remember the members by place; while it runs.
     pub fn note_places(&mut self, world: &World) {
         let Some(status) = world.status(self.array) else { return };
         let members = status.members.iter().filter(|member| !member.replacement);
@@ -191,7 +191,7 @@ impl Set {
         self.places().find(|place| place.slot == slot)
     }
 
-    /// Remember who is a member by what stands on the drives: when a controller ends, or before a superblock is hurt.
+    /// Remember the members by their drives' superblocks: when a controller ends, or before a superblock is damaged.
     pub fn note_current(&mut self, world: &World) {
         let drives = (0..world.drives_len()).filter_map(|drive| u16::try_from(drive).ok()).map(DriveId);
         let own = drives.filter_map(|drive| Some((drive, superblock_on(world, drive)?)));
@@ -202,7 +202,7 @@ impl Set {
             return;
         }
         self.newest = newest.events;
-        // One that is further behind missed writes, whatever the others call it: it was not there.
+        // A drive that is further behind missed writes, even if the others call it a member: it was absent.
         let member = |own: &Superblock| {
             own.events + 1 >= newest.events && matches!(newest.roles.get(own.dev_number), Role::Active(_))
         };
@@ -223,7 +223,7 @@ impl Set {
         full.iter().filter(counts).count() == usize::from(self.geometry.members())
     }
 
-    /// Is something beside data on its way to a member: superblock, bitmap, log, list of bad blocks?
+    /// Is metadata on its way to a member: superblock, bitmap, log, list of bad blocks?
     #[must_use]
     pub fn writes_metadata(&self, world: &World) -> bool {
         self.places().any(|place| {
@@ -249,8 +249,8 @@ impl Set {
         self.taken_stale |= plan.verdicts.iter().any(stale);
     }
 
-    /// Is there, or was there while it was being started, a full member that was none when the last controller ended?
-    /// Those that were are not there, and nobody can tell.
+    /// Is there, or was there during the start, a full member that was none when the last controller ended? The former
+    /// members are then absent, and this cannot be detected.
     #[must_use]
     pub fn has_stale_members(&self) -> bool {
         self.taken_stale
@@ -288,9 +288,9 @@ impl Set {
         drives.any(|drive| world.drive(drive).faults.is_failing())
     }
 
-    /// What the drives have on their way joins the rows in doubt: before the power goes. Where they keep it, only what
-    /// is in flight is. What was written lately is too, where the drives were told to remember it: another member's
-    /// part of the same row may still have waited in the controller.
+    /// Writes under way on the drives join the rows in doubt: before the power goes. If the drives keep their power,
+    /// only commands in flight count. Recent writes count too if the drives were told to remember them: another
+    /// member's part of the same row may still have waited in the controller.
     pub fn doubt_what_is_on_its_way(&mut self, world: &World, power_goes: bool) {
         for place in self.places.clone().into_iter().filter(|place| place.full) {
             let drive = world.drive(place.drive);
@@ -317,7 +317,7 @@ impl Set {
         }
     }
 
-    /// Rows that hold a sector of the set join those that are suspect.
+    /// Rows with a sector of the set join the suspect ones.
     pub fn suspect_sector(&mut self, at: SetLba) {
         let Some(sector) = self.outside(at) else { return };
         for slot in (0..self.geometry.members()).map(Slot) {
@@ -368,7 +368,7 @@ impl Set {
         hole
     }
 
-    /// The array's sector in a row of a slot with parity beside it, where it has data there.
+    /// The array's sector in a row of a slot with parity in other slots, if it has data there.
     fn in_column(&self, slot: Slot, row: MemberLba) -> Option<u64> {
         let Geometry::Parity(parity) = &self.geometry else { return None };
         let (stripe, within) = parity.stripe_at(row)?;
@@ -437,7 +437,7 @@ impl Set {
         slots.any(|slot| rows.iter().any(|row| self.of_row(slot, row).contains(&sector)))
     }
 
-    /// Where a sector of the array stands in this set, if it does.
+    /// The place of a sector of the array in this set, if it is in it.
     fn inside(&self, sector: u64) -> Option<SetLba> {
         let Some(outer) = self.outer else { return Some(SetLba(sector)) };
         let chunk = outer.chunk.get();

@@ -14,7 +14,7 @@ const KIND_LETTERS_MAX: usize = 40;
 pub enum Verdict {
     /// Nothing is lost.
     Survived,
-    /// Something is, and nobody had promised it; the reason.
+    /// Data is lost, but without a promise to keep it; the reason.
     NotPromised(Excuse),
     /// Something that was promised is lost, or a rule was broken: the story.
     Lost(String),
@@ -32,7 +32,7 @@ impl Verdict {
     }
 }
 
-/// Why nobody had promised what was lost.
+/// Why there was no promise to keep the lost data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Excuse {
     /// A row was being written when the power went, and a column of it is gone: parity without a journal cannot tell.
@@ -211,7 +211,7 @@ pub struct Report {
     pub counts: Counts,
     /// What happened, line by line.
     pub story: Vec<String>,
-    /// The engine's own lines about the moment in which it was lost: for those who know the sources.
+    /// The engine's own lines about the moment of the loss: for readers of the sources.
     pub details: String,
 }
 
@@ -244,7 +244,7 @@ pub struct Kind {
 pub struct Ends {
     /// Nothing was lost.
     pub survived: u64,
-    /// Nobody had promised it.
+    /// Runs in which unpromised data was lost.
     pub not_promised: u64,
     /// Promised and lost.
     pub lost: u64,

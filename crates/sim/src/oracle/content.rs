@@ -13,10 +13,10 @@ pub enum Content {
     Stamp(u64),
     /// A copy of the whole array as it was once.
     Image(Rc<Vec<u8>>),
-    /// Nobody promised anything.
+    /// There is no promise.
     Anything,
-    /// It was promised once, and what happened since goes beyond the promise: as [`Content::Anything`], but whoever
-    /// finds nothing better to explain a read is counted.
+    /// There was a promise, and later faults exceed it: as [`Content::Anything`], but a read without a better
+    /// explanation is counted.
     Beyond,
 }
 

@@ -109,7 +109,7 @@ impl History {
                 Entry::Request(number) if touches(&self.requests[*number]) => {
                     let own = &self.requests[*number];
                     let line = format!("{}  request {}: {}, {}", at(own.asked), number + 1, what(own), end(own));
-                    // Of flushes in a row that touch nothing between them, the last one says it all.
+                    // The last one stands for several flushes in a row with nothing between them.
                     if own.kind == RequestKind::Flush {
                         flush = Some(line);
                     } else {

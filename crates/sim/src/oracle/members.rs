@@ -1,8 +1,8 @@
-//! Redundancy, judged on the members' bytes: parity fits, copies are equal, data stand where they belong.
+//! Redundancy, judged on the members' bytes: parity matches, copies are equal, data are in their places.
 //!
-//! Nothing of the engine is asked but who its members are: the set is described by the superblocks on the
-//! drives, the map comes from the geometry (which is checked against the real md driver by tests of its own),
-//! and parity is computed by the plain reference kernels.
+//! The engine gives only the list of its members. The superblocks on the drives describe the set, the map comes from
+//! the geometry (which is checked against the real md driver by tests of its own), and the plain reference kernels
+//! compute parity.
 
 use openraid_core::admin::MemberState;
 use openraid_core::geometry::{Geometry, Level, Mirror, Parity, SetSpec};

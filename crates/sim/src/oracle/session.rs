@@ -26,7 +26,7 @@ enum Asked {
     Flush { begun: u64 },
 }
 
-/// How often what is asked for.
+/// The mix of requests.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Requests inside the controller at once.
@@ -216,7 +216,7 @@ impl Session {
             Standing::Open => "",
             _ if seen.anything => "",
             Standing::Promised => ", which no power cut may undo",
-            // Until a read finds one of them there are others beside it.
+            // Until a read finds one of them, others are possible too.
             Standing::Left if mismatch.expected.len() == 1 => ", which a read has found since the power went",
             Standing::Left => ", which the power cut may have left",
         };
@@ -326,7 +326,7 @@ impl Session {
         self.drain(world);
     }
 
-    /// The power goes: nobody hears what becomes of the requests that are inside.
+    /// The power goes: the results of the requests under way are lost.
     pub fn cut_power(&mut self, world: &mut World) {
         self.hear(world);
         world.cut_power();
@@ -334,8 +334,8 @@ impl Session {
         self.versions.cut();
     }
 
-    /// Nobody hears what becomes of the requests that are inside; what that means for the bytes is for the caller to
-    /// say, to [`Session::versions_mut`].
+    /// The results of the requests under way are lost; the caller tells the effect on the data to
+    /// [`Session::versions_mut`].
     pub fn forget(&mut self) {
         self.asked.clear();
     }

@@ -30,7 +30,7 @@ struct Version {
     durable: bool,
     /// It was not durable when the power went: it is there or not.
     left: bool,
-    /// The version that a write made: a power cut gives what is left of it another name.
+    /// The version that a write made: after a power cut its remains get another name.
     origin: VersionId,
 }
 
@@ -47,7 +47,7 @@ struct Extent {
 pub struct Mismatch {
     /// First byte of the sector, or the part of it that was read.
     pub offset: u64,
-    /// What was found, with all that is known of that sector: for those who know this file.
+    /// The finding, with the whole record of that sector: for readers of this file.
     pub text: String,
     /// The first bytes that were found.
     pub head: Vec<u8>,
@@ -57,7 +57,7 @@ pub struct Mismatch {
     pub expected: Vec<Seen>,
 }
 
-/// A version as one who did not make it sees it.
+/// A version in a public form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
     /// Its first name: [`Versions::begin_write`] gave it.
@@ -139,8 +139,8 @@ impl Versions {
         self.end_write(id, range, false, true);
     }
 
-    /// What is being written, or may not be durable, in whole blocks of so many bytes: what a lost member had of it goes
-    /// with it where only the parity of the rest was logged.
+    /// Ranges being written, or possibly not durable, in whole blocks of so many bytes. A lost member takes its part of
+    /// them along if only the parity of the rest was logged.
     #[must_use]
     pub fn in_flight(&self, block: u64) -> Vec<Range<u64>> {
         let known: BTreeSet<VersionId> =
@@ -151,7 +151,7 @@ impl Versions {
         open.map(|version| blocks(&version.range)).collect()
     }
 
-    /// The name of the next write: those that are less had begun before now.
+    /// The name of the next write: lower ones began before now.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // a run has fewer than 2^32 writes
     pub fn next_id(&self) -> VersionId {
@@ -218,7 +218,7 @@ impl Versions {
         id
     }
 
-    /// A write ends. Where it is not `sure` (it failed, or it was a trim) it may have happened or not.
+    /// A write ends. If it is not `sure` (it failed, or it was a trim) it may have happened or not.
     pub fn end_write(&mut self, id: VersionId, range: Range<u64>, sure: bool, durable: bool) {
         let now = self.tick();
         let durable = durable || self.durable_on_end;
@@ -232,7 +232,7 @@ impl Versions {
         self.prune(range);
     }
 
-    /// Forget versions that nobody can see any more.
+    /// Forget versions that no read can see any more.
     fn prune(&mut self, range: Range<u64>) {
         let oldest_read = self.reads.first().copied().unwrap_or(u64::MAX);
         for start in self.starts(&range) {
@@ -334,7 +334,7 @@ impl Versions {
         versions.iter().copied().filter(|id| !hidden(id)).collect()
     }
 
-    /// May a read decide between these for all time? Not where an older read may still see what is given up.
+    /// May a read decide between these for all time? Not if an older read may still see a discarded one.
     fn is_settled(&self, visible: &[VersionId], begun: u64) -> bool {
         let begun = self.reads.first().map_or(begun, |oldest| begun.min(*oldest));
         visible.iter().all(|id| {
@@ -431,14 +431,14 @@ impl Versions {
         self.fall_back(true);
     }
 
-    /// As [`Versions::cut`], but what is there now is not durable either: a part of the drives kept its power, or
-    /// the cache that was lost was not a drive's.
+    /// As [`Versions::cut`], but the present content is not durable either: a part of the drives kept its power, or the
+    /// lost cache was not a drive's.
     pub fn cut_in_part(&mut self) {
         self.fall_back(false);
     }
 
-    /// Whoever carried out the writes is gone, and what it had answered stays as it is: on the drives, durable only
-    /// where it was flushed. What it had not answered was written or not.
+    /// The process that carried out the writes is gone. Answered writes stay as they are: on the drives, and durable
+    /// only if they were flushed. Each unanswered write has happened or not.
     pub fn kill(&mut self) {
         let now = self.tick();
         self.reads.clear();

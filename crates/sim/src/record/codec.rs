@@ -15,7 +15,7 @@ use std::fmt;
 pub struct DecodeError {
     /// Where.
     pub at: usize,
-    /// What is wrong there.
+    /// The fault at that place.
     pub what: &'static str,
 }
 
@@ -193,7 +193,7 @@ impl<T: Codec> Codec for Vec<T> {
     }
     fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
         let len = input.len()?;
-        // Grows with what is really there: an entry takes at least one byte.
+        // Grows with the actual bytes: an entry takes at least one byte.
         let mut list = Self::new();
         for _ in 0..len {
             list.push(T::take(input)?);

@@ -94,7 +94,7 @@ impl Record {
     /// The record from bytes.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The fault, and its place.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut input = Input::new(bytes);
         if <[u8; 8]>::take(&mut input)? != MAGIC {

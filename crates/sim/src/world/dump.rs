@@ -1,4 +1,4 @@
-//! What is outstanding, in words: the end of a run that got stuck.
+//! The outstanding work, in words: for the end of a run that got stuck.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ const LINES_MAX: usize = 40;
 const ARRAYS_MAX: u16 = 16;
 
 impl World {
-    /// Everything that somebody waits for.
+    /// Everything that is waited for.
     #[must_use]
     pub fn dump(&self) -> String {
         let mut text = String::new();

@@ -108,10 +108,10 @@ impl World {
         }
     }
 
-    /// Read what these drives hold of a journal. A stale one gets what the other one has, as a driver does it.
+    /// The journal on these drives. If one of two is out of date, it gets the other's content, as a driver does it.
     ///
     /// # Errors
-    /// What they hold cannot be used.
+    /// Their content cannot be used.
     pub fn find_journal(&mut self, drives: &[DriveId]) -> Result<FoundJournal, JournalFault> {
         match self.find_journal_until(drives, None)? {
             Healed::All(found) => Ok(*found),

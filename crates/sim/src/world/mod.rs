@@ -1,12 +1,12 @@
 //! A machine in virtual time: one controller, its frame pool, its drives, its hosts.
 //!
-//! The world is a driver of the core like the service, but the time is a number and chance comes from one seed:
-//! the same seed gives the same run, action for action. It carries real bytes, so what hosts read can be
-//! compared with what they wrote. What happens at the same time happens in the order in which it was
-//! scheduled, and everything of one instant is handed to the controller before it is asked to advance.
+//! The world is a driver of the core like the service, but the time is a number and chance comes from one seed: the
+//! same seed gives the same run, action for action. It carries real bytes, so hosts' reads can be compared with their
+//! writes. Events at the same time happen in the order in which they were scheduled, and everything of one instant is
+//! handed to the controller before it is asked to advance.
 //!
-//! It never lets a wait go on without end: a request that takes longer than [`REQUEST_TIME_MAX`] of virtual
-//! time, or that nothing can end any more, is a panic with a list of what is outstanding.
+//! It never lets a wait last without end: a request that takes longer than [`REQUEST_TIME_MAX`] of virtual time, or
+//! that nothing can end any more, is a panic with a list of the outstanding work.
 
 pub mod arrays;
 mod dump;
@@ -40,7 +40,7 @@ pub const REQUEST_TIME_MAX: Nanos = Nanos::from_secs(600);
 pub const ADMIN_TIME_MAX: Nanos = Nanos::from_secs(1200);
 /// The longest until everything has come to rest: rebuilds of small arrays at low rates.
 pub const IDLE_TIME_MAX: Nanos = Nanos::from_secs(24 * 3600);
-/// Commands that a planted bug may leave at a drive beside those that the engine knows of.
+/// Commands that a planted bug may leave at a drive in addition to the engine's own.
 const PLANTED_COMMANDS_MAX: u32 = 1 << 16;
 /// Calls of `advance` at one instant that change nothing; more are an endless loop.
 const EMPTY_ADVANCES_MAX: u32 = 1000;
@@ -476,7 +476,7 @@ impl World {
         self.now = end;
     }
 
-    /// Is no request inside, and no action in flight but those that silent drives keep?
+    /// Is no request under way, and no action in flight except those on silent drives?
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !self.stirred && self.due.is_empty() && self.hosts.is_empty() && self.admin_waiting.is_empty()

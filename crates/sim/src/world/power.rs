@@ -56,8 +56,8 @@ impl World {
         std::mem::take(&mut self.hosts).into_iter().collect()
     }
 
-    /// A new controller over the same drives, as after the power came back or the service was started again.
-    /// Arrays are to be assembled anew. A record begins anew as well.
+    /// A new controller over the same drives, as after the power came back or the service was started again. Arrays are
+    /// to be assembled again. A record starts again as well.
     ///
     /// # Panics
     /// Something is in flight.
@@ -79,7 +79,7 @@ impl World {
         #[cfg(feature = "planted")]
         self.plant_in_engine();
         if limits == self.spec.limits {
-            // The memory is what it was: nobody may rely on what stands there.
+            // The memory keeps its content, which no code may rely on.
             self.claims.clear();
             self.actions.clear();
         } else {

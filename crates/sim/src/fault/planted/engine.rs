@@ -1,4 +1,4 @@
-//! What is known of the bugs in the engine: which aimed runs find them, and which judge has to find them.
+//! The engine's planted bugs: the aimed runs that find each, and the judge that has to find it.
 
 use openraid_core::planted::Flaw;
 

@@ -79,7 +79,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has it sectors that cannot be read, or that nobody can tell of?
+    /// Has it sectors that cannot be read, or that cannot be judged?
     pub(super) fn has_scars(&self, set: &Set) -> bool {
         let bad_blocks = |status: ArrayStatus| status.members.iter().any(|member| member.bad_blocks > 0);
         !set.scarred(&self.world).is_empty() || self.world.status(set.array).is_some_and(bad_blocks)

@@ -42,14 +42,14 @@ const HEAL: u64 = 1600;
 pub(super) struct Journal {
     /// Its devices; none where there is no journal.
     devices: Vec<DriveId>,
-    /// Those that had everything when they were looked at last.
+    /// The devices that were complete at the last look.
     fresh: Vec<DriveId>,
     /// A device has damaged sectors since the last controller began.
     hurt: bool,
     /// What was damaged since a device was found whole.
     wounds: Vec<Wound>,
-    /// Damage has taken the end of the log, and nobody can tell it from a write that was cut short: none that began later
-    /// was in it.
+    /// Damage has taken the end of the log, which cannot be told from a write that was cut short: the log had no write
+    /// that began later than this one.
     pub(super) ends_early: VersionId,
     /// Writes have failed that it may hold: they may be on the members after a replay.
     pub(super) holds_failed: bool,
@@ -119,8 +119,8 @@ impl Run<'_> {
             })
     }
 
-    /// Do the partial parity logs of a set say what is being written, so that no row is in doubt after a cut? Those that
-    /// were written before the set was consistent do not. In unbounded runs nobody relies on it.
+    /// Do the partial parity logs of a set record the writes under way, so that no row is in doubt after a cut? Logs
+    /// written before the set was consistent do not. Unbounded runs do not rely on it.
     pub(super) fn is_recorded(&self, set: usize) -> bool {
         let set = &self.sets[set];
         let consistent = self.world.status(set.array).is_some_and(|status| status.consistent_to == Sectors::MAX);
@@ -171,8 +171,8 @@ impl Run<'_> {
         Ok(kept(self))
     }
 
-    /// Rows were written that the journal does not know, and their members say so: what it has of the same rows is older, and
-    /// is brought to a part of them. A resync follows, or somebody takes the risk.
+    /// Rows were written without the journal, and their members say so: the journal's data for the same rows is older,
+    /// and may be written to some of them. A resync follows, or the administrator takes the risk.
     fn doubt_older_redos(&mut self, found: &FoundJournal) {
         if self.bounded() {
             return;
@@ -250,8 +250,8 @@ impl Run<'_> {
         random.chance(1, 2).then(|| random.bits())
     }
 
-    /// Of a journal on one device: would the log go on where it ends, without the damage? Nobody can tell that from a write
-    /// that was cut short, so that what its last entry promised is not promised any more.
+    /// For a journal on one device: would the log continue at its end, without the damage? The damage cannot be told
+    /// from a write that was cut short, so the promise of its last entry no longer holds.
     fn compare_with_whole(&mut self, devices: &[DriveId], head: u64) {
         let [device] = *devices else { return };
         if self.lasting_wounds(device).is_empty() {
@@ -341,7 +341,7 @@ impl Run<'_> {
         }
     }
 
-    /// The devices are good again. A journal that was lost is taken into use anew, where nobody waits for the old one.
+    /// The devices are good again. A lost journal is created again if no array waits for the old one.
     pub(super) fn return_journal(&mut self) -> Done {
         self.heal_journal();
         let lost = self.world.journal().is_none_or(|own| matches!(own.state, JournalState::Lost(_)));
@@ -365,7 +365,7 @@ impl Run<'_> {
     /// Sectors of a device go bad, or hold something else. In bounded runs of one of two devices that have everything.
     pub(super) fn hurt_journal(&mut self, silent: bool) -> Done {
         self.note_journal();
-        // Of a journal that was lost by being full a device may have gone since, which nobody looked at.
+        // If a journal was lost by being full, a device may have gone unnoticed since.
         let fresh = &self.journal.fresh;
         let whole = fresh.len() == 2 && fresh.iter().all(|drive| self.works(*drive)) && !self.journal.hurt;
         // Entries are checked when a controller begins. What it reads of them again has no checksum of its own.

@@ -129,7 +129,7 @@ impl Run<'_> {
         }
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
         self.rest()?;
-        // What is wrong already, or will be when the patrol reads, is not what the patrol is judged by.
+        // The patrol is not judged by sectors that are wrong already, or that its own reads will find wrong.
         let wrong_already = (0..self.world.drives_len()).any(|number| {
             let faults = &self.world.drive(super::drive_id(number)).faults;
             !faults.wrong.is_empty() || faults.trap.is_some()

@@ -98,7 +98,7 @@ impl Run<'_> {
         drive.faults.clear_defects();
     }
 
-    /// A drive that was lost is there again, and nobody says so to the controller: the next one finds it.
+    /// A lost drive is back without a message to the controller: the next controller finds it.
     pub(super) fn put_back(&mut self) {
         let Some(drive) = self.given_up() else { return };
         self.tell(|| format!("  {} is back", self.name(drive)));

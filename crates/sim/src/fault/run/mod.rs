@@ -1,4 +1,4 @@
-//! A run: the steps of a scenario, one after another, and a judge beside them.
+//! A run: the steps of a scenario, one after another, and a judge that follows them.
 
 mod finish;
 mod journal;
@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Where resyncs have ended, nothing is in doubt any more. Where nothing is in work, no row is half written.
+    /// After its resync has ended, a set is no longer in doubt. While nothing is in work, no row is half written.
     fn settle(&mut self) {
         let at_rest = |status: ArrayStatus| status.ops == 0 && status.health != Health::Failed;
         if !self.bounded() && self.sets.iter().all(|set| self.world.status(set.array).is_some_and(at_rest)) {
@@ -309,8 +309,8 @@ impl<'a> Run<'a> {
         self.errors_seen = self.session.errors;
         let mut differing = self.sets.iter().filter(|set| set.dirty && !set.has_parity() && set.is_redundant());
         let stable = self.scenario.stable_reads;
-        // Where the first copy cannot be read as a whole, be it that its member says so, another one may be what the resync
-        // takes for right. A member with a fault that it brought along takes what was read of it away when it goes.
+        // If part of the first copy cannot be read, even if only its member says so, the resync may take another copy
+        // for right. A member with a fault of its own takes the reads from it away when it goes.
         let steady = |set: &Set| !self.has_scars(set) && !set.is_losing(&self.world);
         let decides = differing.all(|set| stable && steady(set));
         // What a write was to bring that has failed is in the journal as long as a session lasts.

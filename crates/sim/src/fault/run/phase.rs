@@ -12,7 +12,7 @@ use crate::world::World;
 
 /// Events that pass at the most while a phase is waited for.
 const EVENTS_MAX: u64 = 400;
-/// Of the times at which a phase begins one of so many is taken.
+/// The n-th begin of the phase is chosen, n at most this.
 const TIMES_MAX: u64 = 3;
 /// Where a superblock of md has its event count and its position: docs/on-disk.md.
 const EVENTS_AT: usize = 200;
@@ -74,7 +74,7 @@ impl Seat {
     }
 }
 
-/// What is remembered from one event to the next.
+/// The state remembered from one event to the next.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Seen {
     bits: Vec<u32>,
@@ -83,10 +83,10 @@ struct Seen {
     writes: u64,
 }
 
-/// Who is watched.
+/// The watched members.
 #[derive(Debug)]
 struct Watch {
-    /// Of each set its members.
+    /// The members of each set.
     seats: Vec<Vec<Seat>>,
     seen: Seen,
 }

@@ -39,7 +39,7 @@ impl Run<'_> {
             return Ok(());
         }
         let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
-        // Parity without a journal or a log has its write hole, and nobody promises that it has none.
+        // Parity without a journal or a log has its write hole, and makes no promise against it.
         let closed = self.is_journalled(set) || self.is_recorded(set);
         if self.bounded() && self.sets[set].has_parity() && !closed {
             return self.end(End::Cut, again);
@@ -252,7 +252,7 @@ impl Run<'_> {
         self.world.run_until_idle();
         for set in &mut self.sets {
             set.note_current(&self.world);
-            // Of members that are not there any more when the next controller looks as well.
+            // Including members that are gone when the next controller looks.
             set.suspect_what_went_wrong(&self.world);
             if set.is_dirty_on_disk(&self.world) {
                 // It failed on its way, with rows half written.
@@ -316,8 +316,8 @@ impl Run<'_> {
         }
     }
 
-    /// Has a flush failed, and taken what it was for with it? As long as the other members do not say so that drive is a
-    /// member like any other to the next controller, and without the writes that nobody has flushed.
+    /// Has a flush failed and dropped the writes that it was for? Until the other members record that, the drive is a
+    /// member like any other to the next controller, but without the unflushed writes.
     fn has_dropped_writes(&self) -> bool {
         let mut places = self.sets.iter().flat_map(|set| set.places());
         places.any(|place| {
@@ -360,7 +360,7 @@ impl Run<'_> {
     /// After how many events of an assembly the power goes: most have few, and a long log or many rows to be put right
     /// have hundreds.
     fn cut_after(&self, events: u64) -> u64 {
-        // Looked at beforehand: what is drawn next stays what it is.
+        // Drawn from a copy: later draws stay the same.
         let mut late = self.random.clone();
         if late.chance(1, 6) {
             late.below(CUT_AFTER_MAX)

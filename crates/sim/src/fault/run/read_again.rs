@@ -8,7 +8,7 @@ use openraid_units::{DriveLba, Sectors};
 
 use super::Run;
 
-/// Where the bytes of an entry are: its own place, and the one that it was copied to.
+/// The places of an entry's bytes: its own, and that of its copy.
 struct Placed<'a> {
     entry: &'a FoundEntry,
     at: DriveLba,
@@ -27,7 +27,7 @@ impl Run<'_> {
         let kept = log.kept.iter().map(|kept| Placed { entry: &kept.entry, at: kept.at });
         let own = log.entries.iter().map(|entry| Placed { entry, at: ring.drive_lba(entry.position) });
         let placed: Vec<Placed> = kept.chain(own).collect();
-        // Where in the ring this sector was before it was copied, too: older entries are referred to by that.
+        // Also the place of this sector in the ring before it was copied: older entries are identified by that.
         let mut places = vec![lba];
         places.extend(placed.iter().filter_map(|own| {
             let within = inside(lba, own.at, own.entry.sectors)?;

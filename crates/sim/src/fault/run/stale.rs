@@ -40,8 +40,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A member that is out of a set when a write is answered may lack it, and must be two events behind all that work: md
-    /// takes one that is one event behind for up to date. Judged where an answer says that members have the write.
+    /// A member that is out of a set when a write is answered may lack that write. It must be two events behind all
+    /// working ones, because md accepts a member one event behind as up to date. Judged whenever an answer says that
+    /// members have the write.
     fn judge_left(&mut self, number: usize) -> Done {
         let writes = self.session.writes;
         let out = self.out(number);

@@ -1,4 +1,4 @@
-//! The story of a run in words: who is who, what was lost with the power, what a verdict rests on.
+//! The story of a run in words: the members, the losses by the power cut, the basis of a verdict.
 
 use std::ops::Range;
 

@@ -53,8 +53,8 @@ impl ConstantDrive {
         Nanos(time)
     }
 
-    /// By inversion, linear within a piece of the table. The law has no memory: the last piece, which has no end,
-    /// is the whole law once more behind its start.
+    /// By inversion, linear within a piece of the table. The law has no memory: the last piece, which has no end, is
+    /// the whole law once more after its start.
     fn exponential(&mut self) -> u64 {
         let mut behind = 0;
         loop {
@@ -69,7 +69,7 @@ impl ConstantDrive {
     }
 }
 
-/// Where each of the equally likely pieces of the exponential law begins, in millionths of the mean.
+/// The start of each of the equally likely pieces of the exponential law, in millionths of the mean.
 #[must_use]
 pub(super) fn exponential_table() -> Arc<[u64]> {
     let start = |piece: usize| -(1.0 - piece as f64 / PIECES as f64).ln() * MEAN as f64;

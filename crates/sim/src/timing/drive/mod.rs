@@ -1,9 +1,9 @@
-//! Drives in virtual time: when a command that was given now will be done.
+//! Drives in virtual time: when a command that is given now will be done.
 //!
 //! A model has no payload and no faults; it has the queue, the mechanism or the dies, the caches and the link of one
-//! drive. Whoever uses one calls [`DriveModel::advance`] at the times that [`DriveModel::next`] gives and before
-//! anything is submitted at a later time. Parameters come from `openraid-models`; a model never looks at the figures
-//! of the sheet, which are there to be compared with.
+//! drive. Its user calls [`DriveModel::advance`] at the times that [`DriveModel::next`] gives and before submitting
+//! anything at a later time. Parameters come from `openraid-models`. A model never uses the figures of the data sheet,
+//! which are for comparison.
 
 mod constant;
 pub mod disk;

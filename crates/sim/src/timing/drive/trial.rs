@@ -6,7 +6,7 @@ use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass};
 use openraid_models::{DriveProfile, SheetKey};
 use openraid_units::{DriveId, DriveLba, Instant, Sectors, Tag, TagKind};
 
-/// Commands of a load that go before those that are measured, for each one outstanding, at least.
+/// The fewest commands of a load before the measured ones, for each outstanding one.
 const WARM_PER_DEPTH: u64 = 64;
 /// Bytes of a page of an index, the unit of random loads.
 const RANDOM_SECTORS: u64 = 8;

@@ -1,4 +1,4 @@
-//! Arrays of a machine: which sets and layouts a level is made of, who is missing, how the engine is told.
+//! Arrays of a machine: the sets and layouts of a level, the missing members, the commands to the engine.
 //!
 //! Arrays are new and clean, there is no first sync. The engine is set up in no time: the clock stands at zero and
 //! the drives have done nothing when the first request comes.
@@ -15,7 +15,7 @@ use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Sec
 
 use super::error::MachineError;
 
-/// What is true of a level for everybody.
+/// Facts of a level that hold everywhere.
 pub(super) trait LevelFacts {
     /// Two levels, one above the other, in the controller's own eyes.
     fn is_nested(&self) -> bool;
@@ -200,7 +200,7 @@ fn identity(number: u64) -> Uuid {
     Uuid(bytes)
 }
 
-/// The spares have taken the places of what is missing, and are filled up to a part.
+/// The spares have taken the places of missing members, and are partly rebuilt.
 fn half_filled(plan: &mut Assembly, missing: &[u16], percent: u8) {
     let step = if plan.common.chunk.is_zero() { ROW } else { plan.common.chunk };
     let filled = Sectors(plan.common.size.get() / 100 * u64::from(percent)).round_down(step);

@@ -1,12 +1,12 @@
-//! When which part of the machine has something to do.
+//! The next event of every part of the machine.
 //!
 //! Every part is a station with its next moment. Each hands out its events in order, so only the first of each station
-//! is looked at: they play a tournament in a tree of fixed places, whose root is the next. A new moment plays again as
-//! far as it changes who wins, which is most often a game or two. What happens at the same moment happens in the order
-//! of the stations, and within one in the order in which it was handed in.
+//! is examined: they play a tournament in a tree of fixed places, whose root is the next. A new moment plays again only
+//! while it changes the winner, most often a game or two. Events at the same moment happen in the order of the
+//! stations, and within one in the order in which they were handed in.
 //!
-//! What comes next of all is most often what was handed in last, as a request goes from one part to the next in less time
-//! than passes until anything else happens. It stands in a place of its own, and plays no games.
+//! The next event overall is most often the one handed in last, as a request goes from one part to the next in less
+//! time than passes until anything else happens. It has a place of its own, and plays no games.
 
 use std::collections::VecDeque;
 
@@ -37,19 +37,19 @@ impl Entry {
         }
     }
 
-    /// What is due at the same time is no greater than this. Of one that happens.
+    /// The largest entry that is due at the same time as this one.
     #[inline]
     pub fn last(self) -> Self {
         Self(self.0 | STATION_MASK)
     }
 
-    /// What is due by now is no greater than this; never is.
+    /// The largest entry that is due by now; the entry for never is larger.
     #[inline]
     pub fn last_of(now: Instant) -> Self {
         Self::new((1 << STATION_BITS) - 1, now).min(Self(u64::MAX - 1))
     }
 
-    /// Of one that happens.
+    /// The time of an entry that happens.
     #[inline]
     pub fn at(self) -> Instant {
         Instant(self.0 >> STATION_BITS)
@@ -144,7 +144,7 @@ impl<E> Line<E> {
         self.events.push_back((at, event));
     }
 
-    /// What is due, if anything.
+    /// The next due event, if any.
     fn pop(&mut self, calendar: &mut Calendar, due: Entry) -> Option<E> {
         let (at, _) = self.events.front()?;
         if Entry::new(self.station, *at) > due {
@@ -220,7 +220,7 @@ impl<E: Copy> Lines<E> {
         self.soon_entry.min(calendar.games[1])
     }
 
-    /// What is due in a line, if anything.
+    /// The next due event of a line, if any.
     #[inline]
     pub fn pop(&mut self, calendar: &mut Calendar, line: usize, due: Entry) -> Option<E> {
         if self.soon_line != line {

@@ -20,7 +20,7 @@ pub struct MemberCounters {
     pub sectors_read: u64,
     /// Sectors written.
     pub sectors_written: u64,
-    /// Of these, the ones that are still in the drive's own cache.
+    /// The ones among these that are still in the drive's own cache.
     pub held: u64,
     /// Time that its mechanism worked, or its dies in the mean.
     pub busy: Nanos,
@@ -37,7 +37,7 @@ pub struct CacheUse {
     pub read_misses: u64,
     /// Sectors that writes put there.
     pub written: u64,
-    /// Of these, dirty already.
+    /// The ones among these that were dirty already.
     pub overwritten: u64,
     /// Sectors written to the members from there.
     pub destaged: u64,
@@ -47,9 +47,9 @@ pub struct CacheUse {
     pub aged: u64,
     /// Because memory was short.
     pub pressed: u64,
-    /// Because somebody waited.
+    /// Because a write waited.
     pub urgent: u64,
-    /// Sectors read ahead, and of those the ones that somebody asked for, and that nobody did.
+    /// Sectors read ahead, and how many of them were requested later, and never.
     pub ahead: u64,
     /// See `ahead`.
     pub ahead_used: u64,

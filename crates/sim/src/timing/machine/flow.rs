@@ -19,10 +19,10 @@ use super::station::Flight;
 use super::{HostIo, IoDone, IoKind, Machine};
 use crate::timing::drive::DriveModel;
 
-/// Of a longer read, what is behind these bytes waits beside them.
+/// A read waits on its way to the host for each KiB, but for no more than these bytes.
 const WAITING_BYTES_MAX: u64 = 64 << 10;
 
-/// Nobody reads it: there are no bytes.
+/// Never read: there are no bytes.
 const NO_SUM: Verdict = Verdict::Checksum(0);
 
 /// What happens in the parts that are not drives.
@@ -149,8 +149,8 @@ impl<D: DriveModel> Machine<D> {
         self.push(self.line.processor, at, Event::of(What::Enter, slot));
     }
 
-    /// Where the array is redundant, a write goes into the engine when the stage before the cache is free, and keeps it
-    /// for its time: what follows soon waits, what comes later does not.
+    /// If the array is redundant, a write enters the engine when the stage before the cache is free, and occupies it
+    /// for its time: a write that follows soon waits, a later one does not.
     fn stage(&mut self, slot: u32) {
         let own = self.plant.redundancy_stage;
         if own == Nanos::ZERO || self.inside[slot as usize].io.kind != IoKind::Write {

@@ -1,13 +1,12 @@
-//! What a controller makes of writes before its cache: it tells those that go on with each other from those that do
-//! not.
+//! A controller's treatment of writes before its cache: it tells consecutive writes from others.
 //!
-//! A controller that adapts decides by its first requests how it takes writes from then on: until the array is made anew,
-//! or, where its firmware keeps that, until the power is cut. Where they came in order, nothing changes. Random ones
-//! teach it to distrust streams: single long writes, and those of long streams, pass a gate one at a time, a chunk after
-//! the other, and wait for the medium each time.
+//! A controller that adapts decides from its first requests how it takes writes from then on: until the array is
+//! created again, or, if its firmware keeps that state, until the power is cut. After sequential requests nothing
+//! changes. Random requests teach it to distrust streams: single long writes, and those of long streams, pass a gate
+//! one at a time, a chunk after the other, and wait for the medium each time.
 //!
-//! A controller with a small cache keeps parts of stripes only where the rest of the stripe can be expected: other
-//! short writes go through to the drives.
+//! A controller with a small cache keeps parts of stripes only if the rest of the stripe can be expected: other short
+//! writes go through to the drives.
 
 use std::collections::VecDeque;
 
@@ -96,7 +95,7 @@ impl Gate {
         }
     }
 
-    /// The array was made anew: what the loads on the old one have taught is forgotten.
+    /// The array was created again: the state learned from loads on the old one is forgotten.
     pub fn forget(&mut self) {
         self.streams.clear();
         if self.lesson != Lesson::Fixed {
@@ -254,7 +253,7 @@ mod tests {
             random.look(&write(number * 999_424, 4096), Instant::ZERO);
         }
         assert_eq!(random.look(&long, Instant::ZERO), Passage::Held);
-        // Nobody who does not adapt holds anything.
+        // A controller that does not adapt holds nothing back.
         let mut fixed = Gate::new(0, false, Bytes::ZERO);
         fixed.forget();
         assert_eq!((fixed.look(&long, Instant::ZERO), fixed.lesson), (Passage::Free, Lesson::Fixed));

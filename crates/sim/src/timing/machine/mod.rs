@@ -154,7 +154,7 @@ pub struct Machine<D = AnyDrive> {
     host_servers: Vec<Server>,
     inside: Vec<Inside>,
     free: Vec<u32>,
-    /// Requests in the engine, and those that wait at its door.
+    /// Requests in the engine, and requests that wait before it.
     entered: u32,
     door: VecDeque<u32>,
     gate: Gate,
@@ -356,8 +356,8 @@ impl<D: DriveModel> Machine<D> {
         self.inside.len() - self.free.len()
     }
 
-    /// The array is deleted and made anew while the controller stays on: it forgets what loads have taught it, unless its
-    /// firmware keeps that.
+    /// The array is deleted and created again while the controller keeps running: it forgets its learned state, unless
+    /// its firmware keeps that.
     pub fn make_anew(&mut self) {
         if !self.plant.keeps_lessons {
             self.gate.forget();
@@ -492,8 +492,8 @@ impl<D: DriveModel> Machine<D> {
         self.engine_due = self.controller.next_deadline().map_or(Entry::NEVER, |(at, _)| Entry::new(0, at));
     }
 
-    /// What the bus and the controller's data path have worked. Where both are one server, with the slower's rate, the
-    /// faster's share follows from the bytes.
+    /// The busy times of the bus and of the controller's data path. If both are one server, with the slower rate, the
+    /// faster one's share follows from the bytes.
     fn bus_and_path(&self) -> ([Nanos; 2], Option<[Nanos; 2]>) {
         let ways = if self.host_ways.is_free() { &self.member_ways } else { &self.host_ways };
         let (bus, Some(parts)) = (ways.busy(), self.plant.way_parts) else { return (ways.busy(), None) };
@@ -565,5 +565,5 @@ impl<D: DriveModel> Machine<D> {
     }
 }
 
-/// The chunk where nobody says one.
+/// The default chunk.
 const DEFAULT_CHUNK: Bytes = Bytes::kib(64);

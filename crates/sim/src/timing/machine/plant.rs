@@ -109,7 +109,7 @@ pub struct Plant {
     pub depth_max: u32,
     /// The cache, none if zero.
     pub cache: Bytes,
-    /// Of the cache so many percent may be dirty: at most, and the marks between which it drains.
+    /// The part of the cache that may be dirty, in percent: at most, and the marks between which it drains.
     pub dirty_percent: [u64; 3],
     /// Dirty units written at once, and while nothing hurries.
     pub destage_units: [u32; 2],
@@ -117,7 +117,7 @@ pub struct Plant {
     pub open_stripes: Option<u32>,
     /// Parts of a set that destage goes over in order of place; one is the order of age.
     pub destage_zones: u32,
-    /// Commands that destage has at a drive beside reads of hosts.
+    /// Commands that destage has at a drive while hosts read.
     pub destage_beside_reads: u32,
     /// Requests after which a controller that adapts has made up its mind about streams of writes; zero for others.
     pub adapts_after: u32,
@@ -133,7 +133,7 @@ pub struct Plant {
     pub redundancy_stage: Nanos,
     /// Writes shorter than this that go on with no stream are not cached by the controller; zero where all are.
     pub through_below: Bytes,
-    /// What is dirty is written after this time.
+    /// Dirty data is written after this time.
     pub destage_delay: Nanos,
     /// A command that has waited so long for its member goes before all others.
     pub queue_age: Nanos,
@@ -160,7 +160,7 @@ pub const NEVER_CLEAN: Nanos = Nanos::from_secs(24 * 3600);
 pub const REQUESTS_MAX: u32 = 4096;
 
 impl Default for Plant {
-    /// Everything is free and without bound: what is left is the engine and its drives.
+    /// Everything is free and unbounded: only the engine and its drives take time.
     fn default() -> Self {
         Self {
             host: HostCost::FREE,

@@ -31,7 +31,7 @@ pub enum CacheMode {
 pub struct CachePolicy {
     /// The controller's.
     pub controller: CacheMode,
-    /// Those of the drives. Of a controller whose switch works on both, this follows the other.
+    /// The drives' write caches. If a controller's switch works on both, this follows the other.
     pub drives: bool,
 }
 
@@ -262,9 +262,9 @@ impl MachineSpec {
         drive.has_slot() && self.controller.kind == ControllerKind::Software
     }
 
-    /// The part of the cache that the array has, and of it the part that may be dirty with its marks. Where a controller
-    /// puts only so many stripes together at once, an array with parity has no use for more dirty data than theirs; what
-    /// is read keeps its room.
+    /// The array's part of the cache, and the part of it that may be dirty, with its marks. If a controller gathers
+    /// only so many stripes at once, an array with parity has no use for more dirty data than theirs; read data keeps
+    /// its room.
     fn cache(&self, whole_cache: Bytes) -> (Bytes, [u64; 3]) {
         let usual = Plant::default().dirty_percent;
         let Some(stripes) = self.open_stripes() else { return (whole_cache, usual) };
@@ -339,7 +339,7 @@ impl MachineSpec {
         })
     }
 
-    /// The bus, and the controller's own data path beside it.
+    /// The bus, and the controller's own data path next to it.
     fn way(&self, bus: &BusProfile) -> WayCost {
         let setup = bus.command.value;
         let [read, write] = self.way_parts(bus).map_or([Rate::FREE; 2], |parts| parts.path);
@@ -415,8 +415,8 @@ impl MachineSpec {
             mirror_read: mirror_read(&self.controller),
             split_above: split.map_or(Policy::default().split_above, |kib| Sectors::kib(kib.into())),
             split_streams: split.is_none(),
-            // Half of what is long is read from each half, whatever the number of pairs that it is spread over; but no less
-            // than a chunk of each.
+            // Half of a long read comes from each half, for any number of pairs that it is spread over; but at least a
+            // chunk from each.
             split_section: split.map_or(Policy::default().split_section, |kib| {
                 let chunk = self.chunk().sectors_floor();
                 Sectors::kib((kib / 2).into()).max(chunk) * u64::from((self.array.members / 2).max(1))
@@ -425,8 +425,8 @@ impl MachineSpec {
         }
     }
 
-    /// When a stream is read ahead. What begins anew on each member never gets beyond a chunk: the drives' own reading
-    /// ahead is what is left.
+    /// When a stream is read ahead. A read-ahead that starts again on each member never gets beyond a chunk: only the
+    /// drives' own read-ahead remains.
     fn read_ahead(&self) -> ReadAhead {
         if self.array.level == ArrayLevel::Jbod {
             return ReadAhead::None;
@@ -453,24 +453,24 @@ impl MachineSpec {
     }
 }
 
-/// Cards begin to write what is dirty soon, and let it wait for reads no longer than some of them take: firmware of the
+/// Cards begin to write dirty data soon, and let it wait for reads no longer than the longest of them: firmware of the
 /// time flushed within seconds, and its queues had deadlines of tenths of a second. Estimates for all of them.
 const CARD_DESTAGE_DELAY: Nanos = Nanos::from_secs(1);
 const CARD_QUEUE_AGE: Nanos = Nanos::from_millis(150);
-/// Cards write what is dirty in the order of its age, as far as the reviews show: with long queues their write-back caches
+/// Cards write dirty data in the order of its age, as far as the reviews show: with long queues their write-back caches
 /// gain next to nothing over the drives' own order.
 const CARD_DESTAGE_ZONES: u32 = 1;
-/// None of them held destage back beside reads.
+/// None of them held destage back while hosts read.
 const CARD_DESTAGE_BESIDE_READS: u32 = u32::MAX;
 /// Commands of destage that a member has at once, in the card and in the drive: what there is to sort. An estimate for
 /// all cards alike.
 const CARD_DESTAGE_DEPTH: f64 = 32.0;
 /// The engine needs some lines to work with.
 const CACHE_LEAST: Bytes = Bytes::kib(128);
-/// Stripes that are put together have one part in so many of a cache that they do not fill: the marks of what is dirty are
-/// whole percents.
+/// Gathered stripes fill one part in so many of a cache that they do not fill: the marks of dirty data are whole
+/// percents.
 const OPEN_STRIPES_SHARE: u64 = 20;
-/// The engine collects what is dirty of sets without parity in stretches of this many bytes.
+/// For sets without parity, the engine collects dirty data in stretches of this many bytes.
 const DIRTY_STRETCH: u64 = 128 << 10;
 /// The second syndrome is another pass over the same bytes, with multiplications.
 const SECOND_SYNDROME_PERCENT: u64 = 200;

@@ -1,4 +1,4 @@
-//! A member's end of the machine: what is on its way to the drive, the channel, the drive itself.
+//! A member's end of the machine: commands on their way to the drive, the channel, the drive itself.
 
 use std::collections::VecDeque;
 
@@ -56,11 +56,11 @@ impl Ways {
     pub fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
-    /// Time that each direction worked, beside what they share.
+    /// Time that each direction worked, without the shared time.
     pub fn own_busy(&self) -> [Nanos; 2] {
         [self.read.busy(), self.write.busy()]
     }
-    /// Time that both directions worked; where they share, what is shared.
+    /// Time that both directions worked; the shared time if they share.
     pub fn busy(&self) -> [Nanos; 2] {
         match &self.shared {
             Some((server, _)) => [server.busy(); 2],
@@ -153,8 +153,8 @@ impl<D: DriveModel> Station<D> {
         0
     }
 
-    /// May a write that will be here at `at` come by itself? It may if nothing else is on its way that is not such a write:
-    /// they come one after the other, and nobody has to look for them here.
+    /// May a write that will be here at `at` arrive by itself? It may if only such writes are on their way: they come
+    /// one after the other, and need no look at this station.
     pub fn expect(&mut self, at: Instant) -> bool {
         let alone = self.coming.is_empty() && self.channel.is_none();
         if alone {
@@ -171,7 +171,7 @@ impl<D: DriveModel> Station<D> {
         self.schedule(calendar);
     }
 
-    /// When the first of those is here that come by themselves; behind a write that is expected none comes at its time.
+    /// The arrival of the first write that comes by itself; after an expected write none comes at its time.
     fn coming_at(&self) -> Instant {
         match self.coming.front() {
             Some((at, _)) if self.expected == 0 || *at < self.expected_last => *at,
@@ -219,7 +219,7 @@ impl<D: DriveModel> Station<D> {
         moved
     }
 
-    /// The drive gets a command. What lies behind its end (the array's description) is at its end.
+    /// The drive gets a command. One that reaches beyond its end (the array's metadata) is moved to its end.
     fn give(&mut self, now: Instant, command: &DriveCommand) {
         let sectors = self.sectors;
         if command.lba.get() + command.len.get() <= sectors {

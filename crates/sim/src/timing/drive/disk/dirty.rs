@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 pub struct Extent {
     /// First sector.
     pub start: u64,
-    /// Sector behind the last.
+    /// Sector after the last.
     pub end: u64,
     /// When its first sector came.
     pub since: u64,
@@ -79,7 +79,7 @@ impl Guide {
         Self { before: [0; PARTS + 1], scale }
     }
 
-    /// The part of a sector; of those behind the disk's last one the last.
+    /// The part of a sector; the last part for sectors after the disk's end.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // the upper half of a product; below the number of parts
     fn part(&self, lba: u64) -> u16 {
@@ -135,7 +135,7 @@ pub struct Dirty {
     free: Vec<u16>,
     guide: Guide,
     ages: VecDeque<Age>,
-    /// Of the oldest piece since when it is here and where it begins, where that is known.
+    /// The oldest piece's time of arrival and its start, if known.
     eldest: Option<(u64, u64)>,
     sectors: u64,
     sectors_max: u64,
@@ -215,7 +215,8 @@ impl Dirty {
             before += skipped;
             left = &left[skipped..][..left.len() - 3 * quarter];
         }
-        // Whatever stands behind begins later: so many are compared always, as how many are left nobody can guess.
+        // The keys after `left` begin later anyway, so a fixed number is always compared: the number left is
+        // unpredictable.
         let is_before = |key: &Key| usize::from(*key <= most);
         match self.order[before..].first_chunk::<SEARCH_FEW>() {
             Some(few) => before + few.iter().map(is_before).sum::<usize>(),
@@ -223,7 +224,7 @@ impl Dirty {
         }
     }
 
-    /// The piece that a sector is in, or right behind.
+    /// The piece that contains a sector, or ends just before it.
     fn touched(&self, lba: u64) -> Option<usize> {
         self.touched_before(self.index(lba), lba)
     }
@@ -380,9 +381,9 @@ impl Dirty {
 pub struct Near<'a> {
     /// The place of the first of them among all.
     pub first: usize,
-    /// Those that begin at or before the sector.
+    /// Keys that begin at or before the sector.
     pub before: &'a [Key],
-    /// Those behind it.
+    /// Keys after it.
     pub behind: &'a [Key],
     /// The last one before begins just there.
     pub follows: bool,
@@ -404,7 +405,7 @@ mod tests {
     use crate::random::Random;
     use openraid_models::{DriveKind, Library};
 
-    /// Against a plain look through all of them; and who is the oldest is not remembered for too long.
+    /// Compared with a plain search of all of them; and the cached oldest piece does not stay too long.
     #[test]
     fn pieces_are_found_where_a_plain_search_finds_them() {
         let drive = Library::builtin().drive("exos_x18_18tb").unwrap().clone();

@@ -1,9 +1,9 @@
 //! Where a sector is: zone, cylinder, head, and the angle at which it passes.
 //!
-//! Skews are what the switches of heads and cylinders take, so a disk that is read from its first sector to its last
-//! never waits for a sector to come round. The time of that reading up to a sector is called its *media time*: its
-//! remainder by a turn is the sector's angle, and the difference of two media times is the time of a transfer. Zones
-//! have equally many cylinders; density falls linearly from the outer to the inner rate.
+//! Skews equal the times to switch heads and cylinders, so a disk that is read from its first sector to its last never
+//! waits for a sector to come round. The time of that reading up to a sector is called its *media time*: its remainder
+//! by a turn is the sector's angle, and the difference of two media times is the time of a transfer. Zones have equally
+//! many cylinders; density falls linearly from the outer to the inner rate.
 
 use openraid_core::geometry::Divisor;
 use openraid_models::DiskProfile;
@@ -13,8 +13,8 @@ use openraid_units::Sectors;
 const FRACTION: u32 = 20;
 /// Entries of the guide to zones, a power of two.
 const GUIDE: usize = 512;
-/// Places for zones, a power of two and more than a profile may have: the rest begin behind every disk. Remainders by it
-/// change nothing but what the compiler has to check.
+/// Places for zones, a power of two and more than a profile may have: the rest begin after the end of every disk.
+/// Taking the remainder by it only removes a check in the compiled code.
 const ZONES: usize = 128;
 
 /// The layout of one model of disk.
@@ -67,7 +67,7 @@ pub struct Place {
 pub struct Span {
     /// Time from its first sector to its last, in nanoseconds.
     pub time: u64,
-    /// Where the arm is behind it.
+    /// The place of the arm after it.
     pub cylinder: u32,
     /// Which head is.
     pub head: u32,

@@ -1,8 +1,7 @@
-//! What the mechanism does next, and how long it takes.
+//! The next action of the mechanism, and its duration.
 //!
-//! The way to a sector is the time of the firmware that is still to pass, of the arm, and of the rotation behind it.
-//! The firmware does not trust itself to the last microsecond: of two ways it takes a sector that it would only just
-//! reach to be a turn away.
+//! The way to a sector is the remaining time of the firmware, then the arm's, then the rotation's. The firmware leaves
+//! a margin: a sector that it would only just reach counts as a turn away.
 
 use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
@@ -60,14 +59,15 @@ impl Disk {
         }
     }
 
-    /// Behind a stream the disk reads on for a little although others wait, and answers those that it meets.
+    /// After a stream the disk reads on for a little although other commands wait, and answers commands for the sectors
+    /// that it meets.
     fn reads_on(&mut self, now: u64) -> bool {
         let least = self.tables.ahead_least;
         if least == 0 {
             return false;
         }
         let Some(hold) = self.segments.hold(&self.tables.geometry, least) else { return false };
-        // Who goes on with the stream itself is not to wait for it, nor who skips a part of it.
+        // A command that continues the stream itself is not to wait for it, nor one that skips a part of it.
         let goes_on = |lba: u64| lba >= self.last && self.segments.continues(lba);
         if self.window.iter().any(|waiting| !waiting.write && goes_on(waiting.lba)) {
             return false;
@@ -252,10 +252,10 @@ impl Disk {
         (now.saturating_sub(oldest.arrived) > self.tables.queue_age).then_some(index)
     }
 
-    /// The piece with the shortest way below `bound`; or the `oldest`, by its beginning, where that has waited `since` too
-    /// long ago. Pieces are looked at outwards from the head, in turns behind it and before it, each way as far as the arm
-    /// alone is not too long. Of equal ways that of the nearest piece behind the head is taken, before it only if there is
-    /// none behind.
+    /// The piece with the shortest way below `bound`; or the `oldest`, by its start, if that has waited `since` too
+    /// long ago. The search goes outwards from the head, alternately after it and before it, each way until the arm's
+    /// time alone is too long. Among equal ways the nearest piece after the head wins, and a piece before it only if
+    /// there is none after it.
     fn nearest_extent(&self, now: u64, bound: u32, since: u64, oldest: u64) -> Option<usize> {
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
             return Some(self.dirty.index(oldest) - 1);
@@ -267,7 +267,7 @@ impl Disk {
         let near = self.dirty.near(self.last, NEAR_EXTENTS);
         let (mut before, mut behind) = (near.before, near.behind);
         let (all, mut best) = (before.len() + behind.len(), bound);
-        // What a piece behind the head must be below, as it is taken before an equal one on the other side.
+        // The bound for a piece after the head, which is chosen before an equal one on the other side.
         let (mut most, mut found) = (bound, None);
         if near.follows {
             (best, most, found) = (0, 1, before.len().checked_sub(1));

@@ -53,7 +53,7 @@ pub struct DiskTables {
     link_rate: Rate,
     /// Times of transfers by sectors, up to [`SHORT_TRANSFER`].
     transfers: Vec<u64>,
-    /// Of one sector.
+    /// Time of a transfer of one sector.
     last_transfer: u64,
     flush: u64,
     flush_queued: bool,
@@ -93,7 +93,7 @@ impl DiskTables {
             last_transfer: profile.link_rate.value.time(Bytes(512)).0,
             flush: profile.flush.value.0,
             flush_queued: profile.flush_queued,
-            // Who trusts itself for no turn waits for one.
+            // A margin above a turn has the effect of one turn.
             margin: short(profile.positioning_margin.value.min(profile.turn())),
             queue_depth: profile.queue_depth.value as usize,
             sorting_window: profile.sorting_window.value as usize,
@@ -169,7 +169,7 @@ struct Work {
     media: u64,
     cylinder: u32,
     head: u32,
-    /// The sector behind it.
+    /// The sector after it.
     end: u64,
 }
 
@@ -211,7 +211,7 @@ pub struct Disk {
     window_writes: u32,
     /// Writes that wait for room in the write cache.
     blocked: VecDeque<Waiting>,
-    /// Commands beyond the queue, or behind a flush.
+    /// Commands beyond the queue, or after a flush.
     beyond: VecDeque<DriveCommand>,
     flushes: Vec<Flush>,
     work: Work,
@@ -353,20 +353,20 @@ impl Disk {
         self.outbox.push(Instant(end), tag);
     }
 
-    /// When somebody has to look, so that no completion comes too late. What happens inside is made up for at the next
-    /// look, each step at its own time; nobody need come for a step that completes nothing and lets nothing of what waits
-    /// be completed before the end that is named here.
+    /// The next time at which the model must be advanced, so that no completion comes too late. The next advance
+    /// catches up on inner steps, each at its own time. A step needs no call of its own if it completes nothing and
+    /// lets no waiting command complete before the end named here.
     #[inline]
     fn next_stir(&self) -> u64 {
         let due = self.due;
         if due == NOTHING_DUE || self.flushes.len() + self.beyond.len() + self.window_writes as usize > 0 {
             return due;
         }
-        // Whatever is answered behind a read comes over the link behind it.
+        // Any answer after a read also follows it on the link.
         if let WorkKind::Read { transfer, .. } = self.work.kind {
             return self.read_end(due, transfer);
         }
-        // Only what is in the cache goes out.
+        // Only the cache's content is written.
         let inside = self.window.is_empty() && self.blocked.is_empty();
         if inside && !matches!(self.work.kind, WorkKind::Write { .. }) {
             return NOTHING_DUE;

@@ -19,7 +19,7 @@ const REACHES: u32 = 512;
 #[derive(Clone, Debug)]
 pub struct SeekCurve {
     near: Box<[u32; NEAR]>,
-    /// Of each step its time; those of two neighbours stand together, and all of them fill few lines of the processor's
+    /// The time of each step; neighbours are adjacent in memory, and all of them fill few lines of the processor's
     /// caches.
     far: Box<[u32; PLACES + 1]>,
     shift: u32,

@@ -1,7 +1,7 @@
-//! The read buffer: segments of what was read, and the one that is being read on into.
+//! The read buffer: segments of earlier reads, and the segment that read-ahead fills.
 //!
-//! Behind a read the disk reads on while it has nothing else to do, up to a limit behind what the host has asked for.
-//! Nothing is computed for that until somebody asks: how far it has come follows from the time.
+//! After a read the disk reads on while it is idle, up to a limit after the end of the host's request. Nothing is
+//! computed for that until the next look-up: the progress follows from the time.
 
 use super::geometry::Geometry;
 
@@ -46,9 +46,9 @@ pub enum Lookup {
 /// Regions that are told apart, a power of two: many times the segments of any disk.
 const REGIONS: usize = 1024;
 
-/// How many segments begin in each region of the disk. A region is as long as a segment at least, so that what is in a
-/// segment is in the region in which it begins or in the next one; regions that are [`REGIONS`] apart count as one. Where
-/// nothing is, no segment need be looked at, which is so for most requests that come at random.
+/// How many segments begin in each region of the disk. A region is at least as long as a segment, so that a segment's
+/// content is in the region in which it begins or in the next one; regions that are [`REGIONS`] apart count as one. In
+/// an empty region no segment need be examined, which is the case for most random requests.
 #[derive(Clone, Debug)]
 struct Regions {
     counts: Box<[u16; REGIONS]>,
@@ -106,16 +106,16 @@ impl Regions {
     }
 }
 
-/// Who was used before and after a segment; behind the last of them is the list's own place, which names the one that
-/// was used least recently and the one that was used last.
+/// The segments used before and after a segment. The last of them is followed by the list's own place, which names the
+/// least and the most recently used segments.
 #[derive(Clone, Copy, Debug)]
 struct Neighbours {
     before: usize,
     after: usize,
 }
 
-/// The segments of one disk: beginnings and ends one beside the other, as all of them are looked through where there is
-/// something to be found; and the order of their last uses.
+/// The segments of one disk: arrays of starts and of ends, because a search goes through all of them; and the order of
+/// their last uses.
 #[derive(Clone, Debug)]
 pub struct Segments {
     starts: Vec<u64>,
@@ -131,10 +131,10 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// `count` segments; reading on stops `ahead` sectors behind what was asked for.
+    /// `count` segments; read-ahead stops `ahead` sectors after the end of the request.
     #[must_use]
     pub fn new(count: usize, ahead: u64) -> Self {
-        // A segment also keeps some of what is behind the reader.
+        // A segment also keeps some sectors that the reader has passed.
         let segment_sectors = ahead * 2;
         let places = count + 1;
         Self {
@@ -150,7 +150,7 @@ impl Segments {
         }
     }
 
-    /// What is there of a range, at a time at which the head is at rotation `rotation` (media time modulo a turn).
+    /// The buffered part of a range, at a time at which the head is at rotation `rotation` (media time modulo a turn).
     pub fn lookup(&mut self, geometry: &Geometry, now: u64, rotation: u64, lba: u64, len: u64) -> Lookup {
         let end = lba + len;
         if let Some(running) = self.running {
@@ -243,8 +243,8 @@ impl Segments {
         (self.uses[last].after, self.uses[own].before) = (index, index);
     }
 
-    /// Sectors up to `end`, from `start` on, were read; at `now` the head is behind them, at media time `media`, and
-    /// reading on begins.
+    /// Sectors up to `end`, from `start` on, were read; at `now` the head is just after them, at media time `media`,
+    /// and read-ahead begins.
     pub fn filled(&mut self, geometry: &Geometry, now: u64, media: u64, start: u64, end: u64) {
         let behind = |begin, known| (known == start) & (begin < start);
         let known = if start == 0 { None } else { self.find(start - 1, start, behind) };
@@ -260,7 +260,7 @@ impl Segments {
         }
     }
 
-    /// Behind a stream, reading on is to go on until it is `least` sectors ahead: when that will be.
+    /// After a stream, read-ahead continues until it is `least` sectors ahead: the time of that.
     #[must_use]
     pub fn hold(&self, geometry: &Geometry, least: u64) -> Option<u64> {
         let running = self.running.filter(|running| running.stream)?;
@@ -286,15 +286,15 @@ impl Segments {
     pub fn position(&self, geometry: &Geometry, now: u64) -> Option<u64> {
         let running = self.running.as_ref()?;
         if now <= running.from {
-            // Most often it is stopped where it began: the head is behind what was read, and no farther.
+            // Most often it is stopped where it began: the head is just after the read sectors, and no farther.
             debug_assert!(geometry.reached(running.media) <= running.at, "nothing is read before its time");
             return Some(running.at);
         }
         Some(geometry.reached(running.media + now.saturating_sub(running.from)).clamp(running.at, running.limit))
     }
 
-    /// The medium's time of what reading on brought and the host asked for later; what it asks for is counted at once, as
-    /// work that was promised. What is only kept ready is no work.
+    /// The medium's time for read-ahead that the host requested later; a request is counted at once, as promised work.
+    /// Read-ahead that was never requested is no work.
     #[must_use]
     pub const fn worked(&self) -> u64 {
         self.worked
@@ -323,7 +323,7 @@ impl Segments {
         if self.running.is_some_and(|running| lba < running.limit && end > self.starts[running.segment]) {
             self.stop(geometry, now);
         }
-        // Those that were used last first: most often it is one of them, and the only one of its region.
+        // Most recently used first: most often it is one of them, and the only one of its region.
         let around = self.regions.around(lba, end);
         let mut left = self.regions.count(around);
         let mut index = self.starts.len();

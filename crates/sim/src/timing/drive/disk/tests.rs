@@ -265,7 +265,8 @@ fn sorting_gains_what_an_ideal_disk_gains() {
             closed(&mut disk, depth, 1000, 20_000, || (DriveOp::Read, random.below(capacity.0 / 8) * 8, 8)).rate()
         };
         for depth in [4, 8, 16, 32, 64] {
-            // The mechanism goes on with what is there when it is free: the host's next command comes behind that.
+            // The mechanism continues with the present commands when it is free: the host's next command comes after
+            // that.
             close(rate(depth + 1), ideal_rate(&profile, depth as usize), 0.03);
         }
     }
@@ -355,8 +356,8 @@ fn writing_in_order_without_a_cache_costs_a_turn_each_time() {
     close(trial.mean(), turn, 0.03);
 }
 
-/// What a disk does over some seconds: when which command ended, how long it worked, and how often somebody looked. It is
-/// looked at when it asks for that, or (`often`) whenever anything happens inside.
+/// A disk over some seconds: the time at which each command ended, the busy time, and the number of looks. It is looked
+/// at when it asks for that, or (`often`) whenever anything happens inside.
 fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Nanos>, u32) {
     let DriveProfile { kind, capacity, .. } = Library::builtin().drive(name).unwrap().clone();
     let DriveKind::Disk(profile) = kind else { panic!("a disk") };

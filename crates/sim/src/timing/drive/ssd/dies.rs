@@ -1,8 +1,8 @@
 //! Dies and channels: each a timeline of its own.
 //!
-//! Nothing here waits for an event: what a die will have done when is known as soon as work is given to it. Reads go
-//! before programs: they interrupt one where the drive can do that, and otherwise wait for the end of the one that is
-//! going on, not of those behind it.
+//! Nothing here waits for an event: the times of a die's work are known as soon as it gets the work. Reads have
+//! priority over programs: they interrupt one if the drive can do that, and otherwise wait for the end of the running
+//! one, not of the queued ones.
 
 use openraid_models::{Rate, SsdProfile};
 use openraid_units::Bytes;
@@ -164,7 +164,7 @@ impl Dies {
         let number = tables.die_of(page);
         let ready = self.load_on(tables, number, now, page);
         let time = tables.channel_rate.time(Bytes(bytes)).0;
-        // The channel serves whoever is ready: it is held to its rate, but not to the order of arrival.
+        // The channel serves any ready transfer: it is held to its rate, but not to the order of arrival.
         let channels = self.channels.len();
         let channel = &mut self.channels[number % channels];
         *channel = now.max(*channel) + time;
@@ -197,7 +197,7 @@ impl Dies {
         die.program_end
     }
 
-    /// The next die in turn, or the one behind it where that has less to do.
+    /// The next die in turn, or the one after it if that has less to do.
     fn writable(&mut self) -> usize {
         let first = self.cursor;
         let second = if first + 1 == self.dies.len() { 0 } else { first + 1 };

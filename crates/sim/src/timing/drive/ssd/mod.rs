@@ -155,7 +155,7 @@ pub struct Ssd {
     slc_used: u64,
     slc_since: u64,
     flushing: Option<Tag>,
-    /// Commands beyond the queue, or behind a flush.
+    /// Commands beyond the queue, or after a flush.
     beyond: VecDeque<DriveCommand>,
     outbox: Outbox,
 }
@@ -234,7 +234,7 @@ impl Ssd {
         // Nothing else passes while a command is set up.
         self.path_out = now.max(self.path_out) + tables.link_command + tables.read.rate.time(Bytes(len * 512)).0;
         let held = self.link(now, len, true).max(self.path_out);
-        // The link sends pages as they come; behind the last there is the last page to be sent.
+        // The link sends pages as they come; after the last one arrives, that page is still to be sent.
         let sent = data + tables.link_command + tables.link_rate.time(Bytes(tail * 512)).0;
         sent.max(held) + Self::outlier(&mut self.random, &tables.read)
     }

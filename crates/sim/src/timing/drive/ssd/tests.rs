@@ -103,8 +103,8 @@ fn random_writing_settles_at_what_the_dies_can_program() {
     }
 }
 
-/// The dies of a drive that collects in the order of writing move (1 + p) / (2 p) pages for each that is written at random
-/// places, p the spare space by what is offered.
+/// The dies of a drive that collects in the order of writing move (1 + p) / (2 p) pages for each page that is written
+/// at random places; p is the spare space as a share of the offered capacity.
 #[test]
 fn dies_work_for_as_many_pages_as_the_spare_space_asks_for() {
     for spare in [0.07, 0.10, 0.28] {
@@ -125,8 +125,8 @@ fn dies_work_for_as_many_pages_as_the_spare_space_asks_for() {
     }
 }
 
-/// What is moved for each page that is written at random places, where space is collected in the order in which it was
-/// written: (1 + p) / (2 p), p the spare space by what is offered. Real drives are somewhat worse, as they collect several
+/// Pages moved for each page that is written at random places, if space is collected in the order of writing: (1 + p) /
+/// (2 p), p the spare space as a share of the offered capacity. Real drives are somewhat worse, as they collect several
 /// streams side by side, and none can be much better.
 #[test]
 fn no_profile_collects_less_than_its_spare_space_asks_for() {
