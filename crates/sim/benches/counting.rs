@@ -16,7 +16,7 @@ pub fn allocations() -> u64 {
 }
 
 fn count() {
-    // A thread that ends has no counter any more, and nobody asks.
+    // A thread that ends has no counter any more, and its count is not needed.
     let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
 }
 

@@ -1,5 +1,5 @@
-//! What the engine itself costs: nanoseconds of thread CPU for each 4 KiB host request over drives, hosts and
-//! kernels that answer at once. Prints the goal beside each figure, and says when memory was taken.
+//! The cost of the engine itself: nanoseconds of thread CPU for each 4 KiB host request over drives, hosts and kernels
+//! that answer at once. Prints the goal next to each figure, and reports allocations.
 //!
 //! `-- plain` measures the engine without a journal only, `-- journal` with cache and journal only. A level (`RAID5`),
 //! members (`on8`), a depth (`32`) and a load (`read`, `write`, `66/34`) pick lines. `requests=N` takes so many requests
@@ -36,7 +36,7 @@ fn thread_nanos(start: std::time::Instant) -> u64 {
     told.unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).expect("a benchmark is short"))
 }
 
-/// Of a hundred requests of the mix so many are reads: the mix of a database.
+/// Reads among a hundred requests of the mix: the mix of a database.
 const READS: u64 = 66;
 
 /// What hosts ask for.

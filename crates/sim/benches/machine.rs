@@ -1,6 +1,6 @@
 //! Host requests per second of the simulated machine, with the full models, by the clock and of thread CPU time. Prints
-//! the goal beside each figure. The goals are by the clock, of one core that has nothing else to do; where others work on
-//! it, the CPU time says what it would have been.
+//! the goal next to each figure. The goals are by the clock, of one idle core; on a busy core, the CPU time tells the
+//! idle figure.
 //!
 //! `cell=N` measures one line only, the first is 0; `requests=N` takes so many requests for it: under a counter of
 //! instructions the difference of two such runs is exact.
@@ -14,7 +14,7 @@ use openraid_sim::Random;
 use openraid_units::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of a hundred requests so many are reads.
+/// Reads among a hundred requests.
 const READS: u64 = 66;
 const BLOCK: u32 = 8192;
 const DRIVES: u16 = 8;

@@ -1,4 +1,4 @@
-//! Prints what the sheets of all drives say beside what their models do.
+//! Prints the data sheet figures of all drives next to the results of their models.
 
 use openraid_models::{DriveKind, Library, SheetKey};
 use openraid_sim::timing::drive::trial;

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "one of them writes")]
-    fn what_is_written_belongs_to_nobody_else() {
+    fn written_bytes_have_no_other_user() {
         let mut claims = Claims::new(1 << 20);
         claims.read(A, AT, 4096);
         claims.write(B, PoolOffset(ZERO_REGION_BYTES + 4095), 1);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "zero region")]
-    fn nobody_writes_the_source_of_zeroes() {
+    fn the_source_of_zeroes_is_never_written() {
         Claims::new(1 << 20).write(A, PoolOffset(ZERO_REGION_BYTES - 1), 1);
     }
 }

@@ -79,7 +79,7 @@ fn a_working_member_is_replaced_without_losing_redundancy() {
     }
 }
 
-/// Whenever the power goes, the members say that somebody is a full member of the slot: the old one or the new one.
+/// Whenever the power goes, the superblocks name a full member for the slot: the old one or the new one.
 #[test]
 fn the_slot_of_a_member_that_is_replaced_is_never_empty() {
     for seed in seeds(1, 10) {
@@ -101,9 +101,10 @@ fn the_slot_of_a_member_that_is_replaced_is_never_empty() {
     }
 }
 
-/// Else the slot would be nobody's: writes would pass the replacement by, and its copy would go on behind them later.
+/// Otherwise the slot would have no owner: writes would bypass the replacement, and its copy would continue without
+/// them.
 #[test]
-fn who_replaces_a_member_that_is_gone_at_the_next_start_has_its_slot() {
+fn a_replacement_of_a_member_that_is_gone_at_the_next_start_has_its_slot() {
     let shapes = [
         (Shape::raid5(4, Sectors::kib(16)), false),
         (Shape::raid6(5, Sectors::kib(16)), false),
@@ -142,8 +143,8 @@ fn who_replaces_a_member_that_is_gone_at_the_next_start_has_its_slot() {
     }
 }
 
-/// md records any place up to which a member is filled. One in the midst of a stripe is in the midst of writes of that stripe,
-/// which leave out what is not filled: what they left out must not be read for filled.
+/// md records any position up to which a member is filled. A position within a stripe is within writes of that stripe,
+/// which skip the unfilled part: the skipped sectors must not be read as filled.
 #[test]
 fn a_member_that_is_filled_to_the_midst_of_a_stripe_counts_up_to_the_stripe() {
     let shape = Shape::raid6(8, Sectors::kib(64));
@@ -171,7 +172,7 @@ fn a_member_that_is_filled_to_the_midst_of_a_stripe_counts_up_to_the_stripe() {
         rig.world.drive_mut(spare).poke(superblock.super_offset, &bytes);
         rig.boot();
         rig.world.admin(AdminCommand::Pause { array: rig.array }).unwrap();
-        // Of that stripe alone, of all sizes.
+        // In that stripe alone, of all sizes.
         let data = shape.chunk.bytes().get() * 6;
         let begin = stripe.bytes().get() * 6;
         let load = Workload { range: begin..begin + data, mix: [0, 1, 0, 0, 0], len_max: data, ..all.clone() };
@@ -238,7 +239,7 @@ fn a_rebuild_can_be_paused_slowed_and_resumed() {
     rig.judge();
 }
 
-/// Flip one byte on a member, behind the engine's back.
+/// Flip one byte on a member, without the engine's knowledge.
 fn flip(rig: &mut Rig, slot: Slot, at: MemberLba, byte: usize) -> DriveId {
     let (drive, lba) = Members::of(&rig.world, rig.array).place(slot, at).unwrap();
     rig.world.drive_mut(drive).flip(lba, byte, 0x10);
@@ -420,7 +421,7 @@ fn a_patrol_of_two_copies_finds_all_of_many_flips_and_overwrites_nothing() {
 }
 
 #[test]
-fn where_nobody_can_be_blamed_a_repair_names_the_place_and_changes_nothing() {
+fn without_a_provably_wrong_block_a_repair_names_the_place_and_changes_nothing() {
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));
@@ -466,7 +467,7 @@ fn content(rig: &Rig) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_repair_that_trusts_the_data_makes_parity_and_copies_anew() {
+fn a_repair_that_trusts_the_data_rewrites_parity_and_copies() {
     for seed in seeds(1, 10) {
         for shape in [
             Shape::raid5(4, Sectors::kib(16)),
@@ -480,7 +481,7 @@ fn a_repair_that_trusts_the_data_makes_parity_and_copies_anew() {
             let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
             rig.session.run(&mut rig.world, &load, 60);
             rig.rest();
-            // Of a mirror the copies that are not the first are wrong, so that the data stays what hosts wrote.
+            // On a mirror only copies other than the first are wrong, so that the data stay as hosts wrote them.
             let mut flips = 0;
             for at in (0..rig.shape.member_data(0).get()).step_by(40).map(MemberLba) {
                 let wrong = (0..shape.members).map(Slot).find(|slot| is_redundancy(&shape.geometry(), *slot, at));
@@ -639,7 +640,7 @@ fn levels_without_redundancy_refuse_what_needs_it() {
 }
 
 #[test]
-fn what_a_rebuild_has_restored_is_told_as_whole_and_no_more() {
+fn a_rebuild_reports_its_restored_part_as_complete_and_no_more() {
     let long = Shape::raid5(4, Sectors::kib(256));
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(64)), long] {
         let mut rig = Rig::new(shape, RigOptions::new(5));
@@ -671,7 +672,7 @@ fn what_a_rebuild_has_restored_is_told_as_whole_and_no_more() {
 
 /// Units of a rebuild are shorter than long chunks, so a write may lie across the place that the rebuild has come to.
 #[test]
-fn a_write_across_the_place_that_a_rebuild_has_come_to_leaves_no_old_parity_behind() {
+fn a_write_across_the_frontier_of_a_rebuild_leaves_no_old_parity() {
     const CHUNK: u64 = 256 << 10;
     for seed in seeds(1, 5) {
         let shape = Shape::raid6(8, Sectors(CHUNK / 512));

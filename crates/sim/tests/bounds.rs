@@ -1,4 +1,4 @@
-//! Requests at the edges of what is allowed, hosts that go away, and arrays beyond two terabytes.
+//! Requests at the limits, hosts that go away, and arrays beyond two terabytes.
 
 mod support;
 
@@ -56,7 +56,7 @@ fn a_full_controller_says_so_and_takes_more_later() {
 }
 
 #[test]
-fn hosts_that_go_away_leave_nothing_behind() {
+fn hosts_that_go_away_leave_no_requests() {
     for seed in seeds(2, 20) {
         for shape in Shape::some(Shape::all(), seed, 10) {
             let _case = Case::new(seed, shape);

@@ -16,7 +16,7 @@ use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{Bytes, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 use support::{seeds, Case};
 
-/// A cache of this many bytes beside the rest.
+/// A cache of this many bytes in addition to the rest.
 fn options(seed: u64, cache: u64) -> RigOptions {
     let mut options = RigOptions { write_cache: WriteCache::Volatile, ..RigOptions::new(seed) };
     let small = Limits::small();
@@ -102,7 +102,7 @@ fn members_are_lost_while_much_is_dirty_and_nothing_is_lost_with_them() {
 }
 
 #[test]
-fn an_array_that_is_stopped_leaves_nothing_dirty_behind() {
+fn a_stopped_array_has_no_dirty_data_left() {
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid6(5, Sectors::kib(64))] {
         let mut rig = Rig::new(shape, options(3, SIZES[2]));
         let load = Workload { mix: [0, 1, 0, 0, 0], ..Workload::mixed(rig.session.capacity()) };
@@ -149,7 +149,7 @@ fn small_writes_in_order_become_whole_stripes() {
 
 /// Five seconds where arms move, twenty where none does.
 #[test]
-fn what_is_dirty_waits_longer_for_more_where_no_member_spins() {
+fn dirty_data_waits_longer_for_more_if_no_member_spins() {
     for (rotational, early) in [(true, true), (false, false)] {
         let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), RigOptions { rotational, ..options(1, SIZES[1]) });
         rig.rest();
@@ -198,7 +198,7 @@ fn the_figures_of_the_cache_are_those_of_the_load() {
     let status = rig.world.controller().cache_status().expect("it has one");
     assert_eq!((status.size, status.dirty), (Bytes(SIZES[2]), Bytes(0)));
     assert_eq!(status.counters.written, figures.written);
-    // What was asked until here was no host's: hosts begin, and nothing but their figures begins anew.
+    // The requests so far were not a host's: hosts begin, and only their figures start again.
     let before = rig.status();
     rig.world.admin(AdminCommand::CountHosts { array: rig.array }).unwrap();
     let begun = rig.status();
@@ -213,7 +213,7 @@ fn the_figures_of_the_cache_are_those_of_the_load() {
 }
 
 #[test]
-fn a_change_of_the_policy_is_told_with_what_was_and_what_is() {
+fn a_change_of_the_policy_is_reported_with_old_and_new_value() {
     let mut rig = Rig::new(Shape::raid1(2), options(1, SIZES[0]));
     rig.world.take_notices();
     let (array, from) = (rig.array, rig.status().policy);
@@ -228,11 +228,11 @@ fn a_change_of_the_policy_is_told_with_what_was_and_what_is() {
     assert_eq!(told, expected);
 }
 
-/// A long read meets a bad sector of the first copy, so that all of it comes from the second one, which lacks what a cut left
-/// on the first. If the resync then copies the first, what the cache knows of the second is on no member any more. Where the
-/// bad sector is put right before that, it is the second one that stays.
+/// A long read meets a bad sector of the first copy, so that all of it comes from the second one, which lacks data that
+/// a cut left on the first. If the resync then copies the first, the cached data of the second is on no member any
+/// more. If the bad sector is repaired before that, the second copy stays.
 #[test]
-fn what_was_read_of_another_copy_does_not_outlive_the_resync() {
+fn data_read_from_another_copy_does_not_outlive_the_resync() {
     const OLD: [u8; 512] = [1; 512];
     const NEW: [u8; 512] = [2; 512];
     let (mut other, mut first) = (0, 0);

@@ -121,8 +121,8 @@ fn an_array_that_was_made_with_missing_members_serves_and_is_completed() {
     }
 }
 
-/// Members of a new array hold junk that fits nowhere. What is written before all of it was made to fit is there, whoever
-/// is lost next.
+/// Members of a new array hold junk without matching parity. Data written before the resync ends must survive,
+/// whichever member is lost next.
 #[test]
 fn a_double_parity_that_was_made_with_a_missing_member_survives_another_loss() {
     for seed in seeds(24, 200) {
@@ -137,8 +137,8 @@ fn a_double_parity_that_was_made_with_a_missing_member_survives_another_loss() {
     }
 }
 
-/// A degraded array needs every member that is left. One that does not take some writes leaves rows of which others have
-/// their part: what is missing there cannot be recovered, and is not made up either.
+/// A degraded array needs every member that is left. If one refuses some writes, the others have their part of rows:
+/// the missing part cannot be reconstructed, and must not be made up either.
 #[test]
 fn a_write_that_a_needed_member_does_not_take_makes_nothing_up() {
     let mut unread = 0;
@@ -218,7 +218,7 @@ fn judge_discards(
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, options(seed));
         let writes = load(&rig);
-        // Whole stripes, which are what is discarded.
+        // Whole stripes, because only those are discarded.
         let trims = Workload { mix: [10, 20, 2, 60, 2], align: 16 << 10, len_max: 512 << 10, ..writes.clone() };
         rig.session.run(&mut rig.world, &writes, 60);
         let health = before(&mut rig, seed);
@@ -248,7 +248,7 @@ fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
     });
 }
 
-/// Drives of which nobody knows what they hold after a discard.
+/// Drives whose content after a discard is unknown.
 #[test]
 fn what_drives_hold_after_a_discard_need_not_be_known() {
     let options = |seed| RigOptions { discard_zeroes: false, ..RigOptions::new(seed) };

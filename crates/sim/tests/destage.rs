@@ -1,5 +1,5 @@
-//! When what is dirty goes to the members: not before the high mark, then until the low one, whole stripes before all
-//! others, the oldest first; on members that spin in the order of places.
+//! When dirty data goes to the members: not before the high mark, then down to the low one, full stripes before all
+//! others, the oldest first; on spinning members in the order of position.
 
 mod support;
 
@@ -14,7 +14,7 @@ use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Bytes, Nanos, Sectors};
 
 const LINE: u64 = 4096;
-/// Of 256 lines: 153 are the high mark, 102 the low one.
+/// For 256 lines 153 are the high mark, 102 the low one.
 const CACHE: Bytes = Bytes::mib(1);
 const HIGH: u64 = 153;
 const LOW: u64 = 102;
@@ -81,7 +81,7 @@ fn nothing_is_written_below_the_high_mark_and_then_as_much_as_lies_above_the_low
         assert_eq!(dirty_lines(&rig), LOW, "{shape}");
         let counters = rig.world.controller().cache_status().expect("it has one").counters;
         assert_eq!((counters.pressed, counters.aged, counters.urgent), (HIGH + 1 - LOW, 0, 0), "{shape}");
-        // What is left is the youngest, and goes when it is as old as anything may be.
+        // The rest is the youngest, and goes when it reaches the age limit.
         assert!(rig.world.now().since(start) < Limits::small().destage_delay, "{shape}: nothing is old yet");
         rig.run_for(Limits::small().destage_delay * 2);
         let counters = rig.world.controller().cache_status().expect("it has one").counters;
@@ -105,7 +105,7 @@ fn under_pressure_the_oldest_go_first_and_whole_stripes_before_them() {
     let after = (sum(&rig, |member| member.reads), sum(&rig, |member| member.sectors_written));
     assert_eq!((after.0 - before.0, after.1 - before.1), (0, 4 * 8), "three columns and the parity, and no reads");
     assert_eq!(dirty_lines(&rig), COLLECTED);
-    // Beyond the mark the first that were written go: those that are left still hit the cache as dirty lines.
+    // Beyond the mark the first writes go: the remaining ones still hit the cache as dirty lines.
     for place in COLLECTED..=HIGH {
         write(&mut rig, place * unit, LINE);
     }
@@ -161,7 +161,7 @@ fn under_pressure_members_that_spin_are_written_upwards_and_the_next_time_from_t
 }
 
 #[test]
-fn destage_stops_nobody_while_hosts_write_more_than_members_take() {
+fn destage_delays_no_request_while_hosts_write_more_than_members_take() {
     // Ten caches' worth at depth 8: every write ends, and none takes as long as emptying the cache would.
     let (shape, _) = shapes()[0];
     let mut rig = rig(shape);
@@ -184,8 +184,8 @@ fn destage_stops_nobody_while_hosts_write_more_than_members_take() {
     rig.judge();
 }
 
-/// Sixteen writes of one to three lines are asked for at a time, where a drive gives back one unit at a time: those that
-/// need few do not come before those that have waited for more, and who comes last comes last.
+/// Sixteen writes of one to three lines are outstanding at a time, while a drive frees one unit at a time. Writes that
+/// need few lines do not overtake older ones that need more, and the last one is served last.
 #[test]
 fn lines_of_a_full_cache_are_had_in_the_order_in_which_they_were_asked_for() {
     const WRITES: u64 = 180;
@@ -211,8 +211,8 @@ fn lines_of_a_full_cache_are_had_in_the_order_in_which_they_were_asked_for() {
 /// A write waits for a line, and everything that is in work meanwhile is written to again: nothing gets clean by that. More
 /// is written at once, not when it is old.
 #[test]
-fn who_waits_for_a_full_cache_does_not_wait_until_what_is_dirty_is_old() {
-    // Of a unit of 32 lines all but one; two thirds of the low mark may be in work.
+fn a_write_that_waits_for_a_full_cache_does_not_wait_for_dirty_data_to_age() {
+    // All lines of a unit of 32 but one; two thirds of the low mark may be in work.
     const LINES: u64 = 31;
     let (shape, unit) = shapes()[2];
     let at_once = Latency { least: Nanos::ZERO, most: Nanos::ZERO, grain: Nanos(1) };

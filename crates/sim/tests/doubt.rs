@@ -64,7 +64,7 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
             rig.run_for(Nanos::from_secs(10));
         }
         assert_eq!(rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushInDoubt).count(), 0);
-        // It can be stopped, and whoever starts it again learns that it was not clean.
+        // It can be stopped, and the next start learns that it was not clean.
         let result = rig.world.admin(AdminCommand::Stop { array: rig.array });
         result.unwrap_or_else(|error| panic!("the array does not stop: {error}"));
         if shape.is_redundant() {
@@ -77,9 +77,9 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
     }
 }
 
-/// Drives and kernels drop what a flush was for that failed, and the next one succeeds, be it on its way already.
+/// After a failed flush, drives and kernels drop its writes, and the next flush succeeds, even one already under way.
 #[test]
-fn a_flush_beside_one_that_failed_is_no_promise_either() {
+fn a_flush_concurrent_with_a_failed_one_fails_too() {
     for shape in [Shape::new(Level::Raid0, 2, 2, CHUNK), Shape::raid5(4, CHUNK)] {
         for seed in seeds(20, 100) {
             let _case = Case::new(seed, shape);
@@ -100,10 +100,10 @@ fn a_flush_beside_one_that_failed_is_no_promise_either() {
     }
 }
 
-/// What the journal has promised and a member has dropped comes from the journal, when the array is started again. Who was
-/// filled from that member before would lack it.
+/// Data that the journal has acknowledged and a member has dropped comes from the journal at the next start of the
+/// array. A member filled from that member before would lack it.
 #[test]
-fn nobody_is_filled_from_a_member_in_doubt_while_the_journal_holds_what_that_has_dropped() {
+fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_dropped_data() {
     for shape in [Shape::raid1(2), Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
         for seed in seeds(10, 60) {
             let _case = Case::new(seed, shape);
@@ -225,8 +225,9 @@ fn an_array_without_redundancy_that_lost_a_member_has_failed() {
     }
 }
 
-/// A sector of a degraded RAID 5 is written that could not be read: without its old content the parity of the row
-/// cannot be made, and nobody may recover from it. The write is answered when the parity member's log says so on disk.
+/// A write goes to an unreadable sector of a degraded RAID 5: without the old content the parity of the row cannot be
+/// computed, and must not be used to reconstruct. The write is answered once the parity member's bad-block log says so
+/// on disk.
 #[test]
 fn a_parity_that_cannot_be_made_is_in_the_log_before_the_write_is_answered() {
     for seed in seeds(40, 400) {

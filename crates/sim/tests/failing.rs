@@ -49,7 +49,7 @@ fn fails_and_is_back(rig: &mut Rig, slot: Slot, load: &Workload) {
     rig.world.drive_mut(drive).faults.writes = None;
 }
 
-/// What logs say is done, and whoever is a member fits.
+/// Judge all data, and the redundancy of all members.
 fn judge(rig: &mut Rig) {
     rig.session.look_at_all(&mut rig.world);
     rig.rest();
@@ -68,7 +68,7 @@ fn rows_fit_with_a_partial_parity_log() {
         rig.session.run(&mut rig.world, &load, 40);
         fails_and_is_back(&mut rig, Slot(u16::try_from(seed % 4).expect("small")), &load);
         rig.boot();
-        // Where its failure was recorded, what was being written to it is not promised by such a log.
+        // If its failure was recorded, such a log does not cover the writes to it that were under way.
         if rig.health() == Health::Optimal {
             back += 1;
             judge(&mut rig);
@@ -129,8 +129,8 @@ fn rows_and_copies_fit_with_a_bitmap() {
     assert!(back > 20, "only {back} times it was back before anybody knew");
 }
 
-/// Of the two waves in which superblocks are written it may have got one more than the others when the power went; while it was
-/// away writes passed it by.
+/// Superblocks are written in two waves, and it may have got one generation more than the others when the power went.
+/// While it was away, it missed writes.
 #[test]
 fn a_replacement_that_was_away_is_not_trusted_when_it_is_back() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2)] {

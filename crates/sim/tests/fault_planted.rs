@@ -34,9 +34,9 @@ fn hunt(bug: Bug) -> Hunt {
 }
 
 #[test]
-fn every_planted_bug_is_found_by_the_judge_whose_matter_it_is() {
+fn every_planted_bug_is_found_by_its_judge() {
     assert!(Bug::ALL.len() >= 10);
-    // Panics are what is looked for: their words are in the report.
+    // Panics are the expected findings: their messages are in the report.
     std::panic::set_hook(Box::new(|_| {}));
     let hunts = Mutex::new(Vec::new());
     two_at_a_time(Bug::ALL.iter(), |bug| {

@@ -7,7 +7,7 @@ use openraid_sim::fault::{report, Bug, Scenario, Verdict};
 const SEED: u64 = 1;
 
 #[test]
-fn the_story_says_who_wrote_what_was_found_and_when() {
+fn the_story_names_the_writer_of_found_data_and_the_time() {
     let drawn = Scenario::draw(SEED);
     let kind = report(&drawn, Some(Bug::AnswerEarly)).verdict.kind();
     assert!(kind.is_some(), "the bug is found");

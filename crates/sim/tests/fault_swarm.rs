@@ -20,7 +20,7 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a spare is taken for a member", &[1925, 5587, 6122]),
     // What no member takes was tried again and again, before what was not tried yet.
     ("a flush that never ends", &[1890, 5059, 7019, 7926]),
-    // Of several flushes that waited for what could not be written only the first was told.
+    // Several flushes waited for data that could not be written, and only the first was told.
     ("a flush that failed and ends well", &[5463]),
     // A set was taken away while something of it was under way, or with a dirty unit in which nothing was dirty.
     ("a set that is gone", &[3149, 7683]),
@@ -42,7 +42,7 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("parity that is left out, and not filled", &[229_015]),
     // The old member was called faulty before the new one's superblock said that it was complete.
     ("neither the old member nor its replacement", &[213_543]),
-    // The log of a member that had just been filled said that nobody knows whether parity fits.
+    // The log of a member that had just been filled said that the state of its parity is unknown.
     ("a log that vouches for nothing", &[201_895]),
     // The journal could not be read into an array that takes no writes; what was loaded was written again and again.
     ("a start that is never answered", &[1510, 209_646, 225_374]),
@@ -56,7 +56,7 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("writes that wait for a journal that cannot begin", &[216_282, 222_780, 226_254, 217_538, 223_351]),
     // What members do not take was tried again and again, before what was not tried yet, while the cache was full.
     ("writes that wait for a full cache", &[227_835]),
-    // What a lost member had not flushed kept the tail where it was; the journal was full, and nobody said so.
+    // Unflushed writes of a lost member kept the tail in place; the journal was full, and did not report it.
     ("writes that wait for the journal of an array that is lost", &[225_727]),
     // A member was replaced, and its drive fell silent with commands that it was never given.
     ("reads that wait for a drive that was replaced", &[4975]),
@@ -76,7 +76,7 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a copy that had its fault before the cut", &[66_334]),
     // A write had failed with its array, was read as old, and came from the journal when the array was back.
     ("a write that failed and is replayed", &[40_859]),
-    // A member that went with the power had seen one event more than those that were left, and was taken for one of them.
+    // A member that went with the power had seen one event more than the remaining ones, and was taken as current.
     ("a member that is back and was one event ahead", &[17_008]),
     // A device failed between the two copies of the other one's superblock, which then had another number in the second.
     ("copies of a journal's superblock that contradict each other", &[70_453]),
@@ -84,12 +84,12 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("the only device of a journal is hurt", &[74_196]),
     // Not the engine's fault: the judge looked for data at the first sector of a drive whose superblock was hurt.
     ("redundancy of a member with a hurt superblock", &[12_862, 34_592]),
-    // Not the engine's fault: a member was stale and nobody could know; the power went while it was started, and then the
-    // judge took it for one of the newest, too.
+    // Not the engine's fault: a member was stale, which could not be detected; the power went while it was started, and
+    // then the judge took it for one of the newest, too.
     ("a stale member that starts twice", &[37_280]),
     // A drive joined with the number of a member that was not there, and superblocks were on their way that called it one.
     ("a member before it is filled", &[38_875]),
-    // A request took more lines of a cache of 128 KiB than could be loaded again beside what the log had.
+    // A request took more lines of a cache of 128 KiB than could be loaded again together with the log's data.
     ("a journal that holds more than its cache", &[54295]),
     // The judge's own mistake: bits were flipped below what the cache had yet to write.
     ("a patrol of an array that is not at rest", &[23980]),
@@ -110,13 +110,13 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a write past the cache that waits", &[303_518]),
     // The journal was lost and another one taken in while a write past the cache had room reserved.
     ("a reservation in a journal that is gone", &[423_035]),
-    // Redos went on behind the start, and rows that a member had been filled with were taken for such that it has not.
+    // Redo continued after the start, and rows that a member had been filled with were taken as missing on it.
     ("rows of a rebuild that has not gone on yet", &[530_214, 546_399, 548_283]),
     // The last device of the journal was silent, and was asked for more and more redos.
     ("redos from a device that answers nothing", &[506_604, 510_439]),
     // An array had failed because rows missed what the journal had; it was let go, and the rows were served as they were.
     ("rows that miss something beside the next journal", &[540_312]),
-    // One sector could not be read, and those beside it were made from parity that a cut had torn.
+    // One sector could not be read, and its neighbours were computed from parity that a cut had torn.
     ("good sectors beside a bad one", &[603_917]),
     // Not the engine's fault: the driver of the simulation brought a device of the journal up to date without what stands
     // before the ring.
@@ -137,7 +137,7 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("writes that wait for ranges while the journal is full", &[2_019_677]),
     // Entries of a partial parity log were of rows that are not whole blocks of a member that is back.
     ("partial parity of parts of blocks", &[3_012_342]),
-    // A flush failed while a write waited for a session to begin, and nobody told the write that none will.
+    // A flush failed while a write waited for a session to begin, and the write was never told that none will.
     ("a write that waits for a session of a set in doubt", &[534_283]),
     // A check was at work on an array whose spare had been filled in part: a write left its parity out in a row that the
     // spare's superblock calls filled.
@@ -152,7 +152,7 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a write that ended with an error, and a flush", &[20_079_497]),
     // The judge's own mistake: of a journal on one device the damage to its last entry looks as a write that was cut short.
     ("the last entry of a journal on one device", &[20_079_187]),
-    // What lies behind the log was read along with it, and could not be read.
+    // Sectors after the log were read along with it, and could not be read.
     ("a bad place behind the log", &[30_001_348]),
     // The simulation's own mistakes: bits flipped in entries that had been checked and were being read again; and a read
     // was taken to decide about a write that had failed while the journal held it.
@@ -175,8 +175,8 @@ const ONCE_LOST: &[(&str, &[u64])] = &[
     ("a write past the cache that waits for ever", &[2_026_115_045_764]),
     // A write that came while a session began marked the degraded array as active, without the session's mark.
     ("an active mark before the mark of the session", &[2_026_116_004_555]),
-    // The judge: a member said of itself that a sector is lost, so a long read found what the other copy had, and the resync
-    // took the rest from this one. Whoever has bad sectors keeps no read of what was never flushed.
+    // The judge: a member said of itself that a sector is lost, so a long read found the other copy's content, and the
+    // resync took the rest from this one. A member with bad sectors keeps no read of unflushed data.
     ("copies that differ, of which one says that it has bad sectors", &[2_026_121_069_256]),
 ];
 

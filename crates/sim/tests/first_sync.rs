@@ -13,7 +13,7 @@ use openraid_units::{ArrayId, BlockSize, DriveId, Instant, Nanos, Sectors, Tag, 
 
 const MEMBERS: u16 = 4;
 const CHUNK: Sectors = Sectors::kib(512);
-/// Of each member so much is synced.
+/// The synced part of each member.
 const SIZE: Sectors = Sectors::mib(2048);
 
 /// Controller and drives in virtual time. Parity costs none.

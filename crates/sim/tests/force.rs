@@ -1,5 +1,5 @@
-//! Force: members that were lost at the same moment come back together, and what was flushed before is there. What is
-//! written after a start by force is there whatever is lost next.
+//! Force: members that were lost at the same moment come back together, with all flushed data. Data written after a
+//! start by force survives any single later loss.
 
 mod support;
 
@@ -90,11 +90,11 @@ fn members_that_vanished_together_are_taken_together() {
     assert!(forced > 0, "no run needed force");
 }
 
-/// Writes are torn over the members of a RAID 6, one of them is gone for good, and the array is started by force: what is
-/// in the rows that do not fit may be anything, but not what is written into them from then on, even if another member
-/// goes before all rows were made to fit.
+/// Writes are torn over the members of a RAID 6, one of them is gone for good, and the array is started by force. The
+/// content of inconsistent rows is undefined, but later writes to them must survive, even if another member goes before
+/// all rows were resynced.
 #[test]
-fn what_is_written_after_a_start_by_force_survives_another_loss() {
+fn writes_after_a_start_by_force_survive_another_loss() {
     for seed in seeds(24, 400) {
         let _case = Case::new(seed, six());
         let (mut rig, load) = torn_without_a_member(RigOptions::new(seed));
@@ -118,8 +118,8 @@ fn what_is_written_after_a_start_by_force_survives_another_loss() {
     }
 }
 
-/// Where nothing more is lost, all rows are made to fit without the member that is gone: the array starts without force
-/// from then on, and a member that comes takes the place before the rest is made to fit.
+/// If no further member is lost, all rows are resynced without the missing member. From then on the array starts
+/// without force, and a new member takes the place before the rest is resynced.
 #[test]
 fn a_double_parity_without_a_member_is_made_to_fit() {
     for (seed, comes) in seeds(12, 100).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -147,7 +147,7 @@ fn a_double_parity_without_a_member_is_made_to_fit() {
 /// Two members vanish, others go on without them and come to rest; then one more is gone for good. Taken by force, the two
 /// lack what was written meanwhile, and nothing says so but their events.
 #[test]
-fn members_that_lag_behind_are_made_to_fit() {
+fn stale_members_are_made_to_match() {
     for seed in seeds(24, 400) {
         let _case = Case::new(seed, six());
         let mut rig = Rig::new(six(), RigOptions { cuts: true, ..RigOptions::new(seed) });
@@ -172,8 +172,8 @@ fn members_that_lag_behind_are_made_to_fit() {
     }
 }
 
-/// A resync that force began is stopped in the middle, in good order: the next start asks for no force again, and what is
-/// left is done.
+/// A resync that force began is interrupted by a clean stop: the next start needs no force, and the rest of the resync
+/// is done.
 #[test]
 fn a_resync_that_was_stopped_goes_on_without_force() {
     for seed in seeds(12, 100) {
@@ -192,10 +192,10 @@ fn a_resync_that_was_stopped_goes_on_without_force() {
     }
 }
 
-/// Of each pair of a RAID 10 one member is lost, then the other one of one pair. Force takes back whom that pair needs, and
-/// not the stale half of the pair that has all its data.
+/// One member of each pair of a RAID 10 is lost, then the other one of one pair. Force takes back the member that this
+/// pair needs, and not the stale half of the pair that has all its data.
 #[test]
-fn force_takes_no_stale_copy_of_what_is_there() {
+fn force_takes_no_stale_copy_of_available_data() {
     let chunk = Sectors::kib(16);
     for seed in seeds(24, 200) {
         let shape = Shape::raid10(0x102, 4, chunk);

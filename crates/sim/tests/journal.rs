@@ -413,7 +413,7 @@ fn a_cache_that_is_too_small_for_the_log_refuses_the_array_and_loses_nothing() {
     }
 }
 
-/// The place of an entry is free only when the superblocks on the device say that the log begins behind it.
+/// The place of an entry is free only when the superblocks on the device say that the log begins after it.
 #[test]
 fn no_room_is_used_again_before_the_tail_is_durable() {
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)] {
@@ -475,7 +475,7 @@ fn said(machine: &Journalled) -> (bool, bool) {
 /// A crash between the two marks would ask for a resync, or for force where a member is missing, of what the journal had in
 /// full.
 #[test]
-fn the_mark_of_the_journal_goes_with_the_active_mark_or_behind_it() {
+fn the_mark_of_the_journal_goes_with_the_active_mark_or_after_it() {
     let written = |seed: u64| {
         // Later flushes overtake earlier ones by more than it takes to write a superblock.
         let latency =
@@ -509,7 +509,7 @@ fn the_mark_of_the_journal_goes_with_the_active_mark_or_behind_it() {
     }
 }
 
-/// Whoever ends a server that has just begun finds an array whose part of the log is being read.
+/// A server that is ended just after its start has an array whose part of the log is being read.
 #[test]
 fn an_array_that_is_stopped_while_its_journal_is_read_stops_and_loses_nothing() {
     for seed in seeds(1, 30) {

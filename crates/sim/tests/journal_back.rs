@@ -119,7 +119,7 @@ fn what_was_half_written_without_the_journal_is_made_consistent() {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), 1);
-            // What is written when the journal is gone is durable after a flush.
+            // Writes without the journal are durable after a flush.
             machine.rig.session = Host::new(&machine.rig.world, machine.rig.array, seed, Content::Zeroes, true);
             run(&mut machine, 60);
             machine.rig.world.pull(machine.devices[0]);
@@ -184,7 +184,7 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
             machine.rig.lose(slot, Loss::Pulled);
         }
         let array = machine.rig.array;
-        // Longer than dirty data waits: only then somebody looks for the members.
+        // Longer than dirty data waits: only then the members are tried.
         machine.rig.world.run_for(Nanos::from_secs(30));
         let held = machine.rig.world.journal().expect("it is there").entries;
         assert_eq!(machine.rig.status().health, Health::Failed, "what is dirty finds no place");
@@ -201,7 +201,7 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
     }
 }
 
-/// Who opens the journal anew takes a log that is damaged as empty only if nobody has anything in it.
+/// A damaged log is treated as empty on a new opening only if no array has data in it.
 #[test]
 fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() {
     let mut machine = machine(Shape::raid5(4, CHUNK), 1);
@@ -210,7 +210,7 @@ fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() 
     for slot in [Slot(0), Slot(1)] {
         machine.rig.lose(slot, Loss::Pulled);
     }
-    // Longer than dirty data waits: only then somebody looks for the members.
+    // Longer than dirty data waits: only then the members are tried.
     machine.rig.world.run_for(Nanos::from_secs(30));
     assert_eq!(machine.rig.health(), Health::Failed);
     machine.rig.world.pull(machine.devices[0]);
@@ -220,10 +220,10 @@ fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() 
     assert_eq!((status.session, status.in_journal), (Session::Off, true));
 }
 
-/// A line that is written again and again pins what is oldest in the log, and little else is dirty: nothing but the
-/// log's own need makes it go to the members before it has aged for seconds.
+/// A line that is written again and again pins the oldest entry of the log, and little else is dirty: only the log's
+/// own need sends it to the members before it has aged for seconds.
 #[test]
-fn nobody_waits_for_a_line_to_age_when_the_log_is_full() {
+fn a_full_log_does_not_wait_for_a_line_to_age() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {
         let mut machine = machine(shape, 3);
         let load = Workload { len_max: 4096, align: 4096, range: 0..4096, mix: [0, 1, 0, 0, 0], depth: 1 };
@@ -358,8 +358,8 @@ fn no_more_is_promised_than_the_cache_can_load_again() {
     }
 }
 
-/// By force, md calls members clean before the kernel refuses them, and leaves the mark. Without the journal nobody knows
-/// which of their rows fit.
+/// By force, md marks members clean before the kernel refuses them, and leaves the feature bit. Without the journal it
+/// is unknown which of their rows match.
 #[test]
 fn members_that_md_has_called_clean_are_not_believed_without_their_journal() {
     for shape in shapes() {
@@ -392,7 +392,7 @@ fn members_that_md_has_called_clean_are_not_believed_without_their_journal() {
 /// The journal is lost while an array has writes on their way to it, and another one, which does not use it, has members
 /// that do not answer: the first one's writes are answered when its own members have everything.
 #[test]
-fn who_loses_the_journal_does_not_wait_for_the_other_arrays() {
+fn losing_the_journal_does_not_wait_for_the_other_arrays() {
     for seed in seeds(2, 20) {
         for steps in (5..120).step_by(10) {
             let (own, other) = (Shape::raid5(4, CHUNK), Shape::raid5(5, CHUNK));
@@ -423,10 +423,11 @@ fn who_loses_the_journal_does_not_wait_for_the_other_arrays() {
     }
 }
 
-/// The server ends while a start has raised the epoch on the second device alone. The next start has the first device, and gives
-/// its epoch the same number. When the second one is back it is behind, although both logs end at the same entry.
+/// The server ends while a start has raised the epoch on the second device alone. The next start has the first device,
+/// and gives its epoch the same number. When the second one is back it is stale, although both logs end at the same
+/// entry.
 #[test]
-fn a_device_with_the_epoch_of_a_start_that_was_cut_short_is_behind() {
+fn a_device_with_the_epoch_of_a_start_that_was_cut_short_is_stale() {
     for seed in seeds(4, 40) {
         for requests in [0, 20] {
             let shape = Shape::raid5(4, CHUNK);

@@ -185,7 +185,7 @@ fn the_power_goes_at_any_step_of_a_join_and_takes_nothing_along() {
                 false
             }
             Err(fault) => panic!("{shape}: {fault}"),
-            // Who takes one of two alone is asked.
+            // Taking one of two alone needs a confirmation.
             Ok(found) if found.superblock.generation == before.generation => {
                 assert_eq!((found.superblock.mirrors, found.superblock.epoch), (2, before.epoch));
                 false
@@ -229,7 +229,7 @@ fn whichever_device_fails_at_any_step_of_a_join_nothing_is_lost() {
         machine.run(30);
         machine.own.rig.session.drain(&mut machine.own.rig.world);
         if at % 4 == 2 {
-            // Before it is written to by hosts nobody waits for it.
+            // Nothing waits for it before hosts write to it.
             machine.own.rig.run_for(Nanos::from_secs(40));
         }
         if at % 4 < 3 {
@@ -250,7 +250,7 @@ fn whichever_device_fails_at_any_step_of_a_join_nothing_is_lost() {
             let alone = if at.is_multiple_of(2) { joins } else { stays };
             machine.boot_with(&[alone]);
         } else {
-            // Before it has everything nothing is promised by what is left; afterwards everything is.
+            // Before the copy is complete, the rest acknowledges nothing; afterwards everything.
             machine.own.rig.rest();
             let state = machine.journal().state;
             assert!(state == JournalState::Live || matches!(state, JournalState::Lost(_)));
@@ -285,8 +285,8 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
     }
 }
 
-/// A device that fails on its way in is not what the one that joins after it is: that one may go on alone, and whoever finds
-/// the other two then can tell by the epochs.
+/// A device that fails while it joins differs from the device that joins after it: the later one may continue alone,
+/// and the epochs of the other two show which is which.
 #[test]
 fn a_device_that_failed_while_it_joined_is_told_apart_from_the_one_that_joined_after_it() {
     let shape = Shape::raid5(4, CHUNK);
@@ -341,7 +341,7 @@ fn a_place_of_the_log_that_cannot_be_read_ends_a_join_and_nothing_else() {
     machine.finish();
 }
 
-/// The ring is written over again and again while its log is copied, and the tail moves behind the copy.
+/// The ring is overwritten again and again while its log is copied, and the tail moves past the copied position.
 #[test]
 fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
     let mut inside = 0;
@@ -376,8 +376,8 @@ fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
     assert!(inside > 20, "the tail moved only {inside} times");
 }
 
-/// Who keeps the epoch that is told for later refuses a device of a lower one: so no device may be of a lower one than was
-/// told while it worked, whatever fails in between.
+/// A caller that stores the reported epoch refuses devices with a lower one. So no device may have a lower epoch than
+/// was reported while it worked, regardless of failures in between.
 #[test]
 fn no_epoch_is_told_that_no_device_has() {
     let mut between = 0;

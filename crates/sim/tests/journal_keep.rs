@@ -1,4 +1,4 @@
-//! One journal, two arrays: the one that has failed stops nobody, and finds what it was promised when it is back.
+//! One journal, two arrays: the failed one stops no other, and finds its acknowledged data when it is back.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::two_arrays::{pairs, Machine};
 use support::{seeds, Case};
 
 #[test]
-fn a_failed_array_stops_nobody_and_what_it_was_promised_is_there_when_it_is_back() {
+fn a_failed_array_stops_no_other_and_its_acknowledged_data_is_there_when_it_is_back() {
     for seed in seeds(3, 60) {
         for (failing, living) in pairs() {
             let _case = Case::new(seed, failing);
@@ -49,7 +49,7 @@ fn a_failed_array_stops_nobody_and_what_it_was_promised_is_there_when_it_is_back
     }
 }
 
-/// Of a machine with both arrays the first has failed, after so many requests of up to this length.
+/// The first of the machine's two arrays has failed, after so many requests of up to this length.
 fn failed((failing, living): (Shape, Shape), seed: u64, mirrors: u8, (len_max, requests): (u64, u64)) -> Machine {
     let mut machine = Machine::new(failing, living, seed, mirrors);
     let load = machine.load_of(machine.rig.session.capacity(), len_max);
@@ -126,7 +126,7 @@ fn a_full_journal_is_taken_again_when_the_array_that_filled_it_is_back() {
         machine.other.session.drain(&mut machine.rig.world);
         assert!(matches!(machine.journal().state, JournalState::Lost(_)), "{:?}", machine.journal());
         machine.rig.world.run_for(Nanos::from_secs(20));
-        // The failed array is stopped, the journal opened anew, and the array started with its members.
+        // The failed array is stopped, the journal opened again, and the array started with its members.
         let array = machine.rig.array;
         machine.rig.world.admin(AdminCommand::Stop { array }).expect("it stops");
         machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
@@ -143,8 +143,8 @@ fn a_full_journal_is_taken_again_when_the_array_that_filled_it_is_back() {
     }
 }
 
-/// What is kept, and what counts for whom, is said by the superblock only: no entry may lead past what it says, or a cut
-/// between the two forgets what has just left the ring.
+/// Only the superblock names the kept entries and the arrays that they count for. No entry may have a later tail than
+/// the superblock, or a cut between the two loses entries that have just left the ring.
 #[test]
 fn no_entry_says_a_later_tail_than_the_superblock() {
     let mut looks = 0;
@@ -175,10 +175,10 @@ fn no_entry_says_a_later_tail_than_the_superblock() {
     assert!(looks > 100, "{looks} looks");
 }
 
-/// What is kept is given up while a slow device that joins gets a copy of it, and its place is emptied before that piece has
-/// arrived: the rest of the log is copied all the same.
+/// Kept entries are given up while a slow joining device gets a copy of them, and their place is emptied before that
+/// piece has arrived: the rest of the log is copied all the same.
 #[test]
-fn what_is_given_up_while_a_device_joins_takes_nothing_else_along() {
+fn giving_up_entries_while_a_device_joins_loses_nothing_else() {
     let mut while_copied = 0;
     for seed in seeds(8, 400) {
         let (failing, living) = pairs()[usize::try_from(seed % 4).unwrap()];

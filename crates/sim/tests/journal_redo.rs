@@ -1,5 +1,5 @@
-//! After a crash an array serves when what was promised is loaded. What the log owes the members comes behind that, except
-//! where somebody wants it: there it comes first.
+//! After a crash an array serves once the acknowledged data is loaded. The redo backlog comes later, except for rows
+//! that a request needs: their redo comes first.
 
 mod support;
 
@@ -43,7 +43,7 @@ fn started(machine: &mut Journalled) {
     machine.assemble();
 }
 
-/// Redos that are not done, and those that were begun.
+/// Pending redos, and begun ones.
 fn redos(machine: &Journalled) -> (u64, u64) {
     let journal = machine.rig.world.journal().expect("it is there");
     (journal.owed, journal.counters.replayed_redos)
@@ -128,7 +128,7 @@ fn look_at_a_failed_array(machine: &mut Journalled) {
     session.tolerate_errors = false;
 }
 
-/// Nobody else has what the journal has for rows that are half of each. With two devices one of them may go.
+/// Only the journal has the data of rows that are half of each. With two devices one of them may go.
 #[test]
 fn without_the_journal_rows_that_miss_something_are_not_served_and_with_it_all_is_there() {
     for (seed, shape) in (1..).zip(parities()) {

@@ -1,5 +1,5 @@
-//! The ring does not fill up by itself: whatever was promised finds room for its redo records, after crashes too, so that the
-//! journal gives up for want of room only where somebody who is not there needs that.
+//! The ring does not fill up by itself: every acknowledged write has room for its redo records, after crashes too. So
+//! the journal gives up for lack of room only if an absent array or member needs it.
 
 mod support;
 
@@ -22,10 +22,10 @@ fn is_never_full(machine: &mut Journalled) {
     assert_eq!(machine.rig.world.journal().map(|own| own.state), Some(JournalState::Live));
 }
 
-/// Writes into the cache and past it, in whole blocks and in parts of lines, until the ring has little room; the power goes
-/// again and again before what is dirty is on the members, and each time all of it is back in the cache.
+/// Writes into the cache and past it, in whole blocks and in parts of lines, until the ring has little room; the power
+/// goes again and again before dirty data is on the members, and each time all of it is back in the cache.
 #[test]
-fn what_was_promised_finds_room_after_every_crash() {
+fn acknowledged_writes_have_room_after_every_crash() {
     for seed in seeds(8, 200) {
         for shape in [Shape::raid5(4, CHUNK), Shape::raid6(6, CHUNK)] {
             let _case = Case::new(seed, shape);
@@ -47,8 +47,8 @@ fn what_was_promised_finds_room_after_every_crash() {
     }
 }
 
-/// A header takes 120 records. Of the widest array that is protected each stripe fits, written past the cache or from it, in
-/// one piece or in many; a wider one is not protected.
+/// A header takes 120 records. That is enough for each stripe of the widest protected array, written past the cache or
+/// from it, in one piece or in many; a wider array is not protected.
 #[test]
 fn an_entry_has_records_for_the_widest_stripes() {
     let (cache, journal, work) = (Bytes::mib(4), Bytes::mib(4), Bytes::mib(8));
@@ -124,8 +124,8 @@ fn redo_of_many_stripes_finds_room_whatever_their_order() {
     }
 }
 
-/// Hosts write faster than slow members take it: the last places of the table are for what destage logs, so that nobody is
-/// stuck, and a cut then leaves nothing that cannot be started with.
+/// Hosts write faster than slow members take it. The last places of the table are reserved for destage's records, so
+/// that nothing is stuck, and the next start after a cut succeeds.
 #[test]
 fn a_table_of_entries_that_is_full_leaves_room_for_redo_and_for_the_next_start() {
     let limits = Limits { journal_entries_max: 256, ..limits_with_journal(Bytes::mib(2)) };

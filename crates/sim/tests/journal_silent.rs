@@ -1,5 +1,5 @@
-//! A device of the journal falls silent while the log is read or copied through the window: what it may still read, or
-//! write into, is used by nobody else until it answers.
+//! A journal device falls silent while the log is read or copied through the window: memory that it may still read or
+//! write has no other use until it answers.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::{seeds, Case};
 
 type Which = fn(&DriveCommand) -> bool;
 
-/// Read for a copy, or for replay: nobody else reads from the journal while it runs.
+/// A read for a copy, or for replay: the journal has no other reads while it runs.
 fn is_read(command: &DriveCommand) -> bool {
     command.op == DriveOp::Read
 }
@@ -176,7 +176,7 @@ fn a_device_that_falls_silent_while_it_joins_has_the_window_until_it_answers() {
 
 /// The device that joins reports an error while the other one is being read for it.
 #[test]
-fn what_is_being_read_for_a_device_that_was_left_out_is_waited_for() {
+fn reads_for_a_device_that_was_left_out_are_waited_for() {
     let mut met = 0;
     for seed in seeds(8, 60) {
         let (_case, mut machine) = joining(seed);

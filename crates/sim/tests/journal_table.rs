@@ -1,5 +1,5 @@
-//! The journal's table of arrays is full: who finds no place is told, keeps its policy, and gets the place of an array
-//! that was given up.
+//! The journal's table of arrays is full: an array without a place is told so, keeps its policy, and gets the place of
+//! an array that was given up.
 
 mod support;
 
@@ -81,10 +81,10 @@ fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     rig.judge();
 }
 
-/// Whoever is told that something was given up finds it so after a crash in that moment; while nothing can be written down,
-/// nothing is given up.
+/// If a give-up was reported, it still holds after a crash in that moment; while nothing can be written to the
+/// superblocks, nothing is given up.
 #[test]
-fn what_is_given_up_is_written_down_before_that_is_said() {
+fn giving_up_is_durable_before_it_is_reported() {
     let mut options = RigOptions { cuts: false, ..RigOptions::new(2) };
     options.world.limits = limits_with_journal(Bytes::mib(1));
     let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), options);
@@ -99,7 +99,7 @@ fn what_is_given_up_is_written_down_before_that_is_said() {
     assert_eq!(state(&mut rig, 103), ArrayState::Live);
     rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(103) }).expect("it is not here");
     assert_eq!(state(&mut rig, 103), ArrayState::Discarded);
-    // It is written down by nobody any more: that is found out by the first who tries, and known to the second.
+    // No device can record it any more: the first attempt finds that out, and the second knows it.
     rig.world.drive_mut(devices[0]).faults.writes = Some(DriveError::ReadOnly);
     for number in [104, 105] {
         let refused = rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(number) });

@@ -140,7 +140,7 @@ fn what_another_version_wrote_is_refused() {
 }
 
 #[test]
-fn what_is_no_journal_or_two_of_them_or_the_same_one_twice_is_refused() {
+fn no_journal_or_two_of_them_or_the_same_one_twice_is_refused() {
     let mut machine = promised(shapes()[0], 1);
     let blank = machine.rig.world.add_drive(DriveSpec::new(JOURNAL));
     is_refused(machine, &[blank], |error| *error == JournalError::NotAJournal);
@@ -172,8 +172,8 @@ fn flip(world: &mut World, drive: DriveId, byte: u64) {
     drive.poke(lba, &sector);
 }
 
-/// Of a journal on one device: a flip in any byte of an entry that later ones rely on is damage that is told; in the last one it
-/// may also be the end of the log, where a write was being made when the power went.
+/// A journal on one device: a flip in any byte of an entry that later ones rely on is reported as damage. In the last
+/// entry it may also be the end of the log, whose write was under way when the power went.
 #[test]
 fn a_flip_in_any_byte_of_an_entry_is_told() {
     let mut machine = promised(shapes()[0], 1);
@@ -208,7 +208,7 @@ fn a_flip_in_any_byte_of_an_entry_is_told() {
     machine.rig.judge();
 }
 
-/// Of two devices the other one has it.
+/// With two devices the other one has it.
 #[test]
 fn a_flip_in_an_entry_of_one_of_two_devices_loses_nothing() {
     let mut machine = promised(shapes()[0], 2);
@@ -228,9 +228,9 @@ fn a_flip_in_an_entry_of_one_of_two_devices_loses_nothing() {
     }
 }
 
-/// What no entry needs may be read along with one. That nobody can read it is no reason not to start.
+/// Sectors that no entry needs may be read along with one. If they cannot be read, the start must not fail.
 #[test]
-fn a_bad_place_behind_the_log_stops_no_start() {
+fn a_bad_sector_after_the_log_stops_no_start() {
     for mirrors in [1, 2] {
         for behind in [8, 16, 40, 100] {
             for shape in shapes() {
@@ -251,10 +251,10 @@ fn a_bad_place_behind_the_log_stops_no_start() {
     }
 }
 
-/// An entry that cannot be read is the end of the log only if nothing behind it says that more was promised; and what stands
-/// behind it can be read, block by block, although a piece that is read at once has another bad place.
+/// An unreadable entry is the end of the log only if no later header says that more was acknowledged. Later headers are
+/// read block by block, even if a larger piece has another bad place.
 #[test]
-fn what_stands_between_two_bad_places_says_that_more_was_promised() {
+fn a_header_between_two_bad_sectors_proves_that_more_was_acknowledged() {
     for shape in shapes() {
         let _case = Case::new(1, shape);
         let mut machine = promised(shape, 1);
@@ -339,7 +339,7 @@ fn a_policy_that_cannot_be_is_refused_and_the_array_goes_on_as_before() {
 }
 
 #[test]
-fn a_partial_parity_log_is_for_single_parity_and_not_beside_a_bitmap() {
+fn a_partial_parity_log_is_for_single_parity_and_excludes_a_bitmap() {
     let drives: Vec<(DriveId, Sectors)> = (0..6).map(|n| (DriveId(n), Sectors::mib(16))).collect();
     for shape in [Shape::raid6(5, CHUNK), Shape::raid1(2), Shape::raid5(4, CHUNK)] {
         for bitmap in [false, true] {

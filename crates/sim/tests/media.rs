@@ -105,8 +105,8 @@ fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
     }
 }
 
-/// A cut has torn rows, and one sector of them cannot be read: what stands beside it on that member can be, and is not made
-/// from parity that does not fit. Once the resync comes first, once a host.
+/// A cut has torn rows, and one sector of them cannot be read. Its neighbours on that member can, and must not be
+/// computed from inconsistent parity. Once the resync comes first, once a host.
 #[test]
 fn of_rows_that_may_not_fit_only_the_bad_sector_is_recovered() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
@@ -232,7 +232,7 @@ fn arm(rig: &mut Rig, slot: Slot, silent: Silent) -> DriveId {
     drive
 }
 
-/// One read of a member goes wrong, of which the drive says nothing: once beside a host, once beside a repair.
+/// One read of a member returns wrong data silently: once for a host, once for a repair.
 fn one_read_goes_wrong(silent: Silent) {
     for shape in [Shape::raid6(5, CHUNK), Shape::raid1(3), Shape::raid5(4, CHUNK), Shape::raid1(2)] {
         let _case = Case::new(1, shape);
@@ -300,7 +300,7 @@ fn a_drive_that_hangs_is_given_up_and_requests_end() {
             rig.session.run(&mut rig.world, &load, 60);
             let timeout = rig.world.limits().command_timeout;
             assert!(rig.world.now().since(begin) < timeout * 3, "requests waited more than once for the timeout");
-            // Late answers hurt nobody.
+            // Late answers do no harm.
             rig.world.release(drive);
             rig.session.run(&mut rig.world, &load, 40);
             rig.run_for(Nanos::from_secs(1));

@@ -75,7 +75,7 @@ impl Victim {
 
 /// Lose as many members as the array can lose, from slot 1 on in a way that leaves it without any redundancy for slot 0.
 fn lose_all_redundancy(rig: &mut Rig) -> u16 {
-    // Of two near copies the second one of slot 0 is slot 1.
+    // With two near copies the second one of slot 0 is slot 1.
     let losses = rig.geometry_losses();
     for slot in 1..=losses {
         rig.lose(Slot(slot), Loss::Failed);
@@ -83,7 +83,7 @@ fn lose_all_redundancy(rig: &mut Rig) -> u16 {
     losses
 }
 
-/// Do the same without the defect and with it; what is asked of the drive more is the search.
+/// Do the same without the defect and with it; the difference in commands to the drive is the search.
 fn searched(shape: Shape, at: u64, act: impl Fn(&mut Rig, &Victim), degraded: bool) -> (Rig, Victim, u64) {
     let run = |is_bad| {
         let mut rig = rig(shape);
@@ -124,7 +124,7 @@ fn a_bad_block_met_in_a_rebuild_counts_once_and_the_next_one_costs_no_member() {
             assert_eq!((rig.health(), status.media_errors), (Health::Optimal, 1), "{}", rig.world.dump());
             let tasks = u64::from(rig.geometry_losses());
             assert!(more <= tasks * u64::from(SEARCH_COMMANDS_MAX), "the search took {more} commands");
-            // It is known on the drive that has it, and on those that could not be filled there.
+            // It is known on the drive that has it, and on the drives that could not be filled there.
             assert_eq!((status.bad_blocks, lost), (1, 1 + u32::from(rig.geometry_losses())));
             assert_eq!(repaired(&mut rig), 0, "nothing was there to rewrite it from");
             // The next one is correctable, and the member stays.

@@ -153,7 +153,7 @@ fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) -> Slot {
     slot
 }
 
-/// The power goes; of what is being written the share of a slot that is lost goes with it.
+/// The power goes; a lost slot's share of the writes under way goes with it.
 fn cut(rig: &mut Rig, lost: Slot, single: bool) {
     if !single {
         let members = Members::of(&rig.world, rig.array);
@@ -178,9 +178,9 @@ fn a_member_that_is_lost_with_the_power_takes_nothing_along_that_was_not_being_w
         for shape in Shape::some(shapes(), seed, 3) {
             let _case = Case::new(seed, shape);
             let mut rig = with_log(shape, seed, true);
-            // Of a write within one chunk even the bytes in flight are old or new.
+            // In a write within one chunk even the bytes in flight are old or new.
             let single = rig.random.chance(1, 2);
-            // What is being written is whole blocks of the array.
+            // Writes are whole blocks of the array.
             let small = shape.blocks == Blocks::Small;
             let load = Workload {
                 len_max: if single { 4096 } else { 40 << 10 },
@@ -398,7 +398,7 @@ fn make_checksums_fit(rig: &mut Rig) -> usize {
     wrong
 }
 
-/// Does parity fit nothing, or is something read that nobody wrote, after a cut with this done to it?
+/// Does parity mismatch, or does a read return data that was never written, after a cut with this done to it?
 fn goes_wrong(seed: u64, bug: Option<Bug>, unchecked: bool) -> bool {
     let shape = Shape::raid5(4, Sectors::kib(16));
     let run = || {
@@ -425,7 +425,7 @@ fn goes_wrong(seed: u64, bug: Option<Bug>, unchecked: bool) -> bool {
 }
 
 #[test]
-fn a_log_whose_checksums_nobody_checks_and_one_without_flushes_or_force_are_found() {
+fn a_log_with_unchecked_checksums_and_one_without_flushes_or_force_are_found() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let found = |bug, unchecked| (1..=40).find(|seed| goes_wrong(*seed, bug, unchecked));

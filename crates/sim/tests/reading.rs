@@ -1,5 +1,5 @@
-//! Reading: what is read ahead is read once and is right, streams are told apart and served alike, and the copy of a
-//! mirror that is read is the one that the rule says.
+//! Reading: read-ahead reads everything once and correctly, streams are told apart and served alike, and mirrors are
+//! read from the copy that the rule names.
 
 mod support;
 
@@ -121,7 +121,7 @@ fn streams_that_alternate_all_gain_and_get_equal_windows() {
         let mut foreground = vec![0; usize::try_from(streams).unwrap()];
         let mut ahead = foreground.clone();
         for command in &reads {
-            // Behind the megabyte of metadata, four members share each stripe.
+            // After the megabyte of metadata, four members share each stripe.
             let at = (command.lba.get() * 512).saturating_sub(MIB) * 4;
             let stream = usize::try_from((at + apart / 2).min(apart * streams - 1) / apart).unwrap_or(0);
             let stream = stream.min(foreground.len() - 1);
@@ -361,7 +361,7 @@ fn set_policy(rig: &mut Rig) {
     rig.session.hear(&mut rig.world);
 }
 
-/// Readers in order, each at its own place, beside a random load.
+/// Sequential readers, each at its own place, next to a random load.
 fn read_in_order(rig: &mut Rig, streams: u64, requests: u64, load: &Workload) {
     let capacity = rig.session.capacity();
     let mut places: Vec<u64> = (0..streams).map(|number| capacity / streams * number).collect();
@@ -382,7 +382,7 @@ fn read_in_order(rig: &mut Rig, streams: u64, requests: u64, load: &Workload) {
 }
 
 #[test]
-fn readers_in_order_beside_writers_read_what_was_written() {
+fn sequential_readers_among_writers_read_the_written_data() {
     for seed in seeds(2, 20) {
         for (number, shape) in Shape::all().into_iter().enumerate() {
             let cache = [128 * KIB, 512 * KIB, 4 * MIB][number % 3];
@@ -425,7 +425,7 @@ fn members_are_lost_and_come_back_under_readers_in_order() {
 }
 
 #[test]
-fn who_reads_what_is_on_its_way_waits_for_it_and_nothing_is_read_twice() {
+fn a_read_of_data_that_is_being_read_waits_and_nothing_is_read_twice() {
     for shape in SHAPES {
         for depth in [1, 4] {
             let mut rig = Rig::new(shape, options(2, 4 * MIB, WriteCache::Through));
@@ -510,7 +510,7 @@ fn the_adaptive_policy_follows_the_load_says_why_and_forgets_when_told() {
 }
 
 #[test]
-fn a_slow_drive_delays_only_those_who_need_it() {
+fn a_slow_drive_delays_only_requests_that_need_it() {
     let shape = Shape { data: Sectors::mib(4), ..Shape::new(Level::Linear, 0, 3, Sectors(0)) };
     let mut rig = Rig::new(shape, options(2, 0, WriteCache::Through));
     rig.rest();

@@ -1,4 +1,4 @@
-//! Dirty data that members do not take keeps nobody waiting: neither who writes nor who stops the array.
+//! Dirty data that members refuse delays neither writes nor a stop of the array.
 
 mod support;
 
@@ -60,7 +60,7 @@ fn a_journal_that_cannot_begin_keeps_no_write_waiting() {
 }
 
 #[test]
-fn what_is_refused_rests_ever_longer_and_is_tried_when_somebody_asks() {
+fn refused_data_rests_ever_longer_and_is_tried_on_request() {
     let mut rig = with_something_refused(4);
     let writes = |rig: &Rig| rig.status().members[1].writes;
     rig.world.run_for(PATIENCE);
@@ -81,7 +81,7 @@ fn what_is_refused_rests_ever_longer_and_is_tried_when_somebody_asks() {
 }
 
 #[test]
-fn a_cache_full_of_what_is_refused_keeps_no_promised_write_waiting() {
+fn a_cache_full_of_refused_data_delays_no_acknowledged_write() {
     let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(5) };
     // A cache so large that the journal has room for more lines when no more may be dirty.
     options.world.limits = limits_with_journal(Bytes::mib(2));
@@ -135,7 +135,7 @@ fn of_an_array_that_is_stopped_everything_dirty_is_tried_once() {
 }
 
 #[test]
-fn an_array_that_lost_a_member_fills_the_journal_and_keeps_nobody_waiting() {
+fn an_array_that_lost_a_member_fills_the_journal_and_delays_no_request() {
     let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(3) };
     options.world.limits = limits_with_journal(Bytes::mib(1));
     let shape = Shape::new(Level::Raid0, 2, 2, Sectors::kib(64));
@@ -162,7 +162,7 @@ fn an_array_that_lost_a_member_fills_the_journal_and_keeps_nobody_waiting() {
     assert_eq!(ends.last(), Some(&ReplyStatus::IoError));
 }
 
-/// A second array, which only the cache keeps, beside the one of a rig.
+/// A second array, which only the cache keeps, next to the rig's own.
 fn beside(rig: &mut Rig, options: &RigOptions) -> ArrayId {
     let shape = Shape { data: Sectors::mib(1), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
     let spec = DriveSpec::new(BEFORE_DATA + shape.data);
@@ -191,7 +191,7 @@ fn write_beside(rig: &mut Rig, busy: ArrayId, offset: u64, turns: &mut u64) -> N
 }
 
 #[test]
-fn a_journal_that_is_full_keeps_nobody_waiting_beside_an_array_that_always_has_something_dirty() {
+fn a_full_journal_delays_no_request_while_an_array_always_has_dirty_data() {
     // Full of lines that could not be loaded again, and of sectors.
     for (pulled, device) in [(false, Sectors::mib(64)), (true, Sectors::mib(8))] {
         let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(6) };

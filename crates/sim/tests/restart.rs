@@ -63,7 +63,7 @@ fn a_degraded_array_that_was_stopped_in_good_order_starts_again() {
 }
 
 #[test]
-fn after_a_power_cut_what_was_flushed_is_there_and_redundancy_is_made_whole() {
+fn after_a_power_cut_flushed_data_is_there_and_redundancy_is_restored() {
     for seed in seeds(1, 20) {
         for shape in with_metadata() {
             let _case = Case::new(seed, shape);
@@ -88,7 +88,7 @@ fn after_a_power_cut_what_was_flushed_is_there_and_redundancy_is_made_whole() {
 }
 
 #[test]
-fn cuts_one_soon_after_another_leave_no_member_behind() {
+fn cuts_one_soon_after_another_leave_no_member_stale() {
     for seed in seeds(3, 40) {
         for shape in Shape::some(with_metadata().into_iter().filter(Shape::is_redundant).collect(), seed, 12) {
             let _case = Case::new(seed, shape);
@@ -229,8 +229,8 @@ fn after_a_cut_only_what_the_bitmap_names_is_read() {
     }
 }
 
-/// The power goes in the first wave of a generation, and one of those who have it is gone: what is written without it is not
-/// lost when it is back, although it was one event ahead of the one that was left.
+/// The power goes in the first wave of a generation, and one of the members that have it is gone: later writes without
+/// it must not be lost when it is back, although it was one event ahead of the remaining one.
 #[test]
 fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
     let shape = Shape::raid1(2);
@@ -264,12 +264,12 @@ fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
     }
 }
 
-/// A member was one event ahead when the power went, and is gone. Three generations record that, and the power goes after the
-/// first, which brings the other member to the same event. Until the last one no superblock calls it faulty: if it is back then,
-/// it is a member, as nothing was written without it. If it is not, the count begins anew, and it is two events behind when a write
-/// is answered.
+/// A member was one event ahead when the power went, and is gone. Three generations record that, and the power goes
+/// after the first, which brings the other member to the same event. Until the last one no superblock calls it faulty:
+/// if it is back then, it is a member, as nothing was written without it. If it is not, the count starts again, and it
+/// is two events behind when a write is answered.
 #[test]
-fn an_absence_of_which_the_first_generation_alone_is_recorded_is_counted_anew() {
+fn an_absence_recorded_only_in_its_first_generation_is_counted_again() {
     let shape = Shape::raid1(2);
     for (seed, back) in seeds(4, 40).flat_map(|seed| [(seed, true), (seed, false)]) {
         let _case = Case::new(seed, format!("{shape}, back: {back}"));
@@ -310,7 +310,7 @@ fn an_absence_of_which_the_first_generation_alone_is_recorded_is_counted_anew() 
 /// A member goes with the power, and while the first superblocks without it are on their way another drive joins: it does not
 /// get the number by which they call a member.
 #[test]
-fn who_joins_while_superblocks_are_on_their_way_is_no_member_yet() {
+fn a_drive_that_joins_during_a_superblock_write_is_no_member_yet() {
     let shape = Shape::raid1(2);
     let mut joined = 0;
     for (before, after) in (0..12).flat_map(|before| (0..8).map(move |after| (before, after))) {
@@ -343,8 +343,8 @@ fn who_joins_while_superblocks_are_on_their_way_is_no_member_yet() {
     assert!(joined > 0);
 }
 
-/// A spare is taken out, and another drive joins in its stead and is filled. It has the spare's number, and its own place among the
-/// members: what is left of the spare does not make it a faulty one, and it is a member after the next start.
+/// A spare is taken out, and another drive joins in its place and is filled. It has the spare's number, and its own
+/// place among the members: the spare's remains do not make it faulty, and it is a member after the next start.
 #[test]
 fn a_removed_spare_does_not_make_the_member_with_its_number_faulty() {
     for shape in [Shape::raid1(2), Shape::raid5(4, Sectors(128)), Shape::raid6(5, Sectors(128))] {

@@ -127,7 +127,7 @@ fn members_that_hang_keep_the_other_arrays_hosts_at_their_full_rate() {
             machine.write();
             machine.write()
         });
-        // It has a smaller part of the cache, so less is merged; nobody waits until the others are given up, in 30 s.
+        // It has a smaller part of the cache, so less is merged; nothing waits until the others are given up, in 30 s.
         assert!(beside.get() <= alone.get() * 5 / 2, "{alone:?} alone, {beside:?} beside an array that hangs");
     }
 }
@@ -149,7 +149,7 @@ fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
     for drive in machine.rig.drives.clone() {
         machine.rig.world.drive_mut(drive).faults.hang = true;
     }
-    // Of each stripe all but one line, of 1024 lines 616: that is beyond the high mark.
+    // All lines of each stripe but one, of 1024 lines 616: that is beyond the high mark.
     let stripe = 3 * CHUNK.bytes().get();
     for number in 1..=56 {
         machine.rig.session.ask(&mut machine.rig.world, write, number * stripe..(number + 1) * stripe - 4096);
@@ -166,7 +166,7 @@ fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
     assert_eq!(machine.not_written(), 0, "it is old, and its members answer");
 }
 
-/// A flush of one array, one after the other, makes nobody write what another one has collected before its time.
+/// Consecutive flushes of one array do not destage another one's collected data before its time.
 #[test]
 fn a_flush_hurries_only_what_its_own_array_had_dirty_before() {
     let delay = Nanos::from_secs(5);
@@ -196,9 +196,9 @@ fn a_flush_hurries_only_what_its_own_array_had_dirty_before() {
     assert_eq!(machine.not_written(), 0);
 }
 
-/// Two who ask for the stop of one array, as a signal to the server beside a command that waits, both hear of its end.
+/// Two requests for the stop of one array, such as a signal to the server while a command waits, both get its result.
 #[test]
-fn whoever_asks_for_a_stop_that_is_under_way_is_answered_as_well() {
+fn a_second_request_for_a_stop_under_way_is_answered_too() {
     let mut machine = Machine::that_waits(1, Nanos::from_secs(5));
     let array = machine.rig.array;
     machine.collect(array);

@@ -1,5 +1,5 @@
-//! Drives that fall silent one after another hold memory for as long as they may still carry out what they were told.
-//! Who does not need them waits for a bounded time only, and is served again as soon as one of them answers.
+//! Drives that fall silent one after another hold memory for as long as they may still carry out their commands.
+//! Requests that do not need them wait for a bounded time only, and are served again as soon as one of them answers.
 
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, MirrorRead, Policy};
@@ -65,7 +65,7 @@ fn read(rig: &mut Rig, array: ArrayId, len: u64) -> (ReplyStatus, Nanos) {
 }
 
 #[test]
-fn whoever_needs_no_silent_drive_waits_for_a_bounded_time() {
+fn requests_without_a_silent_drive_wait_for_a_bounded_time() {
     for (kind, len) in [(RequestKind::Read, 128 << 10), (WRITE, 128 << 10), (RequestKind::Read, 4096)] {
         let (mut rig, arrays) = arrays(4, 1);
         let timeout = rig.world.limits().command_timeout;
@@ -79,7 +79,7 @@ fn whoever_needs_no_silent_drive_waits_for_a_bounded_time() {
             assert!(status == ReplyStatus::Ok && time <= timeout + moment, "{kind:?} {len}: {status:?} in {time:?}");
             rig.world.run_until_answered();
         }
-        // The third takes what is left. When that is given up as well, it is waited for once more as long.
+        // The third takes the rest. When that is given up as well, the wait for it is the same again.
         fall_silent(&mut rig, arrays[2], kind, len);
         let (status, time) = read(&mut rig, last, 4096);
         assert_eq!(status, ReplyStatus::IoError, "{kind:?} {len}");
@@ -123,7 +123,7 @@ fn reads_of_mirrors_that_lack_memory_for_their_second_try_have_an_end() {
 }
 
 #[test]
-fn what_is_left_of_memory_serves_in_small_pieces() {
+fn the_remaining_memory_serves_in_small_pieces() {
     let (mut rig, arrays) = arrays(4, 1);
     let (last, _) = arrays[3];
     for silent in &arrays[..2] {
@@ -145,7 +145,7 @@ fn what_is_left_of_memory_serves_in_small_pieces() {
 
 /// What a drive was told by one array it may still carry out when that is gone: no other one gets it before it has answered.
 #[test]
-fn a_silent_drive_goes_to_nobody_else() {
+fn a_silent_drive_is_given_to_no_other_array() {
     let (mut rig, arrays) = arrays(1, 2);
     let (array, silent) = arrays[0];
     fall_silent(&mut rig, arrays[0], WRITE, 4096);

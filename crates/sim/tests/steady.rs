@@ -49,7 +49,7 @@ fn requests_of_all_kinds_take_no_memory_at_any_depth() {
 
 /// The ring goes round many times and the cache is full: destage, redo and the tail's superblocks are part of it.
 #[test]
-fn requests_behind_cache_and_journal_take_no_memory() {
+fn requests_with_cache_and_journal_take_no_memory() {
     let plain = Limits::default();
     let (cache, journal) = (Bytes::mib(8), Bytes::mib(4));
     let limits = Limits { pool: plain.pool + cache + journal, cache, journal, ..plain };

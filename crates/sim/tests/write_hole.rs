@@ -93,7 +93,7 @@ fn scenario(level: Level, seed: u64) -> Scenario {
 #[derive(Default, Debug)]
 struct Figures {
     runs: u64,
-    /// Of those, in which a member went with the power while the journal held promises.
+    /// The runs among them in which a member went with the power while the journal held acknowledged data.
     with_loss: u64,
     cuts: u64,
     requests: u64,

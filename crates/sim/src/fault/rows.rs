@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_in_is_in_and_what_lies_behind_the_end_is_not() {
+    fn inserted_rows_are_in_and_rows_after_the_end_are_not() {
         let mut rows = Rows::new(Sectors(100));
         assert!(rows.is_empty());
         rows.insert(MemberLba(62), Sectors(3));

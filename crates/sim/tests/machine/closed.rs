@@ -42,8 +42,8 @@ fn requests_over_exponential_drives_make_the_known_throughput() {
     }
 }
 
-/// Three standard errors of a mean response by its size, of M/M/1: waiting times hang together, this is the asymptotic
-/// variance of their mean (Daley 1968; Whitt 1989). Of laws that vary less it is less.
+/// Three standard errors of a mean response, relative to it, of M/M/1: waiting times are correlated, and this is the
+/// asymptotic variance of their mean (Daley 1968; Whitt 1989). For laws that vary less it is less.
 fn error_of_queue(rho: f64, requests: u64) -> f64 {
     let variance = rho * (2.0 + 5.0 * rho - 4.0 * rho * rho + rho * rho * rho) / (1.0 - rho).powi(4);
     3.0 * (variance / requests as f64).sqrt() * (1.0 - rho)

@@ -44,7 +44,7 @@ fn every_level_of_every_controller_serves_reads_and_writes() {
 }
 
 #[test]
-fn a_port_is_a_ceiling_for_the_drive_behind_it() {
+fn a_port_is_a_ceiling_for_its_drive() {
     let library = Library::builtin();
     let read = |controller: &str, drive: &str| {
         let controller = library.controller(controller).unwrap().clone();
@@ -90,7 +90,7 @@ fn striped(library: &Library, controller: &str, drive: DriveProfile, members: u1
 }
 
 #[test]
-fn drives_behind_an_expander_have_their_own_rates_until_the_wide_port_is_full() {
+fn drives_on_an_expander_have_their_own_rates_until_the_wide_port_is_full() {
     let library = Library::builtin();
     for (controller, link) in [("openraid-expander", "sas6_x4"), ("plain-hba-expander", "sas3_x4")] {
         let port = library.bus(link).unwrap().read.value.0 as f64 / 1e6;
@@ -125,7 +125,7 @@ fn both_directions_of_an_expanders_port_work_at_once() {
     let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.02, "{found} is not {expected}");
     near(rate([IoKind::Read; 2]), read);
     near(rate([IoKind::Write; 2]), out);
-    // Neither waits for the other, but for the commands of reads, which go out behind what is written.
+    // Neither waits for the other, except for the commands of reads, which go out after written data.
     let (both, most) = (rate([IoKind::Read, IoKind::Write]), read + out);
     assert!(both > 0.9 * most && both <= most, "{both} of {most}");
 }

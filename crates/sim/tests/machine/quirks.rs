@@ -54,7 +54,7 @@ fn random_loads_teach_one_controller_to_distrust_streams() {
 }
 
 #[test]
-fn a_stream_that_begins_anew_on_each_member_is_not_read_ahead() {
+fn a_stream_that_starts_again_on_each_member_is_not_read_ahead() {
     let library = Library::builtin();
     let rate = |anew: bool, depth| {
         let mut spec = spec(&library, "areca1220", ArrayLevel::Raid0, 4);
@@ -105,7 +105,7 @@ fn slots_of_legs_bound_the_depth() {
 }
 
 #[test]
-fn what_waits_on_its_way_to_the_host_waits_beside_others() {
+fn waits_on_the_way_to_the_host_overlap() {
     let library = Library::builtin();
     let rate = |members, depth| {
         let spec = spec(&library, "9650se", ArrayLevel::Raid0, members);

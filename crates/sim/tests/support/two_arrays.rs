@@ -12,7 +12,7 @@ use super::journalled::{attach_journal, limits_with_journal, protect, JOURNAL};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
-/// An array beside the one of the rig.
+/// An array in addition to the rig's own.
 pub struct Other {
     pub session: Session,
     pub drives: Vec<DriveId>,

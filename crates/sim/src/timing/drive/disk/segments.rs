@@ -347,7 +347,7 @@ mod tests {
 
     /// Against a plain look through all of them.
     #[test]
-    fn what_is_written_is_in_no_segment_any_more_and_all_others_stay() {
+    fn written_sectors_leave_their_segment_and_all_others_stay() {
         let drive = Library::builtin().drive("exos_x18_18tb").unwrap().clone();
         let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
         let geometry = Geometry::new(disk, drive.capacity.value);

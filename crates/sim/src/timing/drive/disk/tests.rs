@@ -393,7 +393,7 @@ fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Na
 }
 
 #[test]
-fn who_looks_only_when_asked_to_sees_the_same() {
+fn looking_only_at_named_times_gives_the_same_result() {
     for (name, seed) in [("exos_x18_18tb", 1), ("mba3073rc", 2), ("wd740gd", 3), ("hus728t8", 4)] {
         let (seldom, often) = (looked_at(name, seed, false), looked_at(name, seed, true));
         assert_eq!(seldom.0, often.0, "{name}");
@@ -540,7 +540,7 @@ fn every_command_ends_exactly_once_and_a_seed_is_a_run() {
 }
 
 #[test]
-fn a_stream_that_is_read_on_keeps_the_disk_busy_as_far_as_somebody_asks_for_it() {
+fn read_ahead_of_a_stream_counts_as_busy_as_far_as_it_is_requested() {
     let DriveProfile { kind, capacity, .. } = Library::builtin().drive("wd740gd").unwrap().clone();
     let DriveKind::Disk(profile) = kind else { panic!("it is a disk") };
     for (think, least, most) in [(0, 0.97, 1.0), (2_000_000, 0.0, 0.0)] {

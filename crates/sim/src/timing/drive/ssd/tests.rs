@@ -48,7 +48,7 @@ fn one_read_takes_the_sum_of_its_steps() {
 
 /// A command holds the way as well: the shorter commands in order are, the further below its rate the data stay.
 #[test]
-fn commands_in_order_hold_the_path_beside_their_bytes() {
+fn sequential_commands_occupy_the_path_in_addition_to_their_bytes() {
     let (profile, capacity) = plain("s3500_480");
     let command = profile.link_command.value.0;
     for (op, rate) in [(DriveOp::Read, profile.path_read.value), (WRITE, profile.path_write.value)] {
@@ -199,7 +199,7 @@ fn a_protected_drive_flushes_at_once_and_another_when_its_pages_are_programmed()
 }
 
 #[test]
-fn commands_beyond_the_queue_wait_and_ata_flushes_stand_alone() {
+fn commands_beyond_the_queue_wait_and_ata_flushes_run_alone() {
     let (profile, capacity) = plain("s3500_480");
     let mut drive = ssd(&profile, capacity, DriveState::Fresh);
     for number in 0..100 {
