@@ -90,7 +90,7 @@ pub struct Controller {
     pub(crate) ppl_due: bool,
     /// Operations that can move.
     pub(crate) ready: Queue,
-    /// Requests that want pieces; pieces that want operations; pieces that want fresh frames; requests
+    /// Requests that want pieces; pieces that want operations; pieces that want other frames; requests
     /// without payload that want operations.
     pub(crate) wanting: Queue,
     pub(crate) splitting: Queue,
@@ -305,7 +305,7 @@ impl Controller {
     #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
         self.pump_join(actions)
-            || self.pump_keep(actions)
+            || self.pump_spill(actions)
             || self.pump_tail(actions)
             || self.pump_loss(actions)
             || self.pump_replay(actions)

@@ -128,9 +128,9 @@ impl core::fmt::Display for Told<'_> {
         )?;
         write!(
             f,
-            ", superblocks {metadata:?}, {:?}, doubt {}, bad {}",
+            ", superblocks {metadata:?}, {:?}, flush failed {}, bad {}",
             set.journal,
-            set.is_in_doubt(),
+            set.has_failed_flush(),
             set.is_bad_urgent()
         )?;
         let flushes = [set.clean_flushes, set.bitmap_flushes, set.checkpoint_flushes];
@@ -151,6 +151,6 @@ impl core::fmt::Display for ToldOp<'_> {
         write!(f, ", at {:?} {}, rows {}..{} now {}..{}", op.at, op.len, op.lo, op.hi, op.cursor, op.cursor_end)?;
         write!(f, ", {} pending, locked {}, writes {}, target {:?}", op.pending, op.locked, op.intent, op.target)?;
         write!(f, ", logged {} durable {} in group {}, {:?}", op.logged, op.log_durable, op.in_group, op.partial)?;
-        write!(f, ", fresh {}, excluded {:?}, error {:?}", op.fresh, op.excluded, op.error)
+        write!(f, ", frames abandoned {}, excluded {:?}, error {:?}", op.frames_abandoned, op.excluded, op.error)
     }
 }

@@ -297,7 +297,7 @@ impl Controller {
         self.wake_cache_waiters();
         self.cache.awaited_changed = true;
         self.end_hurry(set_id);
-        self.journal.replay.forget_debts(set_id);
+        self.journal.replay.forget_backlog(set_id);
         let drives: Vec<DriveId> = self.sets.get(set_id).members.iter().map(|m| m.drive).collect();
         self.channels.release(&drives);
         self.sets.remove(set_id);
@@ -329,7 +329,7 @@ impl Controller {
         // Nor does the session of a set end whose members do not take what it holds, or of which one is gone with what it had
         // not flushed: it is replayed at the next start.
         let stuck = set.journal.session == Session::On && (set.journal.stuck || set.is_lost());
-        let marked = (set.intent == Intent::Clean && ended) || set.is_in_doubt() || stuck;
+        let marked = (set.intent == Intent::Clean && ended) || set.has_failed_flush() || stuck;
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
             return false;
         }
@@ -560,8 +560,8 @@ pub(super) fn new_member(
         superblock: superblock.map(Box::new),
         // What was written before this start may still be in the drive's cache.
         unflushed: true,
-        in_doubt: false,
-        unrecorded: false,
+        flush_failed: false,
+        metadata_stale: false,
         flushing: 0,
         media_errors: 0,
         defects: Defects::new(),

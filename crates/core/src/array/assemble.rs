@@ -155,7 +155,7 @@ pub struct Assembly {
     /// The partial parity log.
     pub ppl: Option<PlannedPpl>,
     /// The superblocks are new: all are written before the array takes requests.
-    pub fresh: bool,
+    pub newly_created: bool,
     /// Started although something may be lost: what.
     pub forced: Option<String>,
 }
@@ -336,7 +336,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         resync_from,
         bitmap,
         ppl,
-        fresh: false,
+        newly_created: false,
         forced,
     })
 }

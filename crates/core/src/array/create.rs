@@ -294,7 +294,7 @@ fn finish(
         resync_from: set.resync_from,
         bitmap,
         ppl: spec.ppl.then(PlannedPpl::default),
-        fresh: true,
+        newly_created: true,
         forced: None,
     })
 }

@@ -33,7 +33,7 @@ impl Controller {
     pub(crate) fn begin_write(&mut self, index: u32) -> Gate {
         let set = self.sets.get(self.ops[index].set);
         let needs_mark = set.needs_mark();
-        if set.life == Life::Failed || (needs_mark && set.is_unrecorded()) {
+        if set.life == Life::Failed || (needs_mark && set.has_stale_metadata()) {
             return Gate::Failed;
         }
         let op = &self.ops[index];
@@ -136,7 +136,7 @@ impl Controller {
         if !has_logs || set.is_failure_durable() || self.planted.has(Flaw::WriteGateOpen) {
             return Gate::Open;
         }
-        if set.is_unrecorded() {
+        if set.has_stale_metadata() {
             return Gate::Failed;
         }
         Gate::Waits(Wait::FailureMark)
@@ -175,7 +175,7 @@ impl super::set::Set {
     pub(crate) fn resync_mark(&self) -> u64 {
         match self.intent {
             Intent::Marking(_) | Intent::Active | Intent::Flushing if self.needs_mark() => 0,
-            _ if self.needs_mark() && self.is_in_doubt() => 0,
+            _ if self.needs_mark() && self.has_failed_flush() => 0,
             // What its logs ask for is not done yet.
             _ if self.needs_mark() && (self.is_replaying() || self.journal.redoing) => 0,
             _ if self.ppl.as_ref().is_some_and(|ppl| ppl.dirty && !ppl.is_ready()) => 0,

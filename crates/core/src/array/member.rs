@@ -46,7 +46,7 @@ impl Controller {
             if is_lasting {
                 self.lose_array(id, index, reason, actions);
             } else if reason == FailReason::FlushFailed {
-                self.doubt_member(id, index, actions);
+                self.note_failed_flush(id, index, actions);
             }
             return false;
         }
@@ -91,32 +91,30 @@ impl Controller {
         }
     }
 
-    /// The array needs this member, and a flush of it failed: nothing that waits for a flush can be promised any
-    /// more. That stays so, because the drive may say of the next flush that it went well, having dropped what the
-    /// failed one was for.
-    fn doubt_member(&mut self, id: SetId, index: u32, actions: &mut Actions) {
+    /// The array needs this member, and a flush of it failed: nothing that waits for a flush can be promised any more. That
+    /// stays so: the next flush of the drive may succeed although the drive dropped the data of the failed one.
+    fn note_failed_flush(&mut self, id: SetId, index: u32, actions: &mut Actions) {
         let set = self.sets.get_mut(id);
-        set.doubted = true;
+        set.suspect = true;
         let member = &mut set.members[index as usize];
-        if core::mem::replace(&mut member.in_doubt, true) {
+        if core::mem::replace(&mut member.flush_failed, true) {
             return;
         }
         let (slot, drive) = (member.slot, member.drive);
-        // Who waits for a session, in the cache or as an operation: none begins any more.
+        // No session begins any more: wake what waits for one.
         self.set_changed = true;
         self.wake_cache_waiters();
         self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
     }
 
-    /// The array needs this member, and something that it is to say of the array could not be written: a mark that writes
-    /// wait for, the failure of another member, a session with the journal. Nothing that depends on such a record is
-    /// promised any more.
-    pub(crate) fn leave_unrecorded(&mut self, id: SetId, index: u32, actions: &mut Actions) {
+    /// The array needs this member, and its metadata could not be written: a mark that writes wait for, the failure of
+    /// another member, a journal session. Nothing that depends on such a record is promised any more.
+    pub(crate) fn note_stale_metadata(&mut self, id: SetId, index: u32, actions: &mut Actions) {
         if self.sets.get(id).life == Life::Failed {
             return;
         }
-        self.sets.get_mut(id).members[index as usize].unrecorded = true;
-        self.doubt_member(id, index, actions);
+        self.sets.get_mut(id).members[index as usize].metadata_stale = true;
+        self.note_failed_flush(id, index, actions);
     }
 
     /// The array needs this member and it is gone: no metadata is written any more, so that what is on disk is

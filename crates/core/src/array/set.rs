@@ -15,7 +15,7 @@ use crate::background::Task;
 use crate::cache::figures::CacheFigures;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::{Geometry, Parity};
-use crate::io::heads::Heads;
+use crate::io::mirror_read::Heads;
 use crate::journal::session::{Session, SetJournal};
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
@@ -43,12 +43,11 @@ pub(crate) struct Member {
     pub unflushed: bool,
     /// Flushes under way.
     pub flushing: u32,
-    /// A flush of it failed and the array could not do without it: what it had promised to keep is in doubt until
-    /// the array is assembled again. No flush succeeds and nothing is marked clean until then.
-    pub in_doubt: bool,
-    /// What it says of the array could not be written and the array could not do without it: marks that writes wait for
-    /// are not there.
-    pub unrecorded: bool,
+    /// A flush of it failed, and the array needs it: data that it had in its cache may be lost. Until the array is assembled
+    /// again no flush succeeds and nothing is marked clean.
+    pub flush_failed: bool,
+    /// Its superblock or bitmap could not be written, and the array needs it: marks that writes wait for are not there.
+    pub metadata_stale: bool,
     /// Defects that were met since it came, and where they are.
     pub media_errors: u32,
     pub defects: Defects,
@@ -163,8 +162,8 @@ pub(crate) struct Set {
     pub inherited: SlotSet,
     /// Some member has a bad-block entry.
     pub has_bad: bool,
-    /// Some member was in doubt, or left unrecorded, since the set was started: only then it is looked which.
-    pub doubted: bool,
+    /// Since the start some member had a failed flush or stale metadata: only then all members are looked at.
+    pub suspect: bool,
     pub metadata: Option<Metadata>,
     pub intent: Intent,
     pub bitmap: Option<Bitmap>,
@@ -286,7 +285,7 @@ impl Set {
     /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?
     pub(crate) fn is_consistent(&self, from: u64, to: u64) -> bool {
         let is_made = || self.task.as_ref().is_some_and(|task| task.is_resync() && task.is_done(from, to));
-        // What a resync wrote may not be there beside a member in doubt.
+        // What a resync wrote may be lost on a member whose flush failed.
         to <= self.consistent_to.get() || is_made() && !self.promises_nothing()
     }
 
@@ -335,25 +334,26 @@ impl Set {
         self.has_bad && self.members.iter().any(|m| m.bad.urgent && m.is_active())
     }
 
-    /// Is what some working member promised to keep in doubt, because a flush of it failed?
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.doubted && self.members.iter().any(|m| m.in_doubt && m.is_active())
+    /// Did a flush of some working member fail?
+    pub(crate) fn has_failed_flush(&self) -> bool {
+        self.suspect && self.members.iter().any(|m| m.flush_failed && m.is_active())
     }
 
-    /// Has only the journal what some working member may have dropped? Whoever was filled from that member would lack it, and
-    /// in its place nothing would keep the journal from forgetting it. The next start brings it back first.
+    /// Does only the journal hold data that some working member may have dropped? A member that is filled from that one would
+    /// lack the data, and the journal could forget it. The next start replays it first.
     pub(crate) fn is_kept_by_journal(&self) -> bool {
-        self.is_in_doubt() && self.journal.session != Session::Off
+        self.has_failed_flush() && self.journal.session != Session::Off
     }
 
-    /// Did a member that it cannot do without drop a flush or a record? Then nothing that is written is sure to be there.
+    /// Did a member that the set needs fail a flush, or a write of its metadata? Then nothing that is written is sure to be
+    /// durable.
     pub(crate) fn promises_nothing(&self) -> bool {
-        self.is_in_doubt() || self.is_unrecorded()
+        self.has_failed_flush() || self.has_stale_metadata()
     }
 
-    /// Does some working member lack what was to be recorded on it? Then no mark, and no failure of another one, is durable.
-    pub(crate) fn is_unrecorded(&self) -> bool {
-        self.doubted && self.members.iter().any(|m| m.unrecorded && m.is_active())
+    /// Is the metadata of some working member stale? Then neither a mark nor the failure of another member is durable.
+    pub(crate) fn has_stale_metadata(&self) -> bool {
+        self.suspect && self.members.iter().any(|m| m.metadata_stale && m.is_active())
     }
 
     /// Up to where, in sectors of the set, a rebuild has made it whole: where it fills the only slot that is not in

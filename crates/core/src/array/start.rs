@@ -23,7 +23,7 @@ use crate::cache::sync::DirtyCount;
 use crate::controller::Controller;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
-use crate::io::heads::Heads;
+use crate::io::mirror_read::Heads;
 use crate::journal::session::SetJournal;
 use crate::journal::JournalState;
 use crate::occupancy::Occupancy;
@@ -118,7 +118,7 @@ impl Controller {
         }
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
         // The bits do not say what members lack that were left behind before the others were whole again.
-        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.fresh && !assembly.has_forced();
+        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
         set.plant(self.planted);
         set.refresh();
@@ -186,8 +186,9 @@ impl Controller {
         let superblock = self.journal.superblock.as_ref().expect("just seen");
         set.journal.since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
         (set.journal.uuid, set.journal.index) = (named, index);
-        let behind = set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
-        (set.journal.marked, set.journal.replaying, set.journal.behind) = (true, true, behind.then_some(0));
+        let is_stale =
+            set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
+        (set.journal.marked, set.journal.replaying, set.journal.stale) = (true, true, is_stale.then_some(0));
         set.life = Life::Starting;
         let metadata = set.metadata.as_mut().expect("just seen");
         if metadata.steps() {
@@ -221,7 +222,7 @@ impl Controller {
             writable: SlotSet::EMPTY,
             inherited: SlotSet::EMPTY,
             has_bad: false,
-            doubted: false,
+            suspect: false,
             metadata: None,
             intent: Intent::Clean,
             bitmap: None,
@@ -388,7 +389,7 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
         matches!(member.verdict, Verdict::Member(_)) && member.superblock.features.contains(FeatureMap::REPLACEMENT)
     };
     let replaced = assembly.members.iter().any(replaced);
-    if assembly.fresh || !replaced && absent.is_empty() {
+    if assembly.newly_created || !replaced && absent.is_empty() {
         return;
     }
     let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
@@ -403,10 +404,10 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
 /// What superblocks have to say before a write asks for it.
 fn record_start(set: &mut Set, assembly: &Assembly) {
     let distrusts = assembly.members.iter().any(is_distrusted);
-    if assembly.fresh || assembly.forced.is_some() || distrusts {
+    if assembly.newly_created || assembly.forced.is_some() || distrusts {
         set.metadata.as_mut().expect("sets that were assembled have metadata").request();
         // Hosts may not read before it is on disk what counts.
-        set.life = if assembly.fresh || distrusts { Life::Starting } else { Life::Running };
+        set.life = if assembly.newly_created || distrusts { Life::Starting } else { Life::Running };
     }
 }
 
@@ -440,13 +441,13 @@ fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -
     let geometry = fixed.geometry();
     let mut bitmap = Bitmap::new(&header, &planned.bits, geometry.chunk, geometry.bits);
     // A crash in the first sync of a new array leaves it to the bits to say what is still to be done: all.
-    if !planned.valid || (assembly.fresh && assembly.resync_from.is_some()) {
+    if !planned.valid || (assembly.newly_created && assembly.resync_from.is_some()) {
         bitmap.set_all();
     }
     if assembly.resync_from.is_some() {
         bitmap.mark_stale();
     }
-    if assembly.fresh || !planned.valid {
+    if assembly.newly_created || !planned.valid {
         bitmap.touch_all();
     }
     bitmap

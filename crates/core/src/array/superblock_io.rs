@@ -300,7 +300,7 @@ impl Controller {
             };
             let failed = self.fail_member(id, command.member, reason, actions);
             if !failed && command.op != DriveOp::Flush {
-                self.leave_unrecorded(id, command.member, actions);
+                self.note_stale_metadata(id, command.member, actions);
             }
         }
         self.set_changed = true;
@@ -327,7 +327,7 @@ impl Controller {
             Owner::CleanFlush => set.clean_flushes -= 1,
             Owner::BitmapFlush => {
                 set.bitmap_flushes -= 1;
-                if set.bitmap_flushes == 0 && set.health() == Health::Optimal && !set.is_in_doubt() {
+                if set.bitmap_flushes == 0 && set.health() == Health::Optimal && !set.has_failed_flush() {
                     set.clear_marked();
                 }
             }

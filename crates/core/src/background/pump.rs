@@ -85,7 +85,7 @@ impl Controller {
             Intent::Marking(generation) if durable >= generation => set.intent = Intent::Active,
             Intent::Unmarking(generation) if durable >= generation => set.intent = Intent::Clean,
             // The members may differ in what was lost: the next assembly looks.
-            Intent::Active | Intent::Flushing if set.is_in_doubt() => return false,
+            Intent::Active | Intent::Flushing if set.has_failed_flush() => return false,
             Intent::Active if set.is_quiet(now, delay) && !held && set.journal.may_be_clean() => {
                 set.intent = Intent::Flushing;
                 let unflushed = self.planted.has(Flaw::CleanUnflushed);
@@ -108,7 +108,7 @@ impl Controller {
     fn pump_bitmap_age(&mut self, id: SetId, actions: &mut Actions) {
         let (now, delay) = (self.now, self.limits.bitmap_clear_delay);
         let set = self.sets.get_mut(id);
-        let optimal = set.health() == Health::Optimal && set.task.is_none() && !set.is_in_doubt();
+        let optimal = set.health() == Health::Optimal && set.task.is_none() && !set.has_failed_flush();
         let Some(bitmap) = &mut set.bitmap else { return };
         if now < set.bitmap_next_look || set.bitmap_flushes > 0 || !optimal {
             return;
@@ -134,9 +134,9 @@ impl Controller {
         }
         let held = || self.journal_holds(set) || !set.journal.may_be_clean();
         let idle = set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0;
-        let clean = (idle && !held() && !set.is_in_doubt())
+        let clean = (idle && !held() && !set.has_failed_flush())
             .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
-        let quiet = || set.task.is_none() && !set.is_in_doubt() && set.health() == Health::Optimal;
+        let quiet = || set.task.is_none() && !set.has_failed_flush() && set.health() == Health::Optimal;
         let bitmap = set
             .bitmap
             .as_ref()

@@ -10,7 +10,7 @@ use crate::admin::MemberState;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
-use crate::io::member_io::MemberRange;
+use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
@@ -24,7 +24,7 @@ impl Controller {
             Phase::Planning => self.plan_background(index, actions),
             Phase::ReadingOld => {
                 let op = self.ops[index];
-                self.ops[index].fresh = false;
+                self.ops[index].frames_abandoned = false;
                 if op.read.intersects(op.excluded) {
                     self.rows_unread(index);
                     self.ops[index].phase = Phase::Planning;

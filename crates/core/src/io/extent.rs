@@ -5,7 +5,7 @@ use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry};
-use crate::io::member_io::MemberRange;
+use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase};
 use crate::journal::session::Session;
 use crate::reason::Reason;

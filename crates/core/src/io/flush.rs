@@ -24,7 +24,7 @@ impl Controller {
         }
         self.requests[index].cut += 1;
         // A session of a set in doubt may have no mark on its members: then nobody replays what the journal has.
-        if self.is_promised(set) && !self.sets.get(set).is_in_doubt() {
+        if self.is_promised(set) && !self.sets.get(set).has_failed_flush() {
             return true;
         }
         self.requests[index].pieces += 1;
@@ -43,7 +43,7 @@ impl Controller {
             }
             self.ops[index].phase = Phase::Writing;
             let set = self.ops[index].set;
-            if !self.sets.get(set).is_in_doubt() {
+            if !self.sets.get(set).has_failed_flush() {
                 // What a member had not flushed when it was lost nobody can make durable any more.
                 if self.sets.get(set).health() == Health::Failed {
                     self.ops[index].error = Some(ReplyStatus::IoError);
@@ -57,7 +57,7 @@ impl Controller {
         }
         // One that was under way beside this may have failed meanwhile: what that was for the member has dropped, and its next
         // success says nothing of it.
-        if self.ops[index].error.is_none() && self.sets.get(self.ops[index].set).is_in_doubt() {
+        if self.ops[index].error.is_none() && self.sets.get(self.ops[index].set).has_failed_flush() {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushInDoubt, 0, 0);
             self.ops[index].error = Some(ReplyStatus::IoError);
         }

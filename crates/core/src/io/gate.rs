@@ -92,7 +92,7 @@ impl Controller {
     pub(crate) fn pass_reply_gate(&mut self, index: u32) -> bool {
         let set_id = self.ops[index].set;
         let set = self.sets.get(set_id);
-        if set.life == Life::Failed || set.is_unrecorded() {
+        if set.life == Life::Failed || set.has_stale_metadata() {
             let error = &mut self.ops[index].error;
             *error = error.or(Some(ReplyStatus::IoError));
             return true;

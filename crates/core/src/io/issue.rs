@@ -10,7 +10,7 @@ use crate::frames::Run;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner};
-use crate::io::member_io::MemberRange;
+use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind};
 use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;

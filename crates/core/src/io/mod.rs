@@ -3,18 +3,18 @@
 pub(crate) mod channel;
 pub(crate) mod command;
 pub(crate) mod elevator;
-pub(crate) mod heads;
 pub mod lock;
+pub(crate) mod mirror_read;
 pub(crate) mod op;
 pub mod plan;
 pub(crate) mod request;
 
 mod background_op;
+pub(crate) mod command_errors;
 mod extent;
 mod flush;
 pub(crate) mod gate;
 mod issue;
-pub(crate) mod member_io;
 pub(crate) mod row;
 pub(crate) mod search;
 pub(crate) mod split;

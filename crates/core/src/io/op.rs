@@ -178,8 +178,8 @@ pub(crate) struct Op {
     pub edges_in_one: bool,
     /// It waited for frames and is at the head of those who do.
     pub woken: bool,
-    /// A command was given up: its frames must not be used again by this operation.
-    pub fresh: bool,
+    /// A command that was given up may still use its frames: this operation must not.
+    pub frames_abandoned: bool,
     /// A write of it failed on a member that the array cannot do without.
     pub torn: bool,
     /// Destage: the dirty unit, and the epoch of its set in which it began.
@@ -277,7 +277,7 @@ impl Op {
             edges_read: false,
             edges_in_one: false,
             woken: false,
-            fresh: false,
+            frames_abandoned: false,
             torn: false,
             cache_unit: NONE,
             epoch: 0,

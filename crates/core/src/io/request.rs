@@ -113,11 +113,12 @@ pub(crate) struct Piece {
     /// Sectors of the piece that have an operation already.
     pub split: Sectors,
     pub error: Option<ReplyStatus>,
-    /// A read that must be made again, in fresh frames, row by row.
+    /// A read that must be made again, row by row.
     pub restart: bool,
-    /// Its frames belong to a command that was given up.
-    pub fresh: bool,
-    pub careful: bool,
+    /// A command that was given up may still use its frames: it needs others.
+    pub frames_abandoned: bool,
+    /// It reads a parity set row by row, with recovery.
+    pub by_rows: bool,
     /// In the queue of pieces that want operations, or waiting for the cache.
     pub queued: bool,
     /// What it waits for since it was looked at last.
@@ -164,8 +165,8 @@ impl Piece {
             split: Sectors::ZERO,
             error: None,
             restart: false,
-            fresh: false,
-            careful: false,
+            frames_abandoned: false,
+            by_rows: false,
             queued: false,
             waits: None,
             fills: false,
@@ -286,8 +287,8 @@ impl Controller {
             split: Sectors::ZERO,
             error: None,
             restart: false,
-            fresh: false,
-            careful: false,
+            frames_abandoned: false,
+            by_rows: false,
             waits: None,
             queued: false,
             fills: false,
@@ -506,7 +507,7 @@ impl Controller {
     fn restart_piece(&mut self, index: u32) {
         let bytes = self.pieces[index].sectors().bytes().get();
         let piece = &mut self.pieces[index];
-        if core::mem::take(&mut piece.fresh) {
+        if core::mem::take(&mut piece.frames_abandoned) {
             // A command that was given up may still write into the old frames: they stay with it.
             let run = piece.run.take().expect("reads have frames");
             self.host_frames.release(run);
@@ -519,7 +520,7 @@ impl Controller {
         }
         piece.split = Sectors::ZERO;
         piece.restart = false;
-        piece.careful = true;
+        piece.by_rows = true;
         self.want_ops(index);
     }
 

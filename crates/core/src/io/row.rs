@@ -7,7 +7,7 @@ use crate::array::set::{Life, Member};
 use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::{Geometry, Parity, StripeRole};
-use crate::io::member_io::MemberRange;
+use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
@@ -169,7 +169,7 @@ impl Controller {
     /// A command was given up while it pointed into the work frames: plan again with others. Where it pointed
     /// into the host's frames the whole piece is made again. True where the operation was dealt with.
     fn replace_frames(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if !core::mem::take(&mut self.ops[index].fresh) {
+        if !core::mem::take(&mut self.ops[index].frames_abandoned) {
             return false;
         }
         let op = self.ops[index];
@@ -178,11 +178,11 @@ impl Controller {
             return false;
         }
         if op.piece == crate::slab::NONE {
-            self.ops[index].fresh = true;
+            self.ops[index].frames_abandoned = true;
             self.fail_op(index, ReplyStatus::IoError, actions);
         } else {
             self.pieces[op.piece].restart = true;
-            self.pieces[op.piece].fresh = true;
+            self.pieces[op.piece].frames_abandoned = true;
             self.finish_op(index, actions);
         }
         true
@@ -437,7 +437,7 @@ impl Controller {
 
     fn old_data_read(&mut self, index: u32, actions: &mut Actions) {
         let op = &mut self.ops[index];
-        op.fresh = false;
+        op.frames_abandoned = false;
         if op.read.intersects(op.excluded) {
             op.phase = Phase::Planning;
             self.rows_unread(index);

@@ -169,10 +169,10 @@ impl Controller {
     /// The edges are read (or are being merged): go on.
     fn on_edges(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        if op.fresh {
+        if op.frames_abandoned {
             // The frames belong to a command that was given up.
             self.release_work(index);
-            self.ops[index].fresh = false;
+            self.ops[index].frames_abandoned = false;
             self.ops[index].error = None;
             self.ops[index].edges_read = false;
             return self.read_edges(index);
@@ -404,7 +404,7 @@ impl Controller {
     fn on_child_done(&mut self, child: &Op) {
         let parent = &mut self.ops[child.parent];
         parent.error = parent.error.or(child.error);
-        parent.fresh |= child.fresh && child.error.is_some();
+        parent.frames_abandoned |= child.frames_abandoned && child.error.is_some();
         parent.edges_read = true;
         parent.pending -= 1;
         if parent.pending == 0 {

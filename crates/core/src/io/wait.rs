@@ -71,7 +71,7 @@ impl Controller {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
         // A failed set records nothing any more, and one whose members take no record refuses the operation.
-        let is_refused = set.life == Life::Failed || set.is_unrecorded();
+        let is_refused = set.life == Life::Failed || set.has_stale_metadata();
         match wait {
             Wait::Session => set.life == Life::Failed || !self.is_held_by_session(op),
             Wait::ActiveMark => is_refused || matches!(set.intent, Intent::Active | Intent::Flushing),
@@ -79,8 +79,8 @@ impl Controller {
             Wait::FailureMark | Wait::ReplyMark => is_refused || set.is_failure_durable(),
             Wait::StaleMark => {
                 let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable);
-                let is_marked = set.journal.behind.is_none_or(|generation| durable >= generation);
-                is_marked || set.journal.session != Session::On || set.is_in_doubt() || set.is_lost()
+                let is_marked = set.journal.stale.is_none_or(|generation| durable >= generation);
+                is_marked || set.journal.session != Session::On || set.has_failed_flush() || set.is_lost()
             }
             Wait::Range
             | Wait::Frames

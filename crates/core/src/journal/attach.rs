@@ -167,7 +167,7 @@ impl Controller {
             let entry = found_entry(journal.superblock.as_ref().expect("just put"), kept.sequence, &kept.entry);
             journal.log.load_kept(kept.sequence, &entry);
         }
-        journal.keep.used = journal.superblock.as_ref().expect("just put").kept;
+        journal.spill.used = journal.superblock.as_ref().expect("just put").kept;
         journal.replay.load(found);
         journal.state = JournalState::Opening;
         journal.writing.epoch = found.superblock.epoch;
@@ -194,7 +194,7 @@ impl Controller {
     fn is_journal_quiet(&self) -> bool {
         let journal = &self.journal;
         let free = self.sets.values().all(|set| set.journal.session == Session::Off || set.life == Life::Failed);
-        free && !journal.keep.is_active()
+        free && !journal.spill.is_active()
             && journal.orphans.is_empty()
             && !journal.flying.is_used()
             && journal.open.records.is_empty()
@@ -327,11 +327,11 @@ impl Controller {
             ring: superblock.ring_sectors,
             used: Sectors(journal.log.used),
             entries: journal.log.len() as u64,
-            kept: journal.keep.used,
+            kept: journal.spill.used,
             keep_room: superblock.keep_area().1,
             durable: journal.durable,
             arrays: arrays.collect(),
-            owed: journal.replay.owed(),
+            owed: journal.replay.pending(),
             counters: journal.counters,
         })
     }

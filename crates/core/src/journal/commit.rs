@@ -35,9 +35,9 @@ pub(crate) enum JournalWork {
     /// Payload that is read for an operation that redoes it.
     RedoRead(u32),
     /// A piece of an entry that is copied out of the ring: read, written.
-    KeepRead,
-    /// See `KeepRead`.
-    Keep,
+    SpillRead,
+    /// See `SpillRead`.
+    Spill,
     /// What goes to a device that joins: read from the other one, written.
     JoinRead,
     /// See `JoinRead`.
@@ -366,9 +366,9 @@ impl Controller {
         match work {
             JournalWork::Group => self.journal.flying.pending += 1,
             JournalWork::Superblock => self.journal.writing.pending += 1,
-            JournalWork::Keep => self.journal.keep.pending += 1,
+            JournalWork::Spill => self.journal.spill.pending += 1,
             JournalWork::Join => self.journal.join.pending += 1,
-            JournalWork::Read | JournalWork::RedoRead(_) | JournalWork::KeepRead | JournalWork::JoinRead => {}
+            JournalWork::Read | JournalWork::RedoRead(_) | JournalWork::SpillRead | JournalWork::JoinRead => {}
         }
         let op = DriveOp::Write { fua: true };
         let buffer = self.journal.flying.buffer;
@@ -400,7 +400,7 @@ impl Controller {
         if let JournalWork::RedoRead(op) = work {
             return self.on_redo_read(op, command, result, actions);
         }
-        if work == JournalWork::KeepRead {
+        if work == JournalWork::SpillRead {
             return self.on_keep_read(command, result, actions);
         }
         if work == JournalWork::JoinRead {
@@ -420,9 +420,9 @@ impl Controller {
                 self.journal.writing.pending -= 1;
                 self.superblock_written(actions);
             }
-            JournalWork::Keep => self.on_kept_piece(actions),
+            JournalWork::Spill => self.on_kept_piece(actions),
             JournalWork::Join => self.on_joined_piece(),
-            JournalWork::Read | JournalWork::RedoRead(_) | JournalWork::KeepRead | JournalWork::JoinRead => {
+            JournalWork::Read | JournalWork::RedoRead(_) | JournalWork::SpillRead | JournalWork::JoinRead => {
                 unreachable!("dealt with")
             }
         }

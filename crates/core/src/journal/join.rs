@@ -283,7 +283,7 @@ impl Controller {
         let (first, used) = (journal.log.first.min(end), Sectors(journal.log.used));
         let join = &mut self.journal.join;
         (join.state, join.len) = (JoinState::Copying, Sectors::ZERO);
-        (join.sequence, join.end, join.total) = (first, end, used + self.journal.keep.used);
+        (join.sequence, join.end, join.total) = (first, end, used + self.journal.spill.used);
         true
     }
 
@@ -294,9 +294,9 @@ impl Controller {
         let (start, _) = journal.superblock.as_ref().expect("it is live").keep_area();
         let ring = journal.ring();
         let join = &mut journal.join;
-        join.is_kept = join.kept < journal.keep.used;
+        join.is_kept = join.kept < journal.spill.used;
         if join.is_kept {
-            (join.at, join.len) = (start + join.kept, (journal.keep.used - join.kept).min(window));
+            (join.at, join.len) = (start + join.kept, (journal.spill.used - join.kept).min(window));
         } else if join.sequence < join.end {
             let first = journal.log.get(join.sequence);
             join.at = ring.drive_lba(RingSector(first.position)) + join.done;

@@ -6,41 +6,40 @@
 //!             destage --> redo entry durable --> members --> flushed --> the tail passes both entries
 //! ```
 //!
-//! - [`commit`]: records collect in a group; one group is on its way at a time, everything that came meanwhile is
-//!   the next one.
-//! - [`log`]: the entries from the tail to the head, and who still needs them.
-//! - [`session`]: a set uses the journal only while its superblocks say so, which keeps Linux md and everybody else
-//!   from starting it without the journal.
-//! - [`redo`]: what an operation is about to write to members is in the journal before it is written, so that a
-//!   stripe is never half of each after a crash. A redo record never depends on what members hold.
-//! - [`tail`]: entries are forgotten only when the members that they are about were flushed afterwards.
-//! - [`room`]: who may take room in the ring, so that what was promised can always be written.
-//! - [`replay`]: what the log promised hosts of a set is loaded before the set takes requests.
-//! - [`redoing`]: what the log [owes](owed) the members of a set is brought there while it serves, and row by row before
-//!   anything else is done there.
-//! - [`keep`]: what only arrays need that are not there is copied out of the ring, so that they stop nobody.
-//! - [`heal`]: of two devices that differ at a start, how the one that is behind is brought up to date.
-//! - [`join`]: a device comes back, or a new one in its place, while the journal runs.
-//! - [`window`]: what those three read the log through, one at a time.
-//! - [`loss`]: without its device the journal promises nothing more; what it had promised goes to the members.
+//! - [`commit`]: records collect in a group. One group is written at a time; records that come meanwhile form the next one.
+//! - [`log`]: the entries from the tail to the head, and what still needs each of them.
+//! - [`session`]: a set uses the journal only while its superblocks say so. Linux md then does not start the set without
+//!   the journal.
+//! - [`redo`]: the records of a write are durable in the journal before the write goes to members, so that a crash leaves no
+//!   stripe half written. A record never depends on what members hold.
+//! - [`tail`]: an entry is given up only after a flush of all members that its data was written to.
+//! - [`reservation`]: how the room of the ring is divided, so that every promise can be kept.
+//! - [`replay`]: at a start, data that the log promised to hosts is loaded before the set takes requests.
+//! - [`redo_backlog`]: the redo records that members do not have yet, the [backlog], are written while the set serves; a row
+//!   is redone before any other access to it.
+//! - [`spill`]: entries that only absent arrays need are copied out of the ring, so that they do not hold up the tail.
+//! - [`heal`]: at a start with two devices that differ, the steps that bring the stale one up to date.
+//! - [`join`]: a device comes back, or a new one takes its place, while the journal runs.
+//! - [`window`]: the buffer through which the last three read the log, one at a time.
+//! - [`lost`]: a journal without a working device promises nothing more; what it had promised goes to the members.
 //!
 //! What must never happen: a reply before its entry is durable on every device of the journal; a member write whose
 //! redo is not; an entry forgotten that a crash would still need.
 
 pub mod attach;
+pub(crate) mod backlog;
 pub(crate) mod commit;
 pub mod find;
 pub mod heal;
 pub mod join;
-pub(crate) mod keep;
 pub(crate) mod log;
-pub(crate) mod loss;
-pub(crate) mod owed;
+pub(crate) mod lost;
 pub(crate) mod redo;
-pub(crate) mod redoing;
+pub(crate) mod redo_backlog;
 pub(crate) mod replay;
-mod room;
+mod reservation;
 pub mod session;
+pub(crate) mod spill;
 pub(crate) mod tail;
 pub(crate) mod window;
 
@@ -54,9 +53,9 @@ use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 use crate::limits::{Limits, FRAME_BYTES, JOURNAL_BUFFERS};
 use commit::Group;
 use join::Join;
-use keep::Keep;
 use log::Log;
 use replay::Replay;
+use spill::Spill;
 use tail::Round;
 use window::Window;
 
@@ -180,7 +179,7 @@ pub(crate) struct Journal {
     base: PoolOffset,
     pub buffer_sectors: Sectors,
     pub round: Round,
-    pub keep: Keep,
+    pub spill: Spill,
     pub join: Join,
     pub replay: Replay,
     /// Pieces whose entry was on its way when the journal was lost.
@@ -235,7 +234,7 @@ impl Journal {
             base,
             buffer_sectors: openraid_units::Bytes(buffer).sectors_floor(),
             round: Round::default(),
-            keep: Keep::default(),
+            spill: Spill::default(),
             join: Join::default(),
             replay: Replay::default(),
             // In both groups, and once more for what was written past the cache.

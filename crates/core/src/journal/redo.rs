@@ -115,7 +115,7 @@ impl Controller {
     /// replays what was promised, over a part of the row.
     fn write_without_journal(&mut self, index: u32) -> Gate {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece);
-        if self.sets.get(set).is_in_doubt() || self.sets.get(set).is_lost() {
+        if self.sets.get(set).has_failed_flush() || self.sets.get(set).is_lost() {
             return Gate::Failed;
         }
         if !self.request_stale_mark(set) {
@@ -138,10 +138,10 @@ impl Controller {
             return true;
         }
         let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
-        if let Some(generation) = set.journal.behind {
+        if let Some(generation) = set.journal.stale {
             return metadata.durable >= generation;
         }
-        set.journal.behind = Some(metadata.request());
+        set.journal.stale = Some(metadata.request());
         self.set_changed = true;
         false
     }

@@ -1,6 +1,6 @@
 //! Replay: before a set takes requests, what the log promised hosts of it is loaded as dirty lines, entry by entry, record
 //! by record. What the log owes its members is noted then, and brought there while the set serves: see
-//! [`redoing`](super::redoing).
+//! [`redo_backlog`](super::redo_backlog).
 //!
 //! Everything can be done again from the start: lines are loaded in the order of the log. Nothing is destaged while a set
 //! is loaded, so that what is revoked later was not written before.
@@ -10,8 +10,8 @@ use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector,
 use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::attach::{FoundEntry, FoundJournal};
+use super::backlog::{Newest, RedoBacklog, Source};
 use super::log::Log;
-use super::owed::{Debts, Newest, Source};
 use super::window::{WindowUser, SILENT};
 use super::JournalState;
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
@@ -60,8 +60,8 @@ pub(crate) struct Replay {
     copies: u32,
     /// Why the present set cannot be started.
     error: Option<&'static str>,
-    /// What members of sets that were loaded are owed.
-    pub(super) debts: Vec<Debts>,
+    /// The redo backlogs of the sets that were loaded.
+    pub(super) backlogs: Vec<RedoBacklog>,
     /// Operations wait for rows that nothing is done for yet.
     pub(super) is_asked: bool,
 }
@@ -87,8 +87,8 @@ impl Replay {
 
     /// For the next journal, which owes nothing: members of sets that have failed miss what they missed.
     pub(super) fn for_next_journal(&mut self) -> Self {
-        self.debts.iter_mut().for_each(|debts| debts.left = 0);
-        Self { debts: core::mem::take(&mut self.debts), ..Self::default() }
+        self.backlogs.iter_mut().for_each(|backlog| backlog.left = 0);
+        Self { backlogs: core::mem::take(&mut self.backlogs), ..Self::default() }
     }
 
     /// An entry was copied out of the ring to this place.
@@ -160,13 +160,13 @@ impl Replay {
 
     /// Is a set being loaded, or waiting for its turn, or are its redos to be done before it serves?
     pub(crate) fn is_loading(&self) -> bool {
-        let starts = |debts: &Debts| !debts.serves && !debts.is_over;
-        self.current.is_some() || !self.queue.is_empty() || self.debts.iter().any(starts)
+        let starts = |backlog: &RedoBacklog| !backlog.serves && !backlog.is_over;
+        self.current.is_some() || !self.queue.is_empty() || self.backlogs.iter().any(starts)
     }
 
     /// Is the log still read for a set?
     pub(crate) fn is_active(&self) -> bool {
-        self.is_loading() || self.debts.iter().any(|debts| !debts.is_over)
+        self.is_loading() || self.backlogs.iter().any(|backlog| !backlog.is_over)
     }
 
     /// Was this entry, or a later one, read?
@@ -483,7 +483,7 @@ impl Controller {
         let error = self.journal.replay.error.take();
         if failed {
             self.refuse_start(set, error);
-        } else if !self.note_debts(set, array) {
+        } else if !self.note_backlog(set, array) {
             self.begin_to_serve(set, array);
         }
         true

@@ -59,8 +59,8 @@ pub(crate) struct SetJournal {
     pub wanted: bool,
     /// The mark is in the superblocks, or about to be.
     pub marked: bool,
-    /// Rows are written that the journal does not know, because it is lost: which generation of the superblocks says so.
-    pub behind: Option<u64>,
+    /// Rows are written that the lost journal does not know: the generation of the superblocks that says so.
+    pub stale: Option<u64>,
     /// Operations whose redo is in the journal and not yet on the members.
     pub logged: u32,
     /// Flushes under way for a change of the session.
@@ -75,7 +75,7 @@ pub(crate) struct SetJournal {
     pub stuck: bool,
     /// Its part of the log is not loaded yet.
     pub replaying: bool,
-    /// Its members are owed what the log has for them: see [`super::redoing`].
+    /// Its members lack redo records of the log: see [`super::redo_backlog`].
     pub redoing: bool,
     /// Why that was not possible.
     pub replay_error: Option<&'static str>,
@@ -89,7 +89,7 @@ impl SetJournal {
         since: 0,
         wanted: false,
         marked: false,
-        behind: None,
+        stale: None,
         logged: 0,
         flushes: 0,
         settled: false,
@@ -144,7 +144,7 @@ impl Controller {
         let mirror = matches!(set.geometry, Geometry::Mirror(_));
         if !self.journal.is_live() {
             Some(Unprotected::NoJournal)
-        } else if set.life != Life::Running || set.is_in_doubt() || set.is_lost() {
+        } else if set.life != Life::Running || set.has_failed_flush() || set.is_lost() {
             Some(Unprotected::NotRunning)
         } else if set.journal.session == Session::Off && set.journal.stuck {
             // It begins when nothing is dirty without it, which may be never.
@@ -198,7 +198,7 @@ impl Controller {
     pub(crate) fn is_session_ending(&self, id: SetId) -> bool {
         let set = self.sets.get(id);
         // A set whose flush has failed stays where it is until it is started again, and so may one that is stuck.
-        let stays = || set.journal.stuck || set.is_in_doubt() || set.is_lost();
+        let stays = || set.journal.stuck || set.has_failed_flush() || set.is_lost();
         set.journal.session != Session::Off && !stays()
     }
 
@@ -230,7 +230,7 @@ impl Controller {
                 self.sets.get_mut(id).last_write = now;
                 self.set_session(id, Session::On)
             }
-            Session::On if !self.wants_journal(id) && !set.is_in_doubt() && !set.is_lost() => {
+            Session::On if !self.wants_journal(id) && !set.has_failed_flush() && !set.is_lost() => {
                 self.leave_session(id, actions)
             }
             Session::Leaving if set.journal.flushes == 0 => self.unmark_session(id, actions),
@@ -356,7 +356,7 @@ impl Controller {
     fn unmark_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         // Nothing says what its members have, or one is gone with what it had not flushed: the journal goes on to hold it.
-        if set.is_in_doubt() || set.is_lost() {
+        if set.has_failed_flush() || set.is_lost() {
             return self.set_session(id, Session::On);
         }
         // Writes past the session wait until it has ended, and everything before is flushed: it is clean as well. Else a crash
@@ -388,7 +388,7 @@ impl Controller {
     }
 
     fn end_session(&mut self, id: SetId) -> bool {
-        if self.sets.get(id).is_unrecorded() {
+        if self.sets.get(id).has_stale_metadata() {
             // Some member goes on to say that the journal holds something.
             self.sets.get_mut(id).journal.marked = true;
             return self.set_session(id, Session::On);
@@ -403,7 +403,7 @@ impl Controller {
             }
         }
         let set = self.sets.get_mut(id);
-        (set.journal.wanted, set.journal.behind) = (false, None);
+        (set.journal.wanted, set.journal.stale) = (false, None);
         self.end_hurry(id);
         self.set_session(id, Session::Off)
     }
@@ -430,6 +430,6 @@ impl Set {
     /// everything.
     pub(crate) fn journal_mark(&self) -> (Option<Uuid>, bool) {
         let journal = self.journal.marked.then_some(self.journal.uuid);
-        (journal, journal.is_some() && self.journal.behind.is_some())
+        (journal, journal.is_some() && self.journal.stale.is_some())
     }
 }

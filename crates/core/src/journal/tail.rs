@@ -61,7 +61,7 @@ impl Controller {
         let stuck = |set: &crate::array::set::Set| {
             set.journal.session != Session::Off
                 && set.life != Life::Failed
-                && (set.is_in_doubt() || set.is_lost())
+                && (set.has_failed_flush() || set.is_lost())
                 && counts(set.journal.index, set.journal.since.max(self.journal.log.first))
         };
         let held = self.sets.values().filter(|set| stuck(set)).map(|set| set.journal.since).min();
@@ -81,7 +81,7 @@ impl Controller {
         let nothing = journal.log.is_empty() && !journal.log.may_empty_kept();
         // What is kept before the ring may be all that replay may load: then there is no room that a round would make.
         let full = journal.short && !self.cache_waiters.is_empty() && self.replay_lines().is_none();
-        if (nothing && !full) || journal.keep.is_active() || self.now < journal.round.retry_at {
+        if (nothing && !full) || journal.spill.is_active() || self.now < journal.round.retry_at {
             return false;
         }
         let many = self.is_log_long();
@@ -195,7 +195,7 @@ impl Controller {
         let unflushed = self.planted.has(Flaw::TailUnflushed);
         for id in self.sets.numbers() {
             let takes = |set: &crate::array::set::Set| {
-                set.journal.session != Session::Off && !set.is_lost() && !set.is_in_doubt() && !unflushed
+                set.journal.session != Session::Off && !set.is_lost() && !set.has_failed_flush() && !unflushed
             };
             if !self.sets.find(id).is_some_and(takes) {
                 continue;
@@ -237,7 +237,7 @@ impl Controller {
                 array.first_sequence = array.first_sequence.max(target);
             }
         }
-        superblock.kept = if journal.round.empties { Sectors::ZERO } else { journal.keep.used };
+        superblock.kept = if journal.round.empties { Sectors::ZERO } else { journal.spill.used };
         let generation = journal.request_superblock();
         journal.round.state = RoundState::Writing(generation);
         true
@@ -249,9 +249,9 @@ impl Controller {
         journal.log.drop_below(journal.round.target);
         if journal.round.empties {
             journal.log.empty_kept();
-            journal.keep.used = Sectors::ZERO;
+            journal.spill.used = Sectors::ZERO;
         }
-        journal.keep.begin_batch();
+        journal.spill.begin_batch();
         journal.short = false;
         journal.counters.rounds += 1;
         self.set_changed = true;

@@ -29,7 +29,7 @@ pub(super) const SILENT: &str =
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WindowUser {
     /// Copying entries out of the ring.
-    Keep,
+    Spill,
     /// Copying the log to a device that joins.
     Join,
     /// Reading payload for a set that is started.
@@ -113,7 +113,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let (work, class) = match user {
-            WindowUser::Keep => (JournalWork::KeepRead, IoClass::Metadata),
+            WindowUser::Spill => (JournalWork::SpillRead, IoClass::Metadata),
             WindowUser::Join => (JournalWork::JoinRead, IoClass::Rebuild),
             WindowUser::Replay => (JournalWork::Read, IoClass::Metadata),
         };
@@ -139,16 +139,16 @@ mod tests {
     fn one_has_the_window_and_nobody_beside_a_silent_drive() {
         let mut window = Window::default();
         assert!(window.take(WindowUser::Replay) && window.take(WindowUser::Replay));
-        assert!(!window.take(WindowUser::Keep) && !window.take(WindowUser::Join));
+        assert!(!window.take(WindowUser::Spill) && !window.take(WindowUser::Join));
         window.give_back(WindowUser::Join);
-        assert!(!window.take(WindowUser::Keep), "it was somebody else's");
+        assert!(!window.take(WindowUser::Spill), "it was somebody else's");
         window.give_up();
         assert!(!window.take(WindowUser::Replay), "its own command was given up");
         window.give_back(WindowUser::Replay);
         let mut next = window.for_next_journal();
-        assert!(!next.take(WindowUser::Keep), "the drive is as silent as before");
+        assert!(!next.take(WindowUser::Spill), "the drive is as silent as before");
         next.come_back();
-        assert!(next.take(WindowUser::Keep));
+        assert!(next.take(WindowUser::Spill));
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         window.give_up();
         assert_eq!(window.holds, None);
         let mut window = Window { holds: place, ..Window::default() };
-        assert!(window.take(WindowUser::Keep));
+        assert!(window.take(WindowUser::Spill));
         assert_eq!(window.holds, None);
     }
 }

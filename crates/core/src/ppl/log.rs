@@ -179,7 +179,7 @@ impl Controller {
                 self.log_is_durable(id, slot);
                 true
             }
-            LogState::Stale if set.is_in_doubt() => self.refuse_waiting(id, slot, actions),
+            LogState::Stale if set.has_failed_flush() => self.refuse_waiting(id, slot, actions),
             _ => false,
         }
     }
@@ -302,7 +302,7 @@ impl Controller {
     /// Flush the members so that logs can be written over, all that are through with what they cover at once.
     fn pump_ppl_flush(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get_mut(id);
-        let (durable, doubt) = (set.is_failure_durable(), set.is_in_doubt());
+        let (durable, doubt) = (set.is_failure_durable(), set.has_failed_flush());
         let ppl = set.ppl.as_mut().expect("asked for a set with logs");
         if ppl.flushes > 0 {
             return false;

@@ -23,7 +23,7 @@ use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::events::{DriveError, Verdict};
 use crate::io::command::{Command, Hold, Owner};
-use crate::io::member_io::MemberRange;
+use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, Phase, Step};
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
@@ -185,7 +185,7 @@ impl Controller {
 
     fn reparity_read(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        self.ops[index].fresh = false;
+        self.ops[index].frames_abandoned = false;
         if op.target.intersects(op.excluded) {
             return self.finish_op(index, actions);
         }

@@ -54,7 +54,7 @@ impl Controller {
         }
         match ppl.stage {
             Stage::Redo => self.redo_next(id, actions),
-            Stage::Flush if set.is_in_doubt() => {
+            Stage::Flush if set.has_failed_flush() => {
                 self.sets.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
                     "a member did not make durable what the partial parity logs ask for: a flush or a record of it failed; the \
                      logs stay as they are; check that drive, and start the array again",

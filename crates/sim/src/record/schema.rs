@@ -302,7 +302,7 @@ impl Codec for Assembly {
         self.resync_from.put(out);
         self.bitmap.put(out);
         self.ppl.put(out);
-        self.fresh.put(out);
+        self.newly_created.put(out);
         self.forced.put(out);
     }
     fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
@@ -313,12 +313,12 @@ impl Codec for Assembly {
         let resync_from = Codec::take(input)?;
         let bitmap = Codec::take(input)?;
         let ppl = Codec::take(input)?;
-        let fresh = Codec::take(input)?;
+        let newly_created = Codec::take(input)?;
         let forced = Codec::take(input)?;
         let Ok(geometry) = geometry_of(&common, &members) else {
             return input.error("superblocks that describe no array");
         };
-        Ok(Self { common, geometry, members, verdicts, missing, resync_from, bitmap, ppl, fresh, forced })
+        Ok(Self { common, geometry, members, verdicts, missing, resync_from, bitmap, ppl, newly_created, forced })
     }
 }
 

@@ -266,12 +266,12 @@ fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
     // A member whose superblock could not be written, and that the array cannot do without.
     let mut bench = Bench::new(OpKind::RowWrite);
     let set = bench.controller.sets.get_mut(SET);
-    (set.doubted, set.members[0].unrecorded) = (true, true);
+    (set.suspect, set.members[0].metadata_stale) = (true, true);
     assert_eq!(bench.ask(), Gate::Failed);
     // A rebuild needs no mark.
     let mut bench = Bench::new(OpKind::Rebuild);
     let set = bench.controller.sets.get_mut(SET);
-    (set.doubted, set.members[0].unrecorded) = (true, true);
+    (set.suspect, set.members[0].metadata_stale) = (true, true);
     assert_eq!(bench.ask(), Gate::Open);
 }
 
@@ -282,7 +282,7 @@ fn without_its_journal_a_write_waits_until_the_superblocks_call_the_journal_stal
     assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark));
     assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark), "the mark is asked for once");
     let set = bench.controller.sets.get_mut(SET);
-    let (asked, metadata) = (set.journal.behind.unwrap(), set.metadata.as_mut().unwrap());
+    let (asked, metadata) = (set.journal.stale.unwrap(), set.metadata.as_mut().unwrap());
     assert!(metadata.wanted >= asked && asked > metadata.durable);
     metadata.durable = asked;
     assert_eq!(bench.ask(), Gate::Open);

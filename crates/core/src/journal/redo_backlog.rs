@@ -1,4 +1,4 @@
-//! Redos: what the log owes the members of a set is brought there.
+//! Working off the redo backlog of a set.
 //!
 //! ```text
 //!   Waits --> InWork: read from the journal -> written to the member --> Done
@@ -6,20 +6,20 @@
 //!     +----------+ the device of the journal fell silent: once more, from the other one
 //! ```
 //!
-//! A set with parity serves hosts meanwhile. An operation whose rows miss something waits until they have it, and
-//! its rows come first; so nothing is read, and no parity made, of a stripe that is half of each. The others, whose redos are
-//! few, are started when that is through.
+//! A set with parity serves hosts meanwhile. An operation on rows of the backlog waits until they are redone, and these rows
+//! are redone first. So no stripe is read, and no parity made, from a mixture of old and new blocks. Sets without parity have
+//! few redos and are started after them.
 //!
-//! What is owed pins its entry. Until all is done the set counts as one that has something logged, so that its session goes
-//! on, the active mark and the bits of its bitmap stay, and no task begins. A crash meanwhile replays the same again, and
-//! what came since, which is behind it in the log.
+//! A pending redo pins its entry. Until the backlog is empty the set counts as one with logged writes: its session stays on,
+//! the active mark and the bits of its bitmap stay set, and no task begins. After a crash the same entries are replayed
+//! again, and then the entries that came later.
 //!
-//! If the bytes cannot be read any more, the set fails: nobody else has them. Its entries wait for it.
+//! If the bytes cannot be read any more, the set fails, because no other copy exists. Its entries stay in the log.
 
 use openraid_units::{Bytes, DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba};
 
+use super::backlog::{RedoBacklog, RedoState};
 use super::commit::JournalWork;
-use super::owed::{Debts, OwedState};
 use super::replay::Replay;
 use super::window::SILENT;
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
@@ -27,7 +27,7 @@ use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold, Owner};
-use crate::io::member_io::MemberRange;
+use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase};
 use crate::io::wait::Wait;
 use crate::journal::DeviceState;
@@ -45,30 +45,30 @@ const UNREADABLE: &str = "what the journal holds for the array cannot be read";
 const NOT_TAKEN: &str = "a member does not take what the journal holds for it";
 
 impl Replay {
-    /// Do rows of a set miss something, or did they when it failed?
+    /// Does a set have a redo backlog, or did it when it failed?
     #[inline(always)]
     pub(crate) fn is_redoing(&self) -> bool {
-        !self.debts.is_empty()
+        !self.backlogs.is_empty()
     }
 
     /// How many redos are not done.
-    pub(super) fn owed(&self) -> u64 {
-        self.debts.iter().map(|debts| debts.left as u64).sum()
+    pub(super) fn pending(&self) -> u64 {
+        self.backlogs.iter().map(|backlog| backlog.left as u64).sum()
     }
 
-    fn debts_of(&mut self, set: SetId) -> Option<&mut Debts> {
-        self.debts.iter_mut().find(|debts| debts.set == set)
+    fn backlog_of(&mut self, set: SetId) -> Option<&mut RedoBacklog> {
+        self.backlogs.iter_mut().find(|backlog| backlog.set == set)
     }
 
     /// A set is gone.
-    pub(crate) fn forget_debts(&mut self, set: SetId) {
-        self.debts.retain(|debts| debts.set != set);
+    pub(crate) fn forget_backlog(&mut self, set: SetId) {
+        self.backlogs.retain(|backlog| backlog.set != set);
     }
 }
 
 impl Controller {
     /// Note what the log owes the members of a set that was loaded; false where that is nothing.
-    pub(super) fn note_debts(&mut self, id: SetId, array: u8) -> bool {
+    pub(super) fn note_backlog(&mut self, id: SetId, array: u8) -> bool {
         let journal = &mut self.journal;
         let superblock = journal.superblock.as_ref().expect("it is live");
         let newest = journal.replay.newest(superblock, &journal.log, array);
@@ -77,12 +77,12 @@ impl Controller {
             Geometry::Parity(parity) => parity.chunk(),
             _ => Sectors(REGION_SECTORS),
         };
-        let debts = Debts::new(id, array, (unit, self.limits.rows_max), newest);
-        if debts.left == 0 {
+        let backlog = RedoBacklog::new(id, array, (unit, self.limits.rows_max), newest);
+        if backlog.left == 0 {
             return false;
         }
-        debts.owed.iter().for_each(|own| journal.log.pin(own.source.sequence));
-        journal.replay.debts.push(debts);
+        backlog.redos.iter().for_each(|own| journal.log.pin(own.source.sequence));
+        journal.replay.backlogs.push(backlog);
         set.journal.redoing = true;
         set.journal.logged += 1;
         true
@@ -104,11 +104,11 @@ impl Controller {
         }
         let Some((from, to)) = self.member_rows_of(op) else { return false };
         let (set, stripe) = (op.set, op.stripe.0);
-        let Some(debts) = self.journal.replay.debts_of(set) else { return false };
-        if debts.unpaid(from, to).next().is_none() {
+        let Some(backlog) = self.journal.replay.backlog_of(set) else { return false };
+        if backlog.pending(from, to).next().is_none() {
             return false;
         }
-        if debts.is_over {
+        if backlog.is_over {
             self.fail_op(index, ReplyStatus::IoError, actions);
         } else {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, stripe, 0);
@@ -137,22 +137,22 @@ impl Controller {
     /// Move redos on; true where something moved.
     pub(super) fn pump_redos(&mut self, actions: &mut Actions) -> bool {
         let mut moved = core::mem::take(&mut self.journal.replay.is_asked) && self.redo_for_waiters(actions);
-        for number in (0..self.journal.replay.debts.len()).rev() {
-            moved |= self.pump_debts(number, actions);
+        for number in (0..self.journal.replay.backlogs.len()).rev() {
+            moved |= self.pump_backlog(number, actions);
         }
         moved
     }
 
-    fn pump_debts(&mut self, number: usize, actions: &mut Actions) -> bool {
-        if self.journal.replay.debts[number].is_over {
+    fn pump_backlog(&mut self, number: usize, actions: &mut Actions) -> bool {
+        if self.journal.replay.backlogs[number].is_over {
             return false;
         }
         let can_be_read = self.redo_device().is_some();
-        let debts = &mut self.journal.replay.debts[number];
-        if debts.left > 0 && !can_be_read {
-            debts.error.get_or_insert(SILENT);
+        let backlog = &mut self.journal.replay.backlogs[number];
+        if backlog.left > 0 && !can_be_read {
+            backlog.error.get_or_insert(SILENT);
         }
-        let (left, out) = (debts.left, debts.out);
+        let (left, out) = (backlog.left, backlog.out);
         if !self.may_redo(number) || left == 0 {
             return out == 0 && self.end_redos(number, actions);
         }
@@ -160,8 +160,8 @@ impl Controller {
             return false;
         }
         let mut moved = false;
-        while actions.has_room() && self.may_begin_redo(self.journal.replay.debts[number].out) {
-            let Some(index) = self.journal.replay.debts[number].next() else { break };
+        while actions.has_room() && self.may_begin_redo(self.journal.replay.backlogs[number].out) {
+            let Some(index) = self.journal.replay.backlogs[number].next() else { break };
             if !self.begin_redo(number, index, false, actions) {
                 break;
             }
@@ -173,16 +173,16 @@ impl Controller {
     /// Take the spare frames that one write needs at any time; true if a redo may begin. From then on a set with parity serves
     /// hosts.
     fn prepare_redo(&mut self, number: usize) -> bool {
-        let debts = &mut self.journal.replay.debts[number];
-        if debts.spare.is_none() && (!debts.serves || debts.out == 0) {
-            debts.spare = self.work_frames.take(debts.bytes_max());
+        let backlog = &mut self.journal.replay.backlogs[number];
+        if backlog.spare.is_none() && (!backlog.serves || backlog.out == 0) {
+            backlog.spare = self.work_frames.take(backlog.bytes_max());
         }
-        let (id, array) = (debts.set, debts.array);
-        if debts.spare.is_some() && !debts.serves && matches!(self.sets.get(id).geometry, Geometry::Parity(_)) {
-            self.journal.replay.debts[number].serves = true;
+        let (id, array) = (backlog.set, backlog.array);
+        if backlog.spare.is_some() && !backlog.serves && matches!(self.sets.get(id).geometry, Geometry::Parity(_)) {
+            self.journal.replay.backlogs[number].serves = true;
             self.begin_to_serve(id, array);
         }
-        self.journal.replay.debts[number].spare.is_some() || self.journal.replay.debts[number].out > 0
+        self.journal.replay.backlogs[number].spare.is_some() || self.journal.replay.backlogs[number].out > 0
     }
 
     /// May one more be in work that nobody waits for, beside so many? Whoever waits for operations or frames goes first, but
@@ -196,8 +196,8 @@ impl Controller {
     }
 
     fn may_redo(&self, number: usize) -> bool {
-        let debts = &self.journal.replay.debts[number];
-        debts.error.is_none() && self.sets.get(debts.set).life != Life::Failed
+        let backlog = &self.journal.replay.backlogs[number];
+        backlog.error.is_none() && self.sets.get(backlog.set).life != Life::Failed
     }
 
     /// Begin what operations wait for; true where something began. Where there is no room for all it is looked at again.
@@ -207,11 +207,11 @@ impl Controller {
             let waiting = self.wait_redo.pop().expect("counted");
             self.wait_redo.push(waiting);
             let (set, rows) = (self.ops[waiting].set, self.member_rows_of(&self.ops[waiting]));
-            let number = self.journal.replay.debts.iter().position(|debts| debts.set == set);
+            let number = self.journal.replay.backlogs.iter().position(|backlog| backlog.set == set);
             let (Some(number), Some((from, to))) = (number, rows) else { continue };
             while self.may_redo(number) {
-                let debts = &self.journal.replay.debts[number];
-                let next = debts.unpaid(from, to).find(|index| debts.owed[*index].state == OwedState::Waits);
+                let backlog = &self.journal.replay.backlogs[number];
+                let next = backlog.pending(from, to).find(|index| backlog.redos[*index].state == RedoState::Waits);
                 let Some(index) = next else { break };
                 let room = actions.has_room() && self.ops.may_make_awaited_op();
                 if !room || !self.begin_redo(number, index, true, actions) {
@@ -227,9 +227,9 @@ impl Controller {
     /// Begin a redo and those beside it that go with it; false where there is no room.
     fn begin_redo(&mut self, number: usize, index: usize, is_awaited: bool, actions: &mut Actions) -> bool {
         let block = self.journal.superblock.as_ref().expect("it was attached").block.sectors().get();
-        let debts = &mut self.journal.replay.debts[number];
-        let (id, own) = (debts.set, debts.owed[index]);
-        let (count, len) = debts.run_from(index, block);
+        let backlog = &mut self.journal.replay.backlogs[number];
+        let (id, own) = (backlog.set, backlog.redos[index]);
+        let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
         if own.slot.0 >= set.slots() || !set.writable.contains(own.slot) {
             // Nobody is there. Whoever comes is filled.
@@ -239,15 +239,15 @@ impl Controller {
         let (Some(device), true) = (self.redo_device(), self.channels.may_issue()) else { return false };
         let before = own.source.from.get() % block;
         let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
-        let debts = &mut self.journal.replay.debts[number];
+        let backlog = &mut self.journal.replay.backlogs[number];
         let (mut run, mut has_spare) = (self.work_frames.take(bytes.get()), false);
         if run.is_none() {
-            run = debts.spare.take();
+            run = backlog.spare.take();
             has_spare = true;
         }
         let Some(run) = run else { return false };
-        debts.set_state(index, count, OwedState::InWork);
-        debts.out += 1;
+        backlog.set_state(index, count, RedoState::InWork);
+        backlog.out += 1;
         let op = Op {
             at: SetLba(own.at.get()),
             len,
@@ -263,12 +263,12 @@ impl Controller {
         let key = self.ops.put(op);
         self.sets.get_mut(id).ops += 1;
         if has_spare {
-            self.journal.replay.debts[number].spare_has = key.index;
+            self.journal.replay.backlogs[number].spare_has = key.index;
         }
         self.journal.counters.replayed_redos += 1;
         let mut done = Bytes::ZERO;
         for next in index..index + count {
-            let own = self.journal.replay.debts[number].owed[next];
+            let own = self.journal.replay.backlogs[number].redos[next];
             let from = DriveLba(own.source.from.get() - before);
             let len = Sectors((before + own.len.get()).next_multiple_of(block));
             self.read_for_redo(key.index, device, (from, len), run.at + done, actions);
@@ -341,11 +341,11 @@ impl Controller {
             Ok(()) => None,
             // It was waiting when the device was dropped for something else.
             Err(_) if !command.issued => {
-                self.ops[index].fresh = true;
+                self.ops[index].frames_abandoned = true;
                 None
             }
             Err(CommandError::Timeout) => {
-                self.ops[index].fresh = true;
+                self.ops[index].frames_abandoned = true;
                 self.drop_journal_device(number, actions);
                 let works = self.journal.devices.iter().any(|device| device.state.works());
                 (!works).then_some(SILENT)
@@ -359,9 +359,9 @@ impl Controller {
                 None => Some(UNREADABLE),
             },
         };
-        if let (Some(why), Some(debts)) = (why, self.journal.replay.debts_of(set)) {
-            debts.error.get_or_insert(why);
-            self.ops[index].fresh = true;
+        if let (Some(why), Some(backlog)) = (why, self.journal.replay.backlog_of(set)) {
+            backlog.error.get_or_insert(why);
+            self.ops[index].frames_abandoned = true;
         }
         self.op_command_ended(index);
     }
@@ -370,7 +370,7 @@ impl Controller {
     pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         match op.phase {
-            Phase::ReadingOld if op.fresh => self.finish_redo(index, actions),
+            Phase::ReadingOld if op.frames_abandoned => self.finish_redo(index, actions),
             Phase::ReadingOld => {
                 if !self.channels.may_issue() {
                     return self.wait_for_commands(index);
@@ -396,12 +396,12 @@ impl Controller {
     /// A redo is over. In the place of the spare frames, if it has them, come others where a silent drive may use them.
     fn finish_redo(&mut self, index: u32, actions: &mut Actions) {
         let op = &mut self.ops[index];
-        let debts = self.journal.replay.debts.iter_mut().find(|debts| debts.set == op.set);
-        let debts = debts.expect("it is kept while redos are out");
-        if let Some(run) = op.work.take_if(|_| debts.spare_has == index) {
-            debts.spare_has = NONE;
+        let backlog = self.journal.replay.backlogs.iter_mut().find(|backlog| backlog.set == op.set);
+        let backlog = backlog.expect("it is kept while redos are out");
+        if let Some(run) = op.work.take_if(|_| backlog.spare_has == index) {
+            backlog.spare_has = NONE;
             self.work_frames.release(run);
-            debts.spare = self.work_frames.take(debts.bytes_max());
+            backlog.spare = self.work_frames.take(backlog.bytes_max());
         }
         self.finish_op(index, actions);
     }
@@ -409,12 +409,12 @@ impl Controller {
     pub(crate) fn on_redone(&mut self, op: &Op) {
         let first = usize::try_from(op.unit).expect("a place of a table");
         let count = op.task as usize;
-        let debts = self.journal.replay.debts_of(op.set).expect("it is kept while redos are out");
-        debts.out -= 1;
-        if op.fresh || op.error.is_some() {
-            debts.set_state(first, count, OwedState::Waits);
+        let backlog = self.journal.replay.backlog_of(op.set).expect("it is kept while redos are out");
+        backlog.out -= 1;
+        if op.frames_abandoned || op.error.is_some() {
+            backlog.set_state(first, count, RedoState::Waits);
             if op.error.is_some() {
-                debts.error.get_or_insert(NOT_TAKEN);
+                backlog.error.get_or_insert(NOT_TAKEN);
             }
         } else {
             self.redos_done(op.set, first, count);
@@ -423,9 +423,9 @@ impl Controller {
     }
 
     fn redos_done(&mut self, set: SetId, first: usize, count: usize) {
-        let Some(debts) = self.journal.replay.debts.iter_mut().find(|debts| debts.set == set) else { return };
-        debts.set_state(first, count, OwedState::Done);
-        for own in &debts.owed[first..first + count] {
+        let Some(backlog) = self.journal.replay.backlogs.iter_mut().find(|backlog| backlog.set == set) else { return };
+        backlog.set_state(first, count, RedoState::Done);
+        for own in &backlog.redos[first..first + count] {
             self.journal.log.unpin(own.source.sequence);
         }
         self.set_changed = true;
@@ -441,11 +441,11 @@ impl Controller {
     /// All is done, or nothing more will be.
     fn end_redos(&mut self, number: usize, actions: &mut Actions) -> bool {
         let may = self.may_redo(number);
-        let debts = &mut self.journal.replay.debts[number];
-        let (id, array, error) = (debts.set, debts.array, debts.error);
-        debts.is_over = true;
-        let spare = debts.spare.take();
-        for own in debts.owed.iter().filter(|own| own.state != OwedState::Done) {
+        let backlog = &mut self.journal.replay.backlogs[number];
+        let (id, array, error) = (backlog.set, backlog.array, backlog.error);
+        backlog.is_over = true;
+        let spare = backlog.spare.take();
+        for own in backlog.redos.iter().filter(|own| own.state != RedoState::Done) {
             self.journal.log.unpin_if_held(own.source.sequence);
         }
         if let Some(run) = spare {
@@ -456,7 +456,7 @@ impl Controller {
         set.journal.redoing = false;
         set.journal.logged -= 1;
         if may || starts {
-            self.journal.replay.debts.swap_remove(number);
+            self.journal.replay.backlogs.swap_remove(number);
         }
         match (may, starts) {
             (true, true) => self.begin_to_serve(id, array),

@@ -1,8 +1,8 @@
-//! What the log owes the members of a set: of each place the newest redo alone, in the order in which it is brought there.
+//! The redo backlog of a set: the redo records that its members do not have yet after a crash.
 //!
-//! Of two redos of a place the later one decides, so that an earlier one needs no write; and where members have newer bytes
-//! than the log, none does. What is left is cut at the borders of units (stripes; regions of sets without parity) and
-//! sorted by unit, member and place: all members are gone over once, upwards, and neighbours become one write.
+//! If two records cover the same sectors of a member, only the newer one is written; if the member has newer bytes than the
+//! log, neither is. The rest is cut at the borders of units (stripes; regions of sets without parity) and sorted by unit,
+//! member and address. So all members are written once, upwards, and neighbouring records become one write.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -45,26 +45,32 @@ impl Newest {
     }
 
     /// What is to be written, in units of so many sectors of a member, and no longer than `most`.
-    fn owed(self, unit: Sectors, most: Sectors) -> Vec<Owed> {
-        let mut owed = Vec::new();
+    fn into_redos(self, unit: Sectors, most: Sectors) -> Vec<PendingRedo> {
+        let mut redos = Vec::new();
         for ((slot, start), (end, source)) in self.places {
             let Some(source) = source else { continue };
             let mut at = start;
             while at < end {
                 let to = end.min((at / unit.get() + 1) * unit.get()).min(at + most.get());
                 let source = Source { from: source.from + Sectors(at - start), ..source };
-                owed.push(Owed { at: MemberLba(at), slot, len: Sectors(to - at), source, state: OwedState::Waits });
+                redos.push(PendingRedo {
+                    at: MemberLba(at),
+                    slot,
+                    len: Sectors(to - at),
+                    source,
+                    state: RedoState::Waits,
+                });
                 at = to;
             }
         }
-        owed.sort_unstable_by_key(|own| (own.at.get() / unit.get(), own.slot, own.at));
-        owed
+        redos.sort_unstable_by_key(|own| (own.at.get() / unit.get(), own.slot, own.at));
+        redos
     }
 }
 
 /// How far it is with a redo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum OwedState {
+pub(super) enum RedoState {
     /// Nothing was done.
     Waits,
     /// An operation does it.
@@ -75,24 +81,24 @@ pub(super) enum OwedState {
 
 /// A place of a member that is to get what the log has for it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owed {
+pub(super) struct PendingRedo {
     pub at: MemberLba,
     pub slot: Slot,
     pub len: Sectors,
     pub source: Source,
-    pub state: OwedState,
+    pub state: RedoState,
 }
 
-/// What the members of a set are owed.
+/// The redo records that the members of a set do not have yet.
 #[derive(Debug)]
-pub(crate) struct Debts {
+pub(crate) struct RedoBacklog {
     pub(super) set: SetId,
     /// The set's place in the journal's table.
     pub(super) array: u8,
     /// Sectors of a member in one unit, and in one write.
     unit: Sectors,
     most: Sectors,
-    pub(super) owed: Vec<Owed>,
+    pub(super) redos: Vec<PendingRedo>,
     /// Nothing before this one waits.
     first: usize,
     /// How many are not done, and operations that are at work.
@@ -103,7 +109,7 @@ pub(crate) struct Debts {
     /// Hosts use the set already.
     pub(super) serves: bool,
     /// Frames for one write, for when operations that wait for room in the journal have all others: the tail, and so that room,
-    /// may wait for what is owed.
+    /// may wait for a redo.
     pub(super) spare: Option<Run>,
     /// The operation that has them.
     pub(super) spare_has: u32,
@@ -111,17 +117,17 @@ pub(crate) struct Debts {
     pub(super) is_over: bool,
 }
 
-impl Debts {
+impl RedoBacklog {
     /// In units of so many sectors of a member, in writes that are no longer than `most`.
     pub(super) fn new(set: SetId, array: u8, (unit, most): (Sectors, Sectors), newest: Newest) -> Self {
-        let owed = newest.owed(unit, most);
-        let left = owed.len();
+        let redos = newest.into_redos(unit, most);
+        let left = redos.len();
         Self {
             set,
             array,
             unit,
             most,
-            owed,
+            redos,
             first: 0,
             left,
             out: 0,
@@ -141,39 +147,40 @@ impl Debts {
     /// Those whose units meet these rows of the members.
     fn near(&self, from: u64, to: u64) -> core::ops::Range<usize> {
         let (first, last) = (from / self.unit.get(), to.div_ceil(self.unit.get()));
-        let until = |unit| self.owed.partition_point(|own| own.at.get() / self.unit.get() < unit);
+        let until = |unit| self.redos.partition_point(|own| own.at.get() / self.unit.get() < unit);
         until(first)..until(last)
     }
 
-    /// Those of these rows, on any member, that are not done.
-    pub(super) fn unpaid(&self, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
+    /// The redos of these rows, on any member, that are not done.
+    pub(super) fn pending(&self, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
         self.near(from, to).filter(move |index| {
-            let own = &self.owed[*index];
-            own.state != OwedState::Done && own.at.get() < to && (own.at + own.len).get() > from
+            let own = &self.redos[*index];
+            own.state != RedoState::Done && own.at.get() < to && (own.at + own.len).get() > from
         })
     }
 
     /// The first one that waits.
     pub(super) fn next(&mut self) -> Option<usize> {
-        let rest = &self.owed[self.first..];
-        let skip = rest.iter().position(|own| own.state == OwedState::Waits).unwrap_or(rest.len());
+        let rest = &self.redos[self.first..];
+        let skip = rest.iter().position(|own| own.state == RedoState::Waits).unwrap_or(rest.len());
         self.first += skip;
-        (self.first < self.owed.len()).then_some(self.first)
+        (self.first < self.redos.len()).then_some(self.first)
     }
 
     /// How many go together from this one on, and their sectors: neighbours of one member in one unit. A block of the
     /// journal's devices may reach over the ends of the first and the last one only.
     pub(super) fn run_from(&self, index: usize, block: u64) -> (usize, Sectors) {
-        let first = &self.owed[index];
+        let first = &self.redos[index];
         let unit = first.at.get() / self.unit.get();
         let (mut count, mut len) = (1, first.len);
-        let whole = |own: &Owed| own.source.from.get().is_multiple_of(block) && own.len.get().is_multiple_of(block);
-        for pair in self.owed[index..].windows(2) {
+        let whole =
+            |own: &PendingRedo| own.source.from.get().is_multiple_of(block) && own.len.get().is_multiple_of(block);
+        for pair in self.redos[index..].windows(2) {
             let next = &pair[1];
             let adjoins =
                 next.slot == first.slot && next.at == first.at + len && next.at.get() / self.unit.get() == unit;
             let fits = len + next.len <= self.most && count < OP_COMMANDS_MAX as usize;
-            if !(adjoins && fits && whole(&pair[0]) && whole(next) && next.state == OwedState::Waits) {
+            if !(adjoins && fits && whole(&pair[0]) && whole(next) && next.state == RedoState::Waits) {
                 break;
             }
             (count, len) = (count + 1, len + next.len);
@@ -182,12 +189,12 @@ impl Debts {
     }
 
     /// An operation takes these, or gives them back.
-    pub(super) fn set_state(&mut self, index: usize, count: usize, state: OwedState) {
-        self.owed[index..index + count].iter_mut().for_each(|own| own.state = state);
+    pub(super) fn set_state(&mut self, index: usize, count: usize, state: RedoState) {
+        self.redos[index..index + count].iter_mut().for_each(|own| own.state = state);
         match state {
-            OwedState::Done => self.left -= count,
-            OwedState::Waits => self.first = self.first.min(index),
-            OwedState::InWork => {}
+            RedoState::Done => self.left -= count,
+            RedoState::Waits => self.first = self.first.min(index),
+            RedoState::InWork => {}
         }
     }
 }
@@ -233,10 +240,10 @@ mod tests {
                 .collect();
             let mut newest = Newest::default();
             records.iter().for_each(|(slot, at, len, source)| newest.add(*slot, place(*at, *len), *source));
-            let owed = newest.owed(Sectors(16), Sectors(8));
+            let redos = newest.into_redos(Sectors(16), Sectors(8));
             for slot in (0..3).map(Slot) {
                 let mut found = alloc::vec![None; 128];
-                for own in owed.iter().filter(|own| own.slot == slot) {
+                for own in redos.iter().filter(|own| own.slot == slot) {
                     assert_eq!(own.at.get() / 16, (own.at.get() + own.len.get() - 1) / 16, "it lies in its unit");
                     assert!(own.len <= Sectors(8));
                     for sector in 0..own.len.get() {
@@ -258,19 +265,19 @@ mod tests {
             newest.add(slot, place(at, 8), source(800 - 8 * n as u64, 1));
         }
         newest.add(Slot(0), place(24, 8), source(1600, 1));
-        let mut debts = Debts::new(SetId(0), 0, (Sectors(48), Sectors(16)), newest);
-        let order: Vec<u64> = debts.owed.iter().map(|own| own.at.get()).collect();
+        let mut backlog = RedoBacklog::new(SetId(0), 0, (Sectors(48), Sectors(16)), newest);
+        let order: Vec<u64> = backlog.redos.iter().map(|own| own.at.get()).collect();
         assert_eq!(order, [24, 0, 8, 16, 32, 40, 64]);
-        assert_eq!(debts.run_from(0, 8), (1, Sectors(8)));
-        assert_eq!(debts.run_from(1, 8), (2, Sectors(16)), "no longer than it may be");
-        assert_eq!(debts.run_from(1, 64), (1, Sectors(8)), "its blocks reach over its ends");
-        assert_eq!(debts.run_from(5, 8), (1, Sectors(8)), "the next unit is another one's");
-        assert_eq!(debts.unpaid(4, 30).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        debts.set_state(1, 3, OwedState::Done);
-        assert_eq!(debts.unpaid(4, 30).collect::<Vec<_>>(), [0]);
-        debts.set_state(0, 1, OwedState::InWork);
-        assert_eq!((debts.next(), debts.left), (Some(4), 4));
-        debts.set_state(0, 1, OwedState::Waits);
-        assert_eq!(debts.next(), Some(0));
+        assert_eq!(backlog.run_from(0, 8), (1, Sectors(8)));
+        assert_eq!(backlog.run_from(1, 8), (2, Sectors(16)), "no longer than it may be");
+        assert_eq!(backlog.run_from(1, 64), (1, Sectors(8)), "its blocks reach over its ends");
+        assert_eq!(backlog.run_from(5, 8), (1, Sectors(8)), "the next unit is another one's");
+        assert_eq!(backlog.pending(4, 30).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        backlog.set_state(1, 3, RedoState::Done);
+        assert_eq!(backlog.pending(4, 30).collect::<Vec<_>>(), [0]);
+        backlog.set_state(0, 1, RedoState::InWork);
+        assert_eq!((backlog.next(), backlog.left), (Some(4), 4));
+        backlog.set_state(0, 1, RedoState::Waits);
+        assert_eq!(backlog.next(), Some(0));
     }
 }

@@ -154,7 +154,7 @@ impl Controller {
         let op = &mut self.ops[index];
         op.excluded.insert(command.slot);
         if error == CommandError::Timeout {
-            op.fresh = true;
+            op.frames_abandoned = true;
         }
         match op.kind {
             OpKind::Read => self.extent_unread(index, command, error, actions),
@@ -175,7 +175,7 @@ impl Controller {
             Geometry::Mirror(_) | Geometry::Parity(_) if piece != NONE => {
                 // The piece is read again, in fresh frames, by rows: that way knows how to recover.
                 self.pieces[piece].restart = true;
-                self.pieces[piece].fresh |= error == CommandError::Timeout;
+                self.pieces[piece].frames_abandoned |= error == CommandError::Timeout;
                 self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].error = Some(ReplyStatus::IoError),

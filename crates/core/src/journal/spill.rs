@@ -36,7 +36,7 @@ const COMMANDS: u32 = 16;
 
 /// Copying entries out of the ring.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Keep {
+pub(crate) struct Spill {
     /// What the area holds, of that what no superblock says yet included.
     pub used: Sectors,
     /// The entry that is being copied; 0 is none.
@@ -52,7 +52,7 @@ pub(crate) struct Keep {
     broken: bool,
 }
 
-impl Keep {
+impl Spill {
     /// Is an entry being copied?
     pub(crate) fn is_active(&self) -> bool {
         self.sequence != 0
@@ -68,15 +68,15 @@ impl Controller {
     /// Is the tail neither moving nor about to?
     pub(crate) fn is_tail_at_rest(&self) -> bool {
         let journal = &self.journal;
-        journal.round.state == RoundState::Idle && !journal.keep.is_active() && !journal.join.is_copying()
+        journal.round.state == RoundState::Idle && !journal.spill.is_active() && !journal.join.is_copying()
     }
 
     /// Copy the first entry that is needed by nobody who is there, if room is short; true where that has begun.
-    pub(crate) fn pump_keep(&mut self, actions: &mut Actions) -> bool {
+    pub(crate) fn pump_spill(&mut self, actions: &mut Actions) -> bool {
         let journal = &self.journal;
         let may =
             journal.is_live() && self.is_tail_at_rest() && !journal.replay.is_active() && !journal.log.is_kept_pinned();
-        if !may || journal.keep.broken || journal.keep.batch >= BATCH_MAX {
+        if !may || journal.spill.broken || journal.spill.batch >= BATCH_MAX {
             return false;
         }
         if !journal.short || self.channels.commands.room() < COMMANDS {
@@ -86,15 +86,15 @@ impl Controller {
         let Some(sequence) = self.journal.log.front_waiting(end) else { return false };
         let entry = *self.journal.log.get(sequence);
         let (_, room) = self.journal.superblock.as_ref().expect("it is live").keep_area();
-        let fits = self.journal.keep.used + Sectors(entry.sectors) <= room;
+        let fits = self.journal.spill.used + Sectors(entry.sectors) <= room;
         if !fits || !self.journal.log.may_keep(&entry, self.cache.lines.len() / LINES_SHARE) {
             return false;
         }
-        if !self.journal.window.take(WindowUser::Keep) {
+        if !self.journal.window.take(WindowUser::Spill) {
             return false;
         }
-        let keep = &mut self.journal.keep;
-        (keep.sequence, keep.done) = (sequence, Sectors::ZERO);
+        let spill = &mut self.journal.spill;
+        (spill.sequence, spill.done) = (sequence, Sectors::ZERO);
         self.read_kept_piece(0, actions);
         true
     }
@@ -102,21 +102,21 @@ impl Controller {
     fn read_kept_piece(&mut self, first: usize, actions: &mut Actions) {
         let journal = &mut self.journal;
         let Some(number) = (first..journal.devices.len()).find(|number| journal.devices[*number].state.works()) else {
-            journal.keep.broken = true;
+            journal.spill.broken = true;
             return self.end_keep();
         };
-        let entry = *journal.log.get(journal.keep.sequence);
-        let left = Sectors(entry.sectors) - journal.keep.done;
-        journal.keep.len = left.min(journal.buffer_sectors.round_down(JOURNAL_ALIGN));
-        let lba = journal.ring().drive_lba(RingSector(entry.position)) + journal.keep.done;
-        let len = journal.keep.len;
-        self.read_into_window(WindowUser::Keep, number, (lba, len), actions);
+        let entry = *journal.log.get(journal.spill.sequence);
+        let left = Sectors(entry.sectors) - journal.spill.done;
+        journal.spill.len = left.min(journal.buffer_sectors.round_down(JOURNAL_ALIGN));
+        let lba = journal.ring().drive_lba(RingSector(entry.position)) + journal.spill.done;
+        let len = journal.spill.len;
+        self.read_into_window(WindowUser::Spill, number, (lba, len), actions);
     }
 
     /// No entry is being copied any more: it is where it should be, or stays where it is.
     fn end_keep(&mut self) {
-        self.journal.keep.sequence = 0;
-        self.journal.window.give_back(WindowUser::Keep);
+        self.journal.spill.sequence = 0;
+        self.journal.window.give_back(WindowUser::Spill);
         self.set_changed = true;
     }
 
@@ -128,9 +128,9 @@ impl Controller {
         }
         match result {
             Ok(()) => {
-                let at = self.kept_at() + self.journal.keep.done;
-                let (len, from) = (self.journal.keep.len, self.journal.window_of(WindowUser::Keep));
-                self.write_to_devices(JournalWork::Keep, at, len, Data::Frames(from), actions);
+                let at = self.kept_at() + self.journal.spill.done;
+                let (len, from) = (self.journal.spill.len, self.journal.window_of(WindowUser::Spill));
+                self.write_to_devices(JournalWork::Spill, at, len, Data::Frames(from), actions);
             }
             Err(CommandError::Timeout) => {
                 self.end_keep();
@@ -142,13 +142,13 @@ impl Controller {
 
     /// Where the entry that is being copied goes.
     fn kept_at(&self) -> DriveLba {
-        self.journal.superblock.as_ref().expect("it was attached").keep_area().0 + self.journal.keep.used
+        self.journal.superblock.as_ref().expect("it was attached").keep_area().0 + self.journal.spill.used
     }
 
     /// A piece is durable on a device, or the device was dropped.
     pub(crate) fn on_kept_piece(&mut self, actions: &mut Actions) {
-        self.journal.keep.pending -= 1;
-        if self.journal.keep.pending > 0 {
+        self.journal.spill.pending -= 1;
+        if self.journal.spill.pending > 0 {
             return;
         }
         self.set_changed = true;
@@ -158,15 +158,15 @@ impl Controller {
         if journal.window.is_silent() || !journal.is_live() {
             return self.end_keep();
         }
-        let keep = &mut journal.keep;
-        keep.done += keep.len;
-        let sectors = Sectors(journal.log.get(keep.sequence).sectors);
-        if keep.done < sectors {
+        let spill = &mut journal.spill;
+        spill.done += spill.len;
+        let sectors = Sectors(journal.log.get(spill.sequence).sectors);
+        if spill.done < sectors {
             return self.read_kept_piece(0, actions);
         }
-        let sequence = keep.sequence;
-        keep.used += sectors;
-        keep.batch += 1;
+        let sequence = spill.sequence;
+        spill.used += sectors;
+        spill.batch += 1;
         journal.log.keep(sequence);
         journal.replay.entry_moved(sequence, at);
         self.end_keep();
