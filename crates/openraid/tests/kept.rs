@@ -3,6 +3,10 @@
 mod support;
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
 
 use openraid_format::{MinorVersion, SetName, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_units::Sectors;
@@ -166,4 +170,56 @@ fn a_renamed_array_keeps_its_settings_and_a_new_one_of_its_name_begins_afresh() 
     let server = lab.serve(&["moved"]);
     assert_eq!(lab.show("moved")["access"], "read-write");
     server.stop();
+}
+
+/// Kills of one run, and of a long one.
+const KILLS: (u64, u64) = (12, 200);
+
+#[test]
+fn a_setting_that_was_acknowledged_survives_every_kill() {
+    let lab = array("kills");
+    let kills = if std::env::var_os("OPENRAID_SOAK").is_some() { KILLS.1 } else { KILLS.0 };
+    let (mut rate, mut acknowledged) = (0_u64, 200);
+    for round in 0..kills {
+        let server = lab.serve(&["data"]);
+        let found = lab.show("data")["settings"]["rebuild_rate"].as_u64().expect("a rate") >> 20;
+        // One that was under way may have been kept and not answered.
+        assert!(
+            found == acknowledged || found == rate && rate > 0,
+            "round {round}: {found}, {acknowledged} and {rate}"
+        );
+        let control = server.ready["control"].as_str().expect("a path").to_owned();
+        let first = rate + 1;
+        let setting = thread::spawn(move || {
+            let mut stream = UnixStream::connect(control).expect("it listens");
+            let mut answers = BufReader::new(stream.try_clone().expect("a socket")).lines();
+            let (mut asked, mut answered) = (first - 1, None);
+            loop {
+                asked += 1;
+                let line = format!(r#"{{"v":1,"do":"set","array":"data","settings":[["rebuild.rate","{asked}M"]]}}"#);
+                if writeln!(stream, "{line}").is_err() {
+                    return (asked, answered);
+                }
+                match answers.next() {
+                    Some(Ok(answer)) => {
+                        assert!(answer.contains(r#""ok""#) && !answer.contains("lasts until"), "{answer}");
+                        answered = Some(asked);
+                    }
+                    _ => return (asked, answered),
+                }
+            }
+        });
+        // The kill meets another moment in each round.
+        thread::sleep(Duration::from_millis(20 + round * 7 % 60));
+        server.kill();
+        let answered;
+        (rate, answered) = setting.join().expect("the client");
+        acknowledged = answered.unwrap_or(found);
+    }
+    let log = lab.line("events --json").expect(0).json();
+    assert_eq!(log["damaged"], 0);
+    let numbers: Vec<u64> =
+        log["events"].as_array().expect("a list").iter().filter_map(|event| event["number"].as_u64()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1) && numbers.len() > 12, "{numbers:?}");
+    assert!(acknowledged > kills, "settings were changed: {acknowledged}");
 }
