@@ -134,9 +134,28 @@ pub struct ArrayWish {
     /// Names under which clients find it; empty: its own.
     pub exports: Vec<String>,
     /// What hosts may do; nothing: what was set.
-    pub access: Option<Access>,
-    /// Settings, as `openraid set` takes them, in the order of their names, `profile` first.
-    pub settings: Vec<(String, String)>,
+    pub access: Option<Placed<Access>>,
+    /// Settings in the order of their names, `profile` first.
+    pub settings: Vec<Setting>,
+}
+
+impl ArrayWish {
+    /// A setting by its name.
+    #[must_use]
+    pub fn setting(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key == key)
+    }
+}
+
+/// A setting, as `openraid set` takes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// The line on which it stands.
+    pub line: u32,
 }
 
 /// Which arrays a spare is for.

@@ -33,7 +33,7 @@ mod problem;
 mod read;
 mod table;
 
-pub use desired::{Access, ArrayId, ArrayWish, Desired, Placed, ServerWish, SpareFor, SpareWish};
+pub use desired::{Access, ArrayId, ArrayWish, Desired, Placed, ServerWish, Setting, SpareFor, SpareWish};
 pub use nearest::nearest;
 pub use problem::{Problem, Problems};
 pub use read::{

@@ -7,7 +7,7 @@ use openraid_units::Bytes;
 use toml::de::DeTable;
 
 use crate::cross::check_uses;
-use crate::desired::{Access, ArrayId, ArrayWish, Desired, Placed, ServerWish, SpareFor, SpareWish};
+use crate::desired::{Access, ArrayId, ArrayWish, Desired, Placed, ServerWish, Setting, SpareFor, SpareWish};
 use crate::nearest::nearest;
 use crate::problem::{Problem, Problems, PROBLEMS_MAX};
 use crate::table::{Reader, Section, Word};
@@ -191,7 +191,7 @@ fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<ArrayWis
         }
     }
     let access = section.text("access").and_then(|word| match word.text.parse::<Access>() {
-        Ok(access) => Some(access),
+        Ok(value) => Some(Placed { value, line: section.reader.line(word.at) }),
         Err(_) => {
             let known = Access::ALL.map(Access::word);
             let remedy = match nearest(&word.text, &known) {
@@ -208,9 +208,9 @@ fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<ArrayWis
     Some(ArrayWish { id, line, members: text(members), exports: text(exports), access, settings })
 }
 
-fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<(String, String)> {
+fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<Setting> {
     let known = words.settings();
-    let mut settings = Vec::new();
+    let mut settings: Vec<Setting> = Vec::new();
     for (key, word) in section.settings() {
         if !known.contains(&key.as_str()) {
             let remedy = match (nearest(&key, &known), key.as_str()) {
@@ -221,14 +221,14 @@ fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<(String, String)> {
             section.reader.complain(word.at, &format!("{}.{key}", section.path), "unknown setting", &remedy);
         } else if let Err(why) = words.check_setting(&key, &word.text) {
             section.reader.complain(word.at, &format!("{}.{key}", section.path), &why, "see `openraid set --help`");
-        } else if settings.iter().any(|(own, _): &(String, String)| *own == key) {
+        } else if settings.iter().any(|own| own.key == key) {
             let path = format!("{}.{key}", section.path);
             section.reader.complain(word.at, &path, "written twice", "once as a dotted key, or once in quotes");
         } else {
-            settings.push((key, word.text));
+            settings.push(Setting { key, value: word.text, line: section.reader.line(word.at) });
         }
     }
-    settings.sort_by(|(a, _), (b, _)| (a != "profile", a).cmp(&(b != "profile", b)));
+    settings.sort_by(|a, b| (a.key != "profile", &a.key).cmp(&(b.key != "profile", &b.key)));
     settings
 }
 

@@ -1,6 +1,6 @@
 //! Whole files: what they mean, and each kind of mistake with its line and its remedy.
 
-use openraid_config::{parse, Access, ArrayId, Desired, SpareFor, Words, FILE_BYTES_MAX};
+use openraid_config::{parse, Access, ArrayId, Desired, Setting, SpareFor, Words, FILE_BYTES_MAX};
 use openraid_units::Bytes;
 
 /// Plain words, which share nothing with those of the program.
@@ -62,12 +62,17 @@ fn a_file_says_what_a_server_is() {
     assert_eq!(server.memory, None);
     let by_uuid = &desired.arrays[0];
     assert!(matches!(by_uuid.id, ArrayId::Uuid(uuid) if uuid.0[15] == 0xff), "{by_uuid:?}");
-    assert_eq!(by_uuid.settings, [("write.cache".into(), "through".into())]);
+    let written = |settings: &[Setting]| -> Vec<String> {
+        settings.iter().map(|own| format!("{}={} line {}", own.key, own.value, own.line)).collect()
+    };
+    assert_eq!(written(&by_uuid.settings), ["write.cache=through line 17"]);
     let data = &desired.arrays[1];
-    assert_eq!((&data.id, data.access), (&ArrayId::Name("data".into()), Some(Access::ReadOnly)));
+    assert_eq!(data.id, ArrayId::Name("data".into()));
+    assert_eq!(data.access.as_ref().map(|own| (own.value, own.line)), Some((Access::ReadOnly, 10)));
     assert_eq!(data.exports, ["data", "vm1"]);
-    let settings = [("profile", "balanced"), ("background.depth", "4"), ("rebuild.rate", "50M"), ("sorting", "off")];
-    assert_eq!(data.settings, settings.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let settings =
+        ["profile=balanced line 14", "background.depth=4 line 13", "rebuild.rate=50M line 11", "sorting=off line 12"];
+    assert_eq!(written(&data.settings), settings);
     assert_eq!(desired.spares[0].whom, SpareFor::All);
     assert_eq!(desired.spares[1].whom, SpareFor::Array { name: "data".into(), span: Some(1) });
     assert_eq!((desired.spares[1].member.as_str(), desired.notes.len()), ("/s1", 0));

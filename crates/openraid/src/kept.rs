@@ -79,7 +79,7 @@ pub struct Plan {
 /// How an array starts. `journalled`: whether its writes are to be promised by the journal, if somebody said so.
 pub fn plan(kept: &Kept, file: Option<&ArrayWish>, able: Able, journalled: Option<bool>) -> Plan {
     let of_file = file.map_or(&[][..], |wish| &wish.settings[..]);
-    let in_file = |key: &str| of_file.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str());
+    let in_file = |key: &str| of_file.iter().find(|own| own.key == key).map(|own| own.value.as_str());
     let profile = in_file(PROFILE).or(kept.profile.as_deref()).map(ToOwned::to_owned);
     let mut plan = Plan {
         policy: Policy::default(),
@@ -94,10 +94,10 @@ pub fn plan(kept: &Kept, file: Option<&ArrayWish>, able: Able, journalled: Optio
     for (key, value) in kept.settings.iter().filter(|(key, _)| in_file(key).is_none()) {
         plan.set(key, value, able);
     }
-    for (key, value) in of_file.iter().filter(|(key, _)| key != PROFILE) {
-        plan.set(key, value, able);
+    for setting in of_file.iter().filter(|setting| setting.key != PROFILE) {
+        plan.set(&setting.key, &setting.value, able);
     }
-    plan.access = file.and_then(|wish| wish.access).unwrap_or(plan.access);
+    plan.access = file.and_then(|wish| wish.access.as_ref()).map_or(plan.access, |access| access.value);
     let asked = journalled.or(in_file("write.cache").map(|value| value == WriteCache::Journal.name()));
     match asked.unwrap_or(kept.journalled || plan.policy.write_cache == WriteCache::Journal) {
         true => plan.policy.write_cache = WriteCache::Journal,
@@ -129,7 +129,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openraid_config::ArrayId;
+    use openraid_config::{ArrayId, Placed, Setting};
     use openraid_core::admin::{MirrorRead, Profile};
     use openraid_units::Sectors;
 
@@ -154,7 +154,7 @@ mod tests {
             members: Vec::new(),
             exports: Vec::new(),
             access: None,
-            settings: pairs(settings),
+            settings: pairs(settings).into_iter().map(|(key, value)| Setting { key, value, line: 1 }).collect(),
         }
     }
 
@@ -180,7 +180,8 @@ mod tests {
         let set = plan(&kept, Some(&wish("profile=balanced rebuild.rate=7M")), ALL, None);
         assert_eq!((set.policy.rebuild_rate, set.policy.scrub_rate), (Sectors::mib(7), Sectors::mib(1)));
         assert_eq!((set.policy.adaptive, set.profile.as_deref()), (false, Some("balanced")));
-        let file = ArrayWish { access: Some(Access::Blocked), ..wish("write.cache=journal") };
+        let file =
+            ArrayWish { access: Some(Placed { value: Access::Blocked, line: 1 }), ..wish("write.cache=journal") };
         let set = plan(&kept, Some(&file), ALL, None);
         assert_eq!((set.policy.write_cache, set.access), (WriteCache::Journal, Access::Blocked));
     }

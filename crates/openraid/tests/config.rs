@@ -130,6 +130,12 @@ fn a_service_is_what_its_file_says_and_the_command_line_goes_before_it() {
     let values = &config["arrays"][0]["values"];
     assert_eq!(value(values, "rebuild.rate"), ("50M".into(), "file".into()));
     assert_eq!(value(values, "scrub.rate"), ("9M".into(), "set".into()));
+    let line =
+        |key: &str| values.as_array().expect("a list").iter().find(|own| own["key"] == key).expect(key)["line"].clone();
+    assert_eq!(
+        [line("access"), line("rebuild.rate"), line("profile"), line("scrub.rate")],
+        [8.into(), 10.into(), 11.into(), Value::Null]
+    );
     // A service goes on without arrays.
     lab.line("stop data").expect(0);
     assert!(lab.line("list").expect(0).text().contains("offline"));

@@ -1,6 +1,6 @@
 //! The desired state as it is told: each value with its source.
 
-use openraid_config::{Access, ArrayId, ArrayWish, Desired, ServerWish, SpareFor};
+use openraid_config::{ArrayId, ArrayWish, Desired, ServerWish, SpareFor};
 use serde::{Deserialize, Serialize};
 
 use crate::kept::{ACCESS, PROFILE};
@@ -144,12 +144,16 @@ pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, 
 
 fn array(entry: Option<&Entry>, wish: Option<&ArrayWish>) -> ArrayConfigModel {
     let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
-    let line = wish.map(|wish| wish.line);
-    let file =
-        |key: &str, value: &str| ValueModel { key: key.into(), value: value.into(), from: SourceWord::File, line };
+    let file = |key: &str, value: &str, line: u32| ValueModel {
+        key: key.into(),
+        value: value.into(),
+        from: SourceWord::File,
+        line: Some(line),
+    };
     let mut values: Vec<ValueModel> = Vec::new();
-    values.extend(wish.and_then(|wish| wish.access).map(|access: Access| file(ACCESS, access.word())));
-    values.extend(of_file.iter().map(|(key, value)| file(key, value)));
+    let access = wish.and_then(|wish| wish.access.as_ref());
+    values.extend(access.map(|access| file(ACCESS, access.value.word(), access.line)));
+    values.extend(of_file.iter().map(|own| file(&own.key, &own.value, own.line)));
     let named: Vec<String> = values.iter().map(|value| value.key.clone()).collect();
     let kept = entry.map(|entry| &entry.kept);
     let profile = kept.and_then(|kept| kept.profile.as_ref()).map(|profile| (PROFILE.to_owned(), profile.clone()));

@@ -63,8 +63,8 @@ impl Server {
         let Some(wish) = in_force.wish(served) else { return Vec::new() };
         let path = in_force.path.display();
         let named = |key: &str| match key {
-            crate::kept::ACCESS => wish.access.map(|access| access.word().to_owned()),
-            _ => wish.settings.iter().find(|(own, _)| own == key).map(|(_, value)| value.clone()),
+            crate::kept::ACCESS => wish.access.as_ref().map(|access| access.value.word().to_owned()),
+            _ => wish.setting(key).map(|setting| setting.value.clone()),
         };
         let note = |(key, value): &(String, String)| {
             let own = named(key).filter(|own| own != value)?;
@@ -213,6 +213,7 @@ impl Server {
 /// Settings that somebody wrote, in the file or by `set`.
 fn asked(kept: &Kept, wish: Option<&ArrayWish>) -> Vec<(String, String)> {
     let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
-    let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|(own, _)| own != *key));
-    kept.map(|(key, value)| (key.clone(), value.clone())).chain(of_file.iter().cloned()).collect()
+    let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|own| own.key != **key));
+    let of_file = of_file.iter().map(|own| (own.key.clone(), own.value.clone()));
+    kept.map(|(key, value)| (key.clone(), value.clone())).chain(of_file).collect()
 }
