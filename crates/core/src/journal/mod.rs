@@ -18,9 +18,9 @@
 //! - [`redo_backlog`]: the redo records that members do not have yet, the [backlog], are written while the set serves; a row
 //!   is redone before any other access to it.
 //! - [`spill`]: entries that only absent arrays need are copied out of the ring, so that they do not hold up the tail.
-//! - [`heal`]: at a start with two devices that differ, the steps that bring the stale one up to date.
 //! - [`join`]: a device comes back, or a new one takes its place, while the journal runs.
 //! - [`window`]: the buffer through which the last three read the log, one at a time.
+//! - [`heal`]: at a start with two devices that differ, the steps that bring the stale one up to date.
 //! - [`lost`]: a journal without a working device promises nothing more; what it had promised goes to the members.
 //!
 //! What must never happen: a reply before its entry is durable on every device of the journal; a member write whose
