@@ -317,7 +317,8 @@ impl Controller {
         let owner = if op.parent != NONE {
             For::Op(op_name(&self.ops, op.parent))
         } else if op.is_destage() {
-            For::Unit(self.cache.units.get(op.cache_unit).number, op.why)
+            let data = op.destage();
+            For::Unit(self.cache.units.get(data.unit).number, data.why)
         } else if matches!(op.kind, OpKind::Flush | OpKind::Discard) {
             // These have no pieces.
             For::Request(self.requests[op.piece].number)

@@ -8,7 +8,7 @@ use crate::array::set::{Intent, Life, Set};
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
-use crate::io::op::{Op, OpKind};
+use crate::io::op::{BackgroundData, KindData, Op, OpKind, TaskUnit};
 use crate::limits::WINDOW_ROWS_MAX;
 use crate::planted::Flaw;
 use crate::scrub::AbortReason;
@@ -294,11 +294,12 @@ impl Controller {
         }
         let set = self.sets.get_mut(op.set);
         let running = set.life == Life::Running;
-        let Some(task) = set.task.as_mut().filter(|t| t.id == op.task) else { return };
+        let Some(task) = set.task.as_mut() else { return };
+        let Some(unit) = op.background().unit_of(task.id) else { return };
         task.in_flight -= 1;
         // A stop cuts units short: what is saved then must not cover them.
         if running {
-            task.unit_done(op.unit);
+            task.unit_done(unit);
         }
         let below = task.done_sectors();
         self.tell_ranges(op.set, below, actions);
@@ -344,7 +345,9 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
         TaskKind::Resync => OpKind::Resync,
         TaskKind::Check | TaskKind::Repair => OpKind::Scrub,
     };
-    let mut op = Op { task: task.id, unit, replace: task.kind == TaskKind::Replace, ..Op::new(kind, id) };
+    let of_task = Some(TaskUnit { task: task.id, unit });
+    let data = KindData::Background(BackgroundData::new(of_task, task.kind == TaskKind::Replace));
+    let mut op = Op { data, ..Op::new(kind, id) };
     op.target = task.slot.map_or(SlotSet::EMPTY, SlotSet::one);
     let from = unit * task.unit;
     let mut len = task.unit.min(task.total - from);

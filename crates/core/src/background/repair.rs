@@ -7,7 +7,7 @@ use crate::array::set::{Repair, REPAIRS_MAX};
 use crate::array::BadRange;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::op::{Op, OpKind};
+use crate::io::op::{BackgroundData, KindData, Op, OpKind};
 use crate::limits::REGION_SECTORS;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -52,7 +52,8 @@ impl Controller {
         if !set.in_sync.contains(repair.slot) {
             return None;
         }
-        let mut op = Op { target: SlotSet::one(repair.slot), ..Op::new(OpKind::Rebuild, id) };
+        let data = KindData::Background(BackgroundData::new(None, false));
+        let mut op = Op { data, target: SlotSet::one(repair.slot), ..Op::new(OpKind::Rebuild, id) };
         let len = match &set.geometry {
             Geometry::Parity(parity) => {
                 let (stripe, within) = parity.stripe_at(repair.at)?;

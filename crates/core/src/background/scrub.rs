@@ -50,7 +50,10 @@ impl Controller {
     /// What this scrub may change, while it runs.
     pub(crate) fn scrub_mode(&self, op: &Op) -> Option<ScrubMode> {
         let set = self.sets.get(op.set);
-        set.task.as_ref().is_some_and(|task| task.id == op.task && task.is_scrub()).then_some(set.scrub.mode)
+        set.task
+            .as_ref()
+            .is_some_and(|task| op.background().unit_of(task.id).is_some() && task.is_scrub())
+            .then_some(set.scrub.mode)
     }
 
     /// A sector does not match.
@@ -73,7 +76,7 @@ impl Controller {
     /// Sectors that did not match were written.
     pub(crate) fn note_repaired(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
-            self.sets.get_mut(op.set).scrub.repaired += u64::from(op.corrected);
+            self.sets.get_mut(op.set).scrub.repaired += u64::from(op.background().corrected);
         }
     }
 

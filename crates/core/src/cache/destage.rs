@@ -16,7 +16,7 @@ use crate::array::set::{Life, Set};
 use crate::array::table::Sets;
 use crate::controller::Controller;
 use crate::geometry::{Geometry, Parity, StripeRole};
-use crate::io::op::{Op, OpKind, Payload, Phase, Step};
+use crate::io::op::{DestageData, KindData, Op, OpKind, Payload, Phase, Step};
 use crate::io::row::RowFrames;
 use crate::io::split::narrow;
 use crate::limits::FRAME_BYTES;
@@ -122,8 +122,9 @@ impl Controller {
             self.cache.units.set_state(unit, UnitState::Writing);
             let op = self.destage_op(unit);
             self.cache.units.get_mut(unit).urgent = false;
-            self.sets.get_mut(entry.set).reasons.count(op.why);
-            self.cache.begin_writing(self.now, entry.set, op.probe);
+            let data = *op.destage();
+            self.sets.get_mut(entry.set).reasons.count(data.why);
+            self.cache.begin_writing(self.now, entry.set, data.lines);
             let key = self.ops.put(op);
             self.sets.get_mut(entry.set).ops += 1;
             self.trace_made(key.index);
@@ -166,9 +167,10 @@ impl Controller {
         let (at, len) = unit_extent(&set.geometry, entry.number);
         let epoch = set.dirty.epoch;
         // How many lines it takes out of the cache, about.
-        let probe = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
+        let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(unit, len);
-        let mut op = Op { cache_unit: unit, epoch, probe, why, at, len, ..Op::new(OpKind::Destage, entry.set) };
+        let data = KindData::Destage(DestageData { unit, epoch, lines, why });
+        let mut op = Op { data, at, len, ..Op::new(OpKind::Destage, entry.set) };
         if let Geometry::Parity(parity) = &set.geometry {
             op.kind = OpKind::RowDestage;
             op.stripe = StripeIndex(entry.number);
@@ -199,7 +201,7 @@ impl Controller {
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
         let rows = Self::stripe_rows(op, self.sets.get(op.set).parity());
-        let unit = self.cache.units.get(op.cache_unit);
+        let unit = self.cache.units.get(op.destage().unit);
         // Nothing was kept back as a rule.
         let here =
             if op.first == 0 { SlotSet::EMPTY } else { self.cache.dirty_columns_at(unit, rows, u64::from(op.cursor)) };
@@ -249,7 +251,8 @@ impl Controller {
 
     /// The band is on the members: what was not written to since is clean.
     pub(crate) fn band_written(&mut self, index: u32, actions: &mut Actions) {
-        let Op { set, cache_unit, target, .. } = self.ops[index];
+        let Op { set, target, .. } = self.ops[index];
+        let cache_unit = self.ops[index].destage().unit;
         for slot in target {
             let (at, len) = self.band_extent(&self.ops[index], slot);
             self.extent_written(set, cache_unit, at, len);
@@ -278,7 +281,7 @@ impl Controller {
 
     fn next_run(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
-        let unit = self.cache.units.get(op.cache_unit);
+        let unit = self.cache.units.get(op.destage().unit);
         let (start, _) = unit_extent(&self.sets.get(op.set).geometry, unit.number);
         let run = self.cache.dirty_run(unit, start, u64::from(op.cursor));
         let Some((from, to)) = run else { return self.finish_op(index, actions) };
@@ -297,8 +300,8 @@ impl Controller {
 
     /// The run is on the members.
     pub(crate) fn run_written(&mut self, index: u32, actions: &mut Actions) {
-        let Op { set, cache_unit, at, len, .. } = self.ops[index];
-        self.extent_written(set, cache_unit, at, len);
+        let Op { set, at, len, .. } = self.ops[index];
+        self.extent_written(set, self.ops[index].destage().unit, at, len);
         self.end_write(index);
         self.unlog(index);
         self.release_work(index);
@@ -311,7 +314,7 @@ impl Controller {
 
     /// Copy the lines of an extent, all of it dirty, to `to`.
     fn stage_extent(&mut self, index: u32, at: SetLba, len: Sectors, to: PoolOffset, actions: &mut Actions) {
-        let Op { set, cache_unit, .. } = self.ops[index];
+        let (set, cache_unit) = (self.ops[index].set, self.ops[index].destage().unit);
         let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
             let line = self.cache.line_in_unit(cache_unit, set, number).expect("dirty lines are not evicted");
@@ -368,14 +371,9 @@ impl Controller {
         self.sets.get_mut(set).cached.destaged += self.cache.counters.destaged - before;
     }
 
-    /// An operation ended that was to write a dirty unit of a set, about so many lines, and began in this epoch.
-    pub(crate) fn on_destaged(
-        &mut self,
-        set: SetId,
-        unit: u32,
-        (lines, begun): (u32, u32),
-        error: Option<ReplyStatus>,
-    ) {
+    /// The operation that was to write a dirty unit of a set has ended.
+    pub(crate) fn on_destaged(&mut self, set: SetId, data: DestageData, error: Option<ReplyStatus>) {
+        let DestageData { unit, epoch: begun, lines, .. } = data;
         self.cache.end_writing(self.now, set, lines);
         self.set_changed |= self.sets.get(set).journal.wanted;
         let failed = error.is_some();

@@ -111,7 +111,7 @@ impl Controller {
         }
         let gone = |slot: Slot| {
             let place = set.places[slot.index()];
-            let member = if op.replace { place.replacement } else { place.member };
+            let member = if op.background().replace { place.replacement } else { place.member };
             member == NONE || !set.members[member as usize].is_active()
         };
         op.kind == OpKind::Rebuild && op.target.iter().any(gone)
@@ -139,7 +139,7 @@ impl Controller {
         let all = view.data | view.parities();
         match op.kind {
             OpKind::Rebuild => {
-                if op.replace && op.target.minus(view.readable).is_empty() {
+                if op.background().replace && op.target.minus(view.readable).is_empty() {
                     return Some(Plan { read: op.target, write: op.target, ..Plan::default() });
                 }
                 if op.is_repair() && !view.trusted && !op.target.intersects(op.excluded) {
@@ -185,7 +185,7 @@ impl Controller {
         for copy in mirror.copies(at) {
             all.insert(copy.slot);
             let good = set.readable(copy.lba, copy.lba + rows).contains(copy.slot);
-            let target = op.kind == OpKind::Rebuild && !op.replace && op.target.contains(copy.slot);
+            let target = op.kind == OpKind::Rebuild && !op.background().replace && op.target.contains(copy.slot);
             if good && !target && !op.excluded.contains(copy.slot) {
                 readable.insert(copy.slot);
                 first = first.or(Some(copy.slot));
@@ -194,7 +194,8 @@ impl Controller {
         match op.kind {
             OpKind::Rebuild => {
                 let write = op.target & all;
-                let source = if op.replace && write.minus(readable).is_empty() { write.first() } else { first };
+                let source =
+                    if op.background().replace && write.minus(readable).is_empty() { write.first() } else { first };
                 Some(Plan { read: SlotSet::one(source?), write, ..Plan::default() })
             }
             OpKind::Resync => {
@@ -226,7 +227,7 @@ impl Controller {
                 return self.push_check(index, 0, op.row_bytes(), actions);
             }
         }
-        if !self.is_row_op(&op) || op.replace && op.lost.is_empty() && op.parity.is_empty() {
+        if !self.is_row_op(&op) || op.background().replace && op.lost.is_empty() && op.parity.is_empty() {
             return self.log_background(index, actions);
         }
         if op.lost.is_empty() {
@@ -293,7 +294,7 @@ impl Controller {
                 len: Sectors(u64::from(op.rows())),
                 at: self.buffer(&op, from),
             };
-            if op.replace {
+            if op.background().replace {
                 let replacement = self.sets.get(op.set).places[slot.index()].replacement;
                 if replacement != NONE {
                     self.issue_write_to(index, replacement, range, actions);
@@ -372,7 +373,7 @@ impl Controller {
         for slot in op.target {
             let at = self.member_place(&op, slot);
             let place = self.sets.get(op.set).places[slot.index()];
-            let member = if op.replace { place.replacement } else { place.member };
+            let member = if op.background().replace { place.replacement } else { place.member };
             let recorded = self.record_bad(op.set, member, at, len, actions);
             let entry = self.sets.get(op.set).members.get(member as usize);
             // A working member is asked again and says again that it cannot be read. One that is being filled would
@@ -388,7 +389,7 @@ impl Controller {
     /// Does this unit of a resync compare before it writes?
     fn compares(&self, op: &Op) -> bool {
         let task = self.sets.get(op.set).task.as_ref();
-        task.is_some_and(|task| task.id == op.task && task.sync.is_due(op.unit))
+        task.is_some_and(|task| op.background().unit_of(task.id).is_some_and(|unit| task.sync.is_due(unit)))
     }
 
     /// Where the bytes for a slot come from: its own buffer where they are computed, or the copy that counts.
@@ -426,8 +427,8 @@ impl Controller {
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Computing(Step::Check);
-        op.probe = WHOLE;
-        (op.write, op.target, op.corrected) = (SlotSet::EMPTY, SlotSet::EMPTY, 0);
+        (op.background_mut().sector, op.background_mut().corrected) = (None, 0);
+        (op.write, op.target) = (SlotSet::EMPTY, SlotSet::EMPTY);
         let bytes = op.row_bytes();
         self.push_check(index, 0, bytes, actions);
     }
@@ -475,12 +476,12 @@ impl Controller {
         if op.kind == OpKind::Resync {
             return self.on_sync_compared(index, actions);
         }
-        if op.probe == WHOLE {
+        if op.background().sector.is_none() {
             if op.verdict == Verdict::Match {
                 return self.background_rows_done(index, actions);
             }
             // Somewhere in these rows: look at each sector by itself.
-            self.ops[index].probe = 0;
+            self.ops[index].background_mut().sector = Some(0);
             return self.push_check(index, 0, 512, actions);
         }
         // Matches, or the correction of this sector is computed.
@@ -494,7 +495,9 @@ impl Controller {
     fn on_sync_compared(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let differs = op.verdict != Verdict::Match;
-        if let Some(task) = self.sets.get_mut(op.set).task.as_mut().filter(|task| task.id == op.task) {
+        if let Some(task) =
+            self.sets.get_mut(op.set).task.as_mut().filter(|task| op.background().unit_of(task.id).is_some())
+        {
             task.sync.note(differs);
         }
         if !differs {
@@ -515,12 +518,12 @@ impl Controller {
             Some(ScrubMode::Repair) => slot.map_or(SlotSet::EMPTY, SlotSet::one),
             Some(ScrubMode::Check) | None => SlotSet::EMPTY,
         };
-        let from = at + Sectors(u64::from(op.probe));
+        let from = at + Sectors(u64::from(Self::checked_sector(&op)));
         let range = MismatchRange { from, len: Sectors(1), slot, repaired: !rewritten.is_empty() };
         self.note_mismatch(&op, range, actions);
         let own = &mut self.ops[index];
         own.write |= rewritten;
-        own.corrected += u32::from(!rewritten.is_empty());
+        own.background_mut().corrected += u32::from(!rewritten.is_empty());
         match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
             Some(slot) => self.push_correction(index, slot, actions),
             None => {
@@ -562,7 +565,7 @@ impl Controller {
 
     fn push_correction(&mut self, index: u32, slot: Slot, actions: &mut Actions) {
         let op = self.ops[index];
-        let from = Bytes(u64::from(op.probe) * 512);
+        let from = Bytes(u64::from(Self::checked_sector(&op)) * 512);
         let wrong = self.buffer(&op, slot) + from;
         if !self.is_row_op(&op) {
             let good = op.read.without(slot).first().expect("a majority is against it");
@@ -581,12 +584,18 @@ impl Controller {
         self.push_job(index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);
     }
 
+    /// The sector of the rows in work that is checked by itself.
+    fn checked_sector(op: &Op) -> u32 {
+        op.background().sector.expect("the rows are checked sector by sector")
+    }
+
     fn probe_next(&mut self, index: u32, actions: &mut Actions) {
         let row = self.is_row_op(&self.ops[index]);
         let op = &mut self.ops[index];
-        op.probe += 1;
-        if op.probe < op.rows() {
-            let from = op.probe * 512;
+        let next = Self::checked_sector(op) + 1;
+        op.background_mut().sector = Some(next);
+        if next < op.rows() {
+            let from = next * 512;
             return self.push_check(index, from, 512, actions);
         }
         if op.write.is_empty() {
@@ -597,9 +606,6 @@ impl Controller {
         self.push_missing_parity(index, actions);
     }
 }
-
-/// The rows as a whole are being compared, not one sector of them.
-const WHOLE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Plan {

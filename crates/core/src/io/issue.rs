@@ -90,7 +90,7 @@ impl Issuer {
 impl Controller {
     pub(crate) fn class_of(op: &Op) -> IoClass {
         match op.kind {
-            OpKind::Redo if op.is_awaited => IoClass::Foreground,
+            OpKind::Redo if op.redo().is_awaited => IoClass::Foreground,
             OpKind::Redo => IoClass::Destage,
             OpKind::Rebuild | OpKind::Resync | OpKind::Reparity => IoClass::Rebuild,
             OpKind::Destage | OpKind::RowDestage => IoClass::Destage,

@@ -108,10 +108,81 @@ pub(crate) enum Payload {
     None,
 }
 
+/// What only some kinds of operations have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum KindData {
+    /// Nothing more.
+    None,
+    /// [`OpKind::Destage`] and [`OpKind::RowDestage`].
+    Destage(DestageData),
+    /// [`OpKind::Rebuild`], [`OpKind::Resync`] and [`OpKind::Scrub`].
+    Background(BackgroundData),
+    /// [`OpKind::Redo`].
+    Redo(RedoData),
+}
+
+/// What a destage has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DestageData {
+    /// The dirty unit.
+    pub unit: u32,
+    /// The epoch of its set in which it began.
+    pub epoch: u32,
+    /// Lines that were dirty when it began, about.
+    pub lines: u32,
+    /// Why now.
+    pub why: Reason,
+}
+
+/// What background work has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BackgroundData {
+    /// The task and the number of its unit; a repair of a bad sector belongs to no task.
+    pub task: Option<TaskUnit>,
+    /// The target is the replacement in that slot, not its member.
+    pub replace: bool,
+    /// The sector of the rows in work that is checked by itself, counted from the first; nothing while the rows are
+    /// checked as a whole.
+    pub sector: Option<u32>,
+    /// Of a check or repair: sectors of the rows in work that are put right.
+    pub corrected: u32,
+}
+
+/// One unit of a background task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TaskUnit {
+    pub task: u32,
+    pub unit: u64,
+}
+
+impl BackgroundData {
+    pub(crate) const fn new(task: Option<TaskUnit>, replace: bool) -> Self {
+        Self { task, replace, sector: None, corrected: 0 }
+    }
+
+    /// The unit, if it is one of this task.
+    pub(crate) fn unit_of(&self, task: u32) -> Option<u64> {
+        self.task.filter(|own| own.task == task).map(|own| own.unit)
+    }
+}
+
+/// What a redo has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RedoData {
+    /// The first redo of the backlog that it does, and how many.
+    pub first: usize,
+    pub count: u32,
+    /// Reads of it that failed.
+    pub failed_reads: u32,
+    /// Another operation waits for it.
+    pub is_awaited: bool,
+}
+
 /// An operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
     pub kind: OpKind,
+    pub data: KindData,
     pub phase: Phase,
     /// What it waits for, from the moment it is held until it is called again.
     pub wait: Option<Wait>,
@@ -154,23 +225,12 @@ pub(crate) struct Op {
     pub cursor_end: u32,
     /// Whether, and how, a bad block among them is searched for.
     pub search: Search,
-    /// A piece of work inside the present rows that is being looked at sector by sector; of a destage, the lines that
-    /// were dirty when it began; of a redo, its reads that failed.
-    pub probe: u32,
     /// Holds a range.
     pub locked: bool,
     /// Counted as a write of its set (active mark, bitmap).
     pub intent: bool,
-    /// Background: the task (0: a repair of its own) and which unit of it. A redo: how many of those that its set is
-    /// owed, and which is the first.
-    pub task: u32,
-    pub unit: u64,
     /// Background: the slots to restore; of a scrub that trusts the data, those that are made anew from it.
     pub target: SlotSet,
-    /// Of a check or repair: sectors of the rows in work that are put right.
-    pub corrected: u32,
-    /// The target is the replacement in that slot, not its member.
-    pub replace: bool,
     /// What the last job found.
     pub verdict: Verdict,
     /// The edges were read; both are parts of one block.
@@ -182,15 +242,8 @@ pub(crate) struct Op {
     pub frames_abandoned: bool,
     /// A write of it failed on a member that the array cannot do without.
     pub torn: bool,
-    /// Destage: the dirty unit, and the epoch of its set in which it began.
-    pub cache_unit: u32,
-    pub epoch: u32,
-    /// Destage: why now.
-    pub why: Reason,
     /// It reads before a host asks.
     pub ahead: bool,
-    /// Redo: another operation waits for it.
-    pub is_awaited: bool,
     /// The entry of the journal that has what it is about to write, until the members have it; and whether that is
     /// durable.
     pub logged: u64,
@@ -236,6 +289,7 @@ impl Op {
     pub(crate) fn new(kind: OpKind, set: SetId) -> Self {
         Self {
             kind,
+            data: KindData::None,
             phase: Phase::Start,
             wait: None,
             set,
@@ -265,25 +319,16 @@ impl Op {
             cursor: 0,
             cursor_end: 0,
             search: Search::None,
-            probe: 0,
             locked: false,
             intent: false,
-            task: 0,
-            unit: 0,
             target: SlotSet::EMPTY,
-            corrected: 0,
-            replace: false,
             verdict: Verdict::Done,
             edges_read: false,
             edges_in_one: false,
             woken: false,
             frames_abandoned: false,
             torn: false,
-            cache_unit: NONE,
-            epoch: 0,
-            why: Reason::DestageAged,
             ahead: false,
-            is_awaited: false,
             logged: 0,
             log_durable: false,
             in_group: false,
@@ -319,7 +364,31 @@ impl Op {
 
     /// Does it rewrite a range that could not be read?
     pub(crate) fn is_repair(&self) -> bool {
-        self.kind == OpKind::Rebuild && self.task == 0
+        self.kind == OpKind::Rebuild && self.background().task.is_none()
+    }
+
+    /// What a destage has. Panics for any other kind.
+    pub(crate) fn destage(&self) -> &DestageData {
+        let KindData::Destage(data) = &self.data else { unreachable!("asked of a destage") };
+        data
+    }
+
+    /// What background work has. Panics for any other kind.
+    pub(crate) fn background(&self) -> &BackgroundData {
+        let KindData::Background(data) = &self.data else { unreachable!("asked of background work") };
+        data
+    }
+
+    /// As [`Op::background`].
+    pub(crate) fn background_mut(&mut self) -> &mut BackgroundData {
+        let KindData::Background(data) = &mut self.data else { unreachable!("asked of background work") };
+        data
+    }
+
+    /// What a redo has. Panics for any other kind.
+    pub(crate) fn redo(&self) -> &RedoData {
+        let KindData::Redo(data) = &self.data else { unreachable!("asked of a redo") };
+        data
     }
 
     /// Rows in work now, in sectors.

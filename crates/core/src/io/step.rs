@@ -6,7 +6,7 @@ use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::io::lock::{LockMode, LockRange};
-use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::io::op::{KindData, Op, OpKind, Payload, Phase};
 use crate::io::wait::Wait;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
@@ -343,7 +343,7 @@ impl Controller {
         self.trace.op(&self.ops, index, || What::Done { error });
         let op = &self.ops[index];
         let (set_id, piece, locked, is_direct) = (op.set, op.piece, op.locked, op.is_direct_write());
-        let destaged = op.is_destage().then_some((op.cache_unit, (op.probe, op.epoch)));
+        let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
         // It is large, and was written to just now: it is copied only where somebody wants to know more of it.
         let plain = match op.kind {
             OpKind::Read | OpKind::RowRead => op.parent == NONE,
@@ -370,8 +370,8 @@ impl Controller {
             self.ready.push(waiting);
         }
         self.wake_frame_waiters();
-        if let Some((unit, begun)) = destaged {
-            self.on_destaged(set_id, unit, begun, error);
+        if let Some(data) = destaged {
+            self.on_destaged(set_id, data, error);
         } else if let Some(op) = whole {
             self.whole_op_done(&op, actions);
         } else {

@@ -295,7 +295,7 @@ impl Controller {
         }
         let (at, len) = self.band_extent(op, slot);
         lines_of(at, len).all(|(number, ..)| {
-            let line = self.cache.line_in_unit(op.cache_unit, op.set, number);
+            let line = self.cache.line_in_unit(op.destage().unit, op.set, number);
             line.is_some_and(|line| self.cache.lines.get(line).staged)
         })
     }
@@ -351,7 +351,7 @@ impl Controller {
     fn logged_at(&self, op: &Op, at: SetLba, len: Sectors) -> Option<Logged> {
         let mut found: Option<Logged> = None;
         for (number, first, last) in lines_of(at, len) {
-            let line = self.cache.lines.get(self.cache.line_in_unit(op.cache_unit, op.set, number)?);
+            let line = self.cache.lines.get(self.cache.line_in_unit(op.destage().unit, op.set, number)?);
             let (true, Some(place)) = (line.staged, line.logged_at) else {
                 return found;
             };

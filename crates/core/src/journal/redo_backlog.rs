@@ -28,7 +28,7 @@ use crate::controller::{CommandError, Controller};
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
-use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::io::op::{KindData, Op, OpKind, Payload, Phase, RedoData};
 use crate::io::wait::Wait;
 use crate::journal::DeviceState;
 use crate::limits::REGION_SECTORS;
@@ -255,9 +255,12 @@ impl Controller {
             work: Some(run),
             payload: Payload::Host(run.at + Sectors(before).bytes()),
             phase: Phase::ReadingOld,
-            unit: index as u64,
-            task: u32::try_from(count).expect("few go together"),
-            is_awaited,
+            data: KindData::Redo(RedoData {
+                first: index,
+                count: u32::try_from(count).expect("few go together"),
+                failed_reads: 0,
+                is_awaited,
+            }),
             ..Op::new(OpKind::Redo, id)
         };
         let key = self.ops.put(op);
@@ -294,9 +297,9 @@ impl Controller {
 
     /// Whom to ask after this one. Each of the operation's reads may fail once before it has an end.
     fn next_redo_device(&mut self, index: u32, tried: usize) -> Option<usize> {
-        let op = &mut self.ops[index];
-        op.probe += 1;
-        let again = op.probe <= op.task;
+        let KindData::Redo(data) = &mut self.ops[index].data else { unreachable!("it reads for a redo") };
+        data.failed_reads += 1;
+        let again = data.failed_reads <= data.count;
         self.redo_device_beside(Some(tried)).filter(|_| again)
     }
 
@@ -407,8 +410,8 @@ impl Controller {
     }
 
     pub(crate) fn on_redone(&mut self, op: &Op) {
-        let first = usize::try_from(op.unit).expect("a place of a table");
-        let count = op.task as usize;
+        let RedoData { first, count, .. } = *op.redo();
+        let count = count as usize;
         let backlog = self.journal.replay.backlog_of(op.set).expect("it is kept while redos are out");
         backlog.out -= 1;
         if op.frames_abandoned || op.error.is_some() {

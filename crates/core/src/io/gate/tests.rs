@@ -16,7 +16,7 @@ use crate::array::set::{Intent, Life};
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::io::command::{Command, Owner};
-use crate::io::op::{Op, OpKind, Phase};
+use crate::io::op::{BackgroundData, KindData, Op, OpKind, Phase};
 use crate::io::wait::Wait;
 use crate::journal::session::Session;
 use crate::limits::Limits;
@@ -90,6 +90,7 @@ impl Bench {
             cursor_end: 8,
             columns: 1,
             phase: Phase::Logging,
+            data: KindData::Background(BackgroundData::new(None, false)),
             ..Op::new(kind, SET)
         };
         this.op = this.controller.ops.put(op).index;
