@@ -136,7 +136,7 @@ fn line(name: &str, hunt: &Hunt) -> String {
 fn main() -> ExitCode {
     let options = options();
     if options.story.is_none() {
-        // Panics are what is looked for: their words are in the report.
+        // Panics are the expected findings: their messages are in the report.
         std::panic::set_hook(Box::new(|_| {}));
     }
     let engine = || Flaw::ALL.iter().copied().map(Bug::Engine);
