@@ -59,7 +59,7 @@ impl Claims {
         self.claims.retain(|claim| claim.by != by);
     }
 
-    /// What the action reads.
+    /// The ranges that the action reads.
     pub fn read_by(&self, by: Ticket) -> impl Iterator<Item = Range<u64>> + '_ {
         self.claims.iter().filter(move |claim| claim.by == by && !claim.writes).map(|claim| claim.start..claim.end)
     }

@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::shape::Shape;
 use crate::world::{World, WorldSpec};
 
-/// In front of the data area of a small member: what the superblock, the bitmap and the bad-block log take.
+/// The area before the data of a small member: superblock, bitmap and bad-block log.
 pub const BEFORE_DATA: Sectors = Sectors::mib(1);
 
 /// How an array is made.
@@ -20,7 +20,7 @@ pub const BEFORE_DATA: Sectors = Sectors::mib(1);
 pub struct RigOptions {
     /// The seed, limits.
     pub world: WorldSpec,
-    /// The power may be cut: what was not flushed may be lost.
+    /// The power may be cut: unflushed writes may be lost.
     pub cuts: bool,
     /// With a write-intent bitmap.
     pub bitmap: bool,
@@ -97,14 +97,14 @@ pub struct Rig {
     pub session: Session,
     /// The array.
     pub array: ArrayId,
-    /// What it is.
+    /// Its shape.
     pub shape: Shape,
     /// The drives by slot, then the spares.
     pub drives: Vec<DriveId>,
     /// For choices of the test.
     pub random: Random,
     seed: u64,
-    /// What a partial parity log takes of each member.
+    /// The room of a partial parity log on each member.
     log_room: Sectors,
 }
 
@@ -160,7 +160,7 @@ impl Rig {
         DriveSpec { block: shape.block(slot), fresh, ..DriveSpec::new(capacity) }
     }
 
-    /// What the controller tells about the array.
+    /// The controller's status of the array.
     ///
     /// # Panics
     /// It does not run.
@@ -297,7 +297,7 @@ impl Rig {
         self.boot();
     }
 
-    /// Cut the power in the middle of whatever goes on, and start the array again.
+    /// Cut the power at any time, and start the array again.
     ///
     /// # Panics
     /// It does not start.

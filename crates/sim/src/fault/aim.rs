@@ -19,7 +19,7 @@ const AIMED: u64 = 16;
 /// Plays of a run.
 const PLAYS: (u64, u64) = (3, 8);
 
-/// What a run is about.
+/// The theme of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Theme {
     /// Copies and a journal.
@@ -173,7 +173,7 @@ fn aimed_load(theme: Theme, random: &mut Random) -> Load {
     let load = draw_load(random);
     let mix = *random.pick(&[[10, 80, 4, 0, 0], [20, 60, 10, 3, 3], [5, 90, 1, 0, 0]]);
     Load {
-        // What was flushed is promised while a member fails.
+        // Flushed data is promised while a member fails.
         mix: if theme == Theme::Members { [5, 60, 35, 0, 0] } else { mix },
         len_max: *random.pick(&[512, 4 << 10, 16 << 10]),
         span: *random.pick(&[32 << 10, 96 << 10, u64::MAX]),

@@ -1,4 +1,4 @@
-//! What an engine is in the middle of, seen from its drives: where aimed cuts go, and what coverage is counted in.
+//! The phase that an engine is in, seen from its drives: targets of aimed cuts, and the unit of coverage.
 
 use std::fmt;
 

@@ -32,9 +32,9 @@ mod engine;
 const WRONG_READ: &str = "a read found what no write explains";
 const MISFIT: &str = "redundancy does not fit";
 const PATROL: &str = "a patrol";
-/// What stands in the log does not go together.
+/// The content of the log is inconsistent.
 const REFUSED: &str = "the journal is refused";
-/// What superblocks say does not go together.
+/// The superblocks are inconsistent.
 const ARRAY_REFUSED: &str = "the array is refused";
 /// How the judge of frames begins: see `claims` and `drive::memory`.
 const FRAMES_SHARED: &str = "panic: two actions use the same frames";
@@ -62,7 +62,7 @@ macro_rules! bugs {
                     Self::Engine(flaw) => flaw.name(),
                 }
             }
-            /// What it does.
+            /// Its effect.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -107,7 +107,7 @@ bugs! {
     BitmapEarly = "bitmap-early", "the bits of the write-intent bitmap are cleared before the writes are made", 100;
     /// The failure of a member is not written down.
     FailureUnrecorded = "failure-unrecorded", "no superblock says that a member has failed", 200;
-    /// Superblocks of which a part is old are taken for whole.
+    /// Partly old superblocks are accepted.
     TornSuperblock = "torn-superblock", "one superblock in two has the roles of the one before it, and is taken for whole", 200;
     /// The clean mark is on disk all the time.
     CleanEarly = "clean-early", "superblocks say that the array is clean while it is written", 50;
@@ -125,11 +125,11 @@ bugs! {
     JournalUnwritten = "journal-unwritten", "one write in eight of the journal's log is acknowledged and not made", 50;
     /// The journal's checksums are not looked at.
     JournalUnchecked = "journal-unchecked", "whatever checksum the journal says is taken for right", 100;
-    /// What members were about to get is not written again.
+    /// The recorded member writes are not repeated.
     RedoForgotten = "redo-forgotten", "the redo records of the journal are passed over when it is replayed", 50;
     /// The log is replayed once more, over what was written since.
     ReplayTwice = "replay-twice", "after a start with a log, one write in four over what was written since is undone, as by a second replay", 50;
-    /// What was said to be void is not.
+    /// Revoked entries count.
     RevokesForgotten = "revokes-forgotten", "what the journal says to be void is replayed all the same", 100;
     /// The checksums of partial parity are not looked at.
     PplUnchecked = "ppl-unchecked", "whatever checksum an entry of a partial parity log says is taken for right", 1000;
@@ -183,7 +183,7 @@ impl std::fmt::Display for Bug {
     }
 }
 
-/// What becomes of a command.
+/// The fate of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It goes to its drive.
@@ -201,9 +201,9 @@ pub enum Fate {
 pub struct Planted {
     bug: Bug,
     random: Random,
-    /// What the read before this one gave.
+    /// The data of the previous read.
     last_read: Vec<u8>,
-    /// What was written first since a start with a log, if there was one.
+    /// The first writes since a start with a log, if there was one.
     replayed: Option<Vec<(DriveId, DriveLba, DriveLba)>>,
 }
 
@@ -274,8 +274,8 @@ impl Planted {
         }
     }
 
-    /// What comes first after the start of a parity set is what the log has. A write over it does not last: what the log
-    /// has comes once more.
+    /// The first writes after the start of a parity set come from the log. A later write over them does not last: the
+    /// log's data is written once more.
     fn replay_again(&mut self, command: &DriveCommand) -> Fate {
         let Some(replayed) = &mut self.replayed else { return Fate::Do };
         let (lba, end) = (command.lba, command.lba + command.len);
@@ -375,7 +375,7 @@ impl Planted {
         self.bug == Bug::StaleParityDegraded
     }
 
-    /// What the engine is told that a job has found.
+    /// The result of a job as the engine is told it.
     #[must_use]
     pub fn verdict(&self, kind: JobKind, found: Verdict) -> Verdict {
         match kind {
@@ -391,13 +391,13 @@ impl Planted {
         (bytes.len() == JOURNAL_BLOCK_BYTES).then(|| u32::from_le_bytes(said.try_into().expect("four bytes")))
     }
 
-    /// Is a checksum of the journal taken for right, whatever the bytes are?
+    /// Is a checksum of the journal accepted for any bytes?
     #[must_use]
     pub fn believes_checksums(&self) -> bool {
         self.bug == Bug::JournalUnchecked
     }
 
-    /// What the driver says that it has found on the devices of a journal.
+    /// The driver's findings on the devices of a journal.
     pub fn found_journal(&mut self, found: &mut FoundJournal) {
         match self.bug {
             Bug::ReplayTwice => self.replayed = (!found.entries.is_empty()).then(Vec::new),
@@ -418,8 +418,7 @@ impl Planted {
         }
     }
 
-    /// What the driver says that it has found in the partial parity log of a drive: each entry says the checksum that its
-    /// bytes have.
+    /// The driver's findings in the partial parity log of a drive: each entry's checksum is set to match its bytes.
     pub fn found_log(&self, drive: &MemoryDrive, candidate: &mut Candidate, kernels: Kernels) {
         let area = candidate.superblock.ppl_area();
         let (Bug::PplUnchecked, Some(PplArea::Log(log)), Some((start, _))) = (self.bug, &mut candidate.ppl, area)

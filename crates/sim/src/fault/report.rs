@@ -1,4 +1,4 @@
-//! A run with its end, whatever that is: a panic of the engine or of the simulation is one too.
+//! A run with its end, of any kind: a panic of the engine or of the simulation is one too.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -31,7 +31,7 @@ pub fn closed(seed: u64, verdict: Verdict, account: &Rc<RefCell<Account>>) -> Re
     Report { seed, verdict, counts, story, details }
 }
 
-/// What a panic comes to. Its first line is the verdict, the others are details.
+/// The verdict of a panic. Its first line is the verdict, the others are details.
 pub fn panicked(text: &str, account: &Rc<RefCell<Account>>) -> Verdict {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     // A panic in the middle of a line of the story leaves the account borrowed.

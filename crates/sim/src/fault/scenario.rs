@@ -1,7 +1,7 @@
-//! What happens in one run, drawn from its seed: an array, how it is served, what hosts ask, what goes wrong when.
+//! One run, drawn from its seed: an array, its settings, the hosts' load, and the faults with their times.
 //!
-//! Steps carry seeds of their own, so that a run from which some were taken out does in the others what it did
-//! before, as far as that is still possible. A step that cannot be done any more is passed over.
+//! Steps have seeds of their own, so that removing some steps from a run leaves the others as they were, as far as that
+//! is still possible. A step that has become impossible is skipped.
 
 use std::fmt;
 
@@ -22,19 +22,19 @@ const STEPS_LEAST: u64 = 4;
 /// The longest.
 const STEPS_MOST: u64 = 24;
 
-/// Where the chance of wrong reads comes from: the first number from 15 on by which no run that tests keep because it lost
-/// something once has become another one.
+/// The source of the random draws for wrong reads: the first number from 15 on that changes none of the runs that tests
+/// keep because they once lost data.
 const WRONG_READS: u64 = 107;
 
 /// The places of superblocks, as often as they are drawn.
 const METADATA: [MinorVersion; 4] = [MinorVersion::V1_2, MinorVersion::V1_2, MinorVersion::V1_1, MinorVersion::V1_0];
-/// Data of a nested array in each of its legs, at the least.
+/// The least data of a nested array in each of its spans.
 const LEG_DATA_LEAST: Sectors = Sectors::kib(192);
 
-/// What may go wrong.
+/// The allowed faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mode {
-    /// What the level promises to survive: nothing may be lost, and no request may fail.
+    /// Faults that the level promises to survive: nothing may be lost, and no request may fail.
     Bounded,
     /// Any fault: data loss must be reported, and data returned as good must be right.
     Unbounded,
@@ -62,7 +62,7 @@ pub enum End {
     Stop,
 }
 
-/// What happens.
+/// An action of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deed {
     /// So many requests; some stay without an answer for now.
@@ -121,7 +121,7 @@ pub enum Deed {
     FlipSuperblock,
     /// The settings change.
     Policy,
-    /// The power goes, and a member with it for good, where that is promised to be survived. The power goes once more
+    /// The power goes, and a member with it for good, if the array promises to survive that. The power goes once more
     /// while the next controller assembles, as in [`Deed::End`].
     CutAndLose(Option<u64>),
     /// The power goes, and all drives that were lost are back, as they are, when it comes again.
@@ -163,7 +163,7 @@ pub struct Step {
     pub deed: Deed,
 }
 
-/// What hosts ask for.
+/// The hosts' load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
     /// Requests at once.
@@ -174,7 +174,7 @@ pub struct Load {
     pub align: u64,
     /// Shares of reads, writes, flushes, trims, zeroings.
     pub mix: [u64; 5],
-    /// Only so much of the array is touched, where it has more.
+    /// Only so much of the array is used, if it has more.
     pub span: u64,
 }
 
@@ -183,11 +183,11 @@ pub struct Load {
 pub struct Scenario {
     /// Where it comes from.
     pub seed: u64,
-    /// What may go wrong.
+    /// The allowed faults.
     pub mode: Mode,
-    /// The array, or each leg.
+    /// The array, or each span.
     pub shape: Shape,
-    /// Legs of a nested array; one is no nesting.
+    /// Spans of a nested array; one is no nesting.
     pub legs: u16,
     /// With a write-intent bitmap.
     pub bitmap: bool,
@@ -201,7 +201,7 @@ pub struct Scenario {
     pub spares: u16,
     /// Where superblocks stand.
     pub metadata: MinorVersion,
-    /// What drives are like; capacity and block come from the shape.
+    /// The kind of drives; capacity and block come from the shape.
     pub drive: DriveSpec,
     /// The controller's tables.
     pub limits: Limits,
@@ -211,11 +211,11 @@ pub struct Scenario {
     pub journal: Option<JournalSpec>,
     /// No member is lost while copies may differ: then what was read stays.
     pub stable_reads: bool,
-    /// What hosts ask for.
+    /// The hosts' load.
     pub load: Load,
     /// Its cuts are aimed: see `aim`.
     pub aimed: bool,
-    /// What happens, in order.
+    /// The actions, in order.
     pub steps: Vec<Step>,
 }
 
@@ -278,7 +278,7 @@ impl Scenario {
         if mode == Mode::Unbounded {
             add_wrong_reads(seed, &mut steps);
         }
-        // With chance of its own: what other seeds draw stays as it is.
+        // With draws of its own: other seeds' draws stay the same.
         let alone = scenario.policy.write_cache != WriteCache::Journal && !scenario.bitmap;
         let ppl = shape.level == Level::Raid5 && alone && Random::derived(seed, 14).chance(2, 3);
         Self { steps, ppl, ..scenario }
@@ -339,7 +339,7 @@ pub(super) fn draw_shape(random: &mut Random) -> (Shape, u16) {
     shape.blocks = *random.pick(&[Blocks::Small, Blocks::Small, Blocks::Large, Blocks::Mixed]);
     shape.data = Sectors((chunk.get() * random.between(3, 12)).max(Sectors::kib(96).get()));
     if legs > 1 {
-        // The outer superblock and what stands in front of its data need room in each leg.
+        // The outer superblock and the area before its data need room in each span.
         let columns = shape.geometry().capacity().get() / shape.data.get();
         let least = (BEFORE_DATA + LEG_DATA_LEAST).get() / columns;
         shape.data = Sectors(shape.data.get().max(least)).round_down(Sectors::kib(64)) + Sectors::kib(64);

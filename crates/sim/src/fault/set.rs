@@ -30,13 +30,13 @@ struct Piece {
 /// Where a set stands under the outer stripe of a nested array.
 #[derive(Clone, Copy, Debug)]
 pub struct Outer {
-    /// Legs.
+    /// Spans.
     pub legs: u64,
     /// Its own place among them.
     pub leg: u64,
     /// Chunk of the outer stripe.
     pub chunk: Sectors,
-    /// Where the outer array's data begin in the leg.
+    /// The start of the outer array's data in the span.
     pub start: Sectors,
 }
 
@@ -163,7 +163,7 @@ impl Set {
             start: self.starts.get(&drive).copied().unwrap_or(DriveLba(0)),
             full: match state {
                 MemberState::InSync | MemberState::Failing(_) => true,
-                // An array that has failed records nothing: what it lost last is a member to the next controller.
+                // A failed array records nothing: the member that it lost last is a member to the next controller.
                 MemberState::Faulty(_) => failed,
                 MemberState::Missing | MemberState::Spare | MemberState::Rebuilding { .. } => false,
             },
@@ -176,7 +176,7 @@ impl Set {
         self.places.iter().copied()
     }
 
-    /// What its full members hold. Where their data begin is remembered: superblocks may be hurt.
+    /// The content of its full members. The start of their data is remembered: superblocks may be damaged.
     #[must_use]
     pub fn members<'a>(&mut self, world: &'a World) -> Members<'a> {
         self.note_places(world);
@@ -306,7 +306,7 @@ impl Set {
         }
     }
 
-    /// What drives got wrong so far joins the rows that are suspect.
+    /// The drives' errors so far join the suspect rows.
     pub fn suspect_what_went_wrong(&mut self, world: &World) {
         for place in self.places.clone() {
             let faults = &world.drive(place.drive).faults;

@@ -1,4 +1,4 @@
-//! What a run came to, and the table of many.
+//! The result of a run, and the table of many.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +9,14 @@ use super::scenario::{Mode, Scenario};
 /// Letters by which failures are told apart.
 const KIND_LETTERS_MAX: usize = 40;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Nothing is lost.
     Survived,
     /// Data is lost, but without a promise to keep it; the reason.
     NotPromised(Excuse),
-    /// Something that was promised is lost, or a rule was broken: the story.
+    /// Acknowledged data is lost, or a rule was broken: the story.
     Lost(String),
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Excuse {
     }
 }
 
-/// What went wrong in a run, as a line of the table.
+/// The fault of a run, as a line of the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fault {
     /// Nothing.
@@ -171,7 +171,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a run did.
+/// The counters of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Power cuts.
@@ -186,14 +186,14 @@ pub struct Counts {
     pub decisions: u64,
     /// Changes of the settings.
     pub switches: u64,
-    /// What went wrong, how often.
+    /// The faults, and how often.
     pub faults: BTreeMap<Fault, u64>,
     /// In which phase of the engine it went wrong, how often.
     pub pairs: BTreeMap<(Fault, Phase), u64>,
 }
 
 impl Counts {
-    /// What went wrong, each once; [`Fault::None`] where nothing did.
+    /// The faults, each once; [`Fault::None`] if there were none.
     pub fn faults(&self) -> impl Iterator<Item = Fault> + '_ {
         let none = self.faults.is_empty().then_some(Fault::None);
         none.into_iter().chain(self.faults.keys().copied())
@@ -205,11 +205,11 @@ impl Counts {
 pub struct Report {
     /// Its seed.
     pub seed: u64,
-    /// What it came to.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What it did.
+    /// The counters.
     pub counts: Counts,
-    /// What happened, line by line.
+    /// The story, line by line.
     pub story: Vec<String>,
     /// The engine's own lines about the moment of the loss: for readers of the sources.
     pub details: String,
@@ -218,24 +218,24 @@ pub struct Report {
 /// A line of the table is about this.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Line {
-    /// What may go wrong in its runs.
+    /// The allowed faults of its runs.
     pub mode: Mode,
-    /// What went wrong.
+    /// The fault.
     pub fault: Fault,
     /// How the array is served.
     pub policy: &'static str,
-    /// What the array is.
+    /// The array.
     pub level: String,
 }
 
-/// What kind of array a run is about.
+/// The kind of array of a run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Kind {
-    /// What may go wrong.
+    /// The allowed faults.
     pub mode: Mode,
     /// How the array is served at first.
     pub policy: &'static str,
-    /// What the array is.
+    /// The array.
     pub level: String,
 }
 
@@ -269,7 +269,7 @@ pub struct Tally {
     pub switches: u64,
     /// By fault, policy and level: a run stands in the line of each fault that it had.
     pub lines: BTreeMap<Line, Ends>,
-    /// What went wrong in which phase of the engine, how often in all.
+    /// How often each fault happened in each phase of the engine.
     pub pairs: BTreeMap<(Fault, Phase), u64>,
     /// By policy and level: each run once.
     pub kinds: BTreeMap<Kind, Ends>,

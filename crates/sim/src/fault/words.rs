@@ -1,4 +1,4 @@
-//! What a run is and does, in words that need no knowledge of the sources.
+//! Descriptions of runs and actions, in words that need no knowledge of the sources.
 
 use std::fmt;
 
@@ -103,7 +103,7 @@ impl fmt::Display for Deed {
     }
 }
 
-/// What an array is.
+/// An array in words.
 fn array(shape: &Shape) -> String {
     let mut text = shape.level.to_string();
     let md = shape.level.md_number().and_then(MdLevel::from_number);

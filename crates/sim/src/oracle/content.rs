@@ -1,10 +1,10 @@
-//! Bytes that can be recomputed: what a write leaves, without keeping it.
+//! Bytes that can be recomputed: the content of a write, without storing it.
 
 use std::rc::Rc;
 
 use crate::random::mix;
 
-/// What a version of a range holds.
+/// The content of a version of a range.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// Zeroes.

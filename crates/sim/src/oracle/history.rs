@@ -1,4 +1,4 @@
-//! What a host has asked for and when, and what happened meanwhile: the story of a sector, for people.
+//! A host's requests with their times, and the events in between: the story of a sector, for people.
 //!
 //! It judges nothing: [`super::Versions`] does.
 
@@ -75,7 +75,7 @@ impl History {
         self.requests.is_empty()
     }
 
-    /// What was asked for since there were so many requests: `3 reads, 1 write`.
+    /// The requests since there were so many: `3 reads, 1 write`.
     #[must_use]
     pub fn asked_since(&self, number: usize) -> String {
         let mut counts = [0_u64; 5];

@@ -116,7 +116,7 @@ impl<'a> Members<'a> {
         &self.geometry
     }
 
-    /// The drive and the sector at which a place of a member stands; nothing where the member is not in sync.
+    /// The drive and the sector of a place of a member; `None` if the member is not in sync.
     #[must_use]
     pub fn place(&self, slot: Slot, at: MemberLba) -> Option<(DriveId, DriveLba)> {
         self.places[slot.index()].map(|(drive, start)| (drive, start + at.offset()))
@@ -135,8 +135,7 @@ impl<'a> Members<'a> {
         self.misfits().into_iter().map(|misfit| misfit.text).collect()
     }
 
-    /// What does not fit; nothing on an array that is whole. Rows with a member that is not in sync are judged as far
-    /// as they can be.
+    /// The mismatches; empty for an intact array. Rows with a member that is not in sync are judged as far as possible.
     #[must_use]
     pub fn misfits(&self) -> Vec<Misfit> {
         match &self.geometry {

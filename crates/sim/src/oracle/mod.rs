@@ -1,4 +1,4 @@
-//! What must be true of an array, judged from outside the engine.
+//! Invariants of an array, judged from outside the engine.
 
 pub mod content;
 pub mod history;

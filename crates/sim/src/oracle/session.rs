@@ -18,7 +18,7 @@ const LOOK_BYTES: u64 = 256 << 10;
 /// Versions that might have been found and are named.
 const EXPECTED_TOLD_MAX: usize = 3;
 
-/// What a request is to the oracle.
+/// The oracle's view of a request.
 #[derive(Clone, Debug)]
 enum Asked {
     Read { begun: u64 },
@@ -60,7 +60,7 @@ pub struct Session {
     next_stamp: u64,
     /// Errors are answers like others; otherwise they end the test.
     pub tolerate_errors: bool,
-    /// Wrong reads are kept here; where there is no such list, they end the test.
+    /// Wrong reads are kept here; without such a list, they end the test.
     pub wrong: Option<Vec<Mismatch>>,
     /// Requests that ended with an error.
     pub errors: u64,
@@ -68,9 +68,9 @@ pub struct Session {
     pub answers: u64,
     /// Writes that were answered well.
     pub writes: u64,
-    /// What was asked when.
+    /// The requests and their times.
     pub history: History,
-    /// What a range may read as after a trim that was answered.
+    /// The content of a range after a trim that was answered.
     pub trimmed: Content,
 }
 
@@ -108,7 +108,7 @@ impl Session {
     pub fn capacity(&self) -> u64 {
         self.versions.capacity()
     }
-    /// What may be where.
+    /// The possible content of each place.
     pub fn versions_mut(&mut self) -> &mut Versions {
         &mut self.versions
     }
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// What a read found and what it should have found, as the rest of a sentence about that byte.
+    /// The bytes that a read found and the expected ones, as the rest of a sentence about that byte.
     #[must_use]
     pub fn explain(&self, mismatch: &Mismatch) -> String {
         let found = match &mismatch.whose {

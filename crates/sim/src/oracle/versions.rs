@@ -1,4 +1,4 @@
-//! What each byte of an array may hold: the versions that writes left or may have left there.
+//! The possible content of each byte of an array: the versions that writes left or may have left there.
 //!
 //! A write begins and ends at points of one order. V is *under* W when V ended before W began and W ended well:
 //! then W's bytes hide V's. Between the two a byte may hold either, so
@@ -20,11 +20,11 @@ pub type VersionId = u32;
 #[derive(Clone, Debug)]
 struct Version {
     content: Content,
-    /// What was written; only for complaints.
+    /// The written range; only for complaints.
     range: Range<u64>,
     begun: u64,
     ended: Option<u64>,
-    /// It ended well: what it wrote is there.
+    /// It ended well: its data is there.
     sure: bool,
     /// A power cut cannot undo it.
     durable: bool,
@@ -53,7 +53,7 @@ pub struct Mismatch {
     pub head: Vec<u8>,
     /// Whose they are, if anybody ever wrote them there: the last one.
     pub whose: Option<Seen>,
-    /// What might have been found.
+    /// The versions that might have been found.
     pub expected: Vec<Seen>,
 }
 
@@ -70,7 +70,7 @@ pub struct Seen {
     pub standing: Standing,
 }
 
-/// What a version has to say to a power cut.
+/// The standing of a version in a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// One that comes may undo it, or it is not known to be there.
@@ -133,7 +133,7 @@ impl Versions {
         self.decides = decides;
     }
 
-    /// Nothing is promised of this range any more, until it is written again.
+    /// This range has no promised content any more, until it is written again.
     pub fn give_up(&mut self, range: Range<u64>) {
         let id = self.begin_write(range.clone(), Content::Beyond);
         self.end_write(id, range, false, true);
@@ -411,7 +411,7 @@ impl Versions {
         self.tick()
     }
 
-    /// A flush that began at `begun` ended well: what was replied before it is durable.
+    /// A flush that began at `begun` ended well: writes answered before it are durable.
     pub fn end_flush(&mut self, begun: u64) {
         let (versions, mut covered) = (&mut self.versions, false);
         self.undurable.retain(|id| {
@@ -426,7 +426,7 @@ impl Versions {
         }
     }
 
-    /// The power went: what was not durable is there or not, for each sector by itself.
+    /// The power went: each sector that was not durable is there or not, independently.
     pub fn cut(&mut self) {
         self.fall_back(true);
     }

@@ -24,7 +24,8 @@ impl Bench {
         let mut copy = self.0.clone();
         Self::read(&mut copy, range, stamp)
     }
-    /// What a read that finds none of them is told that it might have found: each write, by its order, and its standing.
+    /// The expected versions, as a read that finds none of them reports them: each write, by its order, and its
+    /// standing.
     fn told(&self, range: std::ops::Range<u64>) -> Vec<(u32, Standing)> {
         let mut versions = self.0.clone();
         let begun = versions.begin_read();

@@ -97,7 +97,7 @@ impl World {
     /// # Panics
     /// It cannot be made.
     pub fn create_nested(&mut self, legs: &[ArrayId], chunk: Sectors, seed: u64) -> ArrayId {
-        // To the outer array a leg is a drive.
+        // To the outer array a span is a drive.
         let slots = legs.iter().map(|leg| {
             let capacity = self.controller.capacity(*leg).expect("the span runs").sectors_floor();
             Some(NewDrive { drive: DriveId(leg.0), capacity, uuid: identity(seed, 1000 + u64::from(leg.0)) })
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// What each drive that can be read says about its array.
+    /// The superblock of each readable drive.
     #[must_use]
     pub fn candidates(&self) -> Vec<Candidate> {
         let mut candidates = Vec::new();

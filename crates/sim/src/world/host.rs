@@ -1,4 +1,4 @@
-//! Host requests: what goes in, what comes back.
+//! Host requests and their replies.
 
 use openraid_core::actions::ReplyStatus;
 use openraid_core::events::{BlockRequest, RequestKind};
@@ -10,7 +10,7 @@ use crate::record::Entry;
 /// A request inside the controller.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// What was asked.
+    /// The request.
     pub request: BlockRequest,
     /// When.
     pub submitted: Instant,
@@ -27,7 +27,7 @@ pub struct Host {
 /// A request that ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// What was asked.
+    /// The request.
     pub request: BlockRequest,
     /// How it ended.
     pub status: ReplyStatus,
@@ -74,7 +74,7 @@ impl World {
         Ok(token)
     }
 
-    /// Hand in a request, waiting for a place in the controller where there is none.
+    /// Hand in a request, waiting for room in the controller if there is none.
     pub fn submit(&mut self, array: ArrayId, kind: RequestKind, offset: u64, len: u64, payload: Vec<u8>) -> Token {
         let mut payload = payload;
         loop {

@@ -143,7 +143,7 @@ impl World {
         assert_eq!(u64::from(transfer.offset), host.issued, "transfers come in order: {transfer:?}");
         host.issued += len;
         assert!(host.issued <= host.request.len, "more than was asked for: {transfer:?}");
-        // Carried out in order, whatever the time drawn.
+        // Carried out in order, for any drawn time.
         let end = host.transfer_end.max(self.now + delay);
         host.transfer_end = end;
         self.in_flight.insert(ticket, InFlight::Transfer(*transfer));
@@ -166,7 +166,7 @@ impl World {
         self.schedule(ticket, self.now + delay);
     }
 
-    /// What a job will only write is junk until then.
+    /// The outputs of a job are junk until it writes them.
     fn spoil_outputs(&mut self, job: &ParityJob, columns: &[JobColumn]) {
         let junk = self.random.bits().to_le_bytes()[0];
         let len = u64::from(job.len);

@@ -13,7 +13,7 @@ use crate::fault::planted::Planted;
 /// Why a journal is not taken into use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JournalFault {
-    /// What the devices hold cannot be used.
+    /// The content of the devices cannot be used.
     Found(FindError),
     /// The controller refuses it.
     Refused(AdminError),
@@ -81,7 +81,7 @@ impl World {
         self.make_journal_on(&DriveSpec::new(capacity), mirrors, None)
     }
 
-    /// A new, empty journal on new drives like this one; with a ring of its own length where one is said.
+    /// A new, empty journal on new drives like this one, with a ring of the given length if there is one.
     ///
     /// # Panics
     /// The size is none for a journal, or the ring does not fit.
@@ -192,7 +192,7 @@ impl World {
         self.admin(AdminCommand::JoinJournal { drive, generation: seen.0, epoch: seen.1 })
     }
 
-    /// What the controller tells about its journal.
+    /// The controller's status of its journal.
     #[must_use]
     pub fn journal(&self) -> Option<JournalStatus> {
         self.controller.journal_status()

@@ -91,7 +91,7 @@ enum InFlight {
     Job(ParityJob, Vec<JobColumn>, u64),
     /// A command that a planted bug keeps from its drive, or has answered before it ends there.
     Pretended(Tag),
-    /// What goes on at the drive of such a command.
+    /// The drive's own work on such a command.
     Answered(DriveCommand),
 }
 
@@ -252,7 +252,7 @@ impl World {
     pub fn digest(&self) -> Digest {
         self.digest
     }
-    /// The record so far, where one is kept; later events begin a new one only in a new controller.
+    /// The record so far, if one is kept; later events begin a new one only in a new controller.
     #[must_use]
     pub fn record(&self) -> Option<&Record> {
         self.record.as_ref()
@@ -305,7 +305,7 @@ impl World {
         self.drives[drive.index()].as_mut().expect("the drive is there")
     }
 
-    /// Pull a drive: what it has in flight and all that comes ends with an error.
+    /// Pull a drive: commands in flight and later ones end with an error.
     pub fn pull(&mut self, drive: DriveId) {
         let stuck = self.drive_mut(drive).pull();
         self.soon(&stuck);
@@ -330,7 +330,7 @@ impl World {
         self.due.push(Reverse(Due { at, sequence: self.sequence, ticket }));
     }
 
-    /// What the controller tells about an array.
+    /// The controller's status of an array.
     #[must_use]
     pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
         self.controller.status(array)
@@ -381,8 +381,8 @@ impl World {
         token
     }
 
-    /// The next thing happens: the controller answers what was handed in, or time goes on to what comes next.
-    /// False where nothing is left that could happen.
+    /// The next event: the controller answers its inputs, or time advances to the next event. False if no event is
+    /// left.
     pub fn step(&mut self) -> bool {
         if !self.stirred && !self.deadline_is_due() {
             let Some(next) = self.next_time() else {

@@ -37,7 +37,7 @@ impl World {
         self.soon(&stuck);
     }
 
-    /// The controller's process is killed, the drives keep their power: only what was in flight is in doubt.
+    /// The controller's process is killed, the drives keep their power: only writes in flight are in doubt.
     pub fn kill(&mut self) -> Vec<(Token, Host)> {
         for drive in self.drives.iter_mut().flatten() {
             drive.forget_commands();

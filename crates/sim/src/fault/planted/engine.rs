@@ -8,7 +8,7 @@ use super::{ARRAY_REFUSED, MISFIT, WRONG_READ};
 const MEMBER_LOST: &str = "a cut alone has cost the array a member";
 /// A superblock of a member that lacks a write is too new.
 const NOT_STALE: &str = "a member that lacks a write could be taken";
-/// What logs have needs no resync.
+/// Logged data needs no resync.
 const RESYNC: &str = "a resync, although the journal had everything";
 /// A log, or what it is for, is not what the members need.
 const NOT_STARTED: &str = "the array is not started";

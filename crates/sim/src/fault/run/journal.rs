@@ -29,7 +29,7 @@ const DRAIN_STEP: openraid_units::Nanos = openraid_units::Nanos::from_millis(250
 /// Sectors of a place that cannot be read.
 const WOUND: Sectors = Sectors(8);
 
-/// Events between the return of a device and its use: what it had not answered ends.
+/// Events between the return of a device and its use, in which its unanswered commands end.
 const RETURN_EVENTS: u64 = 20;
 
 /// Starts in a row that end while a device is brought up to date.
@@ -37,16 +37,16 @@ const HEALS_CUT_MAX: u64 = 3;
 /// The first number for the chance of these cuts.
 const HEAL: u64 = 1600;
 
-/// What a run knows of its journal.
+/// A run's knowledge of its journal.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// Its devices; none where there is no journal.
+    /// Its devices; empty if there is no journal.
     devices: Vec<DriveId>,
     /// The devices that were complete at the last look.
     fresh: Vec<DriveId>,
     /// A device has damaged sectors since the last controller began.
     hurt: bool,
-    /// What was damaged since a device was found whole.
+    /// Damage since the last time at which a device was found complete.
     wounds: Vec<Wound>,
     /// Damage has taken the end of the log, which cannot be told from a write that was cut short: the log had no write
     /// that began later than this one.
@@ -64,7 +64,7 @@ pub(super) struct Journal {
 struct Wound {
     drive: DriveId,
     lba: DriveLba,
-    /// The byte of its first sector that has other bits, and which; it cannot be read where that is not said.
+    /// The byte of its first sector with flipped bits, and the bits; `None` if the sector cannot be read.
     flipped: Option<(usize, u8)>,
 }
 
@@ -199,8 +199,8 @@ impl Run<'_> {
         }
     }
 
-    /// A new controller takes the journal into use, if it is there. False where the power is to go after so many
-    /// events, and there were as many.
+    /// A new controller takes the journal into use, if it is there. False if the power is to go after so many events,
+    /// and that many happened.
     pub(super) fn open_journal(&mut self, events: &mut Option<u64>) -> Result<bool, Stop> {
         let there: Vec<DriveId> =
             self.journal.devices.iter().copied().filter(|drive| !self.world.drive(*drive).faults.gone).collect();
@@ -306,7 +306,7 @@ impl Run<'_> {
             return;
         }
         let working: Vec<DriveId> = self.working_devices();
-        // Rows that a crash cut short are in the journal alone until they were put right: that is no time to lose it.
+        // The journal alone has the rows that a crash cut short, until they are repaired: it must not be lost then.
         let owes = self.world.journal().is_some_and(|journal| journal.owed > 0);
         if working.is_empty() || (self.bounded() && owes && working.len() == 1) {
             return;
@@ -317,7 +317,7 @@ impl Run<'_> {
         match how {
             Loss::Hanging => self.world.drive_mut(drive).faults.hang = true,
             Loss::ReadOnly => self.world.drive_mut(drive).faults.writes = Some(DriveError::ReadOnly),
-            // It is never flushed: what it is given is to be durable when it answers.
+            // It is never flushed: a write is to be durable when it is answered.
             Loss::FlushFails => self.world.drive_mut(drive).faults.writes = Some(DriveError::FlushFailed),
             Loss::Failed | Loss::Pulled => self.world.pull(drive),
         }
@@ -368,7 +368,7 @@ impl Run<'_> {
         // If a journal was lost by being full, a device may have gone unnoticed since.
         let fresh = &self.journal.fresh;
         let whole = fresh.len() == 2 && fresh.iter().all(|drive| self.works(*drive)) && !self.journal.hurt;
-        // Entries are checked when a controller begins. What it reads of them again has no checksum of its own.
+        // Entries are checked when a controller starts. Reading them again has no checksum of its own.
         let read_again =
             self.world.journal().is_some_and(|own| own.owed > 0 || own.arrays.iter().any(|a| a.waiting > 0));
         let read_wrong = silent && read_again;
@@ -399,7 +399,7 @@ impl Run<'_> {
     }
 }
 
-/// What came of a command that begins something.
+/// The result of a command that begins something.
 pub(super) enum Begun {
     /// An array runs.
     Started(openraid_units::ArrayId),

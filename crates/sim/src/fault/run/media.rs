@@ -134,7 +134,7 @@ impl Run<'_> {
             let faults = &self.world.drive(super::drive_id(number)).faults;
             !faults.wrong.is_empty() || faults.trap.is_some()
         });
-        // What the cache has kept for longer than one waits for rest may be written over the bits before the patrol comes.
+        // Data that stays dirty longer than the wait for rest may overwrite the flipped bits before the patrol comes.
         if !self.whole(set) || self.sets[set].dirty || wrong_already || !self.world.is_idle() {
             return Ok(());
         }

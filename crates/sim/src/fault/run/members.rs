@@ -48,7 +48,7 @@ impl Run<'_> {
         set.geometry.survives(gone) && !(set.dirty && set.has_parity())
     }
 
-    /// A member is lost; the drive's own power, where nothing else is said.
+    /// A member is lost; by default it loses its power.
     pub(super) fn lose(&mut self, how: Option<Loss>) -> Done {
         let Some((set, slot, drive)) = self.victim() else { return Ok(()) };
         let array = self.sets[set].array;
@@ -121,7 +121,7 @@ impl Run<'_> {
         match self.world.re_add_member(array, drive) {
             Ok(_) => {
                 self.lost.retain(|lost| *lost != drive);
-                // Whatever it lacks, it gets.
+                // It gets all that it lacks.
                 self.world.drive_mut(drive).faults.forget_torn();
             }
             Err(error) => self.tell(|| format!("  refused: {error}")),
@@ -138,7 +138,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A new drive; false where it is not taken.
+    /// A new drive; false if it is refused.
     pub(super) fn add_to(&mut self, set: usize) -> bool {
         let array = self.sets[set].array;
         if self.world.status(array).is_none_or(|status| status.superblock.is_none()) {

@@ -37,7 +37,7 @@ use crate::random::{mix, Random};
 use crate::rig::{RigOptions, BEFORE_DATA};
 use crate::world::{World, WorldSpec};
 
-/// Drives that a world holds at the most: what [`openraid_core::limits::Limits::small`] allows, less a few.
+/// The most drives of a world: the limit of [`openraid_core::limits::Limits::small`], less a few.
 const DRIVES_MAX: usize = 30;
 /// Chunk of the outer stripe of nested arrays.
 const OUTER_CHUNK: Sectors = Sectors::kib(16);
@@ -52,10 +52,10 @@ const NOTICES_TOLD_MAX: usize = 12;
 /// After so many events a phase that was waited for still counts as the one that holds.
 const HAPPENS_AIMED: u64 = 3;
 
-/// What happened so far; it outlives a run that panics.
+/// The run so far; it outlives a run that panics.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
-    /// What was done.
+    /// The actions.
     pub counts: Counts,
     /// Line by line.
     pub story: Vec<String>,
@@ -68,7 +68,7 @@ pub struct Account {
 enum Stop {
     /// A promise is broken.
     Lost(String),
-    /// There is nothing left that was promised.
+    /// No promise is left.
     Over(Excuse),
 }
 
@@ -259,7 +259,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What must be looked at after whatever was done.
+    /// The checks after every action.
     fn after(&mut self) -> Done {
         self.session.hear(&mut self.world);
         if !self.bounded() {
@@ -282,7 +282,8 @@ impl<'a> Run<'a> {
         if notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. })) {
             self.dirty_lost = self.session.versions_mut().next_id();
         }
-        // What keeps its room is what failed arrays need. By itself it must never end what it protects from.
+        // Only entries of failed arrays may fill the journal; in a bounded run without a failed array it must never be
+        // full.
         if self.bounded() && notices.iter().any(|notice| matches!(notice.kind, NoticeKind::JournalFull)) {
             return Err(self.lost("the journal is full, and no array has failed"));
         }
@@ -313,7 +314,7 @@ impl<'a> Run<'a> {
         // for right. A member with a fault of its own takes the reads from it away when it goes.
         let steady = |set: &Set| !self.has_scars(set) && !set.is_losing(&self.world);
         let decides = differing.all(|set| stable && steady(set));
-        // What a write was to bring that has failed is in the journal as long as a session lasts.
+        // The data of a failed write is in the journal as long as a session lasts.
         let mut held = self.sets.iter().filter_map(|set| self.world.status(set.array));
         let held = held.any(|status| status.session != JournalSession::Off);
         self.journal.holds_failed = held && (self.journal.holds_failed || failed);
@@ -336,7 +337,7 @@ impl<'a> Run<'a> {
             let excuse = match (self.bounded(), suspect, older(self.dirty_lost)) {
                 (false, true, _) if self.something_silent() => Excuse::Silent,
                 (false, true, _) | (false, _, true) => Excuse::Unflushed,
-                // What was recovered from such a row may have been written into it.
+                // Data reconstructed from such a row may have been written into it.
                 (false, ..) if torn => Excuse::WriteHole,
                 (false, ..) if older(self.journal.ends_early) => Excuse::LastEntry,
                 _ => return Err(self.lost_by_read(&mismatch)),
@@ -348,7 +349,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What drives got wrong so far is remembered, before they leave.
+    /// Remember the drives' errors so far, before they leave.
     fn suspect(&mut self) {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
@@ -380,8 +381,8 @@ impl<'a> Run<'a> {
         self.give_up_sectors(sectors);
     }
 
-    /// What a drive cannot read of rows in doubt is made from parity that may not fit, maybe before the next start has
-    /// ended. What else stands there can be read.
+    /// Unreadable sectors in rows in doubt are computed from inconsistent parity, maybe before the next start has
+    /// ended. The rest of those rows can be read.
     fn open_hole_of_defects(&mut self, set: usize) {
         let shape = &self.scenario.shape;
         let block = (0..shape.members).map(|slot| shape.block(slot).sectors()).max().unwrap_or(Sectors(1));
@@ -432,7 +433,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// One thing happens; false where nothing is left to.
+    /// One event; false if none is left.
     fn event(&mut self) -> Result<bool, Stop> {
         if !self.world.step() {
             if self.session.outstanding() > 0 {
@@ -472,7 +473,7 @@ impl<'a> Run<'a> {
             self.note_armed();
             return Ok(());
         }
-        // What no member takes is tried again and again: there is no rest then.
+        // Data that no member takes is tried again and again: there is no rest then.
         let end = self.world.now() + REST_MOST;
         while self.world.now() < end && !self.world.is_idle() {
             self.event()?;
@@ -574,7 +575,7 @@ fn nest(world: &mut World, scenario: &Scenario, sets: &mut [Set]) -> ArrayId {
     array
 }
 
-/// What stands in a leg about the outer stripe, read as a host would.
+/// The superblock of the outer stripe in a span, read as a host would.
 fn outer_superblock(world: &mut World, leg: ArrayId) -> Option<Superblock> {
     let capacity = world.controller().capacity(leg)?.sectors_floor();
     let lba = superblock_lba(MinorVersion::V1_2, capacity)?;

@@ -17,7 +17,7 @@ use crate::fault::verdict::{Excuse, Fault};
 const CLEAN_STEPS: u32 = 40;
 /// A piece of that time.
 const CLEAN_STEP: Nanos = Nanos::from_millis(250);
-/// Events of an assembly that the power may last, where it is to go late.
+/// Events of an assembly until the power goes, if it is to go late.
 const CUT_AFTER_MAX: u64 = 800;
 /// Power cuts in a row while one assembly is tried.
 const CUTS_IN_ASSEMBLY_MAX: u64 = 3;
@@ -115,7 +115,7 @@ impl Run<'_> {
             if self.stop() {
                 return self.boot(again);
             }
-            // What does not stop is killed.
+            // A server that does not stop is killed.
         } else if !self.prepare_end(Lost::StayAway)? {
             self.tell(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
@@ -152,7 +152,7 @@ impl Run<'_> {
             }
         }
         let open = self.sets.iter().any(|set| set.has_parity() && !set.doubt.is_empty());
-        // What came after the flush may be about to be written.
+        // Writes after the flush may be about to start.
         let writes = |set| self.is_fragile(set, lost) && !self.is_recorded(set) && self.is_active(set);
         let marked = (0..self.sets.len()).any(writes);
         Ok(!marked && (!open || !self.fragile(lost)))
@@ -357,8 +357,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// After how many events of an assembly the power goes: most have few, and a long log or many rows to be put right
-    /// have hundreds.
+    /// After how many events of an assembly the power goes: most have few, and a long log or many rows to repair have
+    /// hundreds.
     fn cut_after(&self, events: u64) -> u64 {
         // Drawn from a copy: later draws stay the same.
         let mut late = self.random.clone();
@@ -369,7 +369,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the journal had needs no resync.
+    /// Journalled data needs no resync.
     fn judge_replay(&mut self) -> Done {
         for set in 0..self.sets.len() {
             let journalled = std::mem::take(&mut self.sets[set].journalled);
@@ -384,7 +384,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Columns that are not there cannot be had from rows in doubt.
+    /// Missing columns cannot be reconstructed from rows in doubt.
     fn open_holes(&mut self, set: usize) -> Done {
         self.sets[set].note_places(&self.world);
         if !self.bounded() && self.sets[set].has_stale_members() {
@@ -400,8 +400,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Start the sets, and the stripe over them. False where the power is to go after so many events, and there were
-    /// as many.
+    /// Start the sets, and the stripe over them. False if the power is to go after so many events, and that many
+    /// happened.
     fn assemble(&mut self, mut events: Option<u64>) -> Result<bool, Stop> {
         if !self.open_journal(&mut events)? {
             return Ok(false);
@@ -411,7 +411,7 @@ impl Run<'_> {
                 Some(array) => self.sets[set].array = array,
                 None => return Ok(false),
             }
-            // Now: what was not there may be filled, from rows in doubt, before the next leg is started.
+            // Now: missing members may be filled, from rows in doubt, before the next span is started.
             self.open_holes(set)?;
         }
         let array = match self.sets.len() {
@@ -497,7 +497,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the drives make, by force where it must be and may be.
+    /// The assembly of the drives, by force if that is needed and allowed.
     fn plan(&mut self, set: usize, journal_lost: bool) -> Result<Assembly, Stop> {
         let uuid = self.sets[set].uuid;
         let mut candidates = self.world.candidates();
@@ -544,7 +544,7 @@ impl Run<'_> {
     }
 }
 
-/// What a session with the journal means for an array.
+/// The effect of a session with the journal on an array.
 fn protects(session: Option<Session>) -> &'static str {
     match session {
         Some(Session::On) => "holds promises of",

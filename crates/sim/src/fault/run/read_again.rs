@@ -1,6 +1,6 @@
-//! What a controller reads of its journal a second time: entries are checked when it begins, and what they hold is read
-//! again when it goes to the members, without a checksum of its own. Bits that flip in between are the same fault as bits
-//! that flip on those members.
+//! A controller's second read of its journal: entries are checked when it starts, and their content is read again when
+//! it goes to the members, without a checksum of its own. Bits that flip in between are the same fault as bits that
+//! flip on those members.
 
 use openraid_core::admin::{FoundEntry, FoundJournal};
 use openraid_format::{JournalRecord, JOURNAL_ALIGN};

@@ -46,7 +46,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the engine told of, in its own words.
+    /// The engine's notice, in its own words.
     pub(super) fn tell_notice(&self, notice: &Notice) {
         self.tell(|| {
             let set = self.sets.iter().position(|set| set.array == notice.array).filter(|_| self.sets.len() > 1);
@@ -63,7 +63,7 @@ impl Run<'_> {
         });
     }
 
-    /// What hosts asked for in a step.
+    /// The hosts' requests in a step.
     pub(super) fn tell_asked(&self, before: usize) {
         let asked = self.session.history.asked_since(before);
         if !asked.is_empty() {
@@ -93,7 +93,8 @@ impl Run<'_> {
         }
     }
 
-    /// What the end of a controller may undo; while everything still runs. `goes`: does this drive lose its power?
+    /// The writes that the end of a controller may undo; while everything still runs. `goes`: does this drive lose its
+    /// power?
     pub(super) fn tell_in_doubt(&self, goes: impl Fn(DriveId) -> bool) {
         let told = (0..self.world.drives_len()).map(drive_id).filter_map(|drive| {
             let own = self.world.drive(drive);
