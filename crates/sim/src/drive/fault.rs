@@ -1,4 +1,4 @@
-//! What can go wrong with a drive, switched on and off while it runs.
+//! Faults of a drive, switched on and off while it runs.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub enum Defect {
     Permanent,
 }
 
-/// What becomes of a write or a read that the drive answers well and does not carry out as it was told.
+/// The effect on a write or read that the drive answers with success but does not carry out as requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Silent {
     /// Nothing of a write reaches the medium.
@@ -26,7 +26,7 @@ pub enum Silent {
     },
     /// A read brings what stands at another place.
     Misread {
-        /// Where that is.
+        /// The place of those bytes.
         from: DriveLba,
     },
     /// Bits of a byte flip on the way to the reader; the medium is good.
@@ -48,25 +48,25 @@ impl Silent {
     }
 }
 
-/// A fault that waits for the next write, or read, of which every sector lies within a window.
+/// A fault that waits for the next write, or read, that is completely within a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trap {
     /// Start of the window.
     pub from: DriveLba,
     /// Its length.
     pub len: Sectors,
-    /// What becomes of it.
+    /// The effect.
     pub silent: Silent,
 }
 
-/// A place that silently holds what it should not, or of which a read has silently brought something else.
+/// A place with silently wrong content, or of which a read has silently returned other data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wrong {
     /// First sector.
     pub lba: DriveLba,
     /// Sectors.
     pub len: Sectors,
-    /// What should be there.
+    /// The right content.
     pub right: Box<[u8]>,
 }
 
@@ -96,7 +96,7 @@ pub struct Faults {
     pub no_space: Option<(DriveLba, Sectors)>,
     /// Every discard ends with this, done for a part or not at all.
     pub discards: Option<DriveError>,
-    /// Every flush fails, and what was not yet flushed is in doubt from then on.
+    /// Every flush fails, and unflushed writes are in doubt from then on.
     pub flushes: bool,
     /// Every read ends with a media error at its first sector.
     pub reads: bool,
@@ -108,7 +108,7 @@ pub struct Faults {
     pub torn: Vec<(DriveLba, Sectors)>,
     /// Writes that it did not take, and said so.
     pub refused: Vec<(DriveLba, Sectors)>,
-    /// What has gone wrong without a word.
+    /// Silent errors so far.
     pub wrong: Vec<Wrong>,
     /// The places of writes, if a reader wants them; that reader empties the list.
     pub written: Option<Vec<(DriveLba, Sectors)>>,
@@ -119,7 +119,7 @@ impl Faults {
     pub fn add_defects(&mut self, lba: DriveLba, len: Sectors, defect: Defect) {
         self.defects.extend((lba.get()..(lba + len).get()).map(|sector| (sector, defect)));
     }
-    /// Whatever writes have left half done does not matter any more.
+    /// Half-done writes no longer matter.
     pub fn forget_torn(&mut self) {
         self.torn.clear();
         self.refused.clear();

@@ -1,7 +1,7 @@
-//! Bytes at sparse addresses: what a medium holds.
+//! Bytes at sparse addresses: the content of a medium.
 //!
-//! Only pages that were written take memory, so a drive may have terabytes. Bytes that were never written are
-//! zeroes, or the junk of a used drive: a function of the address, so that it is the same on every look.
+//! Only written pages take memory, so a drive may have terabytes. Bytes that were never written are zeroes, or the junk
+//! of a used drive: a function of the address, so that each read returns the same.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ use crate::random::Random;
 /// Writes that the volatile cache holds; beyond that the oldest reach the medium by themselves.
 const CACHED_WRITES_MAX: usize = 4096;
 
-/// What a write leaves on the medium.
+/// The result of a write on the medium.
 #[derive(Clone, Debug)]
 enum Content {
     Bytes(Box<[u8]>),
@@ -75,7 +75,7 @@ impl Cached {
 #[derive(Clone, Debug)]
 struct Issued {
     command: DriveCommand,
-    /// Bytes to write, taken at issue; of a read, the medium at issue where that is what the read will see.
+    /// Bytes to write, taken at issue. For a read: the medium at issue, if the read will return that.
     bytes: Option<Box<[u8]>>,
     /// Writes that a flush covers have a lower sequence.
     covers: u64,
@@ -104,9 +104,9 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct MemoryDrive {
     spec: DriveSpec,
-    /// What reads see.
+    /// The content that reads return.
     current: Image,
-    /// What a power cut leaves for certain.
+    /// The content that certainly survives a power cut.
     durable: Image,
     cached: Vec<Cached>,
     sequence: u64,
@@ -118,7 +118,7 @@ pub struct MemoryDrive {
     pub faults: Faults,
 }
 
-/// What became of a command at issue.
+/// The fate of a command at issue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Issue {
     /// Ends after this time, by [`MemoryDrive::finish`].
@@ -146,7 +146,7 @@ impl MemoryDrive {
         }
     }
 
-    /// What it is.
+    /// Its specification.
     #[must_use]
     pub fn spec(&self) -> &DriveSpec {
         &self.spec
@@ -155,12 +155,12 @@ impl MemoryDrive {
     pub fn make_room(&mut self, extra: u32) {
         self.depth_max += extra;
     }
-    /// What it has done.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
-    /// What reads see now.
+    /// The content that reads return now.
     #[must_use]
     pub fn image(&self) -> &Image {
         &self.current
@@ -313,7 +313,7 @@ impl MemoryDrive {
         }
     }
 
-    /// What a read brings may not be what stands there.
+    /// A read may return other data than its place has.
     fn misread(&mut self, command: &DriveCommand, frames: &mut [u8]) {
         match self.faults.spring(command.lba, command.len, true) {
             Some(Silent::Misread { from }) => {
@@ -393,7 +393,7 @@ impl MemoryDrive {
         self.faults.wrong.push(Wrong { lba, len, right });
     }
 
-    /// Put right what went wrong without a word, the last first.
+    /// Repair all silent errors, the last first.
     pub fn mend(&mut self) {
         while let Some(wrong) = self.faults.wrong.pop() {
             self.poke(wrong.lba, &wrong.right);
@@ -430,7 +430,7 @@ impl MemoryDrive {
         }
     }
 
-    /// Forget what the cache holds of a range; what stands around it stays.
+    /// Drop a range from the cache; its surroundings stay.
     fn drop_cached(&mut self, lba: DriveLba, len: Sectors) {
         let end = lba + len;
         for cached in std::mem::take(&mut self.cached) {
@@ -491,8 +491,8 @@ impl MemoryDrive {
         self.faults.hang = false;
     }
 
-    /// The drive alone loses its power and is gone: what it had in flight and all that comes ends with an error.
-    /// Returns the tags of what was stuck, to be finished.
+    /// The drive alone loses its power and is gone: commands in flight and later ones end with an error. Returns the
+    /// tags of stuck commands, to be finished.
     pub fn vanish(&mut self) -> Vec<Tag> {
         let lost: Vec<_> = self.in_doubt().collect();
         self.faults.torn.extend(lost);
@@ -586,7 +586,7 @@ impl MemoryDrive {
     }
 }
 
-/// What a command points at.
+/// The memory that a command refers to.
 #[derive(Debug)]
 pub enum Payload<'a> {
     /// Nothing.

@@ -1,4 +1,4 @@
-//! Drives of the simulation: what they are, how long they take, what they hold.
+//! Drives of the simulation: their kinds, their answer times, their content.
 
 pub mod fault;
 pub mod image;
@@ -60,7 +60,7 @@ pub struct DriveSpec {
     pub write_zeroes: bool,
     /// Does it lose writes that were not flushed when power goes?
     pub volatile_cache: bool,
-    /// What it holds where nothing was written.
+    /// The content of unwritten places.
     pub fresh: Fresh,
 }
 
@@ -82,7 +82,7 @@ impl DriveSpec {
         }
     }
 
-    /// What a controller is told when the drive is attached.
+    /// The description for the controller when the drive is attached.
     #[must_use]
     pub const fn info(&self) -> DriveInfo {
         DriveInfo {

@@ -127,7 +127,7 @@ impl NullMachine {
         Ok(drive)
     }
 
-    /// What its drives are.
+    /// The specification of its drives.
     #[must_use]
     pub fn info(capacity: Sectors) -> DriveInfo {
         DriveInfo {

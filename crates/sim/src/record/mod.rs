@@ -56,10 +56,10 @@ impl Record {
         self.entries.push(entry);
     }
 
-    /// Tell it all to a fresh controller, and hash what it decides.
+    /// Replay all of it to a new controller, and hash its decisions.
     ///
     /// # Panics
-    /// Limits that cannot work, and whatever the controller panics of.
+    /// Limits that cannot work, and any panic of the controller.
     #[must_use]
     pub fn replay(&self) -> Digest {
         let mut controller = Controller::new(self.limits.clone()).unwrap_or_else(|error| panic!("{error}"));

@@ -39,7 +39,7 @@ pub struct Given {
 /// model does not have has not.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Passing {
-    /// What keeps the firmware from other commands.
+    /// Time for which the firmware takes no other command.
     pub firmware: Nanos,
     /// The way through the drive's controller: out of the drive, into it.
     pub path: [Nanos; 2],
@@ -65,7 +65,7 @@ pub trait DriveModel {
         let _ = now;
         0
     }
-    /// What its other parts have worked for the commands that it was given: their times follow from what these are.
+    /// The work of its other parts for the given commands: their times follow from the commands.
     fn passing(&self, given: &Given) -> Passing {
         let _ = given;
         Passing::default()
@@ -82,7 +82,7 @@ pub enum DriveState {
     Fresh,
 }
 
-/// What differs between drives of one profile.
+/// The differences between drives of one profile.
 #[derive(Clone, Debug, Default)]
 pub struct DriveOptions {
     /// Write cache on or off; `None` leaves it as the factory did.
@@ -95,7 +95,7 @@ pub struct DriveOptions {
     pub index: u64,
 }
 
-/// A profile made ready: what drives of one profile share is computed once.
+/// A prepared profile: values that drives of one profile share are computed once.
 #[derive(Clone, Debug)]
 pub struct DriveKit {
     profile: Arc<DriveProfile>,

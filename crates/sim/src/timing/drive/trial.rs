@@ -1,4 +1,4 @@
-//! One drive under a closed load, without a controller: what its sheet is compared with.
+//! One drive under a closed load, without a controller: the result to compare with its data sheet.
 
 use super::{DriveKit, DriveModel, DriveOptions, DriveState};
 use crate::random::Random;
@@ -13,7 +13,7 @@ const RANDOM_SECTORS: u64 = 8;
 /// Sectors of a request in order.
 const ORDERED_SECTORS: u64 = 256;
 
-/// What a load gave.
+/// The result of a load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trial {
     /// Time of each command that was measured, in nanoseconds, in order of completion.
@@ -109,8 +109,8 @@ pub fn closed(
     trial
 }
 
-/// What a drive of this profile does where its sheet says something: commands per second, bytes per second or
-/// nanoseconds, as the key has it. `count` commands are measured.
+/// The model's value for a figure of its data sheet: commands per second, bytes per second or nanoseconds, depending on
+/// the key. `count` commands are measured.
 #[must_use]
 pub fn sheet(profile: &DriveProfile, key: SheetKey, seed: u64, count: u64) -> f64 {
     let kit = DriveKit::new(profile);

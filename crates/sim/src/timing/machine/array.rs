@@ -32,7 +32,7 @@ impl LevelFacts for ArrayLevel {
     }
 }
 
-/// What array is wanted.
+/// The array of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArraySpec {
     /// Level.
@@ -41,7 +41,7 @@ pub struct ArraySpec {
     pub members: u16,
     /// Chunk; the controller's own where none is said.
     pub chunk: Option<Bytes>,
-    /// Members that are missing: of legs and pairs the first of each, in turn.
+    /// Missing members: the first of each span or pair, in turn.
     pub degraded: u16,
     /// New drives take the place of the missing, and are filled while requests come.
     pub rebuilding: bool,
@@ -122,7 +122,7 @@ impl ArraySpec {
         Ok(())
     }
 
-    /// Which slots of one leg are missing.
+    /// The missing slots of one span.
     fn missing_of(&self, leg: u16, members: u16) -> Vec<u16> {
         let of_leg = (leg..self.degraded).step_by(self.legs().into()).map(|n| n / self.legs());
         // Pairs lose their first half, one pair after the other, then their second.
@@ -131,7 +131,8 @@ impl ArraySpec {
     }
 }
 
-/// What the engine is told of a drive, so that members have all of it where the array's description takes none.
+/// The capacity of a drive as the engine is told it, so that members have all of it although the array's metadata takes
+/// some.
 ///
 /// # Errors
 /// The drive is too small for any member.
@@ -172,7 +173,7 @@ pub(super) struct EngineDrive {
 pub(super) struct Started {
     /// One, or one for each drive of a JBOD.
     pub arrays: Vec<ArrayId>,
-    /// The sets with members: legs, or the arrays themselves.
+    /// The sets with members: spans, or the arrays themselves.
     pub sets: Vec<ArrayId>,
 }
 
@@ -184,7 +185,7 @@ const WALL_CLOCK_AT_ZERO: u64 = 1_767_225_600;
 const LEFT_SYMMETRIC: u32 = 2;
 const TWO_NEAR: u32 = 0x102;
 const STRIPED: u32 = 2;
-/// What a rebuild without chunks goes by.
+/// The step of a rebuild without chunks.
 const ROW: Sectors = Sectors::kib(64);
 
 /// Hands commands to a controller whose drives answer at once.
@@ -377,7 +378,7 @@ impl Setup<'_> {
             outer.push(Some(NewDrive { drive: DriveId(leg), capacity, uuid: identity(2000 + u64::from(leg)) }));
             sets.push(array);
         }
-        // The outer stripe goes from leg to leg by whole inner stripes, so that sequential writes fill them.
+        // The outer stripe goes from span to span by whole inner stripes, so that sequential writes fill them.
         let parities = if spec.level == ArrayLevel::Raid60 { 2 } else { 1 };
         let outer_chunk = chunk * (per_leg as u64 - parities);
         let plan = self.plan(999, MdLevel::Raid0, STRIPED, outer_chunk, outer, vec![])?;

@@ -18,7 +18,7 @@ const STATION_MASK: u64 = (1 << STATION_BITS) - 1;
 /// Places for the games of as many stations as there can be.
 const GAMES: usize = 2 << STATION_BITS;
 
-/// A station and when it has something to do, in one number, the least of which is the next: the time stands above the
+/// A station and the time of its next event in one number, so that the least is the next: the time is above the
 /// station.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Entry(u64);
@@ -160,8 +160,8 @@ impl<E> Line<E> {
 #[derive(Debug)]
 pub(super) struct Lines<E> {
     lines: Vec<Line<E>>,
-    /// An event that came before everything else when it was handed in, and its line. It comes before all that its line
-    /// has; whether it still comes before everything else says its entry, which is never where there is none.
+    /// An event that was the earliest of all when it was handed in, and its line. It precedes all events of its line.
+    /// Its entry says whether it still is the earliest of all; the entry is never if there is no such event.
     soon: E,
     soon_line: usize,
     soon_entry: Entry,
@@ -205,7 +205,7 @@ impl<E: Copy> Lines<E> {
         self.lines[line].push(calendar, at, event);
     }
 
-    /// What came before everything else does so no more: it goes to its line.
+    /// The event is no longer the earliest of all: it goes to its line.
     #[inline(never)]
     fn put_back(&mut self, calendar: &mut Calendar) {
         let other = &mut self.lines[self.soon_line];

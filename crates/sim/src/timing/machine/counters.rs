@@ -1,4 +1,4 @@
-//! What a machine has counted.
+//! The counters of a machine.
 
 use openraid_core::reason::Reason;
 use openraid_units::Nanos;
@@ -70,7 +70,7 @@ pub struct MachineCounters {
     pub bytes: [u64; 2],
     /// Time that the threads of the host worked, all together.
     pub host_processor: Nanos,
-    /// Each of the host's processors, with the threads that run on it: what one request after the other costs.
+    /// Each of the host's processors, with its threads: the cost of requests one after the other.
     pub host_threads: Vec<Nanos>,
     /// Processors of the controller.
     pub processors: u32,
@@ -84,11 +84,11 @@ pub struct MachineCounters {
     pub parity_bytes: u64,
     /// Time that the bus towards the host worked, and from the host.
     pub bus: [Nanos; 2],
-    /// Time that the controller's own data path worked towards the host, and from it; where it has a rate of its own.
+    /// Time that the controller's own data path worked towards the host, and from it; if it has a rate of its own.
     pub data_path: Option<[Nanos; 2]>,
-    /// Stripes that the controller puts together at once, where it has a bound of its own.
+    /// Stripes that the controller gathers at once, if it has a bound of its own.
     pub open_stripes: Option<u32>,
-    /// Time that each shared channel worked; where it has two directions, the one that worked longer.
+    /// Time that each shared channel worked; if it has two directions, the busier one.
     pub channels: Vec<Nanos>,
     /// The controller's cache.
     pub cache: CacheUse,

@@ -33,7 +33,7 @@ pub enum MachineError {
     TooManyMembers {
         /// Members asked for.
         have: u16,
-        /// What there is room for.
+        /// The most that fit.
         most: u16,
         /// Whose rule it is.
         reason: String,
@@ -44,10 +44,10 @@ pub enum MachineError {
         level: ArrayLevel,
         /// Members asked for.
         have: u16,
-        /// What it must be.
+        /// The condition.
         must: &'static str,
     },
-    /// More members missing than the level survives, or a rebuild where nothing is missing.
+    /// More members missing than the level survives, or a rebuild with no member missing.
     Missing {
         /// Which level.
         level: ArrayLevel,
@@ -63,7 +63,7 @@ pub enum MachineError {
         /// Members.
         members: u16,
     },
-    /// A write-back cache is asked for where there is none.
+    /// A write-back cache was requested, but there is none.
     NoCache(String),
     /// A part of the machine has a size that cannot be.
     Part(String),

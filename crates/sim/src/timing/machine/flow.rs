@@ -25,7 +25,7 @@ const WAITING_BYTES_MAX: u64 = 64 << 10;
 /// Never read: there are no bytes.
 const NO_SUM: Verdict = Verdict::Checksum(0);
 
-/// What happens in the parts that are not drives.
+/// An event in a part that is not a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(super) enum What {
@@ -63,7 +63,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Stands where there is none.
+    /// The value for none.
     pub const NONE: Self = Self::of(What::Arrive, u32::MAX);
 
     pub const fn of(what: What, slot: u32) -> Self {
@@ -80,12 +80,12 @@ impl Event {
 pub(super) struct Inside {
     pub io: HostIo,
     pub status: ReplyStatus,
-    /// What it costs its thread, each way.
+    /// Its cost on its thread, each way.
     pub host: Nanos,
 }
 
 impl<D: DriveModel> Machine<D> {
-    /// What a station has to do at this moment. Drives come first, then the lines.
+    /// The work of a station at this moment. Drives come first, then the lines.
     #[inline]
     pub(super) fn happen(&mut self, station: usize, due: Entry, done: &mut Vec<IoDone>) {
         if station < self.stations.len() {
@@ -230,7 +230,7 @@ impl<D: DriveModel> Machine<D> {
         self.push(line, at, Event::of(What::Ended, slot));
     }
 
-    /// What touching the payload costs the host, on the way of this kind of request.
+    /// The cost of touching the payload on the host, for this kind of request.
     pub(super) fn payload_cost(&self, io: &HostIo, way: IoKind) -> Nanos {
         if io.kind == way {
             Nanos(self.plant.host.kib.0 * u64::from(io.len) / 1024)
@@ -286,7 +286,7 @@ impl<D: DriveModel> Machine<D> {
     fn issue(&mut self, number: usize) {
         let command = &mut self.actions.drive[number];
         if let (DriveOp::Write { fua }, false) = (&mut command.op, self.plant.through_below.is_zero()) {
-            // What the controller does not cache, the drives may.
+            // The drives may cache writes that the controller does not.
             *fua = false;
         }
         let command = &*command;
@@ -312,7 +312,7 @@ impl<D: DriveModel> Machine<D> {
                 return self.push(self.line.to_members, at, Event::of(What::Reached, 0));
             }
         }
-        // What has no payload with it comes in the order in which the processor lets it go.
+        // Commands without payload come in the order in which the processor releases them.
         let last = !writes || self.member_ways.is_free();
         self.events += self.stations[drive].arrive(&mut self.calendar, at, command, last);
     }

@@ -34,7 +34,7 @@ struct Stream {
     at: Instant,
 }
 
-/// What a controller has learned.
+/// A controller's learned state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lesson {
     /// It does not learn.
@@ -175,7 +175,7 @@ impl Gate {
         self.ends = end;
     }
 
-    /// What went in is done: is there more of it?
+    /// The part that went in is done: is there more of it?
     pub fn has_more(&self, len: u64) -> bool {
         self.gone < len
     }

@@ -48,7 +48,7 @@ pub use plant::Plant;
 pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
 pub use server::{Rate, Server, Servers};
 
-/// What a host wants.
+/// A host's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoKind {
     /// Read.
@@ -147,7 +147,7 @@ pub struct Machine<D = AnyDrive> {
     host_ways: Ways,
     member_ways: Ways,
     processor: Servers,
-    /// What writes pass between the processor and the cache, where the array is redundant.
+    /// The stage between the processor and the cache that writes pass if the array is redundant.
     stage: Server,
     parity: Server,
     workers: Vec<Worker>,
@@ -327,7 +327,7 @@ impl<D: DriveModel> Machine<D> {
         &self.controller
     }
 
-    /// Have the engine keep the last steps of requests, so many at the most. What it decides does not change.
+    /// Have the engine keep the last steps of requests, at most so many. Its decisions do not change.
     pub fn keep_steps(&mut self, count: u32) {
         self.controller.keep_steps(count);
     }
@@ -388,7 +388,7 @@ impl<D: DriveModel> Machine<D> {
         self.push(line, at, Event::of(What::Arrive, slot));
     }
 
-    /// What a request costs its thread, each way.
+    /// The cost of a request on its thread, each way.
     fn host_cost(&mut self, worker: usize, io: &HostIo) -> Nanos {
         let cost = &self.plant.host;
         let end = &mut self.workers[worker].end;
@@ -510,7 +510,7 @@ impl<D: DriveModel> Machine<D> {
         ([out, inward], Some([path_out, path_in]))
     }
 
-    /// What has been counted since the machine was made.
+    /// The counters since the machine was made.
     #[must_use]
     pub fn counters(&self) -> MachineCounters {
         let (mut reasons, mut rebuilt) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! What a machine is made of, in numbers: costs of the processors, rates of the ways, sizes of the tables.
+//! The parts of a machine, in numbers: costs of the processors, rates of the ways, sizes of the tables.
 //!
 //! A plant has no names and no sources: those are in the profiles that it is made from. Everything here is a
 //! cause (a time, a rate, a bound), never an outcome.
@@ -9,8 +9,8 @@ use openraid_units::{Bytes, Nanos};
 
 use super::server::Rate;
 
-/// What a request costs the thread of the host that makes it. Half of it is spent before the request is with the
-/// controller, half when it has ended.
+/// The cost of a request on its host thread. Half of it is spent before the request is with the controller, half when
+/// it has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostCost {
     /// For each read.
@@ -31,7 +31,7 @@ impl HostCost {
         Self { read: Nanos::ZERO, write: Nanos::ZERO, sequential: Nanos::ZERO, kib: Nanos::ZERO, processors: 1 };
 }
 
-/// What the controller's processor does for its money: a server, first come, first served.
+/// The processor of the controller: a server, first come, first served.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ProcessorCost {
     /// For each request of a host, read and write.
@@ -66,11 +66,11 @@ pub struct WayCost {
     pub read: Rate,
     /// From the host towards the members.
     pub write: Rate,
-    /// What both directions share (PCI); none where each has its own lanes.
+    /// The rate that both directions share (PCI); none if each has its own lanes.
     pub shared: Option<Rate>,
 }
 
-/// What a way is made of where a controller's own data path lies in it. The machine's times come from the way alone; this
+/// The parts of a way that includes a controller's own data path. The machine's times come from the way alone; this
 /// says which part of it is the slow one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WayParts {
@@ -91,10 +91,10 @@ pub struct Plant {
     pub processors: u32,
     /// Between host and controller: payload of requests.
     pub host_way: WayCost,
-    /// Between controller and members: payload of commands. That is where the bus stands when the host's own
-    /// processor is the controller.
+    /// Between controller and members: payload of commands. If the host's own processor is the controller, the bus is
+    /// here.
     pub member_way: WayCost,
-    /// What `host_way` is made of.
+    /// The parts of `host_way`.
     pub way_parts: Option<WayParts>,
     /// The parity engine.
     pub parity: ParityCost,
@@ -121,15 +121,15 @@ pub struct Plant {
     pub destage_beside_reads: u32,
     /// Requests after which a controller that adapts has made up its mind about streams of writes; zero for others.
     pub adapts_after: u32,
-    /// What it has learned outlives the array that it was learned on.
+    /// Its learned state outlives the array.
     pub keeps_lessons: bool,
     /// It has learned before that its loads are random.
     pub taught: bool,
     /// Each KiB of a read, 64 KiB at the most, waits for so long on its way to the host where its thread has asked for
     /// nothing else.
     pub read_kib: Nanos,
-    /// What comes before the cache of an array with redundancy takes so long for each write, one after the other; in
-    /// addition the processor's time for two levels.
+    /// Time of each write in the stage before the cache of an array with redundancy, one after the other; in addition
+    /// the processor's time for two levels.
     pub redundancy_stage: Nanos,
     /// Writes shorter than this that go on with no stream are not cached by the controller; zero where all are.
     pub through_below: Bytes,
@@ -137,7 +137,7 @@ pub struct Plant {
     pub destage_delay: Nanos,
     /// A command that has waited so long for its member goes before all others.
     pub queue_age: Nanos,
-    /// What the engine is told.
+    /// The engine's policy.
     pub policy: Policy,
     /// An array is marked clean after this time; most controllers keep such marks in memory of their own.
     pub clean_delay: Nanos,
@@ -150,7 +150,7 @@ pub struct Plant {
 const HOST_FRAMES: Bytes = Bytes::gib(1);
 /// Frames for old data and parity.
 const WORK_FRAMES: Bytes = Bytes::mib(512);
-/// What the engine takes itself, in front of all.
+/// Memory that the engine itself takes, before everything else.
 const ZERO_REGION: Bytes = Bytes::kib(256);
 /// Longer than any command waits in a queue that is far too long for its drive.
 const COMMAND_TIMEOUT: Nanos = Nanos::from_secs(3600);

@@ -1,4 +1,4 @@
-//! From profiles to a plant: what a controller, its bus, its host and its drives are in numbers.
+//! From profiles to a plant: a controller, its bus, its host and its drives in numbers.
 //!
 //! Physics comes from the profiles' tables, quirks from their table of quirks. Rules of a controller (levels,
 //! members, ports) are kept here, with the reason that its profile gives.
@@ -26,7 +26,7 @@ pub enum CacheMode {
     WriteThrough,
 }
 
-/// What caches are on.
+/// The caches that are on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CachePolicy {
     /// The controller's.
@@ -35,9 +35,9 @@ pub struct CachePolicy {
     pub drives: bool,
 }
 
-/// What a controller that adapts to its load (quirk `adapt_mode_state`) has learned on arrays before this one, where it
-/// keeps that (`adapt_persist_across_arrays`). A machine learns by itself from its first requests; a new machine is one
-/// that was switched on just now.
+/// The learned state from earlier arrays of a controller that adapts to its load (quirk `adapt_mode_state`) and keeps
+/// that (`adapt_persist_across_arrays`). A machine learns by itself from its first requests; a new machine is one that
+/// was just switched on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum LoadHistory {
     /// Nothing.
@@ -68,7 +68,7 @@ pub struct MachineSpec {
     pub host: Option<HostProfile>,
     /// Speed of the host's processors; 100 is what the profile says.
     pub host_speed_percent: u32,
-    /// What the controller has learned.
+    /// The controller's learned state.
     pub history: LoadHistory,
     /// How full its SSDs have been.
     pub drive_state: DriveState,
@@ -277,9 +277,9 @@ impl MachineSpec {
         (needed * OPEN_STRIPES_SHARE, usual.map(|percent| percent / OPEN_STRIPES_SHARE))
     }
 
-    /// Stripes of an array with parity that such a controller works on at once: as many as it puts together, and on wide
-    /// arrays one for each member that holds data. A small write has two members at work, so a drive is then as busy
-    /// whatever the width is.
+    /// Stripes of an array with parity that such a controller works on at once: as many as it gathers, and on wide
+    /// arrays one for each data member. A small write keeps two members at work, so drives are equally busy at every
+    /// width.
     fn open_stripes(&self) -> Option<u32> {
         let least = quirk(&self.controller, "parity_open_stripes").filter(|_| self.array.level.has_parity())?;
         let data = self.array.members - self.array.legs() * self.array.parities();
@@ -303,7 +303,7 @@ impl MachineSpec {
         // A drive by itself needs no map.
         let mapped = !matches!(self.array.level, ArrayLevel::Single | ArrayLevel::Jbod);
         let map = if mapped { quirk_number(&self.controller, "stripe_map_overhead_us") } else { 0.0 };
-        // What lies side by side: copies do not.
+        // Columns side by side, without copies.
         let columns = u64::from(if mapped { self.array.members / self.array.copies() } else { 1 });
         let width = Nanos(micros(quirk_number(&self.controller, "width_us")).0 * (columns - 1));
         ProcessorCost {
@@ -328,7 +328,7 @@ impl MachineSpec {
         }
     }
 
-    /// The controller's own data path and the bus, where it has one.
+    /// The controller's own data path and the bus, if it has such a path.
     fn way_parts(&self, bus: &BusProfile) -> Option<WayParts> {
         let path = self.controller.data_path.as_ref()?;
         let parity = path.parity_read.as_ref().filter(|_| self.array.level.has_parity());
@@ -380,7 +380,7 @@ impl MachineSpec {
         if let Some(slots) = quirk(controller, "command_slots") {
             most = most.min(slots);
         }
-        // Slots of each leg; pairs of drives are no legs.
+        // Slots of each span; pairs of drives are no spans.
         let legs = matches!(self.array.level, ArrayLevel::Raid50 | ArrayLevel::Raid60);
         if let (true, Some(cap)) = (legs, quirk(controller, "nested_qd_cap")) {
             most = most.min(cap);
@@ -406,7 +406,7 @@ impl MachineSpec {
         let window = quirk(&self.controller, "ra_window_kib").map(whole);
         let split = quirk(&self.controller, "mirror_split_min_kib").map(whole);
         Policy {
-            // Cards read old data and parity whatever the width; this project's engine takes the cheaper way.
+            // Cards read old data and parity at every width; this project's engine takes the cheaper way.
             partial_write: if hardware { PartialWritePolicy::ReadModifyWrite } else { PartialWritePolicy::Fewest },
             write_cache: if self.writes_back() { WriteCache::Volatile } else { WriteCache::Through },
             read_cache: !raw,
@@ -462,7 +462,7 @@ const CARD_QUEUE_AGE: Nanos = Nanos::from_millis(150);
 const CARD_DESTAGE_ZONES: u32 = 1;
 /// None of them held destage back while hosts read.
 const CARD_DESTAGE_BESIDE_READS: u32 = u32::MAX;
-/// Commands of destage that a member has at once, in the card and in the drive: what there is to sort. An estimate for
+/// Commands of destage that a member has at once, in the card and in the drive: the choice for sorting. An estimate for
 /// all cards alike.
 const CARD_DESTAGE_DEPTH: f64 = 32.0;
 /// The engine needs some lines to work with.
@@ -497,7 +497,7 @@ fn quirk_number(controller: &ControllerProfile, name: &str) -> f64 {
     controller.quirk_number(name).unwrap_or(0.0)
 }
 
-/// Quirks are small: what does not fit is cut off at the largest.
+/// Quirks are small: larger values are limited to the largest.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(number: f64) -> u32 {
     number.clamp(0.0, 1e9) as u32

@@ -1,8 +1,8 @@
-//! Servers: what takes one piece of work after the other, first come, first served.
+//! Servers: each takes one piece of work after the other, first come, first served.
 //!
-//! A server is three numbers. Work that arrives at `now` begins when the server is free and ends after its own
-//! time; both are known at once, so a server needs no queue. That is exact as long as work is handed in in the
-//! order in which it arrives, which the machine's loop sees to.
+//! A server is three numbers. Work that arrives at `now` begins when the server is free and ends after its own time;
+//! both are known at once, so a server needs no queue. That is exact as long as work is handed in in the order of
+//! arrival, which the machine's loop ensures.
 
 use openraid_units::{Instant, Nanos};
 
@@ -24,7 +24,7 @@ impl Server {
         self.free
     }
 
-    /// Time that it has worked, work that was promised included.
+    /// Time that it has worked, including promised work.
     #[must_use]
     pub const fn busy(&self) -> Nanos {
         self.busy
@@ -63,7 +63,7 @@ impl Servers {
     }
 }
 
-/// What moving bytes costs: a time for each transfer, and one for each byte.
+/// The cost of moving bytes: a time for each transfer, and one for each byte.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Rate {
     /// For each transfer.

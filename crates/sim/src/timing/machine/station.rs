@@ -76,7 +76,7 @@ pub(super) struct Station<D> {
     sectors: u64,
     number: usize,
     channel: Option<usize>,
-    /// On their way to the channel, or to the drive where there is none.
+    /// On their way to the channel, or to the drive if there is none.
     coming: VecDeque<(Instant, DriveCommand)>,
     /// Writes that are on the member way to this drive alone, with no other command, and when the last of them is across.
     expected: u32,

@@ -1,7 +1,6 @@
-//! The write cache: what the host believes written and the medium has not yet.
+//! The write cache: data that the host regards as written and that is not yet on the medium.
 //!
-//! Pieces are kept in order of address and grow together where they touch. How much there may be, and in how many
-//! pieces, is bounded.
+//! Pieces are kept in order of address and merge when they touch. Their total size and number are bounded.
 
 use super::geometry::Geometry;
 use super::Spot;
@@ -28,7 +27,7 @@ const SLOT_BITS: u32 = 16;
 /// Sectors begin below this.
 const LBA_END: u64 = 1 << (64 - SLOT_BITS);
 
-/// A piece in the order of addresses: where it begins above its slot, so that one list is kept in order and not two.
+/// A piece in the order of addresses: its start above its slot in one number, so that only one list is kept in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key(u64);
 
@@ -64,7 +63,7 @@ impl Key {
 /// Parts of a disk, less one than a power of two.
 const PARTS: usize = 63;
 
-/// How many pieces begin before each part of the disk, all of which are of one length: where a search begins and ends.
+/// How many pieces begin before each part of the disk; all parts have one length. These are the bounds of a search.
 #[derive(Clone, Debug)]
 struct Guide {
     before: [u16; PARTS + 1],
@@ -229,7 +228,7 @@ impl Dirty {
         self.touched_before(self.index(lba), lba)
     }
 
-    /// The same, where the number of pieces that begin at or before the sector is known.
+    /// The same, if the number of pieces that begin at or before the sector is known.
     fn touched_before(&self, index: usize, lba: u64) -> Option<usize> {
         let before = index.checked_sub(1)?;
         (self.extent(before).end >= lba).then_some(before)

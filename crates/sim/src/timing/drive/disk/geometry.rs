@@ -62,7 +62,7 @@ pub struct Place {
     zone: u32,
 }
 
-/// What a transfer does.
+/// The course of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// Time from its first sector to its last, in nanoseconds.
@@ -209,7 +209,7 @@ impl Geometry {
         }
     }
 
-    /// What a transfer of `len` sectors from `lba`, which is at `place`, does.
+    /// The course of a transfer of `len` sectors from `lba`, which is at `place`.
     #[must_use]
     pub fn span(&self, place: &Place, lba: u64, len: u64) -> Span {
         let zone = &self.zones[place.zone as usize % ZONES];

@@ -31,7 +31,7 @@ const PATIENCE: u64 = 16;
 /// A command that is ready later is not ready for so long.
 const DELAY_MAX: u64 = u32::MAX as u64 / 4;
 
-/// What was chosen.
+/// The chosen work.
 enum Choice {
     Command(usize),
     Extent(usize),
@@ -118,9 +118,9 @@ impl Disk {
         Some(Choice::Command(command))
     }
 
-    /// How short the way to written data must be for it to go before a command. A host waits for the command, and so
-    /// it is preferred, the more the longer it has waited; where a host waits for room, too, the two are equal but
-    /// for their age.
+    /// How short the way to written data must be for it to go before a command. A host waits for the command, so it is
+    /// preferred, and more so the longer it has waited. If a host also waits for room in the cache, the two are equal
+    /// except for their age.
     fn worth(&self, now: u64, way: u32, command: usize) -> u32 {
         let waited = now.saturating_sub(self.window[command].arrived);
         let (way, waited) = match self.blocked.front() {
@@ -130,7 +130,7 @@ impl Disk {
         way.saturating_sub(u32::try_from(waited / PATIENCE).unwrap_or(u32::MAX))
     }
 
-    /// Must written data, the oldest of which came at `since`, go out even though others wait?
+    /// Must written data, the oldest of which came at `since`, be written out even though commands wait?
     fn destage_wanted(&self, now: u64, since: u64) -> bool {
         let is_old = now.saturating_sub(since) >= self.tables.destage_age;
         is_old || !self.blocked.is_empty() || !self.flushes.is_empty()
@@ -199,7 +199,7 @@ impl Disk {
         self.tables.geometry.angle(self.rotation(now))
     }
 
-    /// What ways from here depend on.
+    /// The state that the ways from here depend on.
     #[inline]
     fn view(&self, angle: u32, write: bool) -> View<'_> {
         let tables = &*self.tables;
@@ -305,7 +305,7 @@ impl Disk {
     }
 }
 
-/// What the time to a sector depends on besides the sector, once for all that are compared.
+/// The inputs of the time to a sector apart from the sector itself, computed once for all compared ones.
 #[derive(Clone, Copy)]
 struct View<'a> {
     curve: &'a SeekCurve,
@@ -360,7 +360,7 @@ impl View<'_> {
         if follows {
             return delay;
         }
-        // What moved does not trust itself to be there at once. A processor cannot guess that: both are computed.
+        // After a move the firmware adds its margin. A processor cannot predict that branch: both are computed.
         let there = delay + travel + if travel > 0 { self.margin } else { 0 };
         let at = self.geometry.angle_of(self.angle + there);
         let early = to.angle.wrapping_sub(at);

@@ -6,9 +6,9 @@
 //!                             ^ reads on, destages while nothing waits
 //! ```
 //!
-//! The mechanism does one thing at a time; what it does next is chosen when it is free, by the shortest way to the
-//! first sector, with a limit on waiting. Its angle follows from the time; each drive has a phase of its own and a
-//! spindle that is slower than named by up to [`SPINDLE_TOLERANCE`], as drives of an array do not turn together.
+//! The mechanism does one thing at a time. When it is free, it chooses the next by the shortest way to the first
+//! sector, with a limit on waiting. Its angle follows from the time. Each drive has a phase of its own and a spindle
+//! that is slower than nominal by up to [`SPINDLE_TOLERANCE`], as drives of an array do not turn together.
 
 mod dirty;
 mod geometry;
@@ -41,7 +41,7 @@ const DESTAGE_SECTORS: u64 = 512;
 /// The time of what will not happen.
 const NOTHING_DUE: u64 = u64::MAX;
 
-/// What all disks of one profile share.
+/// Values that all disks of one profile share.
 #[derive(Debug)]
 pub struct DiskTables {
     geometry: Geometry,
@@ -132,7 +132,7 @@ impl DiskTables {
     }
 }
 
-/// What the choice of the next command needs of a place.
+/// The part of a place that the choice of the next command needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spot {
     cylinder: u32,
@@ -161,7 +161,7 @@ struct Waiting {
     data: u64,
 }
 
-/// What the mechanism is doing, and where it will be then.
+/// The work of the mechanism, and its position afterwards.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     kind: WorkKind,

@@ -1,8 +1,8 @@
 //! How long the arm takes: `t(x) = next + a*sqrt(x) + b*x` over the share x of the full stroke.
 //!
-//! The two factors follow from a sheet's three points, as for two random places the mean of x is 1/3 and that of its
-//! root 8/15; a measured curve takes their place where there is one. Looked up in two tables of whole nanoseconds:
-//! every distance near by, and steps with linear interpolation far away.
+//! The two factors follow from a data sheet's three points, as for two random places the mean of x is 1/3 and that of
+//! its root 8/15; a measured curve replaces them if there is one. The times are in two tables of whole nanoseconds:
+//! every short distance, and steps with linear interpolation for long ones.
 
 use openraid_models::{SeekPoints, SeekTable};
 

@@ -26,7 +26,7 @@ impl Running {
     }
 }
 
-/// What the buffer knows about a range.
+/// The buffer's knowledge of a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lookup {
     /// Nothing of its beginning.
@@ -125,7 +125,8 @@ pub struct Segments {
     segment_sectors: u64,
     ahead: u64,
     running: Option<Running>,
-    /// Up to where the host has asked for what a segment has, and the medium's time of all that it got from reading on.
+    /// The end of the host's requests within each segment, and the medium's time of all that read-ahead has added to
+    /// it.
     asked: Vec<u64>,
     worked: u64,
 }
@@ -154,7 +155,7 @@ impl Segments {
     pub fn lookup(&mut self, geometry: &Geometry, now: u64, rotation: u64, lba: u64, len: u64) -> Lookup {
         let end = lba + len;
         if let Some(running) = self.running {
-            // What reading on will not have for a turn and more is sought: the head is there sooner.
+            // Sectors that read-ahead will not reach for a turn or more are sought: the head is there sooner.
             let is_near = lba <= running.asked || {
                 let soon = running.media + now.saturating_sub(running.from) + u64::from(geometry.turn());
                 geometry.place(lba).media <= soon
@@ -309,7 +310,7 @@ impl Segments {
         }
     }
 
-    /// The mechanism is needed elsewhere: reading on ends. Gives where it was.
+    /// The mechanism is needed elsewhere: read-ahead ends. Returns its position.
     pub fn stop(&mut self, geometry: &Geometry, now: u64) -> Option<u64> {
         let at = self.position(geometry, now)?;
         let index = self.running.take()?.segment;
@@ -317,7 +318,7 @@ impl Segments {
         Some(at)
     }
 
-    /// A range is written: what the buffer has of it is out of date.
+    /// A range is written: its content in the buffer is out of date.
     pub fn forget(&mut self, geometry: &Geometry, now: u64, lba: u64, len: u64) {
         let end = lba + len;
         if self.running.is_some_and(|running| lba < running.limit && end > self.starts[running.segment]) {

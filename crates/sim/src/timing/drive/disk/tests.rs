@@ -54,7 +54,7 @@ fn the_wait_for_a_sector_is_uniform_over_a_turn() {
     let mut random = Random::new(1);
     let (mut now, mut waits) = (Instant::ZERO, Vec::new());
     for number in 0..40_000 {
-        // On one track the arm stays where it is; the host thinks for a random time.
+        // On one track the arm does not move; the host thinks for a random time.
         now = now + Nanos(random.below(50_000_000));
         disk.submit(now, &command(number, DriveOp::Read, random.below(track), 1));
         let end = finish(&mut disk);

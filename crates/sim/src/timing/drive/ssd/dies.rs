@@ -12,7 +12,7 @@ const NONE: u64 = u64::MAX;
 /// A program that was interrupted so often is finished first.
 const SUSPENDS_MAX: u32 = 8;
 
-/// What the dies of one profile share; times in nanoseconds.
+/// Values that the dies of one profile share; times in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct DieTables {
     dies: u64,
@@ -149,7 +149,7 @@ impl Dies {
                 }
                 _ => begin += rest,
             }
-            // Time in which the program did not go on; what was waited for its end was its own.
+            // Time in which the program was suspended; waiting for its end costs it nothing.
             let lost = if begin == free + rest { time } else { begin + time - free };
             die.program_end += lost;
         }

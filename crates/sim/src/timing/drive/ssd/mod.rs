@@ -33,7 +33,7 @@ const DOUBLINGS_MAX: u32 = 6;
 /// Reads longer than this are served with the dies all at once and are not followed page by page.
 const PAGES_MAX: u64 = 4096;
 
-/// What all SSDs of one profile share; times in nanoseconds.
+/// Values that all SSDs of one profile share; times in nanoseconds.
 #[derive(Debug)]
 pub struct SsdTables {
     dies: DieTables,
@@ -262,7 +262,7 @@ impl Ssd {
         if through && !tables.protected {
             done = self.program(done).max(done);
         }
-        // What a sheet says of rare long times is said of a drive that collects.
+        // The data sheet's rare long times are those of a drive that collects.
         if self.fresh_left > 0 {
             return done;
         }
