@@ -198,7 +198,7 @@ impl Rig {
     /// # Panics
     /// The slot is vacant, or the controller does not release the member.
     pub fn lose(&mut self, slot: Slot, how: Loss) -> DriveId {
-        let drive = self.drive_in(slot).expect("somebody is in the slot");
+        let drive = self.drive_in(slot).expect("the slot has a member");
         let array = self.array;
         match how {
             Loss::Failed => {

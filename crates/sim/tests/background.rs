@@ -416,7 +416,7 @@ fn a_patrol_of_two_copies_finds_all_of_many_flips_and_overwrites_nothing() {
         for mode in [ScrubMode::Check, ScrubMode::Repair, ScrubMode::Repair] {
             assert_eq!(mismatches(&scrub(&mut rig, mode)), flipped.len() as u64, "each is found, each time");
         }
-        assert!(all(&rig) == before, "neither copy is written over: nobody knows which is right");
+        assert!(all(&rig) == before, "neither copy is overwritten: the right one is unknown");
     }
 }
 

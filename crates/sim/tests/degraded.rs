@@ -167,7 +167,7 @@ fn a_write_that_a_needed_member_does_not_take_makes_nothing_up() {
         rig.session.drain(&mut rig.world);
         unread += rig.session.errors - before;
     }
-    assert!(unread > 0, "no write left a row behind");
+    assert!(unread > 0, "no write left an unreadable row");
 }
 
 /// A member that the array needs and that does not take a write at the first time is asked again: nothing is lost, no host

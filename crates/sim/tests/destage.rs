@@ -153,7 +153,7 @@ fn under_pressure_members_that_spin_are_written_upwards_and_the_next_time_from_t
         rig.run_for(Nanos::from_secs(1));
         assert!(dirty_lines(&rig) < HIGH, "{shape}");
         let left = [0, 2 * gone + 2 * zone, HIGH].map(|place| is_dirty(&mut rig, place * unit));
-        assert_eq!(left, [true; 3], "{shape}: what is below the hand, and what is above what went");
+        assert_eq!(left, [true; 3], "{shape}: the data below the hand, and the data above the written part");
         let went = [gone + zone, 2 * gone - zone].map(|place| is_dirty(&mut rig, place * unit));
         assert_eq!(went, [false; 2], "{shape}: went this time");
         rig.judge();

@@ -22,7 +22,7 @@ use support::{seeds, Case};
 const CHUNK: Sectors = Sectors::kib(16);
 
 fn drive_in(rig: &Rig, slot: u16) -> DriveId {
-    rig.drive_in(Slot(slot)).expect("somebody is in the slot")
+    rig.drive_in(Slot(slot)).expect("the slot has a member")
 }
 
 /// Until a flush has failed on a member that the array cannot do without.
@@ -126,7 +126,7 @@ fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_d
             machine.rig.run_for(Nanos::from_secs(60));
             assert_ne!(machine.rig.state_of(Slot(0)), MemberState::InSync);
             let replace = AdminCommand::Replace { array: machine.rig.array, slot: Slot(shape.members - 1), with: None };
-            let refused = machine.rig.world.admin(replace).expect_err("nobody is filled from it");
+            let refused = machine.rig.world.admin(replace).expect_err("no member is filled from it");
             assert!(refused.to_string().contains("start the server anew"), "{refused}");
             assert_eq!(machine.rig.status().session, Session::On);
             machine.rig.session.cut_power(&mut machine.rig.world);

@@ -29,7 +29,7 @@ fn load(rig: &Rig) -> Workload {
 /// The member in a slot takes no writes from here on, while hosts write. A few steps after that was seen the power goes, and it
 /// is a good one again.
 fn fails_and_is_back(rig: &mut Rig, slot: Slot, load: &Workload) {
-    let drive = rig.drive_in(slot).expect("somebody is in the slot");
+    let drive = rig.drive_in(slot).expect("the slot has a member");
     rig.world.drive_mut(drive).faults.writes = Some(DriveError::Gone);
     for _ in 0..4000 {
         if matches!(rig.state_of(slot), MemberState::Failing(_)) {

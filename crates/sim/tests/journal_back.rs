@@ -52,7 +52,7 @@ fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it()
                 let status = machine.rig.status();
                 assert_eq!((status.session, status.in_journal), (Session::Off, false), "{shape}");
                 machine.rig.world.drive_mut(machine.devices[0]).faults.gone = false;
-                machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+                machine.rig.world.admin(AdminCommand::DetachJournal).expect("no array uses it");
                 machine.attach();
                 assert_eq!(machine.rig.world.controller().journal_protection(machine.rig.array), Ok(()));
                 run(&mut machine, 80);
@@ -158,12 +158,12 @@ fn a_journal_that_is_detached_is_empty_and_knows_no_arrays() {
             machine.rig.session.drain(&mut machine.rig.world);
             let array = machine.rig.array;
             machine.rig.world.admin(AdminCommand::Stop { array }).expect("it stops");
-            machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+            machine.rig.world.admin(AdminCommand::DetachJournal).expect("no array uses it");
             assert!(machine.rig.world.journal().is_none());
             machine.attach();
             let status = machine.rig.world.journal().expect("it was attached");
             assert_eq!((status.entries, status.arrays.len()), (0, 0), "{shape}");
-            machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+            machine.rig.world.admin(AdminCommand::DetachJournal).expect("no array uses it");
             machine.boot();
             machine.rig.session.look_at_all(&mut machine.rig.world);
             machine.rig.rest();
@@ -187,7 +187,7 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
         // Longer than dirty data waits: only then the members are tried.
         machine.rig.world.run_for(Nanos::from_secs(30));
         let held = machine.rig.world.journal().expect("it is there").entries;
-        assert_eq!(machine.rig.status().health, Health::Failed, "what is dirty finds no place");
+        assert_eq!(machine.rig.status().health, Health::Failed, "dirty data has no place");
         machine.rig.world.admin(AdminCommand::Stop { array }).expect("it stops");
         machine.rig.world.run_for(Nanos::from_secs(10));
         let status = machine.rig.world.journal().expect("it is there");
@@ -215,7 +215,7 @@ fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() 
     assert_eq!(machine.rig.health(), Health::Failed);
     machine.rig.world.pull(machine.devices[0]);
     machine.rig.run_for(Nanos::from_secs(2));
-    machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+    machine.rig.world.admin(AdminCommand::DetachJournal).expect("no array uses it");
     let status = machine.rig.status();
     assert_eq!((status.session, status.in_journal), (Session::Off, true));
 }
@@ -328,7 +328,7 @@ fn a_lost_journal_is_not_forgotten_while_its_superblock_is_being_written() {
         machine.rig.world.run_for(Nanos::from_secs(10));
         assert_eq!(machine.rig.status().session, Session::Off);
         assert!(machine.rig.world.drive(device).outstanding().any(last));
-        machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+        machine.rig.world.admin(AdminCommand::DetachJournal).expect("no array uses it");
         machine.rig.world.release(device);
         machine.rig.rest();
         machine.rig.judge();

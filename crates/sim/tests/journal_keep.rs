@@ -35,7 +35,7 @@ fn a_failed_array_stops_no_other_and_its_acknowledged_data_is_there_when_it_is_b
             machine.start_other();
             machine.write_rings(2);
             machine.cut();
-            assert_eq!(machine.journal().kept, kept, "what is kept is kept once");
+            assert_eq!(machine.journal().kept, kept, "each entry is kept once");
             machine.bring_back();
             machine.start_other();
             // Both go on, and when everything is on the members nothing is kept any more.
@@ -129,7 +129,7 @@ fn a_full_journal_is_taken_again_when_the_array_that_filled_it_is_back() {
         // The failed array is stopped, the journal opened again, and the array started with its members.
         let array = machine.rig.array;
         machine.rig.world.admin(AdminCommand::Stop { array }).expect("it stops");
-        machine.rig.world.admin(AdminCommand::DetachJournal).expect("nobody uses it");
+        machine.rig.world.admin(AdminCommand::DetachJournal).expect("no array uses it");
         machine.attach();
         machine.bring_back();
         machine.other.session.run_on(&mut machine.rig.world, &load, 20);
@@ -196,7 +196,7 @@ fn giving_up_entries_while_a_device_joins_loses_nothing_else() {
         machine.rig.world.drive_mut(joins).faults.late = Some(Late { one_in: 1, most: Nanos::from_millis(300) });
         machine.rig.run_for(Nanos::from_millis(50 * (seed % 20)));
         let waiting = machine.journal().arrays.iter().find(|own| own.waiting > 0).map(|own| own.set_uuid);
-        let set_uuid: Uuid = waiting.expect("it is kept for somebody");
+        let set_uuid: Uuid = waiting.expect("it is kept for an array");
         let kept = machine.journal().kept;
         let copied = machine.journal().joining.is_some_and(|join| join.copied < kept);
         machine.rig.world.admin(AdminCommand::DiscardJournalled { set_uuid }).expect("it does not run");

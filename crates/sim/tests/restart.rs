@@ -245,7 +245,7 @@ fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
         let ahead = rig.drives[0];
         let events = |rig: &Rig, n: usize| superblock_on(&rig.world, rig.drives[n]).unwrap().events;
         while events(&rig, 0) == events(&rig, 1) {
-            assert!(rig.world.step(), "nobody writes a superblock");
+            assert!(rig.world.step(), "no superblock is written");
         }
         assert_eq!(events(&rig, 0), events(&rig, 1) + 1);
         rig.session.cut_power(&mut rig.world);

@@ -86,7 +86,7 @@ fn requests_without_a_silent_drive_wait_for_a_bounded_time() {
         assert!(time <= timeout + timeout + moment, "{kind:?} {len}: {time:?}");
         rig.world.run_until_answered();
         let (status, time) = read(&mut rig, last, 4096);
-        assert!(status == ReplyStatus::IoError && time < moment, "nobody waits any more: {status:?} in {time:?}");
+        assert!(status == ReplyStatus::IoError && time < moment, "no request waits any more: {status:?} in {time:?}");
         // One answers after all: there is memory again.
         rig.world.release(arrays[0].1);
         rig.world.run_for(moment);

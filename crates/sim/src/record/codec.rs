@@ -88,7 +88,7 @@ impl<'a> Input<'a> {
         let len = self.number()?;
         match usize::try_from(len) {
             Ok(len) if len <= self.bytes.len() - self.at => Ok(len),
-            _ => self.error("a list is longer than what is left"),
+            _ => self.error("a list is longer than the rest of the record"),
         }
     }
 }

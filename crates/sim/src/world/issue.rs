@@ -42,7 +42,7 @@ impl World {
         }
         for answer in actions.admin.drain(..) {
             let waited = self.admin_waiting.remove(&answer.token);
-            assert!(waited.is_some(), "an answer that nobody waits for: {answer:?}");
+            assert!(waited.is_some(), "an answer without a waiting request: {answer:?}");
             self.admin_answers.insert(answer.token, answer);
         }
         self.notices.extend(actions.notices.iter().copied());
@@ -195,7 +195,7 @@ impl World {
 
     /// The time of an action has come.
     pub(super) fn carry_out(&mut self, ticket: Ticket) -> Option<Completion> {
-        let action = self.in_flight.remove(&ticket).expect("what is scheduled is in flight");
+        let action = self.in_flight.remove(&ticket).expect("scheduled work is in flight");
         let answered = matches!(action, InFlight::Answered(_));
         let completion = match action {
             InFlight::Drive(command) | InFlight::Answered(command) => {

@@ -464,7 +464,7 @@ impl World {
         // Tokens rise with time: the first is the oldest.
         let host = self.hosts.values().next().is_some_and(|host| too_old(host.submitted, REQUEST_TIME_MAX));
         let admin = self.admin_waiting.values().next().is_some_and(|since| too_old(*since, ADMIN_TIME_MAX));
-        assert!(!host && !admin, "somebody waits too long\n{}", self.dump());
+        assert!(!host && !admin, "a request waits too long\n{}", self.dump());
     }
 
     /// Let time pass.
