@@ -106,7 +106,7 @@ fn estimates_need_a_range_and_every_value_a_source() {
     );
     assert!(error.reason.contains("'derived'") && error.remedy.contains("range"), "{error}");
     let error = complaint("zones = { value = 16, range = [8, 30], from = \"class\" }", "zones = 16");
-    assert!(error.reason.contains("not a source"), "{error}");
+    assert!(error.reason.contains("no source"), "{error}");
     let error =
         complaint("zones = { value = 16, range = [8, 30], from = \"class\" }", "zones = { value = 16, from = \"me\" }");
     assert!(error.reason.contains("'me'"), "{error}");
