@@ -73,7 +73,7 @@ fn a_spare_takes_over_by_itself_and_can_be_listed_added_and_removed() {
     assert_eq!(spares(), 1);
     lab.line("spare add data --file-size 16M s1").expect(0);
     assert_eq!(spares(), 2);
-    lab.line("spare remove data d0").refused(65, &["no spare"]);
+    lab.line("spare remove data d0").refused(65, &["not a spare"]);
     lab.line("spare remove data s1").expect(0);
     assert_eq!(spares(), 1);
     lab.line("fail data slot:3").expect(0);

@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(at(Some(1 << 30), Some(1 << 20)).unwrap().zone, Zone { start: 1 << 30, len: 1 << 20 });
         assert_eq!(at(Some(99 << 30), None).unwrap().zone, Zone { start: 99 << 30, len: 1 << 30 });
         for (start, len, words) in
-            [(100, None, "no multiple"), (100 << 30, None, "holds"), (0, Some(101 << 30), "holds")]
+            [(100, None, "not a multiple"), (100 << 30, None, "holds"), (0, Some(101 << 30), "holds")]
         {
             let error = at(Some(start), len).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

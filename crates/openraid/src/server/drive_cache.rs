@@ -233,7 +233,7 @@ mod tests {
             ("nbd://host/x", "exports it"),
             ("/srv/d0", "not a block device"),
             ("ram:8M", "not a block device"),
-            ("/dev/null", "no block"),
+            ("/dev/null", "not a block"),
         ] {
             let why = switchable(member).unwrap_err();
             assert!(why.starts_with(member) && why.contains(word), "{why}");
