@@ -46,7 +46,7 @@ fn a_trace_takes_the_machine_and_nothing_that_it_says_itself() {
     let mean = |json: &serde_json::Value| json["mean_ms"].as_f64().expect("a number");
     assert!(mean(&through) > 2.0 * mean(&plain), "{} {}", mean(&through), mean(&plain));
     for (option, words) in [("--depth 4", "--depth"), ("--reads 50", "--reads"), ("--way write", "--way")] {
-        run(option).refused(64, &[words, "the trace t.csv says itself"]);
+        run(option).refused(64, &[words, "the trace t.csv fixes the requests and their times"]);
     }
     run("--bus nonsense").refused(64, &["there is no bus 'nonsense'; choose one of: dmi2"]);
     let text = lab.line(&SIMULATE.replace("--json", "--load t.csv")).expect(0).text();

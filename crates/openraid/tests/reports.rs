@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use support::{is_root, Lab, WRITE};
+use support::{is_root, Lab, PROGRAM, WRITE};
 
 /// The texts of the news of this kind, in order.
 fn told(news: &[Value], event: &str) -> Vec<String> {
@@ -116,8 +116,10 @@ fn an_account_that_may_not_read_a_member_needs_no_more_than_that() {
     lab.drives(&["d0"], 8);
     fs::set_permissions(lab.path("d0"), Permissions::from_mode(0o000)).expect("mode");
     fs::set_permissions(&lab.folder, Permissions::from_mode(0o755)).expect("mode");
+    let program = lab.path("openraid");
+    fs::copy(PROGRAM, &program).expect("copied");
     let said = |line: &str| {
-        let mut command = lab.command(&line.split(' ').collect::<Vec<_>>());
+        let mut command = lab.command_of(&program, &line.split(' ').collect::<Vec<_>>());
         if is_root() {
             command.uid(65_534).gid(65_534);
         }

@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 use client::Client;
 use serde_json::Value;
 
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_openraid");
+
 /// A command that takes longer hangs.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);
 /// Something that does not become true within this does not.
@@ -105,7 +108,12 @@ impl Lab {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_openraid"));
+        self.command_of(Path::new(PROGRAM), arguments)
+    }
+
+    /// The same with a copy of the program, for an account that cannot enter the build folder.
+    pub fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.folder);
         command.env("XDG_STATE_HOME", self.path("state")).env("XDG_RUNTIME_DIR", self.path("run"));
         command.env("XDG_CONFIG_HOME", self.path("config"));
