@@ -26,7 +26,9 @@ pub fn check_new_file(folder: &Path, bytes: u64) -> io::Result<()> {
             let folder = CString::new(folder.as_os_str().as_bytes())?;
             let kind = file_system(&folder);
             if let Some((_, answer)) = WITHOUT_NEW_FILES.iter().find(|(known, _)| Some(*known) == kind) {
-                return Err(io::Error::from_raw_os_error(*answer));
+                // A read-only mount is found first, except in proc, which looks the name up before.
+                let is_read_only = *answer == libc::EACCES && error.raw_os_error() == Some(libc::EROFS);
+                return Err(if is_read_only { error } else { io::Error::from_raw_os_error(*answer) });
             }
             match error.raw_os_error() {
                 Some(libc::EOPNOTSUPP | libc::EISDIR) => may_write(&folder),
