@@ -8,7 +8,7 @@ use openraid_format::Role;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::{Nanos, Sectors, Slot};
+use openraid_units::{DriveId, Nanos, Sectors, Slot};
 use support::{seeds, Case};
 
 fn load(rig: &Rig) -> Workload {
@@ -229,6 +229,21 @@ fn after_a_cut_only_what_the_bitmap_names_is_read() {
     }
 }
 
+fn events(rig: &Rig, n: usize) -> u64 {
+    superblock_on(&rig.world, rig.drives[n]).unwrap().events
+}
+
+/// Flush, and wait until the first of two members has the next generation of superblocks and the other one does not.
+fn put_first_member_ahead(rig: &mut Rig) -> DriveId {
+    rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+    rig.session.drain(&mut rig.world);
+    while events(rig, 0) == events(rig, 1) {
+        assert!(rig.world.step(), "no superblock is written");
+    }
+    assert_eq!(events(rig, 0), events(rig, 1) + 1);
+    rig.drives[0]
+}
+
 /// The power goes in the first wave of a generation, and one of the members that have it is gone: later writes without
 /// it must not be lost when it is back, although it was one event ahead of the remaining one.
 #[test]
@@ -240,14 +255,7 @@ fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
         let load = load(&rig);
         rig.session.run_on(&mut rig.world, &load, 30);
         rig.session.drain(&mut rig.world);
-        rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
-        rig.session.drain(&mut rig.world);
-        let ahead = rig.drives[0];
-        let events = |rig: &Rig, n: usize| superblock_on(&rig.world, rig.drives[n]).unwrap().events;
-        while events(&rig, 0) == events(&rig, 1) {
-            assert!(rig.world.step(), "no superblock is written");
-        }
-        assert_eq!(events(&rig, 0), events(&rig, 1) + 1);
+        let ahead = put_first_member_ahead(&mut rig);
         rig.session.cut_power(&mut rig.world);
         rig.world.drive_mut(ahead).faults.gone = true;
         rig.boot();
@@ -276,13 +284,7 @@ fn an_absence_recorded_only_in_its_first_generation_is_counted_again() {
         let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
         let load = load(&rig);
         rig.session.run(&mut rig.world, &load, 30);
-        rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
-        rig.session.drain(&mut rig.world);
-        let ahead = rig.drives[0];
-        let events = |rig: &Rig, n: usize| superblock_on(&rig.world, rig.drives[n]).unwrap().events;
-        while events(&rig, 0) == events(&rig, 1) {
-            assert!(rig.world.step(), "no superblock is written");
-        }
+        let ahead = put_first_member_ahead(&mut rig);
         rig.session.cut_power(&mut rig.world);
         rig.world.drive_mut(ahead).faults.gone = true;
         rig.boot();
