@@ -123,16 +123,19 @@ impl Controller {
         }
     }
 
-    /// Discards are advice. But one that was given up may still be carried out, over what is written next; and where there
-    /// is parity it is to fit: a member that did not discard what the others did gets zeroes.
+    /// A discard is advice, but redundancy has to fit after it. If the other members read as zeroes now, the member that
+    /// refused gets zeroes; if it refuses those too, it fails. On a mirror whose discarded blocks may read as anything,
+    /// copies may differ, and the refusal has no consequence. A discard that was given up may still be carried out over
+    /// data that is written next: its member fails.
     fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
-        let has_parity = matches!(self.sets.get(command.set).geometry, Geometry::Parity(_));
+        let set = self.sets.get(command.set);
+        let must_fit = set.is_redundant() && self.discards_to_zeroes(command.set);
         let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info.write_zeroes);
         match error {
-            CommandError::Timeout if !has_parity => {
+            CommandError::Timeout if !must_fit => {
                 self.fail_member(command.set, command.member, FailReason::Timeout, actions);
             }
-            CommandError::Drive(_) if !has_parity => {}
+            CommandError::Drive(_) if !must_fit => {}
             CommandError::Drive(refused) if refused != DriveError::Gone && zeroes => {
                 self.trace.note_op(
                     &mut self.sets,

@@ -287,11 +287,7 @@ impl Controller {
         let mut op = Op { piece: request, parent: NONE, ..Op::new(OpKind::Discard, set_id) };
         let info = |m: &crate::array::set::Member| self.channels.get(m.drive).map(|c| c.info);
         if let Geometry::Parity(parity) = &set.geometry {
-            let safe = set
-                .members
-                .iter()
-                .filter(|m| m.is_active())
-                .all(|m| info(m).is_some_and(|i| i.discard && i.discard_zeroes));
+            let safe = self.discards_to_zeroes(set_id);
             let (stripe, column, within) = parity.locate(at);
             let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
             if !safe || column != 0 || !within.is_zero() || len < to_end {
@@ -307,6 +303,14 @@ impl Controller {
         (op.at, op.len) = (at, len);
         let any = set.members.iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
         (len, any.then_some(op))
+    }
+
+    /// Does each active member take discards, and read as zeroes after one? Then redundancy still fits after a discard.
+    pub(crate) fn discards_to_zeroes(&self, set_id: openraid_units::SetId) -> bool {
+        let mut active = self.sets.get(set_id).members.iter().filter(|member| member.is_active());
+        active.all(|member| {
+            self.channels.get(member.drive).is_some_and(|channel| channel.info.discard && channel.info.discard_zeroes)
+        })
     }
 
     pub(crate) fn step_discard(&mut self, index: u32, actions: &mut Actions) {
@@ -356,11 +360,12 @@ impl Controller {
     }
 
     fn discarded(&mut self, index: u32, actions: &mut Actions) {
-        let is_row_op = self.is_row_op(&self.ops[index]);
-        if is_row_op && self.ops[index].error.is_none() && !self.pass_reply_gate(index) {
+        let op = &self.ops[index];
+        let is_redundant = self.sets.get(op.set).is_redundant();
+        if is_redundant && op.error.is_none() && !self.pass_reply_gate(index) {
             return;
         }
-        if is_row_op {
+        if self.is_row_op(&self.ops[index]) {
             self.distrust_parity(index, actions);
         }
         self.finish_op(index, actions);

@@ -93,8 +93,27 @@ pub struct Place {
     pub drive: DriveId,
     /// Where its data begin.
     pub start: DriveLba,
-    /// Is it a full member? Others are being filled, or are on their way out.
-    pub full: bool,
+    /// What it is to the set.
+    pub standing: Standing,
+}
+
+/// What a drive in a slot is to its set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// A full member.
+    Full,
+    /// It is being filled.
+    Filling,
+    /// It has failed.
+    Out,
+}
+
+impl Place {
+    /// Is it a full member?
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.standing == Standing::Full
+    }
 }
 
 impl Set {
@@ -161,11 +180,12 @@ impl Set {
             slot,
             drive,
             start: self.starts.get(&drive).copied().unwrap_or(DriveLba(0)),
-            full: match state {
-                MemberState::InSync | MemberState::Failing(_) => true,
+            standing: match state {
+                MemberState::InSync | MemberState::Failing(_) => Standing::Full,
                 // A failed array records nothing: the member that it lost last is a member to the next controller.
-                MemberState::Faulty(_) => failed,
-                MemberState::Missing | MemberState::Spare | MemberState::Rebuilding { .. } => false,
+                MemberState::Faulty(_) if failed => Standing::Full,
+                MemberState::Rebuilding { .. } => Standing::Filling,
+                MemberState::Faulty(_) | MemberState::Missing | MemberState::Spare => Standing::Out,
             },
         };
         self.places = here.into_iter().map(place).collect();
@@ -180,7 +200,7 @@ impl Set {
     #[must_use]
     pub fn members<'a>(&mut self, world: &'a World) -> Members<'a> {
         self.note_places(world);
-        let full = self.places().filter(|place| place.full);
+        let full = self.places().filter(|place| place.is_full());
         let full: Vec<_> = full.map(|place| (place.slot, place.drive, place.start)).collect();
         Members::known(world, self.geometry.clone(), &full)
     }
@@ -254,7 +274,7 @@ impl Set {
     #[must_use]
     pub fn has_stale_members(&self) -> bool {
         self.taken_stale
-            || self.uuid.is_some() && self.places().any(|place| place.full && !self.current.contains(&place.drive))
+            || self.uuid.is_some() && self.places().any(|place| place.is_full() && !self.current.contains(&place.drive))
     }
 
     /// Slots without a working member: missing, being filled, or with a drive that has a fault.
@@ -290,16 +310,18 @@ impl Set {
 
     /// Writes under way on the drives join the rows in doubt: before the power goes. If the drives keep their power,
     /// only commands in flight count. Recent writes count too if the drives were told to remember them: another
-    /// member's part of the same row may still have waited in the controller.
+    /// member's part of the same row may still have waited in the controller. Of a member that is being filled, the rows
+    /// count that the next start takes as filled.
     pub fn doubt_what_is_on_its_way(&mut self, world: &World, power_goes: bool) {
-        for place in self.places.clone().into_iter().filter(|place| place.full) {
+        for place in self.places.clone() {
             let drive = world.drive(place.drive);
+            let end = place.start + filled_to(world, &place).map_or(self.extent, MemberLba::offset);
             let cached = drive.in_doubt().filter(|_| power_goes);
             let flying = drive.outstanding().map(|command| (command.lba, command.len));
             let faults = &drive.faults;
             let unfinished = faults.torn.iter().chain(&faults.refused);
             let lately = unfinished.chain(faults.written.iter().flatten()).copied();
-            for (lba, len) in cached.chain(flying).chain(lately).filter(|(lba, _)| *lba >= place.start) {
+            for (lba, len) in cached.chain(flying).chain(lately).filter(|(lba, _)| (place.start..end).contains(lba)) {
                 self.doubt.insert(MemberLba((lba - place.start).get()), len);
                 self.dirty = true;
             }
@@ -451,6 +473,21 @@ impl Set {
         let at = at.0.checked_sub(outer.start.get())?;
         let chunk = outer.chunk.get();
         Some((at / chunk * outer.legs + outer.leg) * chunk + at % chunk)
+    }
+}
+
+/// How far the next start may take a member as filled, by its drive alone; nothing of a full member is left to fill. A
+/// superblock on its way may say anything.
+fn filled_to(world: &World, place: &Place) -> Option<MemberLba> {
+    match (place.standing, superblock_on(world, place.drive)) {
+        (Standing::Full, _) => None,
+        (Standing::Filling, Some(own)) => {
+            let data = own.data_offset..own.data_offset + own.data_size;
+            let mut changing = world.drive(place.drive).commands_that_change();
+            let is_changing = changing.any(|command| !data.contains(&command.lba));
+            own.recovery_offset().filter(|_| !is_changing)
+        }
+        (Standing::Filling | Standing::Out, _) => Some(MemberLba(0)),
     }
 }
 
