@@ -282,6 +282,47 @@ fn a_promised_entry_that_is_missing_is_named_unless_no_later_header_needs_it() {
     assert!(named > 500 && passed > 50 && last > 50, "{named} named, {passed} passed over, {last} at the end");
 }
 
+/// Two logs that part at an entry: the older one goes on further, and is what the ring had before the newer one.
+#[test]
+fn headers_of_a_log_that_was_given_up_neither_convict_the_newer_one_nor_move_its_tail() {
+    let at = |sequence: u64| LogPlace { sequence, position: RingSector((sequence - 1) * 8) };
+    for (moved, damaged) in [(1, false), (7, false), (1, true)] {
+        let mut superblock = small(8 * 40);
+        let (ring, tail, old) = (superblock.ring(), superblock.tail, superblock.epoch);
+        let mut image = vec![0; 40 * 4096];
+        // Common are entries 1 to 5. The older log has 6 to 20, and moves its tail to `moved`.
+        for number in 1..=20 {
+            let place = if number > 5 && moved > 1 { at(moved.min(number)) } else { tail };
+            let (_, bytes) = commit(&ring, at(number), old, number - 1, place, &[]);
+            put(&mut image, at(number).position, &bytes);
+        }
+        superblock.epoch = old + 1;
+        superblock.epoch_start = 6;
+        for number in 6..=8 {
+            let (_, bytes) = commit(&ring, at(number), old + 1, number - 1, tail, &[]);
+            put(&mut image, at(number).position, &bytes);
+        }
+        if damaged {
+            // Of entry 5 only the headers after it tell, also those of the older log: it was promised before they part.
+            for number in 5..=8 {
+                put(&mut image, at(number).position, &[0; 4096]);
+            }
+        }
+        let mut found = Vec::new();
+        let outcome = scan_ring(&superblock, &image, |entry, _| found.push(entry.header.sequence));
+        if damaged {
+            assert!(
+                matches!(outcome.verdict(), Err(JournalError::Damaged { sequence: 5, promised: 5, .. })),
+                "{outcome:?}"
+            );
+        } else {
+            assert_eq!(found, [1, 2, 3, 4, 5, 6, 7, 8]);
+            assert_eq!((outcome.head, outcome.tail, outcome.restarted), (at(9), tail, false));
+            assert_eq!((outcome.promised, outcome.verdict()), (7, Ok(())));
+        }
+    }
+}
+
 #[test]
 fn a_device_cut_off_at_any_sector_loses_entries_from_the_end_and_says_so() {
     let mut model = Model::new(400, 1);

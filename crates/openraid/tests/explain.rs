@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -193,8 +194,12 @@ fn the_first_write_with_a_journal_tells_how_long_it_waited_for_it() {
 fn stories_are_followed_as_they_end_and_nothing_is_kept_when_nobody_does() {
     let lab = Lab::new("explain-follow");
     let (server, _) = served(&lab, &[]);
-    let mut follower = lab
-        .command(&["explain", "data", "--follow", "--json"])
+    // A suite in the background of a script ignores SIGINT, and its children would.
+    let follow = lab.command(&["explain", "data", "--follow", "--json"]);
+    let mut resetting = lab.command_of(Path::new("env"), &["--default-signal=INT"]);
+    let mut follower = resetting
+        .arg(follow.get_program())
+        .args(follow.get_args())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

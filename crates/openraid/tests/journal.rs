@@ -274,6 +274,31 @@ fn of_two_devices_that_were_both_used_alone_the_one_that_was_used_first_is_behin
 }
 
 #[test]
+fn a_device_that_was_used_alone_and_joined_again_carries_the_journal_after_the_other_one_is_lost() {
+    if !has_tools() {
+        return;
+    }
+    let lab = made("journal-joined", 16, "j0 j1", "16M");
+    killed(&lab, &["j0", "j1"]);
+    // The second device gets many more entries than the first one, and they stay in its ring.
+    for (device, writes, pattern) in [("j1", 60, 3), ("j0", 1, 7), ("j0", 1, 7)] {
+        let server = restarted(&lab, &["--journal", device, "--journal-alone"]);
+        for number in 0..writes {
+            assert!(io(&lab, &[&format!("write -P {pattern} {} 4k", (8 << 20) + number * 4096)]));
+        }
+        server.kill();
+    }
+    let server = restarted(&lab, &["--journal", "j0"]);
+    lab.line("journal attach j1 --yes --overwrite").expect(0);
+    wait_for_devices(&lab, true);
+    assert!(io(&lab, &["write -P 9 10M 4k"]));
+    server.kill();
+    let server = restarted(&lab, &["--journal", "j1", "--journal-alone"]);
+    assert!(io(&lab, &["read -P 7 8M 4k", "read -P 9 10M 4k"]));
+    server.stop();
+}
+
+#[test]
 fn a_journal_that_cannot_be_used_is_refused_in_words() {
     if !has_tools() {
         return;

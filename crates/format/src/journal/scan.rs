@@ -11,7 +11,7 @@
 //! entry, which was never acknowledged, from damage in the middle. So the rest of the ring is swept for headers of this
 //! journal: each has the highest number that had been acknowledged when it was made. A log that ends below that is
 //! damaged. If a header has a tail after the end that was found, the superblock's tail is out of date or the damage no
-//! longer matters, and the log is followed from that tail.
+//! longer matters, and the log is followed from that tail. Headers of a log that was given up count for nothing of this.
 //!
 //! The scan does no I/O: it says which sectors it needs, and accepts them in pieces of any size. While it follows the
 //! log it must never take a payload for a header. In the sweep it looks at every 4 KiB, because headers can be
@@ -256,8 +256,7 @@ impl JournalScan {
             return Err(EntryFault::OtherSequence(envelope.sequence));
         }
         let (tail_before, epoch_before) = self.before;
-        let current = envelope.sequence < self.epoch_start || envelope.epoch >= self.epoch;
-        if !current || envelope.epoch < epoch_before {
+        if !self.is_current(envelope.sequence, envelope.epoch) || envelope.epoch < epoch_before {
             return Err(EntryFault::OlderEpoch(envelope.epoch));
         }
         let entry = envelope.entry(&self.ring, self.next.position)?;
@@ -303,15 +302,28 @@ impl JournalScan {
     }
 
     /// Note what a header beyond the end says, if it is one.
+    ///
+    /// From the start of the superblock's epoch on, a header of an older epoch is of a log that was given up: a torn
+    /// entry, or what the device got while it carried the journal alone. The log went another way since. Such a header
+    /// still tells that entries before the start were promised.
     fn notice(&mut self, block: &[u8; JOURNAL_BLOCK_BYTES], position: RingSector) {
-        let Ok(entry) = JournalEntry::decode(block, &self.ring, position) else { return };
-        if entry.header.sequence < self.next.sequence {
+        let Ok(JournalEntry { mut header, .. }) = JournalEntry::decode(block, &self.ring, position) else { return };
+        if header.sequence < self.next.sequence {
             return;
         }
-        self.claims(&entry.header);
-        if entry.header.tail.sequence > self.later_tail.sequence {
-            self.later_tail = entry.header.tail;
+        if self.is_current(header.sequence, header.epoch) {
+            if header.tail.sequence > self.later_tail.sequence {
+                self.later_tail = header.tail;
+            }
+        } else {
+            header.promised = header.promised.min(self.epoch_start.saturating_sub(1));
         }
+        self.claims(&header);
+    }
+
+    /// Does an entry of this number and epoch belong to the log that the superblock is of?
+    fn is_current(&self, sequence: u64, epoch: u64) -> bool {
+        sequence < self.epoch_start || epoch >= self.epoch
     }
 
     fn swept(&mut self, sectors: Sectors) {
