@@ -303,7 +303,7 @@ fn headers_of_a_log_that_was_given_up_neither_convict_the_newer_one_nor_move_its
             put(&mut image, at(number).position, &bytes);
         }
         if damaged {
-            // Of entry 5 only the headers after it tell, also those of the older log: it was promised before they part.
+            // Only the headers after entry 5 tell of it, those of the older log too: it was promised before they part.
             for number in 5..=8 {
                 put(&mut image, at(number).position, &[0; 4096]);
             }

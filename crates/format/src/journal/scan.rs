@@ -304,7 +304,7 @@ impl JournalScan {
     /// Note what a header beyond the end says, if it is one.
     ///
     /// From the start of the superblock's epoch on, a header of an older epoch is of a log that was given up: a torn
-    /// entry, or what the device got while it carried the journal alone. The log went another way since. Such a header
+    /// entry, or an entry from a time in which the device carried the journal alone. The log went another way since. Such a header
     /// still tells that entries before the start were promised.
     fn notice(&mut self, block: &[u8; JOURNAL_BLOCK_BYTES], position: RingSector) {
         let Ok(JournalEntry { mut header, .. }) = JournalEntry::decode(block, &self.ring, position) else { return };
