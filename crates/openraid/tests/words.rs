@@ -242,3 +242,12 @@ fn rename(lab: &Lab, member: &str, name: &str) {
     superblock.encode(&mut bytes);
     write_at(&path, SUPERBLOCK, &bytes);
 }
+
+#[test]
+fn an_unknown_option_leads_to_the_options_and_copy_in_without_members_says_so() {
+    let lab = Lab::new("words-options");
+    let refused = lab.line("copy-out d1 --output x");
+    assert!(!refused.err.contains("to pass"), "{}", refused.err);
+    refused.refused(64, &["there is no option '--output' here", "--help"]);
+    lab.line("copy-in d1 d2").refused(4, &["none of the members could be opened"]);
+}

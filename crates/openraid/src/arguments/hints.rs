@@ -63,8 +63,13 @@ pub fn instead(error: &clap::Error) -> Option<String> {
         }
         ErrorKind::UnknownArgument => {
             let typed = text(ContextKind::InvalidArg)?;
-            let hint = find(OPTIONS, typed)?;
-            Some(format!("there is no option '{typed}' here: {hint}"))
+            match find(OPTIONS, typed) {
+                Some(hint) => Some(format!("there is no option '{typed}' here: {hint}")),
+                None if typed.starts_with('-') && error.get(ContextKind::SuggestedArg).is_none() => {
+                    Some(format!("there is no option '{typed}' here; `--help` after the verb lists the options"))
+                }
+                None => None,
+            }
         }
         _ => None,
     }

@@ -62,6 +62,9 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
                 .into_iter()
                 .map(|(_, name, error)| Failure::from(error).of(format_args!("array {name}")));
             let failures: Vec<Failure> = if why.is_empty() { outer.collect() } else { why };
+            if failures.is_empty() {
+                return Err(Failure::cannot_tell("none of the members could be opened"));
+            }
             return Err(Failure::joined(&failures, Exit::Refused));
         }
     };
