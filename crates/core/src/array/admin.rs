@@ -18,7 +18,6 @@ use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberSta
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
-use crate::journal::session::Session;
 use crate::reason::FailReason;
 use crate::slab::NONE;
 
@@ -215,7 +214,7 @@ impl Controller {
     fn check_started(&mut self, array: ArrayId, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
         let set = self.sets.get_mut(id);
         let log_error = set.ppl.as_ref().and_then(|ppl| ppl.error);
-        if let Some(why) = set.journal.replay_error.or(log_error) {
+        if let Some(why) = set.journal.replay_error().or(log_error) {
             if set.is_busy() {
                 return None;
             }
@@ -325,10 +324,10 @@ impl Controller {
         let set = self.sets.get(id);
         let written = set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == Wave::Idle);
         // A set in doubt stays marked active.
-        let ended = set.journal.session == Session::Off;
+        let ended = !set.journal.has_session();
         // Nor does the session of a set end whose members do not take what it holds, or of which one is gone with what it had
         // not flushed: it is replayed at the next start.
-        let stuck = set.journal.session == Session::On && (set.journal.stuck || set.is_lost());
+        let stuck = set.journal.is_on() && (set.dirty.refused || set.is_lost());
         let marked = (set.intent == Intent::Clean && ended) || set.has_failed_flush() || stuck;
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
             return false;

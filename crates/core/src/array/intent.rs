@@ -8,7 +8,6 @@ use crate::geometry::Geometry;
 use crate::io::gate::Gate;
 use crate::io::op::Op;
 use crate::io::wait::Wait;
-use crate::journal::session::Session;
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 
@@ -116,7 +115,7 @@ impl Controller {
         set.writers -= 1;
         set.last_write = now;
         // Somebody waits until nobody writes without the journal.
-        let settled = set.journal.wanted && set.is_settled();
+        let settled = set.journal.is_asked() && set.is_settled();
         let quiet_at = now + delay;
         if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
             bitmap.end(from, to);
@@ -132,7 +131,7 @@ impl Controller {
     /// sync with stale data. It fails if the failure cannot be recorded.
     pub(crate) fn await_failure_marks(&mut self, index: u32) -> Gate {
         let set = self.sets.get(self.ops[index].set);
-        let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.session != Session::Off;
+        let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.has_session();
         if !has_logs || set.is_failure_durable() || self.planted.has(Flaw::WriteGateOpen) {
             return Gate::Open;
         }

@@ -16,7 +16,7 @@ use crate::cache::figures::CacheFigures;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::{Geometry, Parity};
 use crate::io::mirror_read::Heads;
-use crate::journal::session::{Session, SetJournal};
+use crate::journal::session::SetJournal;
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
 use crate::scrub::Scrub;
@@ -342,7 +342,7 @@ impl Set {
     /// Does only the journal hold data that some working member may have dropped? A member that is filled from that one would
     /// lack the data, and the journal could forget it. The next start replays it first.
     pub(crate) fn is_kept_by_journal(&self) -> bool {
-        self.has_failed_flush() && self.journal.session != Session::Off
+        self.has_failed_flush() && self.journal.has_session()
     }
 
     /// Did a member that the set needs fail a flush, or a write of its metadata? Then nothing that is written is sure to be

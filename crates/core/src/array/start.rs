@@ -24,7 +24,7 @@ use crate::controller::Controller;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::io::mirror_read::Heads;
-use crate::journal::session::SetJournal;
+use crate::journal::session::{SetJournal, Share};
 use crate::journal::JournalState;
 use crate::occupancy::Occupancy;
 use crate::reason::ReasonCounts;
@@ -184,11 +184,10 @@ impl Controller {
             ));
         }
         let superblock = self.journal.superblock.as_ref().expect("just seen");
-        set.journal.since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
-        (set.journal.uuid, set.journal.index) = (named, index);
+        let since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
         let is_stale =
             set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
-        (set.journal.marked, set.journal.replaying, set.journal.stale) = (true, true, is_stale.then_some(0));
+        set.journal.begin_replay(Share { uuid: named, index, since }, is_stale);
         set.life = Life::Starting;
         let metadata = set.metadata.as_mut().expect("just seen");
         if metadata.steps() {

@@ -67,7 +67,7 @@ impl Controller {
             superblock: metadata.map(|m| (*m.common).clone()),
             block: array.block,
             policy: sets[0].policy,
-            session: sets[0].journal.session,
+            session: sets[0].journal.session(),
             in_journal: sets.iter().any(|s| s.may_be_in_journal()),
             adaptive: array.adaptive.status(sets[0].policy.adaptive, sets[0].heads.tuning),
             stopping: sets.iter().any(|s| s.life == Life::Stopping),

@@ -38,7 +38,7 @@ struct Places {
 /// Who waits for the dirty units of a set. Those of one that has failed go nowhere: the sooner they are held, the sooner
 /// whoever waits for them is told.
 fn awaited_of(set: &Set) -> Awaited {
-    if set.life == Life::Stopping || set.life == Life::Failed || set.journal.hurried {
+    if set.life == Life::Stopping || set.life == Life::Failed || set.journal.hurries() {
         Awaited::All
     } else if set.dirty.waiting > 0 {
         Awaited::Before { epoch: set.dirty.epoch }
@@ -375,11 +375,11 @@ impl Controller {
     pub(crate) fn on_destaged(&mut self, set: SetId, data: DestageData, error: Option<ReplyStatus>) {
         let DestageData { unit, epoch: begun, lines, .. } = data;
         self.cache.end_writing(self.now, set, lines);
-        self.set_changed |= self.sets.get(set).journal.wanted;
+        self.set_changed |= self.sets.get(set).journal.is_asked();
         let failed = error.is_some();
         self.cache.units.was_written(unit, failed);
         self.wake_for_lines(failed);
-        self.sets.get_mut(set).journal.stuck = self.cache.units.is_any_refused(set);
+        self.sets.get_mut(set).dirty.refused = self.cache.units.is_any_refused(set);
         if !failed {
             self.note_destaged(set, unit);
         }

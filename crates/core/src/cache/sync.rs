@@ -7,7 +7,6 @@ use openraid_units::SetId;
 
 use crate::actions::ReplyStatus;
 use crate::controller::Controller;
-use crate::journal::session::Session;
 
 /// Dirty units of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -20,6 +19,8 @@ pub(crate) struct DirtyCount {
     pub held: u32,
     /// Some could not be written since nobody waits, or since those who wait began to.
     pub failed: bool,
+    /// A dirty unit was not taken by the members when it was written last: a session may never end, or begin.
+    pub refused: bool,
     /// Flushes that wait for the units of epochs before this one, and the last request that was there when it began:
     /// flushes up to that one may wait with them.
     pub waiting: u32,
@@ -45,7 +46,7 @@ pub(crate) enum Sync {
 impl Controller {
     /// Is everything that was acknowledged of a set durable as it is, because the journal has it?
     pub(crate) fn is_promised(&self, set: SetId) -> bool {
-        self.journal.is_live() && self.sets.get(set).journal.session == Session::On
+        self.journal.is_live() && self.sets.get(set).journal.is_on()
     }
 
     /// Bring everything that a flush covers of a set to the members; true when it is there. Until then the flush is called

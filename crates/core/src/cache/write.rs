@@ -18,7 +18,6 @@ use crate::geometry::Geometry;
 use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::{Op, OpKind, Phase};
 use crate::io::split::narrow;
-use crate::journal::session::Session;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -76,7 +75,7 @@ impl Controller {
             self.cache_waiters.push_other(piece);
             return Cached::Waits;
         }
-        if !promises && self.sets.get(set).journal.session != Session::Off && !self.journal.is_live() {
+        if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
             // It will not end. What a crash brings back from the journal would come over what is written now.
             self.pieces[piece].error = Some(ReplyStatus::IoError);
             return Cached::Taken;
@@ -97,7 +96,7 @@ impl Controller {
     /// piece.
     fn would_wait_in_session(&mut self, id: SetId) -> Option<Reason> {
         let journal = &self.sets.get(id).journal;
-        if journal.session != Session::Off || journal.wanted || self.cache.is_held() {
+        if journal.has_session() || journal.is_asked() || self.cache.is_held() {
             return None;
         }
         if !self.cache.has_dirty_room(id) {
@@ -144,7 +143,7 @@ impl Controller {
         let set = self.sets.get(id);
         let cached = set.life == Life::Running && set.is_cacheable && entry.head_skip == 0 && entry.tail_skip == 0;
         match set.policy.write_cache {
-            WriteCache::Volatile if cached && !fua && set.journal.session == Session::Off => Promise::Volatile,
+            WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
             WriteCache::Journal if cached && promises => Promise::Journal,
             _ => Promise::Through,
         }
@@ -333,7 +332,7 @@ impl Controller {
 
     /// A write past the cache has ended that promised writes may have waited for.
     pub(crate) fn wake_promised_writes(&mut self, id: SetId) {
-        if self.sets.get(id).journal.session == Session::On {
+        if self.sets.get(id).journal.is_on() {
             self.wake_other_waiters();
         }
     }

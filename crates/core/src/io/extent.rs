@@ -7,7 +7,6 @@ use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, Phase};
-use crate::journal::session::Session;
 use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -249,7 +248,7 @@ impl Controller {
         let sector = Bytes(at).sectors_floor();
         let (set_id, set_lba, run) = array.volume.map(sector, |set| self.sets.get(set).geometry.capacity());
         let len = run.min(Bytes(end - at).sectors_floor());
-        let plain = self.sets.get(set_id).journal.session == Session::Off && !self.wants_journal(set_id);
+        let plain = !self.sets.get(set_id).journal.has_session() && !self.wants_journal(set_id);
         if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
             return false;
         }
@@ -319,7 +318,7 @@ impl Controller {
                 self.ops[index].phase = Phase::Logging;
                 let set = self.ops[index].set;
                 // The journal took over while it waited for its range: a replay would bring back what it takes away, in part.
-                if self.sets.get(set).journal.session != Session::Off {
+                if self.sets.get(set).journal.has_session() {
                     self.trace.note_op(
                         &mut self.sets,
                         &self.ops,

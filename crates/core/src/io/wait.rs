@@ -6,7 +6,6 @@
 
 use crate::array::set::{Intent, Life};
 use crate::controller::Controller;
-use crate::journal::session::Session;
 use crate::reason::Reason;
 
 /// What an operation waits for. The rules are those of the write gate.
@@ -79,8 +78,8 @@ impl Controller {
             Wait::FailureMark | Wait::ReplyMark => is_refused || set.is_failure_durable(),
             Wait::StaleMark => {
                 let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable);
-                let is_marked = set.journal.stale.is_none_or(|generation| durable >= generation);
-                is_marked || set.journal.session != Session::On || set.has_failed_flush() || set.is_lost()
+                let is_marked = set.journal.stale().is_none_or(|generation| durable >= generation);
+                is_marked || !set.journal.is_on() || set.has_failed_flush() || set.is_lost()
             }
             Wait::Range
             | Wait::Frames

@@ -7,7 +7,7 @@ use openraid_units::{DriveId, DriveLba, Sectors, SetId};
 
 use super::join::JournalJoin;
 use super::log::{Entry, KEPT_MAX};
-use super::session::{Session, Unprotected};
+use super::session::Unprotected;
 use super::{Device, DeviceState, Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Life;
@@ -193,7 +193,7 @@ impl Controller {
     /// Is nothing in the journal's hands that a new one could not know of?
     fn is_journal_quiet(&self) -> bool {
         let journal = &self.journal;
-        let free = self.sets.values().all(|set| set.journal.session == Session::Off || set.life == Life::Failed);
+        let free = self.sets.values().all(|set| !set.journal.has_session() || set.life == Life::Failed);
         free && !journal.spill.is_active()
             && journal.orphans.is_empty()
             && !journal.flying.is_used()
@@ -218,8 +218,8 @@ impl Controller {
         }
         for id in self.sets.numbers() {
             if self.sets.find(id).is_some_and(|set| set.life == Life::Failed) {
-                self.sets.get_mut(id).journal.session = Session::Off;
                 self.end_hurry(id);
+                self.sets.get_mut(id).journal.forget();
             }
         }
         // What drives that are silent may still read is theirs as long as they are; writes that have reserved room give it
@@ -352,7 +352,7 @@ impl Controller {
     pub fn is_promising(&self, array: openraid_units::ArrayId) -> bool {
         let Some(array) = self.arrays.find(array) else { return false };
         let mut sets = (0..array.volume.set_count()).map(|n| array.volume.set(n));
-        sets.all(|id| self.sets.get(id).journal.session == Session::On && self.wants_journal(id))
+        sets.all(|id| self.sets.get(id).journal.is_on() && self.wants_journal(id))
     }
 }
 

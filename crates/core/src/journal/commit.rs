@@ -26,21 +26,35 @@ use crate::steps::What;
 /// What a command of the journal is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JournalWork {
-    /// Payload or header of the group that is on its way.
+    /// A read, for this user.
+    Read(JournalRead),
+    /// A write, which must be durable when it ends.
+    Write(JournalWrite),
+}
+
+/// A read from a device of the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JournalRead {
+    /// Payload for replay.
+    Replay,
+    /// Payload for this operation, which writes it to a member again.
+    Redo(u32),
+    /// A piece of an entry that is copied out of the ring.
+    Spill,
+    /// A piece of the log for a device that joins.
+    Join,
+}
+
+/// A write to a device of the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JournalWrite {
+    /// Payload or header of the group that is being written.
     Group,
     /// A superblock.
     Superblock,
-    /// Payload that is read for replay.
-    Read,
-    /// Payload that is read for an operation that redoes it.
-    RedoRead(u32),
-    /// A piece of an entry that is copied out of the ring: read, written.
-    SpillRead,
-    /// See `SpillRead`.
+    /// A piece of an entry that is copied out of the ring.
     Spill,
-    /// What goes to a device that joins: read from the other one, written.
-    JoinRead,
-    /// See `JoinRead`.
+    /// A piece of the log, or a superblock, for a device that joins.
     Join,
 }
 
@@ -155,7 +169,7 @@ impl Controller {
         piece: u32,
         first: bool,
     ) -> (Sectors, PoolOffset) {
-        let array = self.sets.get(set).journal.index;
+        let array = self.sets.get(set).journal.index();
         let journal = &mut self.journal;
         let open = &mut journal.open;
         let payload_at = open.payload;
@@ -256,7 +270,7 @@ impl Controller {
             let lba = self.journal.ring().drive_lba(place);
             let block = self.journal.superblock.as_ref().expect("it is live").block.sectors().get();
             let len = Sectors(payload.get().next_multiple_of(block));
-            self.write_to_devices(JournalWork::Group, lba, len, Data::Frames(at), actions);
+            self.write_to_devices(JournalWrite::Group, lba, len, Data::Frames(at), actions);
             self.write_header(crc, actions);
         }
         self.land_group(actions);
@@ -279,7 +293,7 @@ impl Controller {
         header.encode_over(&self.journal.ring(), &self.journal.flying.records, &mut bytes);
         let at = self.journal.ring().drive_lba(header.position);
         self.journal.flying.header_out = true;
-        self.write_block(JournalWork::Group, at, &bytes, actions);
+        self.write_block(JournalWrite::Group, at, &bytes, actions);
         self.journal.header = bytes;
     }
 
@@ -298,7 +312,7 @@ impl Controller {
         let mut bytes = core::mem::take(&mut self.journal.header);
         header.encode_over(&self.journal.ring(), &[], &mut bytes);
         let at = self.journal.ring().drive_lba(position);
-        self.write_block(JournalWork::Group, at, &bytes, actions);
+        self.write_block(JournalWrite::Group, at, &bytes, actions);
         self.journal.header = bytes;
     }
 
@@ -313,7 +327,7 @@ impl Controller {
     }
 
     /// Write one block to all devices that work.
-    pub(crate) fn write_block(&mut self, work: JournalWork, at: DriveLba, bytes: &[u8], actions: &mut Actions) {
+    pub(crate) fn write_block(&mut self, work: JournalWrite, at: DriveLba, bytes: &[u8], actions: &mut Actions) {
         for number in 0..self.journal.devices.len() {
             if self.journal.is_written(number) {
                 self.write_block_to(number, work, at, bytes, actions);
@@ -324,7 +338,7 @@ impl Controller {
     pub(crate) fn write_block_to(
         &mut self,
         number: usize,
-        work: JournalWork,
+        work: JournalWrite,
         at: DriveLba,
         bytes: &[u8],
         actions: &mut Actions,
@@ -339,7 +353,7 @@ impl Controller {
 
     pub(super) fn write_to_devices(
         &mut self,
-        work: JournalWork,
+        work: JournalWrite,
         at: DriveLba,
         len: Sectors,
         data: Data,
@@ -355,29 +369,28 @@ impl Controller {
     pub(super) fn write_to_device(
         &mut self,
         number: usize,
-        work: JournalWork,
+        work: JournalWrite,
         (lba, len): (DriveLba, Sectors),
         data: Data,
         actions: &mut Actions,
     ) {
         let drive = self.journal.devices[number].drive;
         let member = u32::try_from(number).expect("two at the most");
-        let owner = Owner::Journal(work);
+        let owner = Owner::Journal(JournalWork::Write(work));
         match work {
-            JournalWork::Group => self.journal.flying.pending += 1,
-            JournalWork::Superblock => self.journal.writing.pending += 1,
-            JournalWork::Spill => self.journal.spill.pending += 1,
-            JournalWork::Join => self.journal.join.pending += 1,
-            JournalWork::Read | JournalWork::RedoRead(_) | JournalWork::SpillRead | JournalWork::JoinRead => {}
+            JournalWrite::Group => self.journal.flying.pending += 1,
+            JournalWrite::Superblock => self.journal.writing.pending += 1,
+            JournalWrite::Spill => self.journal.spill.pending += 1,
+            JournalWrite::Join => self.journal.join.pending += 1,
         }
         let op = DriveOp::Write { fua: true };
         let buffer = self.journal.flying.buffer;
         let hold = match (work, data) {
             (_, Data::None | Data::Metadata(_)) => None,
-            (JournalWork::Group, Data::Frames(_)) => Some(Hold::Journal(buffer)),
+            (JournalWrite::Group, Data::Frames(_)) => Some(Hold::Journal(buffer)),
             (_, Data::Frames(_)) => Some(Hold::Window),
         };
-        let class = if work == JournalWork::Join { IoClass::Rebuild } else { IoClass::Metadata };
+        let class = if work == JournalWrite::Join { IoClass::Rebuild } else { IoClass::Metadata };
         let command = Command { op, lba, len, data, class, hold, ..Self::journal_command(owner, member, drive) };
         self.channels.push(self.now, &command, actions);
     }
@@ -394,37 +407,38 @@ impl Controller {
         result: Result<(), CommandError>,
         actions: &mut Actions,
     ) {
-        if work == JournalWork::Read {
-            return self.on_replay_read(command, result, actions);
+        match work {
+            JournalWork::Read(JournalRead::Replay) => self.on_replay_read(command, result, actions),
+            JournalWork::Read(JournalRead::Redo(op)) => self.on_redo_read(op, command, result, actions),
+            JournalWork::Read(JournalRead::Spill) => self.on_spill_read(command, result, actions),
+            JournalWork::Read(JournalRead::Join) => self.on_join_read(command, result, actions),
+            JournalWork::Write(write) => self.on_journal_write(write, command, result, actions),
         }
-        if let JournalWork::RedoRead(op) = work {
-            return self.on_redo_read(op, command, result, actions);
-        }
-        if work == JournalWork::SpillRead {
-            return self.on_keep_read(command, result, actions);
-        }
-        if work == JournalWork::JoinRead {
-            return self.on_join_read(command, result, actions);
-        }
+    }
+
+    fn on_journal_write(
+        &mut self,
+        write: JournalWrite,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
         if result.is_err() {
             self.drop_journal_device(command.member as usize, actions);
         }
-        match work {
-            JournalWork::Group => {
+        match write {
+            JournalWrite::Group => {
                 let (sequence, timeout) = (self.journal.flying.sequence, self.limits.command_timeout);
                 self.trace.entry(sequence, || command.ended_step(timeout, result.is_ok()));
                 self.journal.flying.pending -= 1;
                 self.land_group(actions);
             }
-            JournalWork::Superblock => {
+            JournalWrite::Superblock => {
                 self.journal.writing.pending -= 1;
                 self.superblock_written(actions);
             }
-            JournalWork::Spill => self.on_kept_piece(actions),
-            JournalWork::Join => self.on_joined_piece(),
-            JournalWork::Read | JournalWork::RedoRead(_) | JournalWork::SpillRead | JournalWork::JoinRead => {
-                unreachable!("dealt with")
-            }
+            JournalWrite::Spill => self.on_spilled_piece(actions),
+            JournalWrite::Join => self.on_joined_piece(),
         }
     }
 

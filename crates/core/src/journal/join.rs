@@ -24,7 +24,7 @@ use openraid_format::{
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::attach::JOURNAL_SET;
-use super::commit::JournalWork;
+use super::commit::JournalWrite;
 use super::tail::RoundState;
 use super::window::{WindowUser, SILENT};
 use super::{Device, DeviceState};
@@ -270,7 +270,7 @@ impl Controller {
             let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached");
             let mut bytes = [0; JOURNAL_BLOCK_BYTES];
             unfinished.encode(copy, &mut bytes);
-            self.write_block_to(join.device, JournalWork::Join, lba, &bytes, actions);
+            self.write_block_to(join.device, JournalWrite::Join, lba, &bytes, actions);
             return true;
         }
         let at_rest =
@@ -363,7 +363,7 @@ impl Controller {
             Ok(()) if self.journal.join.is_copying() => {
                 let join = self.journal.join;
                 let from = Data::Frames(self.journal.window_of(WindowUser::Join));
-                self.write_to_device(join.device, JournalWork::Join, (join.at, join.len), from, actions);
+                self.write_to_device(join.device, JournalWrite::Join, (join.at, join.len), from, actions);
             }
             Ok(()) | Err(CommandError::Drive(_)) => {}
         }

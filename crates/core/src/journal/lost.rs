@@ -5,7 +5,7 @@ use openraid_format::JOURNAL_BLOCK_BYTES;
 use openraid_format::{journal_superblock_lba, ArrayState, SuperblockCopy};
 use openraid_units::{ArrayId, SetId};
 
-use super::commit::JournalWork;
+use super::commit::JournalWrite;
 use super::session::Session;
 use super::{DeviceState, JournalLoss, JournalState};
 use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
@@ -80,13 +80,13 @@ impl Controller {
     /// none that count.
     pub(crate) fn wait_for_set_to_return(&mut self, id: SetId) -> bool {
         let own = self.sets.get(id).journal;
-        let promised =
-            matches!(own.session, Session::Marking(_) | Session::On | Session::Leaving | Session::Unmarking(_));
-        let table = self.journal.superblock.as_ref().and_then(|s| s.arrays[usize::from(own.index)]);
+        let promised = matches!(own.session(), Session::Marking | Session::On | Session::Leaving | Session::Unmarking);
+        let Some(share) = own.share().filter(|_| promised) else { return false };
+        let table = self.journal.superblock.as_ref().and_then(|s| s.arrays[usize::from(share.index)]);
         let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
         let since = table.filter(|array| Some(array.set_uuid) == uuid && array.state != ArrayState::Discarded);
-        let (true, Some(array), true) = (promised, since, self.journal.is_live()) else { return false };
-        self.journal.log.wait_for_array(own.index, array.first_sequence);
+        let (Some(array), true) = (since, self.journal.is_live()) else { return false };
+        self.journal.log.wait_for_array(share.index, array.first_sequence);
         true
     }
 
@@ -127,7 +127,7 @@ impl Controller {
         let mut sets = (0..volume.set_count()).map(|n| volume.set(n));
         let is_drained = |id: SetId| {
             let set = self.sets.get(id);
-            let written = set.dirty.all() == 0 || set.journal.stuck;
+            let written = set.dirty.all() == 0 || set.dirty.refused;
             set.life == Life::Failed || (written && !self.is_session_ending(id))
         };
         if !sets.clone().all(is_drained) {
@@ -136,7 +136,7 @@ impl Controller {
         let failed = sets.any(|id| {
             let set = self.sets.get(id);
             // A session that stays is replayed at the next start.
-            set.life == Life::Failed || set.dirty.failed || set.journal.session != Session::Off
+            set.life == Life::Failed || set.dirty.failed || set.journal.has_session()
         });
         Some(failed.then_some(ReplyStatus::IoError))
     }
@@ -172,7 +172,7 @@ impl Controller {
             let mut bytes = [0; JOURNAL_BLOCK_BYTES];
             superblock.encode(copy, &mut bytes);
             let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached");
-            self.write_block_to(number, JournalWork::Superblock, lba, &bytes, actions);
+            self.write_block_to(number, JournalWrite::Superblock, lba, &bytes, actions);
         }
     }
 

@@ -61,8 +61,8 @@ impl Controller {
         // Ending a session also clears the active mark. A write already counted would keep the mark set; if a new session
         // started first, the superblocks would say "dirty, no journal", and a crash would force a resync.
         let moves = matches!(
-            set.journal.session,
-            Session::Settling | Session::Entering(_) | Session::Leaving | Session::Unmarking(_)
+            set.journal.session(),
+            Session::Settling | Session::Entering | Session::Leaving | Session::Unmarking
         );
         if !lacks && (set.life == Life::Failed || !moves) {
             return Gate::Open;
@@ -76,12 +76,12 @@ impl Controller {
     /// first, and destage may wait for the range of a write.
     fn lacks_session(&self, id: SetId) -> bool {
         let set = self.sets.get(id);
-        set.journal.session == Session::Off && set.dirty.all() == 0 && self.wants_journal(id)
+        !set.journal.has_session() && set.dirty.all() == 0 && self.wants_journal(id)
     }
 
     /// Is there a reason for an operation to wait for the session of its set, by rule 1 or by rule 5?
     pub(crate) fn is_held_by_session(&self, op: &Op) -> bool {
-        let is_changing = !matches!(self.sets.get(op.set).journal.session, Session::Off | Session::On);
+        let is_changing = !matches!(self.sets.get(op.set).journal.session(), Session::Off | Session::On);
         is_changing || (!op.is_destage() && self.lacks_session(op.set))
     }
 
@@ -94,7 +94,7 @@ impl Controller {
         if (op.logged != 0 && !orphaned) || op.in_group {
             return Gate::open_if(op.log_durable, Wait::Entry);
         }
-        match self.sets.get(op.set).journal.session {
+        match self.sets.get(op.set).journal.session() {
             Session::Off => Gate::Open,
             Session::On if !self.journal.is_live() => self.write_without_journal(index),
             // The write is logged even if the set does not want its session any more: destage may wait for the range that
@@ -138,10 +138,11 @@ impl Controller {
             return true;
         }
         let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
-        if let Some(generation) = set.journal.stale {
+        if let Some(generation) = set.journal.stale() {
             return metadata.durable >= generation;
         }
-        set.journal.stale = Some(metadata.request());
+        let generation = metadata.request();
+        set.journal.set_stale(generation);
         self.set_changed = true;
         false
     }
@@ -244,7 +245,7 @@ impl Controller {
         if let Err(reason) = self.group_takes(records, rows.get() * inlined as u64, 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
-        let array = self.sets.get(set).journal.index;
+        let array = self.sets.get(set).journal.index();
         let (member_lba, _) = self.member_rows(&self.ops[index]);
         if kind == OpKind::RowWrite {
             self.revoke_columns(index, array);
@@ -398,7 +399,7 @@ impl Controller {
         if let Err(reason) = self.group_takes(fragments + 1, op.len.get(), 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
-        let array = self.sets.get(op.set).journal.index;
+        let array = self.sets.get(op.set).journal.index();
         self.append_record(JournalRecord::Revoke { array, set_lba: op.at, sectors: op.len });
         let (payload_at, to) = self.append_payload(op.len);
         let from = match op.payload {

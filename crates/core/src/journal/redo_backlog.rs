@@ -19,7 +19,7 @@
 use openraid_units::{Bytes, DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba};
 
 use super::backlog::{RedoBacklog, RedoState};
-use super::commit::JournalWork;
+use super::commit::{JournalRead, JournalWork};
 use super::replay::Replay;
 use super::window::SILENT;
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
@@ -321,7 +321,7 @@ impl Controller {
             class: Self::class_of(op),
             hold: op.work.map(Hold::Work),
             ..Self::journal_command(
-                Owner::Journal(JournalWork::RedoRead(index)),
+                Owner::Journal(JournalWork::Read(JournalRead::Redo(index))),
                 member,
                 self.journal.devices[device].drive,
             )
@@ -455,7 +455,7 @@ impl Controller {
             self.work_frames.release(run);
         }
         let set = self.sets.get_mut(id);
-        let starts = set.journal.replaying;
+        let starts = set.journal.is_replaying();
         set.journal.redoing = false;
         set.journal.logged -= 1;
         if may || starts {

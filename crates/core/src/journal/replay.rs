@@ -226,7 +226,7 @@ impl Controller {
             };
             let set = self.journal.replay.queue.remove(place);
             let Some(entry) = self.sets.find(set) else { return true };
-            let array = entry.journal.index;
+            let array = entry.journal.index();
             let current = Current { set, array, entry: 0, record: 0, done: Sectors::ZERO };
             (self.journal.replay.current, self.journal.replay.error) = (Some(current), None);
         }
@@ -253,8 +253,7 @@ impl Controller {
         }
         for id in core::mem::take(&mut self.journal.replay.queue) {
             let Some(set) = self.sets.find_mut(id) else { continue };
-            set.journal.replaying = false;
-            set.journal.replay_error = Some(WHY);
+            set.journal.refuse(WHY);
             self.set_changed = true;
         }
     }
@@ -492,20 +491,21 @@ impl Controller {
     /// The set takes requests from here on. What it still needs of the log is pinned by its lines and its redos.
     pub(super) fn begin_to_serve(&mut self, id: SetId, array: u8) {
         let set = self.sets.get_mut(id);
-        set.journal.replaying = false;
         // It may be to stop already.
         if set.life == Life::Starting {
             set.life = Life::Running;
         }
         self.journal.log.settle_array(array);
-        self.mark_session(id);
+        let own = self.sets.get(id).journal;
+        let share = own.share().expect("a set that is replayed has a part in the journal");
+        let marked = self.mark_session(id, share);
+        assert!(marked, "a set that did not serve yet writes no clean mark");
     }
 
     pub(super) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
         self.forget_loaded(id);
-        let set = self.sets.get_mut(id);
-        set.journal.replaying = false;
-        set.journal.replay_error = Some(error.unwrap_or("the array has failed while its journal was replayed"));
+        let why = error.unwrap_or("the array has failed while its journal was replayed");
+        self.sets.get_mut(id).journal.refuse(why);
     }
 
     /// The set is not started: what was loaded for it stays in the journal alone. On the members it would be written
@@ -522,6 +522,6 @@ impl Controller {
 impl Set {
     /// Does it wait for its part of the log?
     pub(crate) fn is_replaying(&self) -> bool {
-        self.journal.replaying
+        self.journal.is_replaying()
     }
 }

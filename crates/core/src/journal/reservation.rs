@@ -19,7 +19,6 @@
 use openraid_format::JOURNAL_ALIGN;
 use openraid_units::{Sectors, SetId};
 
-use super::session::Session;
 use crate::array::set::{Life, Set};
 use crate::cache::lines::LINE_SECTORS;
 use crate::controller::Controller;
@@ -59,7 +58,7 @@ impl Controller {
             return true;
         }
         // A session may begin before the write logs anything.
-        let logs = self.sets.get(op.set).journal.session != Session::Off || self.wants_journal(op.set);
+        let logs = self.sets.get(op.set).journal.has_session() || self.wants_journal(op.set);
         if !self.journal.is_live() || !logs {
             return true;
         }
@@ -130,7 +129,7 @@ impl Controller {
 
     /// Sets that may keep entries of the log by what is dirty of them. What others have in the cache says nothing of it.
     pub(super) fn sets_in_session(&self) -> impl Iterator<Item = SetId> + '_ {
-        let keeps = |set: &Set| set.journal.session != Session::Off && set.life != Life::Failed;
+        let keeps = |set: &Set| set.journal.has_session() && set.life != Life::Failed;
         self.sets.iter().filter(move |(_, set)| keeps(set)).map(|(id, _)| id)
     }
 }

@@ -26,86 +26,257 @@ use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::planted::Flaw;
 
-/// How far the journal's protection of a set is; see the module.
+/// How far the session of a set is, for readers; see the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Session {
-    /// The journal holds nothing for it.
+    /// The journal protects no writes of the set.
     Off,
-    /// What was written without the journal is being flushed.
+    /// Data that was written without the journal is being flushed.
+    Settling,
+    /// The journal's superblock is being written, with the set in its table.
+    Entering,
+    /// The set's superblocks are being written, with the mark.
+    Marking,
+    /// The journal protects the writes of the set.
+    On,
+    /// All data is on the members, and they are being flushed.
+    Leaving,
+    /// The set's superblocks are being written, without the mark.
+    Unmarking,
+}
+
+/// The part of the journal that belongs to a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Share {
+    /// The journal, as the superblocks of the set name it.
+    pub uuid: Uuid,
+    /// The place of the set in the journal's table.
+    pub index: u8,
+    /// The entry with which the session began.
+    pub since: u64,
+}
+
+/// Does a write wait for a session to begin?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Demand {
+    /// None does.
+    None,
+    /// One does.
+    Asked,
+    /// One does, and dirty data must be on the members first: destage does not wait for its age.
+    Hurries,
+}
+
+/// What the journal is to a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SetState {
+    /// The journal holds nothing for the set.
+    Off(Demand),
+    /// See [`Session::Settling`].
     Settling,
     /// Until this generation of the journal's superblock is durable.
-    Entering(u64),
+    Entering(Share, u64),
+    /// The superblocks of the set have the mark, or may still have it.
+    Marked(Marked),
+}
+
+/// A set whose superblocks may have the mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Marked {
+    pub share: Share,
+    pub stage: Stage,
+    /// Rows are written that the lost journal does not know: the generation of the superblocks that says so.
+    pub stale: Option<u64>,
+    /// A write has asked for the session. A session that begins with a replay may be asked for later, or never.
+    pub asked: bool,
+    /// The session is to end: destage does not wait for the age of dirty data.
+    pub hurries: bool,
+}
+
+/// How far a set with the mark is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// The set is being started, and its part of the log is not loaded yet.
+    Replaying,
+    /// The set is not started, for this reason.
+    Refused(&'static str),
     /// Until this generation of the set's superblocks is durable.
     Marking(u64),
-    /// Writes are promised by the journal.
+    /// See [`Session::On`].
     On,
-    /// Everything is on the members, and they are being flushed.
-    Leaving,
-    /// Until this generation of the set's superblocks is durable.
+    /// See [`Session::Leaving`].
+    Leaving {
+        /// No write was under way when the flushes began, so that they cover all of them.
+        settled: bool,
+    },
+    /// Until this generation of the set's superblocks, without the mark, is durable.
     Unmarking(u64),
 }
 
 /// What a set knows of the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetJournal {
-    pub session: Session,
-    /// The journal that its superblocks name while they have the mark.
-    pub uuid: Uuid,
-    /// Its place in the journal's table.
-    pub index: u8,
-    /// The entry with which the session began.
-    pub since: u64,
-    /// Somebody wants to be promised something.
-    pub wanted: bool,
-    /// The mark is in the superblocks, or about to be.
-    pub marked: bool,
-    /// Rows are written that the lost journal does not know: the generation of the superblocks that says so.
-    pub stale: Option<u64>,
-    /// Operations whose redo is in the journal and not yet on the members.
+    pub state: SetState,
+    /// Operations whose redo is in the journal and not yet on the members; the redo backlog counts as one.
     pub logged: u32,
-    /// Flushes under way for a change of the session.
+    /// Flushes under way for a change of the session. They may still be under way after the set has failed and the journal is
+    /// forgotten.
     pub flushes: u32,
-    /// Nobody was writing when those began that end it: they have everything.
-    pub settled: bool,
-    /// Destage is in a hurry because the session is to end, or to begin.
-    pub hurried: bool,
-    /// It was told of that the journal's table has no place for it.
-    pub told_full: bool,
-    /// Something dirty was not taken by the members when it was written last: a session may never end, or begin.
-    pub stuck: bool,
-    /// Its part of the log is not loaded yet.
-    pub replaying: bool,
     /// Its members lack redo records of the log: see [`super::redo_backlog`].
     pub redoing: bool,
-    /// Why that was not possible.
-    pub replay_error: Option<&'static str>,
+    /// The notice that the journal's table has no place for the set was given.
+    pub told_full: bool,
 }
 
 impl SetJournal {
-    pub(crate) const NONE: Self = Self {
-        session: Session::Off,
-        uuid: Uuid([0; 16]),
-        index: 0,
-        since: 0,
-        wanted: false,
-        marked: false,
-        stale: None,
-        logged: 0,
-        flushes: 0,
-        settled: false,
-        hurried: false,
-        told_full: false,
-        stuck: false,
-        replaying: false,
-        redoing: false,
-        replay_error: None,
-    };
-}
+    pub(crate) const NONE: Self =
+        Self { state: SetState::Off(Demand::None), logged: 0, flushes: 0, redoing: false, told_full: false };
 
-impl SetJournal {
+    /// The session as readers see it.
+    #[inline]
+    pub(crate) fn session(&self) -> Session {
+        match self.state {
+            SetState::Off(_) => Session::Off,
+            SetState::Settling => Session::Settling,
+            SetState::Entering(..) => Session::Entering,
+            SetState::Marked(Marked { stage, .. }) => match stage {
+                Stage::Replaying | Stage::Refused(_) => Session::Off,
+                Stage::Marking(_) => Session::Marking,
+                Stage::On => Session::On,
+                Stage::Leaving { .. } => Session::Leaving,
+                Stage::Unmarking(_) => Session::Unmarking,
+            },
+        }
+    }
+
+    /// Is the set in a session, or does one begin or end?
+    #[inline]
+    pub(crate) fn has_session(&self) -> bool {
+        self.session() != Session::Off
+    }
+
+    /// Does the journal protect the writes of the set?
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        matches!(self.state, SetState::Marked(Marked { stage: Stage::On, .. }))
+    }
+
+    /// Has a write asked for the session, or for one to begin?
+    pub(crate) fn is_asked(&self) -> bool {
+        match self.state {
+            SetState::Off(demand) => demand != Demand::None,
+            SetState::Settling | SetState::Entering(..) => true,
+            SetState::Marked(own) => own.asked,
+        }
+    }
+
+    /// A write asks for the session; true if that is new.
+    fn ask(&mut self) -> bool {
+        let is_new = !self.is_asked();
+        match &mut self.state {
+            SetState::Off(demand) if is_new => *demand = Demand::Asked,
+            SetState::Marked(own) => own.asked = true,
+            SetState::Off(_) | SetState::Settling | SetState::Entering(..) => {}
+        }
+        is_new
+    }
+
+    /// The set's part of the journal, if it has one.
+    #[inline]
+    pub(crate) fn share(&self) -> Option<Share> {
+        match self.state {
+            SetState::Off(_) | SetState::Settling => None,
+            SetState::Entering(share, _) => Some(share),
+            SetState::Marked(own) => Some(own.share),
+        }
+    }
+
+    /// The place of the set in the journal's table.
+    ///
+    /// # Panics
+    /// The set has no part in the journal.
+    #[inline]
+    pub(crate) fn index(&self) -> u8 {
+        self.share().expect("the set has a part in the journal").index
+    }
+
+    /// The set is about to be started: the log is read first.
+    pub(crate) fn begin_replay(&mut self, share: Share, is_stale: bool) {
+        let stale = is_stale.then_some(0);
+        self.state = SetState::Marked(Marked { share, stage: Stage::Replaying, stale, asked: false, hurries: false });
+    }
+
+    /// Is the set's part of the log still to be loaded?
+    pub(crate) fn is_replaying(&self) -> bool {
+        matches!(self.state, SetState::Marked(Marked { stage: Stage::Replaying, .. }))
+    }
+
+    /// The set cannot be started.
+    pub(super) fn refuse(&mut self, why: &'static str) {
+        self.set_stage(Stage::Refused(why));
+    }
+
+    /// Why the set cannot be started.
+    pub(crate) fn replay_error(&self) -> Option<&'static str> {
+        match self.state {
+            SetState::Marked(Marked { stage: Stage::Refused(why), .. }) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// The journal is gone, and the set has failed. Why a set is not started is still to be told.
+    pub(super) fn forget(&mut self) {
+        if self.has_session() {
+            self.state = SetState::Off(Demand::None);
+        }
+    }
+
+    /// The generation of the superblocks that calls the journal stale.
+    pub(crate) fn stale(&self) -> Option<u64> {
+        self.marked().and_then(|own| own.stale)
+    }
+
+    /// This generation of the superblocks calls the journal stale.
+    pub(super) fn set_stale(&mut self, generation: u64) {
+        if let SetState::Marked(own) = &mut self.state {
+            own.stale = Some(generation);
+        }
+    }
+
+    /// Does destage hurry, because a session is to begin or to end?
+    #[inline]
+    pub(crate) fn hurries(&self) -> bool {
+        match self.state {
+            SetState::Off(demand) => demand == Demand::Hurries,
+            SetState::Marked(own) => own.hurries,
+            SetState::Settling | SetState::Entering(..) => false,
+        }
+    }
+
+    /// Let destage hurry, or hurry no more.
+    fn set_hurries(&mut self, hurries: bool) {
+        match &mut self.state {
+            SetState::Off(Demand::None) | SetState::Settling | SetState::Entering(..) => {}
+            SetState::Off(demand) => *demand = if hurries { Demand::Hurries } else { Demand::Asked },
+            SetState::Marked(own) => own.hurries = hurries,
+        }
+    }
+
+    fn marked(&self) -> Option<&Marked> {
+        match &self.state {
+            SetState::Marked(own) => Some(own),
+            _ => None,
+        }
+    }
+
+    fn set_stage(&mut self, stage: Stage) {
+        let SetState::Marked(own) = &mut self.state else { unreachable!("the set has the mark: {:?}", self.state) };
+        own.stage = stage;
+    }
+
     /// May the clean mark be written, as far as the session is concerned?
     pub(crate) fn may_be_clean(&self) -> bool {
-        matches!(self.session, Session::Off | Session::On)
+        matches!(self.session(), Session::Off | Session::On)
     }
 }
 
@@ -132,7 +303,7 @@ impl Set {
     /// May a journal hold something for it? Not where it runs and does not say on its members that one does; one whose start
     /// was ended by the loss of the journal says so.
     pub(crate) fn may_be_in_journal(&self) -> bool {
-        self.life == Life::Failed || self.journal.session != Session::Off || self.journal.marked
+        self.life == Life::Failed || self.journal.has_session() || self.journal.marked().is_some()
     }
 }
 
@@ -146,7 +317,7 @@ impl Controller {
             Some(Unprotected::NoJournal)
         } else if set.life != Life::Running || set.has_failed_flush() || set.is_lost() {
             Some(Unprotected::NotRunning)
-        } else if set.journal.session == Session::Off && set.journal.stuck {
+        } else if !set.journal.has_session() && set.dirty.refused {
             // It begins when nothing is dirty without it, which may be never.
             Some(Unprotected::NotRunning)
         } else if set.ppl.is_some() {
@@ -157,7 +328,7 @@ impl Controller {
             Some(Unprotected::MetadataAtEnd)
         } else if set.is_redundant() && set.consistent_to != Sectors::MAX {
             Some(Unprotected::NotConsistent)
-        } else if set.journal.session == Session::Off && !self.has_place_for(metadata.common.set_uuid) {
+        } else if !set.journal.has_session() && !self.has_place_for(metadata.common.set_uuid) {
             Some(Unprotected::TableFull)
         } else {
             None
@@ -179,16 +350,13 @@ impl Controller {
     /// Ask for a session of this set; true if it is on, so that the journal may acknowledge writes of the set.
     pub(crate) fn ask_for_session(&mut self, id: SetId) -> bool {
         let set = self.sets.get_mut(id);
-        if set.journal.session == Session::On {
+        if set.journal.is_on() {
             if set.intent == Intent::Flushing {
                 set.intent = Intent::Active;
             }
             return true;
         }
-        if !set.journal.wanted {
-            set.journal.wanted = true;
-            self.set_changed = true;
-        }
+        self.set_changed |= set.journal.ask();
         false
     }
 
@@ -198,67 +366,79 @@ impl Controller {
     pub(crate) fn is_session_ending(&self, id: SetId) -> bool {
         let set = self.sets.get(id);
         // A set whose flush has failed stays where it is until it is started again, and so may one that is stuck.
-        let stays = || set.journal.stuck || set.has_failed_flush() || set.is_lost();
-        set.journal.session != Session::Off && !stays()
+        let stays = || set.dirty.refused || set.has_failed_flush() || set.is_lost();
+        set.journal.has_session() && !stays()
     }
 
     /// Does the journal still hold something for a set that its members do not have?
     pub(crate) fn journal_holds(&self, set: &Set) -> bool {
-        set.journal.session == Session::On && (set.dirty.all() > 0 || set.journal.logged > 0)
+        set.journal.is_on() && (set.dirty.all() > 0 || set.journal.logged > 0)
     }
 
     /// Move a set's session on; true where something moved.
     pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
-        if set.life == Life::Failed || set.journal.replaying {
+        if set.life == Life::Failed {
             return false;
         }
-        let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
-        match set.journal.session {
-            Session::Off => self.begin_session(id, actions),
-            Session::Settling if set.journal.flushes == 0 => self.enter_session(id),
-            Session::Entering(_) if !self.journal.is_live() => self.set_session(id, Session::Off),
+        match set.journal.state {
+            SetState::Off(demand) => self.begin_session(id, demand, actions),
+            SetState::Settling if set.journal.flushes == 0 => self.enter_session(id),
+            SetState::Entering(..) if !self.journal.is_live() => self.set_session(id, SetState::Off(Demand::Asked)),
             // A table that one device has alone counts only if the epoch says so.
-            Session::Entering(generation)
+            SetState::Entering(share, generation)
                 if self.journal.writing.durable >= generation && !self.journal.is_epoch_pending() =>
             {
-                self.mark_session(id)
+                self.mark_session(id, share)
             }
-            Session::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
+            SetState::Settling | SetState::Entering(..) => false,
+            SetState::Marked(own) => self.pump_marked(id, own.stage, actions),
+        }
+    }
+
+    fn pump_marked(&mut self, id: SetId, stage: Stage, actions: &mut Actions) -> bool {
+        let set = self.sets.get(id);
+        let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
+        match stage {
+            Stage::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
                 // Those who have waited for it come first: it must not be quiet already.
                 let now = self.now;
                 self.sets.get_mut(id).last_write = now;
-                self.set_session(id, Session::On)
+                self.set_stage(id, Stage::On)
             }
-            Session::On if !self.wants_journal(id) && !set.has_failed_flush() && !set.is_lost() => {
+            Stage::On if !self.wants_journal(id) && !set.has_failed_flush() && !set.is_lost() => {
                 self.leave_session(id, actions)
             }
-            Session::Leaving if set.journal.flushes == 0 => self.unmark_session(id, actions),
-            Session::Unmarking(generation) if durable >= generation => self.end_session(id),
+            Stage::Leaving { settled } if set.journal.flushes == 0 => self.unmark_session(id, settled, actions),
+            Stage::Unmarking(generation) if durable >= generation => self.end_session(id),
             _ => false,
         }
     }
 
-    fn set_session(&mut self, id: SetId, session: Session) -> bool {
-        self.sets.get_mut(id).journal.session = session;
+    fn set_session(&mut self, id: SetId, state: SetState) -> bool {
+        self.sets.get_mut(id).journal.state = state;
         self.set_changed = true;
         self.wake_all_waiters();
         true
     }
 
-    fn begin_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    fn set_stage(&mut self, id: SetId, stage: Stage) -> bool {
+        self.sets.get_mut(id).journal.set_stage(stage);
+        self.set_changed = true;
+        self.wake_all_waiters();
+        true
+    }
+
+    fn begin_session(&mut self, id: SetId, demand: Demand, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
-        if !set.journal.wanted {
+        if demand == Demand::None {
             self.tell_table_full(id, actions);
             return false;
         }
         if !self.wants_journal(id) {
-            self.sets.get_mut(id).journal.wanted = false;
             self.end_hurry(id);
             self.tell_table_full(id, actions);
-            self.set_changed = true;
-            self.wake_all_waiters();
-            return true;
+            return self.set_session(id, SetState::Off(Demand::None));
         }
         if !set.is_settled() {
             // Hosts wait for that.
@@ -267,12 +447,12 @@ impl Controller {
         self.end_hurry(id);
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
         self.sets.get_mut(id).journal.flushes = issued;
-        self.set_session(id, Session::Settling)
+        self.set_session(id, SetState::Settling)
     }
 
     fn enter_session(&mut self, id: SetId) -> bool {
         if !self.wants_journal(id) {
-            return self.set_session(id, Session::Off);
+            return self.set_session(id, SetState::Off(Demand::Asked));
         }
         let uuid = self.sets.get(id).metadata.as_ref().expect("sets in the journal have metadata").common.set_uuid;
         let journal = &mut self.journal;
@@ -284,15 +464,15 @@ impl Controller {
         }
         let Ok(index) = superblock.enter(array) else {
             // Another one was quicker. There is no protection, rather than another's place.
-            return self.set_session(id, Session::Off);
+            return self.set_session(id, SetState::Off(Demand::Asked));
         };
         superblock.arrays[usize::from(index)] = Some(array);
         let own = superblock.journal;
         let generation = journal.request_superblock();
         let set = self.sets.get_mut(id);
-        (set.journal.uuid, set.journal.index, set.journal.since) = (own, index, first);
         set.journal.told_full = false;
-        self.set_session(id, Session::Entering(generation))
+        let share = Share { uuid: own, index, since: first };
+        self.set_session(id, SetState::Entering(share, generation))
     }
 
     /// The policy asks for the journal, and its table has no place: once for each time that it becomes full.
@@ -305,19 +485,22 @@ impl Controller {
         }
     }
 
-    pub(crate) fn mark_session(&mut self, id: SetId) -> bool {
+    /// Put the mark into the superblocks of a set, unless the clean mark is being written.
+    pub(super) fn mark_session(&mut self, id: SetId, share: Share) -> bool {
         let set = self.sets.get_mut(id);
         if matches!(set.intent, Intent::Flushing | Intent::Unmarking(_)) {
             return false;
         }
-        set.journal.marked = true;
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         if set.intent == Intent::Clean && set.needs_mark() {
             set.intent = Intent::Marking(generation);
         }
         let now = self.now;
         self.sets.get_mut(id).last_write = now;
-        self.set_session(id, Session::Marking(generation))
+        let stage = Stage::Marking(generation);
+        let own = self.sets.get(id).journal;
+        let (stale, asked) = (own.stale(), own.is_asked());
+        self.set_session(id, SetState::Marked(Marked { share, stage, stale, asked, hurries: false }))
     }
 
     fn leave_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
@@ -332,15 +515,16 @@ impl Controller {
         // Those that go on without a journal that was lost may be writing still.
         let settled = self.sets.get(id).writers == 0;
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
-        let own = &mut self.sets.get_mut(id).journal;
-        (own.flushes, own.settled) = (issued, settled);
-        self.set_session(id, Session::Leaving)
+        self.sets.get_mut(id).journal.flushes = issued;
+        self.set_stage(id, Stage::Leaving { settled })
     }
 
     /// Whatever is dirty is written without delay, because a session is to end or to begin; true where that is new.
     fn hurry_destage(&mut self, id: SetId) -> bool {
-        let is_new = !core::mem::replace(&mut self.sets.get_mut(id).journal.hurried, true);
+        let own = &mut self.sets.get_mut(id).journal;
+        let is_new = !own.hurries();
         if is_new {
+            own.set_hurries(true);
             self.cache.awaited_changed = true;
         }
         is_new
@@ -348,16 +532,18 @@ impl Controller {
 
     /// Nothing is in a hurry any more because of a session of this set.
     pub(crate) fn end_hurry(&mut self, id: SetId) {
-        if core::mem::take(&mut self.sets.get_mut(id).journal.hurried) {
+        let own = &mut self.sets.get_mut(id).journal;
+        if own.hurries() {
+            own.set_hurries(false);
             self.cache.awaited_changed = true;
         }
     }
 
-    fn unmark_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    fn unmark_session(&mut self, id: SetId, settled: bool, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         // Nothing says what its members have, or one is gone with what it had not flushed: the journal goes on to hold it.
         if set.has_failed_flush() || set.is_lost() {
-            return self.set_session(id, Session::On);
+            return self.set_stage(id, Stage::On);
         }
         // Writes past the session wait until it has ended, and everything before is flushed: it is clean as well. Else a crash
         // would ask for a resync, or for force where a member is missing, of what the journal had in full. So the clean mark that
@@ -366,46 +552,41 @@ impl Controller {
             return false;
         }
         let is_clean = set.intent == Intent::Active && set.writers == 0;
-        if is_clean && !set.journal.settled {
+        if is_clean && !settled {
             return self.flush_session(id, actions);
         }
         let set = self.sets.get_mut(id);
-        set.journal.marked = false;
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         if is_clean {
             set.intent = Intent::Unmarking(generation);
         }
-        self.set_session(id, Session::Unmarking(generation))
+        self.set_stage(id, Stage::Unmarking(generation))
     }
 
     /// The clean mark is about to be written: the session ends with it.
     pub(crate) fn unmark_with(&mut self, id: SetId, generation: u64) {
         let set = self.sets.get_mut(id);
-        if set.journal.session == Session::On {
-            set.journal.marked = false;
-            set.journal.session = Session::Unmarking(generation);
+        if set.journal.is_on() {
+            set.journal.set_stage(Stage::Unmarking(generation));
         }
     }
 
     fn end_session(&mut self, id: SetId) -> bool {
         if self.sets.get(id).has_stale_metadata() {
             // Some member goes on to say that the journal holds something.
-            self.sets.get_mut(id).journal.marked = true;
-            return self.set_session(id, Session::On);
+            return self.set_stage(id, Stage::On);
         }
         // Nothing in the log counts for it any more. If that does not reach the disk before a crash, its members say
         // the same.
-        let index = self.sets.get(id).journal.index;
+        let index = self.sets.get(id).journal.index();
         let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
         if let Some(place) = self.journal.superblock.as_mut().map(|s| &mut s.arrays[usize::from(index)]) {
             if place.map(|array| array.set_uuid) == uuid {
                 *place = None;
             }
         }
-        let set = self.sets.get_mut(id);
-        (set.journal.wanted, set.journal.stale) = (false, None);
         self.end_hurry(id);
-        self.set_session(id, Session::Off)
+        self.set_session(id, SetState::Off(Demand::None))
     }
 }
 
@@ -429,7 +610,7 @@ impl Set {
     /// The mark that keeps others away, as it belongs into its superblocks: which journal, and whether that does not know
     /// everything.
     pub(crate) fn journal_mark(&self) -> (Option<Uuid>, bool) {
-        let journal = self.journal.marked.then_some(self.journal.uuid);
-        (journal, journal.is_some() && self.journal.stale.is_some())
+        let own = self.journal.marked().filter(|own| !matches!(own.stage, Stage::Unmarking(_)));
+        (own.map(|own| own.share.uuid), own.is_some_and(|own| own.stale.is_some()))
     }
 }

@@ -20,7 +20,7 @@
 use openraid_format::{RingSector, JOURNAL_ALIGN};
 use openraid_units::{DriveLba, Sectors};
 
-use super::commit::JournalWork;
+use super::commit::JournalWrite;
 use super::tail::RoundState;
 use super::window::WindowUser;
 use crate::actions::{Actions, Data};
@@ -95,15 +95,15 @@ impl Controller {
         }
         let spill = &mut self.journal.spill;
         (spill.sequence, spill.done) = (sequence, Sectors::ZERO);
-        self.read_kept_piece(0, actions);
+        self.read_spill_piece(0, actions);
         true
     }
 
-    fn read_kept_piece(&mut self, first: usize, actions: &mut Actions) {
+    fn read_spill_piece(&mut self, first: usize, actions: &mut Actions) {
         let journal = &mut self.journal;
         let Some(number) = (first..journal.devices.len()).find(|number| journal.devices[*number].state.works()) else {
             journal.spill.broken = true;
-            return self.end_keep();
+            return self.end_spill();
         };
         let entry = *journal.log.get(journal.spill.sequence);
         let left = Sectors(entry.sectors) - journal.spill.done;
@@ -114,61 +114,61 @@ impl Controller {
     }
 
     /// No entry is being copied any more: it is where it should be, or stays where it is.
-    fn end_keep(&mut self) {
+    fn end_spill(&mut self) {
         self.journal.spill.sequence = 0;
         self.journal.window.give_back(WindowUser::Spill);
         self.set_changed = true;
     }
 
     /// A piece was read, or not: then the other device is asked.
-    pub(crate) fn on_keep_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
+    pub(crate) fn on_spill_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         self.set_changed = true;
         if !self.journal.is_live() {
-            return self.end_keep();
+            return self.end_spill();
         }
         match result {
             Ok(()) => {
-                let at = self.kept_at() + self.journal.spill.done;
+                let at = self.spill_target() + self.journal.spill.done;
                 let (len, from) = (self.journal.spill.len, self.journal.window_of(WindowUser::Spill));
-                self.write_to_devices(JournalWork::Spill, at, len, Data::Frames(from), actions);
+                self.write_to_devices(JournalWrite::Spill, at, len, Data::Frames(from), actions);
             }
             Err(CommandError::Timeout) => {
-                self.end_keep();
+                self.end_spill();
                 self.drop_journal_device(command.member as usize, actions);
             }
-            Err(CommandError::Drive(_)) => self.read_kept_piece(command.member as usize + 1, actions),
+            Err(CommandError::Drive(_)) => self.read_spill_piece(command.member as usize + 1, actions),
         }
     }
 
     /// Where the entry that is being copied goes.
-    fn kept_at(&self) -> DriveLba {
+    fn spill_target(&self) -> DriveLba {
         self.journal.superblock.as_ref().expect("it was attached").keep_area().0 + self.journal.spill.used
     }
 
     /// A piece is durable on a device, or the device was dropped.
-    pub(crate) fn on_kept_piece(&mut self, actions: &mut Actions) {
+    pub(crate) fn on_spilled_piece(&mut self, actions: &mut Actions) {
         self.journal.spill.pending -= 1;
         if self.journal.spill.pending > 0 {
             return;
         }
         self.set_changed = true;
-        let at = self.kept_at();
+        let at = self.spill_target();
         let journal = &mut self.journal;
         // The next piece, or the next entry, would be read into what a silent drive still writes from.
         if journal.window.is_silent() || !journal.is_live() {
-            return self.end_keep();
+            return self.end_spill();
         }
         let spill = &mut journal.spill;
         spill.done += spill.len;
         let sectors = Sectors(journal.log.get(spill.sequence).sectors);
         if spill.done < sectors {
-            return self.read_kept_piece(0, actions);
+            return self.read_spill_piece(0, actions);
         }
         let sequence = spill.sequence;
         spill.used += sectors;
         spill.batch += 1;
         journal.log.keep(sequence);
         journal.replay.entry_moved(sequence, at);
-        self.end_keep();
+        self.end_spill();
     }
 }

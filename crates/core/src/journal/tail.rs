@@ -4,7 +4,6 @@
 use openraid_format::{LogPlace, RingSector};
 use openraid_units::{Instant, Nanos, Sectors};
 
-use super::session::Session;
 use super::{JournalLoss, JournalState};
 use crate::actions::Actions;
 use crate::array::set::Life;
@@ -59,12 +58,18 @@ impl Controller {
     fn held_tail(&self) -> u64 {
         let counts = |index, sequence| self.journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
         let stuck = |set: &crate::array::set::Set| {
-            set.journal.session != Session::Off
+            set.journal.has_session()
                 && set.life != Life::Failed
                 && (set.has_failed_flush() || set.is_lost())
-                && counts(set.journal.index, set.journal.since.max(self.journal.log.first))
+                && set.journal.share().is_some_and(|own| counts(own.index, own.since.max(self.journal.log.first)))
         };
-        let held = self.sets.values().filter(|set| stuck(set)).map(|set| set.journal.since).min();
+        let held = self
+            .sets
+            .values()
+            .filter(|set| stuck(set))
+            .filter_map(|set| set.journal.share())
+            .map(|own| own.since)
+            .min();
         held.unwrap_or(u64::MAX).min(self.journal.join.holds_tail())
     }
 
@@ -114,8 +119,7 @@ impl Controller {
     fn has_ops_for_round(&self) -> bool {
         let room = self.ops.room() as usize;
         // All of them are flushed at the most.
-        room > self.sets.numbers_len()
-            || room > self.sets.values().filter(|set| set.journal.session != Session::Off).count()
+        room > self.sets.numbers_len() || room > self.sets.values().filter(|set| set.journal.has_session()).count()
     }
 
     /// When a round is due although nothing else happens.
@@ -195,7 +199,7 @@ impl Controller {
         let unflushed = self.planted.has(Flaw::TailUnflushed);
         for id in self.sets.numbers() {
             let takes = |set: &crate::array::set::Set| {
-                set.journal.session != Session::Off && !set.is_lost() && !set.has_failed_flush() && !unflushed
+                set.journal.has_session() && !set.is_lost() && !set.has_failed_flush() && !unflushed
             };
             if !self.sets.find(id).is_some_and(takes) {
                 continue;
@@ -266,7 +270,7 @@ impl Controller {
         if !self.journal.short || self.sets_in_session().any(written) {
             return false;
         }
-        !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.sets.get(id).journal.stuck)
+        !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.sets.get(id).dirty.refused)
     }
 
     /// Somebody waits for room, and nothing that is under way will make any: the journal is full of what an array

@@ -13,7 +13,7 @@
 
 use openraid_units::{DriveLba, PoolOffset, Sectors};
 
-use super::commit::JournalWork;
+use super::commit::{JournalRead, JournalWork};
 use super::Journal;
 use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::controller::Controller;
@@ -112,10 +112,10 @@ impl Controller {
         (lba, len): (DriveLba, Sectors),
         actions: &mut Actions,
     ) {
-        let (work, class) = match user {
-            WindowUser::Spill => (JournalWork::SpillRead, IoClass::Metadata),
-            WindowUser::Join => (JournalWork::JoinRead, IoClass::Rebuild),
-            WindowUser::Replay => (JournalWork::Read, IoClass::Metadata),
+        let (read, class) = match user {
+            WindowUser::Spill => (JournalRead::Spill, IoClass::Metadata),
+            WindowUser::Join => (JournalRead::Join, IoClass::Rebuild),
+            WindowUser::Replay => (JournalRead::Replay, IoClass::Metadata),
         };
         let member = u32::try_from(number).expect("two at the most");
         let command = Command {
@@ -125,7 +125,7 @@ impl Controller {
             data: Data::Frames(self.journal.window_of(user)),
             class,
             hold: Some(Hold::Window),
-            ..Self::journal_command(Owner::Journal(work), member, self.journal.devices[number].drive)
+            ..Self::journal_command(Owner::Journal(JournalWork::Read(read)), member, self.journal.devices[number].drive)
         };
         self.channels.push(self.now, &command, actions);
     }

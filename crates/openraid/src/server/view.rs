@@ -300,11 +300,11 @@ const fn session_word(session: Session) -> &'static str {
     match session {
         Session::Off => "off",
         Session::Settling => "settling",
-        Session::Entering(_) => "entering",
-        Session::Marking(_) => "marking",
+        Session::Entering => "entering",
+        Session::Marking => "marking",
         Session::On => "on",
         Session::Leaving => "leaving",
-        Session::Unmarking(_) => "unmarking",
+        Session::Unmarking => "unmarking",
     }
 }
 

@@ -18,7 +18,7 @@ use crate::events::{Completion, DriveInfo};
 use crate::io::command::{Command, Owner};
 use crate::io::op::{BackgroundData, KindData, Op, OpKind, Phase};
 use crate::io::wait::Wait;
-use crate::journal::session::Session;
+use crate::journal::session::{Demand, Marked, SetState, Share, Stage};
 use crate::limits::Limits;
 use crate::ppl::Partial;
 
@@ -125,7 +125,7 @@ impl Bench {
         let set = self.controller.sets.get_mut(SET);
         let op = &mut self.controller.ops[self.op];
         match wait {
-            Wait::Session => set.journal.session = Session::Settling,
+            Wait::Session => set.journal.state = SetState::Settling,
             Wait::ActiveMark => set.intent = Intent::Marking(u64::MAX),
             Wait::Bitmap => set.bitmap.as_mut().unwrap().touch_all(),
             Wait::FailureMark => set.metadata.as_mut().unwrap().failure = u64::MAX,
@@ -146,7 +146,7 @@ impl Bench {
         let set = self.controller.sets.get_mut(SET);
         let op = &mut self.controller.ops[self.op];
         match wait {
-            Wait::Session => set.journal.session = Session::Off,
+            Wait::Session => set.journal.state = SetState::Off(Demand::None),
             Wait::ActiveMark => set.intent = Intent::Active,
             Wait::Bitmap => {
                 let bitmap = set.bitmap.as_mut().unwrap();
@@ -279,11 +279,13 @@ fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
 #[test]
 fn without_its_journal_a_write_waits_until_the_superblocks_call_the_journal_stale() {
     let mut bench = Bench::new(OpKind::RowWrite);
-    bench.controller.sets.get_mut(SET).journal.session = Session::On;
+    let share = Share { uuid: Uuid([7; 16]), index: 0, since: 1 };
+    let on = Marked { share, stage: Stage::On, stale: None, asked: true, hurries: false };
+    bench.controller.sets.get_mut(SET).journal.state = SetState::Marked(on);
     assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark));
     assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark), "the mark is asked for once");
     let set = bench.controller.sets.get_mut(SET);
-    let (asked, metadata) = (set.journal.stale.unwrap(), set.metadata.as_mut().unwrap());
+    let (asked, metadata) = (set.journal.stale().unwrap(), set.metadata.as_mut().unwrap());
     assert!(metadata.wanted >= asked && asked > metadata.durable);
     metadata.durable = asked;
     assert_eq!(bench.ask(), Gate::Open);
