@@ -12,6 +12,7 @@
 //!   the journal.
 //! - [`redo`]: the records of a write are durable in the journal before the write goes to members, so that a crash leaves no
 //!   stripe half written. A record never depends on what members hold.
+//! - [`redo_plan`]: which records these are, a pure function.
 //! - [`tail`]: an entry is given up only after a flush of all members that its data was written to.
 //! - [`reservation`]: how the room of the ring is divided, so that every promise can be kept.
 //! - [`replay`]: at a start, data that the log promised to hosts is loaded before the set takes requests.
@@ -36,6 +37,7 @@ pub(crate) mod log;
 pub(crate) mod lost;
 pub(crate) mod redo;
 pub(crate) mod redo_backlog;
+mod redo_plan;
 pub(crate) mod replay;
 mod reservation;
 pub mod session;

@@ -7,6 +7,7 @@
 use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_MAX};
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
 
+use super::redo_plan::{plan_redo, InLog, RedoView, REDOS_MAX};
 use super::session::Session;
 use crate::actions::{Actions, JobColumn, JobKind};
 use crate::array::set::Life;
@@ -22,10 +23,6 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 use crate::steps::What;
-
-/// Records of redo that one operation makes at the most: where references would be more, the bytes are put in again, which
-/// is one record for each member.
-const REDOS_MAX: usize = 80;
 
 /// Members of a set with parity that the journal protects: a write past the cache over all columns has a revoke and a redo
 /// record for each.
@@ -209,84 +206,70 @@ impl Controller {
 
     fn log_rows(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = &self.ops[index];
-        let (set, kind, rows) = (op.set, op.kind, Sectors(u64::from(op.rows())));
-        let all = self.named_slots(op);
-        let named = all & op.write;
-        let (mut inline, mut references, mut settled) = (op.write & op.parity, 0, SlotSet::EMPTY);
-        // One for each member that may need no more.
-        let mut others = (op.write | all).len() as usize + self.sets.get(op.set).parity().parities() as usize;
-        // The last column that needs one reference only, which is that: of most writes the only column.
+        let (set, rows) = (op.set, Sectors(u64::from(op.rows())));
+        let revokes = if op.kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
+        let view = RedoView { named: self.named_slots(op), write: op.write, parities: self.parity_slots(op), revokes };
+        // The last slot that needs one reference, and that reference: most writes have no other slot.
         let mut known = None;
-        for slot in all {
+        let plan = plan_redo(&view, |slot| {
             let found = self.references_of(op, slot);
-            if found.is_some() || self.is_staged(op, slot) {
-                settled.insert(slot);
+            if let Some((1, first)) = found {
+                known = Some((slot, first));
             }
-            if !named.contains(slot) {
-                continue;
-            }
-            match found {
-                Some((count, first)) if count - 1 + others <= REDOS_MAX => {
-                    (references, others) = (references + count, others + count - 1);
-                    known = (count == 1).then_some((slot, first));
-                }
-                _ => inline.insert(slot),
-            }
-        }
-        let inlined = inline.len() as usize;
-        let revokes = if kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
-        let left_out = self.left_out(op, all);
-        let needed = references + revokes + inlined + left_out.len() as usize;
-        // They spare work after a crash; where there is no room for them it is done.
-        let mut records = needed + settled.len() as usize;
-        if records > JOURNAL_RECORDS_MAX {
-            (records, settled) = (needed, SlotSet::EMPTY);
-        }
-        if let Err(reason) = self.group_takes(records, rows.get() * inlined as u64, 0) {
+            let is_staged = found.is_some() || self.is_staged(op, slot);
+            InLog { references: found.map(|(count, _)| count), is_staged }
+        });
+        if let Err(reason) = self.group_takes(plan.records, rows.get() * u64::from(plan.inline.len()), 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
         let array = self.sets.get(set).journal.index();
         let (member_lba, _) = self.member_rows(&self.ops[index]);
-        if kind == OpKind::RowWrite {
+        if revokes > 0 {
             self.revoke_columns(index, array);
         }
-        self.settle_columns(index, array, settled);
-        for slot in left_out {
+        self.settle_columns(index, array, plan.settled);
+        for slot in plan.outdated {
             self.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows });
         }
-        for slot in named.minus(inline) {
+        for slot in plan.referred {
             match known {
                 Some((single, logged)) if single == slot => self.append_reference(array, slot, member_lba, logged),
                 _ => self.refer(index, array, slot, member_lba),
             }
         }
+        self.log_bytes(index, (array, member_lba), plan.inline, actions);
+        self.joins_group(index);
+        Gate::Waits(Wait::Entry)
+    }
+
+    /// Put the bytes of these slots into the open group.
+    fn log_bytes(&mut self, index: u32, (array, member_lba): (u8, MemberLba), inline: SlotSet, actions: &mut Actions) {
+        if inline.is_empty() {
+            return;
+        }
+        let op = &self.ops[index];
+        let (set, rows, parities, frames) = (op.set, Sectors(u64::from(op.rows())), op.parity, RowFrames::of(op));
         let columns = actions.columns.len();
-        let (frames, parities) = (RowFrames::of(&self.ops[index]), self.ops[index].parity);
         for slot in inline {
             let (payload_at, at) = self.append_payload(rows);
             let old = frames.written(&self.sets.get(set).geometry, parities, slot);
             actions.columns.push(JobColumn { index: 0, at, old });
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at });
         }
-        if !inline.is_empty() {
-            let bytes = self.ops[index].row_bytes();
-            self.push_job(index, JobKind::Copy, bytes, columns, None, None, actions);
-        }
-        self.joins_group(index);
-        Gate::Waits(Wait::Entry)
+        let bytes = self.ops[index].row_bytes();
+        self.push_job(index, JobKind::Copy, bytes, columns, None, None, actions);
     }
 
-    /// Slots whose bytes this write makes other ones without writing them: they have no member, or one that is filled
-    /// later. By the time of a replay they may have one that is complete, and older records must not be done on it.
-    fn left_out(&self, op: &Op, named: SlotSet) -> SlotSet {
+    /// The slots of P and Q of an operation's stripe.
+    fn parity_slots(&self, op: &Op) -> SlotSet {
         let parity = self.sets.get(op.set).parity();
-        // As a rule nothing is.
-        if op.write == named | op.parity && op.parity.len() == u32::from(parity.parities()) {
-            return SlotSet::EMPTY;
+        // As a rule the operation writes all of them.
+        if op.parity.len() == u32::from(parity.parities()) {
+            return op.parity;
         }
         let (_, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
-        let named = named.with(p);
-        q.map_or(named, |q| named.with(q)).minus(op.write)
+        let p = SlotSet::one(p);
+        q.map_or(p, |q| p.with(q))
     }
 
     /// Is what a destage writes to a slot all that hosts have written there so far?
