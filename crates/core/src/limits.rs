@@ -203,6 +203,11 @@ impl Limits {
         host - Bytes(2 * Frames::zone_bytes(host.get()))
     }
 
+    /// One buffer of the journal: the payload of the largest entry.
+    pub(crate) fn journal_buffer(&self) -> Bytes {
+        self.journal / (JOURNAL_BUFFERS as u64 + 1)
+    }
+
     /// Check the relations between the limits.
     ///
     /// # Errors
@@ -216,7 +221,7 @@ impl Limits {
         let others = others.iter().fold(self.work.get(), |sum, part| sum.saturating_add(part.get()));
         ensure(others < self.pool.get(), "the pool must be larger than the work area, the cache and the zero region")?;
         ensure((self.cache % frame).is_zero(), "the cache must be a multiple of 4096 bytes")?;
-        let buffer = self.journal / (JOURNAL_BUFFERS as u64 + 1);
+        let buffer = self.journal_buffer();
         ensure((self.journal % (frame * 4)).is_zero(), "the journal's buffers must be multiples of 4096 bytes")?;
         ensure(
             buffer.is_zero() || (Bytes::kib(64)..=Bytes::mib(1)).contains(&buffer),

@@ -328,7 +328,7 @@ impl Controller {
         let Some(work) = work_of(&op) else { return };
         let place = match work {
             Work::Flush => Place::Whole,
-            _ if self.is_row_op(&op) => {
+            _ if op.is_by_rows(self.sets.get(op.set)) => {
                 Place::Rows { stripe: op.stripe, lo: op.lo, hi: op.hi, columns: (op.first, op.columns) }
             }
             _ => Place::Extent { at: op.at, len: op.len },

@@ -6,7 +6,6 @@ use openraid_units::SetId;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::gate::Gate;
-use crate::io::op::Op;
 use crate::io::wait::Wait;
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
@@ -14,17 +13,6 @@ use crate::reason::Reason;
 use super::set::{Intent, Life};
 
 impl Controller {
-    /// The sectors that a bitmap would mark for an operation: of a member, or of the set for RAID 10.
-    fn intent_range(&self, op: &Op) -> (u64, u64) {
-        if self.is_row_op(op) {
-            let parity = self.sets.get(op.set).parity();
-            let base = parity.member_lba(op.stripe, openraid_units::Sectors::ZERO).get();
-            (base + u64::from(op.lo), base + u64::from(op.hi))
-        } else {
-            (op.at.get(), op.at.get() + op.len.get())
-        }
-    }
-
     /// Rules 2 and 3 of the write gate: count the operation as a writer of its set, and hold it until the active mark and
     /// its bitmap bits are durable.
     ///
@@ -38,7 +26,7 @@ impl Controller {
         let op = &self.ops[index];
         let (set_id, begun) = (op.set, op.intent);
         if !begun {
-            let range = self.sets.get(set_id).bitmap.is_some().then(|| self.intent_range(op));
+            let range = self.sets.get(set_id).bitmap.is_some().then(|| op.marked_range(self.sets.get(op.set)));
             self.ops[index].intent = true;
             let now = self.now;
             let set = self.sets.get_mut(set_id);
@@ -58,20 +46,12 @@ impl Controller {
             self.note_first_wait(index, Reason::WaitedForActiveMark, !begun);
             return Gate::Waits(Wait::ActiveMark);
         }
-        if !self.planted.has(Flaw::BitmapLate) && !self.are_bits_durable(&self.ops[index]) {
+        if !self.planted.has(Flaw::BitmapLate) && !self.ops[index].are_bits_durable(self.sets.get(set_id)) {
             self.set_changed |= !begun;
             self.note_first_wait(index, Reason::WaitedForBitmap, !begun);
             return Gate::Waits(Wait::Bitmap);
         }
         Gate::Open
-    }
-
-    /// Are the bitmap bits of an operation's range durable, if there is a bitmap?
-    pub(crate) fn are_bits_durable(&self, op: &Op) -> bool {
-        self.sets.get(op.set).bitmap.as_ref().is_none_or(|bitmap| {
-            let (from, to) = self.intent_range(op);
-            bitmap.is_durable(from, to)
-        })
     }
 
     fn note_first_wait(&mut self, index: u32, reason: Reason, is_first: bool) {
@@ -108,7 +88,7 @@ impl Controller {
             return;
         }
         let set_id = op.set;
-        let range = self.sets.get(set_id).bitmap.is_some().then(|| self.intent_range(op));
+        let range = self.sets.get(set_id).bitmap.is_some().then(|| op.marked_range(self.sets.get(op.set)));
         self.ops[index].intent = false;
         let (now, delay) = (self.now, self.limits.clean_delay);
         let set = self.sets.get_mut(set_id);

@@ -26,10 +26,35 @@ use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::io::mirror_read::Heads;
 use crate::journal::session::{SetJournal, Share};
 use crate::journal::JournalState;
+use crate::limits::Limits;
 use crate::occupancy::Occupancy;
 use crate::reason::ReasonCounts;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
+
+impl Limits {
+    /// Rows that one operation may cover, so that its buffers, one for each member and so many more, fit into a zone of
+    /// the work frames.
+    ///
+    /// # Errors
+    /// Not one block of each member fits.
+    pub(crate) fn rows_max_of(&self, geometry: &Geometry, block: BlockSize, more: u64) -> Result<u32, AdminError> {
+        let zone = Frames::zone_bytes(self.work.get());
+        let members = u64::from(geometry.members()) + more;
+        if (members * block.bytes().get()).next_power_of_two() > zone {
+            return Err(AdminError::NotPossible(
+                "the work frames are too few for so many members; give the server more",
+            ));
+        }
+        // Runs are powers of two: half of the share is sure to fit.
+        let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(self.rows_max.get());
+        // All that one operation writes must fit into one entry of the journal.
+        let entry = self.journal_buffer().sectors_floor().get() / members;
+        let rows = if self.journal.is_zero() { rows } else { rows.min(entry) };
+        let rows = (rows - rows % 8).max(block.sectors().get());
+        Ok(u32::try_from(rows).expect("rows are bounded by the limits"))
+    }
+}
 
 impl Controller {
     pub(super) fn free_set(&mut self) -> Result<SetId, AdminError> {
@@ -128,7 +153,7 @@ impl Controller {
         }
         note_absence(&mut set, assembly);
         record_start(&mut set, assembly);
-        self.start_ppl(&mut set, assembly);
+        set.start_ppl(assembly, self.limits.ops_max);
         set.plant(self.planted);
         if let Err(error) = self.enlist_for_replay(id, &mut set) {
             self.channels.release(&drives);
@@ -148,7 +173,7 @@ impl Controller {
         let largest = largest.ok_or(AdminError::NotPossible("the array has no member"))?;
         let block = assembly.common.logical_block().map_or(largest, |asked| asked.max(largest));
         check_chunk(&assembly.common, block)?;
-        Ok((block, self.rows_max_with_log(assembly, block)?))
+        Ok((block, assembly.rows_max(&self.limits, block)?))
     }
 
     /// A set whose members say that the journal holds promises for it is loaded from there before it runs.
@@ -255,25 +280,6 @@ impl Controller {
         }
     }
 
-    /// Rows that one operation may cover, so that its buffers, one for each member and so many more, fit into a zone of
-    /// the work frames.
-    pub(crate) fn rows_max_of(&self, geometry: &Geometry, block: BlockSize, more: u64) -> Result<u32, AdminError> {
-        let zone = Frames::zone_bytes(self.limits.work.get());
-        let members = u64::from(geometry.members()) + more;
-        if (members * block.bytes().get()).next_power_of_two() > zone {
-            return Err(AdminError::NotPossible(
-                "the work frames are too few for so many members; give the server more",
-            ));
-        }
-        // Runs are powers of two: half of the share is sure to fit.
-        let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(self.limits.rows_max.get());
-        // All that one operation writes must fit into one entry of the journal.
-        let entry = self.journal.buffer_sectors.get() / members;
-        let rows = if self.limits.journal.is_zero() { rows } else { rows.min(entry) };
-        let rows = (rows - rows % 8).max(block.sectors().get());
-        Ok(u32::try_from(rows).expect("rows are bounded by the limits"))
-    }
-
     pub(super) fn start_striped(
         &mut self,
         legs: &[ArrayId],
@@ -346,7 +352,7 @@ impl Controller {
             member_sizes: &[],
         };
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
-        let rows_max = self.rows_max_of(&geometry, info.block, 0)?;
+        let rows_max = self.limits.rows_max_of(&geometry, info.block, 0)?;
         self.channels.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
         let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;

@@ -205,7 +205,7 @@ impl Controller {
     /// Is somebody at work in the range of a unit? A write may have been planned when the unit was not done, without the
     /// parity that is filled there, and does not mark the bitmap before it writes: it is waited for.
     fn is_in_work(&self, op: &Op) -> bool {
-        self.locks.conflicting(self.lock_range(op)).next().is_some()
+        self.locks.conflicting(op.lock_range(self.sets.get(op.set))).next().is_some()
     }
 
     /// The next unit of a set's task, if it may begin now.

@@ -5,6 +5,9 @@ use openraid_units::{Sectors, SetLba, Slot};
 use super::lines::{Line, LINE_SECTORS};
 use super::units::DirtyUnit;
 use super::Cache;
+use crate::array::set::Set;
+use crate::geometry::{Parity, StripeRole};
+use crate::io::op::Op;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -18,6 +21,12 @@ pub(crate) struct StripeRows {
 }
 
 impl StripeRows {
+    /// The stripe of a destage, which begins where its dirty unit does.
+    pub(crate) fn of(op: &Op, parity: &Parity) -> Self {
+        debug_assert_eq!(op.at, parity.set_lba(op.stripe, 0, Sectors::ZERO));
+        Self { start: op.at, chunk: parity.chunk().get() }
+    }
+
     /// Column and first row of a line.
     fn place(self, line: &Line) -> (u16, u64) {
         let offset = line.number * LINE_SECTORS - self.start.get();
@@ -27,6 +36,17 @@ impl StripeRows {
     /// The line number of a row of a column.
     pub(crate) fn extent(self, column: u16, row: u64, rows: u64) -> (SetLba, Sectors) {
         (SetLba(self.start.get() + u64::from(column) * self.chunk + row), Sectors(rows))
+    }
+}
+
+impl Op {
+    /// The sectors of the set that a slot of the band in work holds.
+    pub(crate) fn band_extent(&self, set: &Set, slot: Slot) -> (SetLba, Sectors) {
+        let parity = set.parity();
+        let StripeRole::Data(column) = parity.role_of(self.stripe, slot) else {
+            unreachable!("bands are of data columns")
+        };
+        StripeRows::of(self, parity).extent(column, u64::from(self.cursor), u64::from(self.rows()))
     }
 }
 

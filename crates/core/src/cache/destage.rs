@@ -15,7 +15,7 @@ use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
 use crate::array::table::Sets;
 use crate::controller::Controller;
-use crate::geometry::{Geometry, Parity, StripeRole};
+use crate::geometry::Geometry;
 use crate::io::op::{DestageData, KindData, Op, OpKind, Payload, Phase, Step};
 use crate::io::row::RowFrames;
 use crate::io::split::narrow;
@@ -181,12 +181,6 @@ impl Controller {
 
     // ---- stripes
 
-    /// The operation is that of a dirty unit: it begins where its stripe does.
-    fn stripe_rows(op: &Op, parity: &Parity) -> StripeRows {
-        debug_assert_eq!(op.at, parity.set_lba(op.stripe, 0, Sectors::ZERO));
-        StripeRows { start: op.at, chunk: parity.chunk().get() }
-    }
-
     /// Go on with a stripe: its next band first.
     pub(crate) fn step_row_destage(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
@@ -200,7 +194,7 @@ impl Controller {
     /// the rows behind it. False where nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
-        let rows = Self::stripe_rows(op, self.sets.get(op.set).parity());
+        let rows = StripeRows::of(op, self.sets.get(op.set).parity());
         let unit = self.cache.units.get(op.destage().unit);
         // Nothing was kept back as a rule.
         let here =
@@ -230,20 +224,11 @@ impl Controller {
         true
     }
 
-    /// The sectors of the set that a slot of the band in work holds.
-    pub(crate) fn band_extent(&self, op: &Op, slot: openraid_units::Slot) -> (SetLba, Sectors) {
-        let parity = self.sets.get(op.set).parity();
-        let StripeRole::Data(column) = parity.role_of(op.stripe, slot) else {
-            unreachable!("bands are of data columns")
-        };
-        Self::stripe_rows(op, parity).extent(column, u64::from(op.cursor), u64::from(op.rows()))
-    }
-
     /// Copy the dirty sectors of the band into the operation's own frames.
     pub(crate) fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
         let frames = RowFrames::of(&self.ops[index]);
         for slot in self.ops[index].target {
-            let (at, len) = self.band_extent(&self.ops[index], slot);
+            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
             let to = frames.named(&self.sets.get(self.ops[index].set).geometry, slot);
             self.stage_extent(index, at, len, to, actions);
         }
@@ -254,7 +239,7 @@ impl Controller {
         let Op { set, target, .. } = self.ops[index];
         let cache_unit = self.ops[index].destage().unit;
         for slot in target {
-            let (at, len) = self.band_extent(&self.ops[index], slot);
+            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
             self.extent_written(set, cache_unit, at, len);
         }
         self.unlog(index);

@@ -186,7 +186,7 @@ impl Controller {
     pub(crate) fn forget_written(&mut self, op: &Op) {
         match op.kind {
             OpKind::Write => self.cache.invalidate(op.set, op.at, op.len),
-            OpKind::Discard if !self.is_row_op(op) => self.cache.invalidate(op.set, op.at, op.len),
+            OpKind::Discard if !op.is_by_rows(self.sets.get(op.set)) => self.cache.invalidate(op.set, op.at, op.len),
             OpKind::RowWrite => {
                 let chunk = self.sets.get(op.set).parity().chunk();
                 for column in 0..u64::from(op.columns) {
@@ -326,7 +326,7 @@ impl Controller {
         let waiting = [&self.journal_ops, &self.wait_redo, &self.ready];
         waiting.into_iter().flat_map(crate::slab::Queue::iter).any(|index| {
             let op = &self.ops[index];
-            op.phase == Phase::Start && op.is_direct_write() && self.lock_range(op).conflicts(&range)
+            op.phase == Phase::Start && op.is_direct_write() && op.lock_range(self.sets.get(op.set)).conflicts(&range)
         })
     }
 

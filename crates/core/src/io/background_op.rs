@@ -82,7 +82,7 @@ impl Controller {
         op.phase = Phase::ReadingOld;
         let op = *op;
         for slot in plan.read {
-            let (lba, at) = (self.member_place(&op, slot), self.buffer(&op, slot));
+            let (lba, at) = (self.member_place(&op, slot), op.buffer(slot));
             let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
             self.issue_read(index, range, SlotSet::EMPTY, actions);
         }
@@ -95,7 +95,7 @@ impl Controller {
         if op.is_repair() && is_large && !op.target.intersects(op.excluded) {
             return Some(Plan { read: op.target, ..Plan::default() });
         }
-        let plan = if self.is_row_op(op) { self.plan_rows(op) } else { self.plan_copies(op) };
+        let plan = if op.is_by_rows(self.sets.get(op.set)) { self.plan_rows(op) } else { self.plan_copies(op) };
         plan.or_else(|| {
             // No other member has it. Perhaps not all of it is bad: see what the member itself still gives.
             let untried = op.is_repair() && !op.target.intersects(op.excluded);
@@ -120,7 +120,7 @@ impl Controller {
     /// Where the rows in work are on the member in a slot.
     pub(crate) fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
         match &self.sets.get(op.set).geometry {
-            Geometry::Parity(_) => self.member_rows(op).0,
+            Geometry::Parity(_) => op.member_rows(self.sets.get(op.set)).0,
             Geometry::Mirror(mirror) => {
                 let at = self.rows_at(op);
                 mirror.copies(at).find(|c| c.slot == slot).expect("the slot has a copy").lba
@@ -135,7 +135,7 @@ impl Controller {
     }
 
     fn plan_rows(&self, op: &Op) -> Option<Plan> {
-        let mut view = self.stripe_view(op);
+        let mut view = op.stripe_view(self.sets.get(op.set));
         let all = view.data | view.parities();
         match op.kind {
             OpKind::Rebuild => {
@@ -217,7 +217,7 @@ impl Controller {
                 return self.start_check(index, actions);
             }
             self.ops[index].phase = Phase::Computing(Step::Recover);
-            let p = self.stripe_view(&op).p;
+            let p = op.stripe_view(self.sets.get(op.set)).p;
             return self.push_recover_by(index, SlotSet::one(p), actions);
         }
         if op.kind == OpKind::Resync {
@@ -227,7 +227,9 @@ impl Controller {
                 return self.push_check(index, 0, op.row_bytes(), actions);
             }
         }
-        if !self.is_row_op(&op) || op.background().replace && op.lost.is_empty() && op.parity.is_empty() {
+        if !op.is_by_rows(self.sets.get(op.set))
+            || op.background().replace && op.lost.is_empty() && op.parity.is_empty()
+        {
             return self.log_background(index, actions);
         }
         if op.lost.is_empty() {
@@ -251,7 +253,7 @@ impl Controller {
         if op.write.is_empty() {
             return;
         }
-        if !self.is_row_op(op) {
+        if !op.is_by_rows(self.sets.get(op.set)) {
             return self.forget_copies(op);
         }
         for slot in op.write {
@@ -268,14 +270,14 @@ impl Controller {
             return self.log_background(index, actions);
         }
         self.ops[index].phase = Phase::Computing(Step::Parity);
-        let view = self.stripe_view(&op);
+        let view = op.stripe_view(self.sets.get(op.set));
         let columns = actions.columns.len();
         for slot in view.data {
-            let at = self.buffer(&op, slot);
+            let at = op.buffer(slot);
             actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
         }
-        let p = op.parity.contains(view.p).then(|| self.buffer(&op, view.p));
-        let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| self.buffer(&op, q));
+        let p = op.parity.contains(view.p).then(|| op.buffer(view.p));
+        let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| op.buffer(q));
         self.push_job(index, JobKind::Generate, op.row_bytes(), columns, p, q, actions);
     }
 
@@ -292,7 +294,7 @@ impl Controller {
                 slot,
                 lba: self.member_place(&op, slot),
                 len: Sectors(u64::from(op.rows())),
-                at: self.buffer(&op, from),
+                at: op.buffer(from),
             };
             if op.background().replace {
                 let replacement = self.sets.get(op.set).places[slot.index()].replacement;
@@ -394,7 +396,7 @@ impl Controller {
 
     /// Where the bytes for a slot come from: its own buffer where they are computed, or the copy that counts.
     fn written_from(&self, op: &Op, slot: Slot) -> Slot {
-        if self.is_row_op(op) {
+        if op.is_by_rows(self.sets.get(op.set)) {
             return slot;
         }
         let computed = op.kind == OpKind::Scrub && !op.target.contains(slot);
@@ -414,8 +416,8 @@ impl Controller {
 
     fn start_check(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        let enough = if self.is_row_op(&op) {
-            let view = self.stripe_view(&op);
+        let enough = if op.is_by_rows(self.sets.get(op.set)) {
+            let view = op.stripe_view(self.sets.get(op.set));
             view.data.minus(op.read | op.lost).is_empty() && view.parities().intersects(op.read)
         } else {
             op.read.len() > 1
@@ -438,7 +440,7 @@ impl Controller {
         let from = Bytes(u64::from(from));
         let columns = actions.columns.len();
         let (p, q) = self.check_columns(&op, from, op.read | op.lost, actions);
-        let kind = if self.is_row_op(&op) { JobKind::Check } else { JobKind::Compare };
+        let kind = if op.is_by_rows(self.sets.get(op.set)) { JobKind::Check } else { JobKind::Compare };
         self.push_job(index, kind, len, columns, p, q, actions);
     }
 
@@ -450,19 +452,19 @@ impl Controller {
         slots: SlotSet,
         actions: &mut Actions,
     ) -> (Option<PoolOffset>, Option<PoolOffset>) {
-        if !self.is_row_op(op) {
+        if !op.is_by_rows(self.sets.get(op.set)) {
             for (number, slot) in (0..).zip(slots) {
-                let at = self.buffer(op, slot) + from;
+                let at = op.buffer(slot) + from;
                 actions.columns.push(JobColumn { index: number, at, old: at });
             }
             return (None, None);
         }
-        let view = self.stripe_view(op);
+        let view = op.stripe_view(self.sets.get(op.set));
         for slot in view.data & slots {
-            let at = self.buffer(op, slot) + from;
+            let at = op.buffer(slot) + from;
             actions.columns.push(JobColumn { index: self.weight(op, slot), at, old: at });
         }
-        let parity = |slot: Slot| slots.contains(slot).then(|| self.buffer(op, slot) + from);
+        let parity = |slot: Slot| slots.contains(slot).then(|| op.buffer(slot) + from);
         (parity(view.p), view.q.and_then(parity))
     }
 
@@ -510,7 +512,11 @@ impl Controller {
     fn on_mismatch(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let culprit = self.culprit(&op);
-        let at = if self.is_row_op(&op) { self.member_rows(&op).0.offset() } else { self.rows_at(&op).offset() };
+        let at = if op.is_by_rows(self.sets.get(op.set)) {
+            op.member_rows(self.sets.get(op.set)).0.offset()
+        } else {
+            self.rows_at(&op).offset()
+        };
         let mode = self.scrub_mode(&op);
         let slot = culprit.filter(|_| mode != Some(ScrubMode::TrustData));
         let rewritten = match mode {
@@ -535,8 +541,8 @@ impl Controller {
 
     /// The slots in which the data is a second time: parity, or all copies but the first.
     fn copies_of_data(&self, op: &Op) -> SlotSet {
-        if self.is_row_op(op) {
-            return self.stripe_view(op).parities() & op.read;
+        if op.is_by_rows(self.sets.get(op.set)) {
+            return op.stripe_view(self.sets.get(op.set)).parities() & op.read;
         }
         op.read.without(self.first_copy(op))
     }
@@ -547,13 +553,13 @@ impl Controller {
             // What was recovered fits one parity by itself: any column could be the wrong one.
             return None;
         }
-        if !self.is_row_op(op) {
+        if !op.is_by_rows(self.sets.get(op.set)) {
             return match op.verdict {
                 Verdict::ColumnWrong(number) => op.read.iter().nth(usize::from(number)),
                 _ => None,
             };
         }
-        let view = self.stripe_view(op);
+        let view = op.stripe_view(self.sets.get(op.set));
         match op.verdict {
             Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
             // With P alone nobody can be blamed: any column could be the wrong one.
@@ -566,12 +572,12 @@ impl Controller {
     fn push_correction(&mut self, index: u32, slot: Slot, actions: &mut Actions) {
         let op = self.ops[index];
         let from = Bytes(u64::from(Self::checked_sector(&op)) * 512);
-        let wrong = self.buffer(&op, slot) + from;
-        if !self.is_row_op(&op) {
+        let wrong = op.buffer(slot) + from;
+        if !op.is_by_rows(self.sets.get(op.set)) {
             let good = op.read.without(slot).first().expect("a majority is against it");
-            return self.push_copy(index, wrong, self.buffer(&op, good) + from, 512, actions);
+            return self.push_copy(index, wrong, op.buffer(good) + from, 512, actions);
         }
-        let view = self.stripe_view(&op);
+        let view = op.stripe_view(self.sets.get(op.set));
         let columns = actions.columns.len();
         let (p, _) = self.check_columns(&op, from, op.read.without(slot), actions);
         if slot == view.p {
@@ -590,7 +596,7 @@ impl Controller {
     }
 
     fn probe_next(&mut self, index: u32, actions: &mut Actions) {
-        let row = self.is_row_op(&self.ops[index]);
+        let row = self.ops[index].is_by_rows(self.sets.get(self.ops[index].set));
         let op = &mut self.ops[index];
         let next = Self::checked_sector(op) + 1;
         op.background_mut().sector = Some(next);

@@ -342,8 +342,8 @@ impl Controller {
                     op.stripe.0.max(op.at.get()),
                     0,
                 );
-                if self.is_row_op(&op) {
-                    let (from, to) = self.member_rows(&op);
+                if op.is_by_rows(self.sets.get(op.set)) {
+                    let (from, to) = op.member_rows(self.sets.get(op.set));
                     for slot in SlotSet::first_n(self.sets.get(op.set).slots()) {
                         self.discard_slot(index, slot, from, to - from, actions);
                     }
@@ -364,7 +364,7 @@ impl Controller {
         if is_redundant && op.error.is_none() && !self.pass_reply_gate(index) {
             return;
         }
-        if self.is_row_op(&self.ops[index]) {
+        if self.ops[index].is_by_rows(self.sets.get(self.ops[index].set)) {
             self.distrust_parity(index, actions);
         }
         self.finish_op(index, actions);

@@ -13,6 +13,7 @@ mod background_op;
 pub(crate) mod command_errors;
 mod extent;
 mod flush;
+pub(crate) mod footprint;
 pub(crate) mod gate;
 mod issue;
 pub(crate) mod row;

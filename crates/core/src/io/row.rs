@@ -1,13 +1,14 @@
 //! Rows of parity sets: reading with recovery, and the three ways to write.
 
-use openraid_units::{MemberLba, PoolOffset, Sectors, Slot, StripeIndex};
+use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Member};
 use crate::controller::Controller;
 use crate::frames::Run;
-use crate::geometry::{Geometry, Parity, StripeRole};
+use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
+use crate::io::footprint::stripe_slots;
 use crate::io::op::{Op, OpKind, Payload, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
@@ -105,53 +106,6 @@ impl RowFrames {
 }
 
 impl Controller {
-    /// The members of the operation's stripe and their condition for the rows in work.
-    pub(crate) fn stripe_view(&self, op: &Op) -> StripeView {
-        let set = self.sets.get(op.set);
-        let parity = set.parity();
-        let (data, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
-        let from = parity.member_lba(op.stripe, Sectors(u64::from(op.cursor)));
-        let to = from + Sectors(u64::from(op.rows()));
-        let filled = set.filled(from, to);
-        StripeView {
-            data,
-            p,
-            q,
-            readable: set.good(set.in_sync | filled, from, to).minus(op.excluded),
-            writable: set.writable,
-            filling: set.writable.minus(set.in_sync | filled | set.filled_in_part(from, to) | set.inherited),
-            trusted: set.is_consistent(from.get(), to.get()),
-        }
-    }
-
-    /// The slots of the data columns of a stripe, of P and of Q.
-    pub(crate) fn stripe_slots(parity: &Parity, row: crate::geometry::Row<'_>) -> (SlotSet, Slot, Option<Slot>) {
-        let (p, q) = (row.p_slot(), row.q_slot());
-        let data = SlotSet::first_n(parity.members()).without(p);
-        (q.map_or(data, |q| data.without(q)), p, q)
-    }
-
-    /// The rows in work, as sectors of the members.
-    pub(crate) fn member_rows(&self, op: &Op) -> (MemberLba, MemberLba) {
-        let parity = self.sets.get(op.set).parity();
-        let from = parity.member_lba(op.stripe, Sectors(u64::from(op.cursor)));
-        (from, from + Sectors(u64::from(op.rows())))
-    }
-
-    /// Slots of the columns that the request names.
-    pub(crate) fn named_slots(&self, op: &Op) -> SlotSet {
-        if op.kind == OpKind::RowDestage {
-            return op.target;
-        }
-        let row = self.sets.get(op.set).parity().row(op.stripe);
-        (op.first..op.first + op.columns).map(|column| row.slot_of(column)).collect()
-    }
-
-    /// The work buffer of a slot.
-    pub(crate) fn buffer(&self, op: &Op, slot: Slot) -> PoolOffset {
-        RowFrames::of(op).buffer(slot)
-    }
-
     /// Take one buffer for each of these slots.
     pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
         self.ops[index].buffers = slots;
@@ -228,8 +182,8 @@ impl Controller {
         }
         self.narrow_unfit_rows(index);
         let op = &self.ops[index];
-        let view = self.stripe_view(op);
-        let named = self.named_slots(op);
+        let view = op.stripe_view(self.sets.get(op.set));
+        let named = op.named_slots(self.sets.get(op.set));
         let (read, lost, buffers) = if named.minus(view.readable).is_empty() {
             (named, SlotSet::EMPTY, SlotSet::EMPTY)
         } else if self.sets.get(self.ops[index].set).life == Life::Failed {
@@ -254,7 +208,7 @@ impl Controller {
             self.trace.op(&self.ops, index, || What::Planned { reason, rejected: 0, parity, lost });
         }
         let op = &self.ops[index];
-        let ((lba, to), frames) = (self.member_rows(op), RowFrames::of(op));
+        let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));
         let len = to - lba;
         let range_of = |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.read_at(geometry, slot) };
         self.issue_reads(index, read.iter(), range_of, SlotSet::EMPTY, actions);
@@ -262,14 +216,14 @@ impl Controller {
 
     /// Recover the lost columns from everything that was read.
     pub(crate) fn push_recover(&mut self, index: u32, actions: &mut Actions) {
-        let view = self.stripe_view(&self.ops[index]);
+        let view = self.ops[index].stripe_view(self.sets.get(self.ops[index].set));
         self.push_recover_by(index, view.parities(), actions);
     }
 
     /// The same by these parities alone.
     pub(crate) fn push_recover_by(&mut self, index: u32, by: SlotSet, actions: &mut Actions) {
         let op = self.ops[index];
-        let view = self.stripe_view(&op);
+        let view = op.stripe_view(self.sets.get(op.set));
         let by = by & op.read;
         let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), &self.sets.get(op.set).geometry);
         for slots in [op.read & view.data, op.lost] {
@@ -310,7 +264,7 @@ impl Controller {
             Phase::Computing(Step::Parity) if self.ops[index].has_partial => self.push_partial(index, actions),
             Phase::Computing(Step::Partial) => self.push_partial_sum(index, actions),
             Phase::Computing(Step::PartialSum) => {
-                self.keep_partial_sum(index);
+                self.ops[index].keep_partial_sum();
                 self.log_row_write(index, actions);
             }
             Phase::Computing(_) | Phase::Logging => self.log_row_write(index, actions),
@@ -326,8 +280,8 @@ impl Controller {
         self.narrow_unfit_rows(index);
         let op = &self.ops[index];
         let (set, kind, stripe) = (op.set, op.kind, op.stripe);
-        let view = self.stripe_view(op);
-        let named = self.named_slots(op);
+        let view = op.stripe_view(self.sets.get(op.set));
+        let named = op.named_slots(self.sets.get(op.set));
         let policy = self.sets.get(set).policy.partial_write;
         let plan = plan_write(&view, named, policy);
         if plan.is_err() && self.narrow_rows(index) {
@@ -342,7 +296,7 @@ impl Controller {
         if !self.leave_parities_out(index, &view, plan.write, actions) {
             return self.fail_op(index, ReplyStatus::IoError, actions);
         }
-        let (partial, has_partial) = self.record_for(&self.ops[index], named, plan.parity);
+        let (partial, has_partial) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
         (self.ops[index].partial, self.ops[index].has_partial) = (partial, has_partial);
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return;
@@ -363,7 +317,7 @@ impl Controller {
             return;
         }
         let op = &self.ops[index];
-        let ((lba, to), frames) = (self.member_rows(op), RowFrames::of(op));
+        let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));
         let len = to - lba;
         let range_of = |_: &Geometry, slot| MemberRange { slot, lba, len, at: frames.buffer(slot) };
         self.issue_reads(index, plan.read.iter(), range_of, SlotSet::EMPTY, actions);
@@ -377,7 +331,7 @@ impl Controller {
             return true;
         }
         let op = self.ops[index];
-        let (at, to) = self.member_rows(&op);
+        let (at, to) = op.member_rows(self.sets.get(op.set));
         for slot in left_out {
             if view.filling.contains(slot) {
                 self.sets.get_mut(op.set).leave_out(slot, at);
@@ -402,7 +356,7 @@ impl Controller {
         if !op.torn || self.sets.get(op.set).life == Life::Failed {
             return;
         }
-        let view = self.stripe_view(&op);
+        let view = op.stripe_view(self.sets.get(op.set));
         if !self.leave_parities_out(index, &view, SlotSet::EMPTY, actions) {
             let place =
                 (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).places[slot.index()]);
@@ -461,8 +415,8 @@ impl Controller {
         let geometry = &self.sets.get(op.set).geometry;
         let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
         let row = parity.row(op.stripe);
-        let (data, p, q) = Self::stripe_slots(parity, row);
-        let (named, frames) = (self.named_slots(op), RowFrames::of(op));
+        let (data, p, q) = stripe_slots(parity, row);
+        let (named, frames) = (op.named_slots(self.sets.get(op.set)), RowFrames::of(op));
         let columns = actions.columns.len();
         let kind = match op.method {
             WriteMethod::ReadModifyWrite => {
@@ -498,7 +452,7 @@ impl Controller {
         op.phase = Phase::Writing;
         let write = op.write;
         let op = &self.ops[index];
-        let ((lba, to), frames, parities) = (self.member_rows(op), RowFrames::of(op), op.parity);
+        let ((lba, to), frames, parities) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op), op.parity);
         let len = to - lba;
         let range_of =
             |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.written(geometry, parities, slot) };

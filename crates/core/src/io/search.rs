@@ -142,10 +142,11 @@ impl Controller {
         let op = &self.ops[index];
         match op.kind {
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.plan_of_background(op).is_some(),
-            OpKind::RowRead => plan_recovery(&self.stripe_view(op)).is_ok(),
+            OpKind::RowRead => plan_recovery(&op.stripe_view(self.sets.get(op.set))).is_ok(),
             _ => {
                 let policy = self.sets.get(op.set).policy.partial_write;
-                plan_write(&self.stripe_view(op), self.named_slots(op), policy).is_ok()
+                plan_write(&op.stripe_view(self.sets.get(op.set)), op.named_slots(self.sets.get(op.set)), policy)
+                    .is_ok()
             }
         }
     }
@@ -164,17 +165,17 @@ impl Controller {
 
     fn meets_bad_block(&self, index: u32) -> bool {
         let op = &self.ops[index];
-        let (set, (from, to)) = (self.sets.get(op.set), self.member_rows(op));
+        let (set, (from, to)) = (self.sets.get(op.set), op.member_rows(self.sets.get(op.set)));
         set.good(set.in_sync, from, to) != set.in_sync
     }
 
     /// Are the rows in work such whose parity may not fit?
     fn is_unfit(&self, index: u32) -> bool {
         let op = &self.ops[index];
-        if !self.is_row_op(op) {
+        if !op.is_by_rows(self.sets.get(op.set)) {
             return false;
         }
-        let (from, to) = self.member_rows(op);
+        let (from, to) = op.member_rows(self.sets.get(op.set));
         !self.sets.get(op.set).is_consistent(from.get(), to.get())
     }
 }

@@ -5,7 +5,6 @@ use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::controller::Controller;
 use crate::events::Verdict;
-use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::{KindData, Op, OpKind, Payload, Phase};
 use crate::io::wait::Wait;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
@@ -49,27 +48,6 @@ impl Controller {
         }
     }
 
-    pub(crate) fn lock_range(&self, op: &Op) -> LockRange {
-        let mode = if op.kind == OpKind::RowRead { LockMode::Shared } else { LockMode::Exclusive };
-        if self.is_row_op(op) {
-            return LockRange { set: op.set, unit: op.stripe.0, lo: op.lo, hi: op.hi, mode };
-        }
-        let lo = u32::try_from(op.at.get() % REGION_SECTORS).expect("a region is small");
-        let len = u32::try_from(op.len.get()).expect("an extent lies in its region");
-        LockRange { set: op.set, unit: op.at.get() / REGION_SECTORS, lo, hi: lo + len, mode }
-    }
-
-    /// Does it work on rows of a stripe, not on an extent?
-    pub(crate) fn is_row_op(&self, op: &Op) -> bool {
-        match op.kind {
-            OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage | OpKind::Reparity => true,
-            OpKind::Read | OpKind::Write | OpKind::Flush | OpKind::Destage | OpKind::Redo => false,
-            OpKind::Discard | OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {
-                matches!(self.sets.get(op.set).geometry, crate::geometry::Geometry::Parity(_))
-            }
-        }
-    }
-
     fn lock_op(&mut self, index: u32, actions: &mut Actions) {
         if self.journal.replay.is_redoing() && self.waits_for_redo(index, actions) {
             return;
@@ -85,7 +63,7 @@ impl Controller {
         }
         op.locked = true;
         let unit = op.stripe.0.max(op.at.get() / REGION_SECTORS);
-        if self.locks.acquire(index, self.lock_range(&self.ops[index])) {
+        if self.locks.acquire(index, self.ops[index].lock_range(self.sets.get(self.ops[index].set))) {
             self.on_locked(index, actions);
         } else {
             self.hold_op(index, Wait::Range);
@@ -200,7 +178,7 @@ impl Controller {
         let op = self.ops[index];
         let block = self.sets.get(op.set).block.bytes();
         let run = op.work.expect("edges were read there");
-        let start = self.payload_address(&op, op.first, op.lo);
+        let start = op.payload_address(self.sets.get(op.set), op.first, op.lo);
         if op.head_skip > 0 {
             self.ops[index].head_skip = 0;
             return self.push_copy(index, start, run.at, u32::from(op.head_skip), actions);
@@ -210,7 +188,7 @@ impl Controller {
         let read_at = run.at + Bytes(if op.edges_in_one { 0 } else { FRAME_BYTES });
         let end = if op.kind == OpKind::RowWrite {
             let rows = u32::try_from(block.sectors_floor().get()).expect("a block is small");
-            self.payload_address(&op, op.first + op.columns - 1, op.hi - rows)
+            op.payload_address(self.sets.get(op.set), op.first + op.columns - 1, op.hi - rows)
         } else {
             start + (op.len.bytes() - block)
         };
@@ -258,22 +236,6 @@ impl Controller {
         }
         if through && computing {
             self.trace.op(&self.ops, key.index, || What::Computed);
-        }
-    }
-
-    /// Where an operation's payload for this place is: a column and row of a row operation, or (column and row
-    /// ignored) the start of an extent.
-    pub(crate) fn payload_address(&self, op: &Op, column: u16, row: u32) -> PoolOffset {
-        match op.payload {
-            Payload::Zero => PoolOffset::ZERO,
-            Payload::None => unreachable!("an operation without payload has no address"),
-            Payload::Host(base) => match &self.sets.get(op.set).geometry {
-                crate::geometry::Geometry::Parity(parity) if self.is_row_op(op) => {
-                    let columns = parity.chunk() * u64::from(column - op.first);
-                    base + (columns + Sectors(u64::from(row - op.lo))).bytes()
-                }
-                _ => base,
-            },
         }
     }
 

@@ -74,7 +74,7 @@ impl Controller {
         match wait {
             Wait::Session => set.life == Life::Failed || !self.is_held_by_session(op),
             Wait::ActiveMark => is_refused || matches!(set.intent, Intent::Active | Intent::Flushing),
-            Wait::Bitmap => is_refused || self.are_bits_durable(op),
+            Wait::Bitmap => is_refused || op.are_bits_durable(set),
             Wait::FailureMark | Wait::ReplyMark => is_refused || set.is_failure_durable(),
             Wait::StaleMark => {
                 let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable);

@@ -207,7 +207,7 @@ pub(crate) struct SuperblockWrite {
 impl Journal {
     pub(crate) fn new(limits: &Limits) -> Self {
         let base = PoolOffset((limits.pool - limits.cache - limits.journal).get());
-        let buffer = limits.journal.get() / (JOURNAL_BUFFERS as u64 + 1);
+        let buffer = limits.journal_buffer();
         let on = !limits.journal.is_zero();
         let (pieces, ops) = if on { (limits.pieces_max, limits.ops_max) } else { (0, 0) };
         let lines = u32::try_from(limits.cache.get() / FRAME_BYTES).expect("checked with the limits");
@@ -234,7 +234,7 @@ impl Journal {
             held: [0; JOURNAL_BUFFERS],
             window: Window::default(),
             base,
-            buffer_sectors: openraid_units::Bytes(buffer).sectors_floor(),
+            buffer_sectors: buffer.sectors_floor(),
             round: Round::default(),
             spill: Spill::default(),
             join: Join::default(),

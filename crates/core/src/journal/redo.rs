@@ -14,6 +14,7 @@ use crate::array::set::Life;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
+use crate::io::footprint::stripe_slots;
 use crate::io::gate::Gate;
 use crate::io::op::{Op, OpKind};
 use crate::io::row::RowFrames;
@@ -208,7 +209,8 @@ impl Controller {
         let op = &self.ops[index];
         let (set, rows) = (op.set, Sectors(u64::from(op.rows())));
         let revokes = if op.kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
-        let view = RedoView { named: self.named_slots(op), write: op.write, parities: self.parity_slots(op), revokes };
+        let named = op.named_slots(self.sets.get(set));
+        let view = RedoView { named, write: op.write, parities: self.parity_slots(op), revokes };
         // The last slot that needs one reference, and that reference: most writes have no other slot.
         let mut known = None;
         let plan = plan_redo(&view, |slot| {
@@ -223,7 +225,7 @@ impl Controller {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
         let array = self.sets.get(set).journal.index();
-        let (member_lba, _) = self.member_rows(&self.ops[index]);
+        let (member_lba, _) = self.ops[index].member_rows(self.sets.get(set));
         if revokes > 0 {
             self.revoke_columns(index, array);
         }
@@ -267,7 +269,7 @@ impl Controller {
         if op.parity.len() == u32::from(parity.parities()) {
             return op.parity;
         }
-        let (_, p, q) = Self::stripe_slots(parity, parity.row(op.stripe));
+        let (_, p, q) = stripe_slots(parity, parity.row(op.stripe));
         let p = SlotSet::one(p);
         q.map_or(p, |q| p.with(q))
     }
@@ -277,7 +279,7 @@ impl Controller {
         if op.kind != OpKind::RowDestage {
             return false;
         }
-        let (at, len) = self.band_extent(op, slot);
+        let (at, len) = op.band_extent(self.sets.get(op.set), slot);
         lines_of(at, len).all(|(number, ..)| {
             let line = self.cache.line_in_unit(op.destage().unit, op.set, number);
             line.is_some_and(|line| self.cache.lines.get(line).staged)
@@ -289,7 +291,7 @@ impl Controller {
     fn settle_columns(&mut self, index: u32, array: u8, settled: SlotSet) {
         let mut run: Option<(SetLba, Sectors)> = None;
         for slot in settled {
-            let (at, len) = self.band_extent(&self.ops[index], slot);
+            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
             run = match run {
                 Some((start, so_far)) if start + so_far == at => Some((start, so_far + len)),
                 Some((set_lba, sectors)) => {
@@ -320,7 +322,7 @@ impl Controller {
         if op.kind != OpKind::RowDestage {
             return None;
         }
-        let (at, len) = self.band_extent(op, slot);
+        let (at, len) = op.band_extent(self.sets.get(op.set), slot);
         let first = self.logged_at(op, at, len)?;
         let mut count = 1;
         let mut done = first.len;
@@ -353,7 +355,7 @@ impl Controller {
     }
 
     fn refer(&mut self, index: u32, array: u8, slot: Slot, member_lba: MemberLba) {
-        let (at, len) = self.band_extent(&self.ops[index], slot);
+        let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
         let mut done = Sectors::ZERO;
         while done < len {
             let logged = self.logged_at(&self.ops[index], at + done, len - done).expect("counted before");

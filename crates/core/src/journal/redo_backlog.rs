@@ -122,7 +122,7 @@ impl Controller {
     fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
         let Geometry::Parity(parity) = &self.sets.get(op.set).geometry else { return None };
         let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
-        if self.is_row_op(op) {
+        if op.is_by_rows(self.sets.get(op.set)) {
             return Some((start(op.stripe) + u64::from(op.lo), start(op.stripe) + u64::from(op.hi)));
         }
         let (first, _, within) = parity.locate(op.at);

@@ -7,6 +7,7 @@ use super::Partial;
 use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::array::set::{Member, Set};
 use crate::controller::Controller;
+use crate::events::Verdict;
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Owner};
 use crate::io::op::{Op, OpKind};
@@ -37,17 +38,16 @@ impl Set {
     }
 }
 
-impl Controller {
+impl Op {
     /// Does a write of these slots need a record, and with partial parity? `parity` is what it makes.
-    pub(crate) fn record_for(&self, op: &Op, named: SlotSet, parity: SlotSet) -> (Partial, bool) {
-        let set = self.sets.get(op.set);
+    pub(crate) fn record_for(&self, set: &Set, named: SlotSet, parity: SlotSet) -> (Partial, bool) {
         if set.ppl.is_none() {
             return (Partial::No, false);
         }
         let Geometry::Parity(map) = &set.geometry else { return (Partial::No, false) };
-        let p = map.p_slot(op.stripe);
-        let (from, to) = self.member_rows(op);
-        // Parity that is being filled here is made anew after a crash.
+        let p = map.p_slot(self.stripe);
+        let (from, to) = self.member_rows(set);
+        // Parity that is being filled here is made again after a crash.
         let believed = set.in_sync | set.filled(from, to) | set.inherited;
         if !parity.contains(p) || !believed.contains(p) {
             return (Partial::No, false);
@@ -55,13 +55,21 @@ impl Controller {
         (Partial::Due, named.len() < u32::from(map.data_columns()))
     }
 
-    /// Where an operation has its partial parity: behind everything else.
-    pub(super) fn partial_buffer(&self, op: &Op) -> PoolOffset {
-        let staged = if op.kind == OpKind::RowDestage { op.target.len() } else { 0 };
-        let before = u64::from(op.buffers.len() + staged);
-        op.work.expect("buffers were taken").at + Sectors(before * u64::from(op.rows())).bytes()
+    /// The place of its partial parity: after everything else in its work frames.
+    pub(super) fn partial_buffer(&self) -> PoolOffset {
+        let staged = if self.kind == OpKind::RowDestage { self.target.len() } else { 0 };
+        let before = u64::from(self.buffers.len() + staged);
+        self.work.expect("buffers were taken").at + Sectors(before * u64::from(self.rows())).bytes()
     }
 
+    /// The checksum of its partial parity is there.
+    pub(crate) fn keep_partial_sum(&mut self) {
+        let Verdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
+        self.partial_crc = crc;
+    }
+}
+
+impl Controller {
     /// Write to the area of a member's log, durably.
     #[allow(clippy::too_many_arguments)] // a write has as many parts
     pub(super) fn write_area(

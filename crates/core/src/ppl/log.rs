@@ -7,7 +7,6 @@ use super::{LogState, Partial, SetPpl, LOG_OPS_MAX};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
 use crate::controller::Controller;
-use crate::events::Verdict;
 use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
 use crate::io::gate::Gate;
@@ -27,14 +26,14 @@ impl Controller {
     pub(crate) fn push_partial(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Computing(Step::Partial);
         let op = self.ops[index];
-        let view = self.stripe_view(&op);
-        let named = self.named_slots(&op);
+        let view = op.stripe_view(self.sets.get(op.set));
+        let named = op.named_slots(self.sets.get(op.set));
         let others = view.data.minus(named);
         let columns = actions.columns.len();
         // The columns not written; or the new parity without those that are.
         if op.method != WriteMethod::ReadModifyWrite && others.len() <= named.len() + 1 {
             for slot in others {
-                let at = self.buffer(&op, slot);
+                let at = op.buffer(slot);
                 actions.columns.push(JobColumn { index: 0, at, old: at });
             }
         } else {
@@ -42,17 +41,17 @@ impl Controller {
                 let at = RowFrames::of(&op).named(&self.sets.get(op.set).geometry, slot);
                 actions.columns.push(JobColumn { index: 0, at, old: at });
             }
-            let at = self.buffer(&op, view.p);
+            let at = op.buffer(view.p);
             actions.columns.push(JobColumn { index: 0, at, old: at });
         }
-        let to = self.partial_buffer(&op);
+        let to = op.partial_buffer();
         self.push_job(index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }
 
     pub(crate) fn push_partial_sum(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Computing(Step::PartialSum);
         let op = self.ops[index];
-        let at = self.partial_buffer(&op);
+        let at = op.partial_buffer();
         let columns = actions.columns.len();
         actions.columns.push(JobColumn { index: 0, at, old: at });
         self.push_job(index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
@@ -95,8 +94,8 @@ impl Controller {
         let op = self.ops[index];
         if op.partial == Partial::No && self.sets.get(op.set).ppl.is_some() {
             let all = SlotSet::first_n(self.sets.get(op.set).slots());
-            let named = self.stripe_view(&op).data;
-            self.ops[index].partial = self.record_for(&op, named, all).0;
+            let named = op.stripe_view(self.sets.get(op.set)).data;
+            self.ops[index].partial = op.record_for(self.sets.get(op.set), named, all).0;
         }
     }
 
@@ -119,7 +118,11 @@ impl Controller {
 
     fn entry_of(&self, op: &Op) -> PplEntry {
         let parity = self.sets.get(op.set).parity();
-        let named = if op.kind == OpKind::Discard { self.stripe_view(op).data } else { self.named_slots(op) };
+        let named = if op.kind == OpKind::Discard {
+            op.stripe_view(self.sets.get(op.set)).data
+        } else {
+            op.named_slots(self.sets.get(op.set))
+        };
         let columns = named.iter().filter_map(|slot| match parity.role_of(op.stripe, slot) {
             StripeRole::Data(column) => Some(column),
             StripeRole::P | StripeRole::Q => None,
@@ -133,13 +136,6 @@ impl Controller {
             parity_disk: u32::from(parity.p_slot(op.stripe).0),
             checksum: if op.has_partial { op.partial_crc } else { 0 },
         }
-    }
-
-    /// The checksum of an operation's partial parity is there.
-    pub(crate) fn keep_partial_sum(&mut self, index: u32) {
-        let op = &mut self.ops[index];
-        let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
-        op.partial_crc = crc;
     }
 
     // ---- the logs of a set
@@ -266,7 +262,7 @@ impl Controller {
         at: Sectors,
         actions: &mut Actions,
     ) {
-        let (frames, hold) = (self.partial_buffer(op), op.work.map(Hold::Work));
+        let (frames, hold) = (op.partial_buffer(), op.work.map(Hold::Work));
         let place = (PPL_HEADER_SECTORS + at, Sectors(u64::from(op.rows())));
         for keeper in keepers.into_iter().flatten() {
             self.log_mut(id, slot).pending += 1;

@@ -39,9 +39,9 @@ impl Controller {
                 op.phase = Phase::Writing;
                 let op = *op;
                 let slot = op.target.first().expect("the parity");
-                let (lba, _) = self.member_rows(&op);
+                let (lba, _) = op.member_rows(self.sets.get(op.set));
                 let len = Sectors(u64::from(op.rows()));
-                let range = MemberRange { slot, lba, len, at: self.buffer(&op, slot) };
+                let range = MemberRange { slot, lba, len, at: op.buffer(slot) };
                 self.issue_write(index, range, actions);
                 if self.ops[index].pending == 0 {
                     self.reparity_rows_done(index, actions);
@@ -98,9 +98,9 @@ impl Controller {
             }
             return;
         }
-        let (from, to) = self.member_rows(&op);
+        let (from, to) = op.member_rows(self.sets.get(op.set));
         let readable = self.sets.get(op.set).readable(from, to).minus(op.excluded);
-        let written = self.named_slots(&op);
+        let written = op.named_slots(self.sets.get(op.set));
         if !(written | op.target).minus(readable).is_empty() {
             // Perhaps only some of the rows are bad.
             if self.narrow_rows(index) {
@@ -116,7 +116,7 @@ impl Controller {
         op.read = written;
         let op = *op;
         for slot in written {
-            let range = MemberRange { slot, lba: from, len: to - from, at: self.buffer(&op, slot) };
+            let range = MemberRange { slot, lba: from, len: to - from, at: op.buffer(slot) };
             self.issue_read(index, range, SlotSet::EMPTY, actions);
         }
         if op.has_partial {
@@ -145,7 +145,7 @@ impl Controller {
             op: DriveOp::Read,
             lba: start + at,
             len: Sectors(u64::from(op.rows())),
-            data: Data::Frames(self.partial_buffer(&op)),
+            data: Data::Frames(op.partial_buffer()),
             class: IoClass::Metadata,
             hold: op.work.map(Hold::Work),
             ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive)
@@ -196,16 +196,16 @@ impl Controller {
             return self.plan_reparity(index, actions);
         }
         let columns = actions.columns.len();
-        let partial = op.has_partial.then(|| self.partial_buffer(&op));
+        let partial = op.has_partial.then(|| op.partial_buffer());
         let mut push = |at: PoolOffset| actions.columns.push(JobColumn { index: 0, at, old: at });
         if !sound {
             push(partial.expect("it was read"));
             self.ops[index].phase = Phase::Computing(Step::Check);
             return self.push_job(index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
         }
-        op.read.iter().for_each(|slot| push(self.buffer(&op, slot)));
+        op.read.iter().for_each(|slot| push(op.buffer(slot)));
         partial.into_iter().for_each(push);
-        let to = self.buffer(&op, op.target.first().expect("the parity"));
+        let to = op.buffer(op.target.first().expect("the parity"));
         self.ops[index].phase = Phase::Computing(Step::Parity);
         self.push_job(index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }

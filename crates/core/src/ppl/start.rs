@@ -15,31 +15,38 @@ use crate::array::set::{Life, Set};
 use crate::controller::Controller;
 use crate::io::command::Owner;
 use crate::io::op::{Op, OpKind, Phase};
-use crate::limits::ZERO_REGION_BYTES;
+use crate::limits::{Limits, ZERO_REGION_BYTES};
 use crate::slots::SlotSet;
 
-impl Controller {
-    /// Rows that one operation of a planned set may cover: its record must fit into the logs.
-    pub(crate) fn rows_max_with_log(&self, assembly: &Assembly, block: BlockSize) -> Result<u32, AdminError> {
-        if assembly.ppl.is_none() {
-            return self.rows_max_of(&assembly.geometry, block, 0);
+impl Assembly {
+    /// Rows that one operation of the planned set may cover: its record must fit into the logs.
+    ///
+    /// # Errors
+    /// The work frames are too few, or the area of a log does not fit the blocks of the drives.
+    pub(crate) fn rows_max(&self, limits: &Limits, block: BlockSize) -> Result<u32, AdminError> {
+        if self.ppl.is_none() {
+            return limits.rows_max_of(&self.geometry, block, 0);
         }
-        let room = room_of_all(assembly, block).ok_or(AdminError::NotPossible(
+        let room = room_of_all(self, block).ok_or(AdminError::NotPossible(
             "the area of a member's partial parity log does not fit the blocks of the drives; use Linux md for this array",
         ))?;
         // Partial parity has a buffer of its own.
-        let rows = self.rows_max_of(&assembly.geometry, block, 1)?;
+        let rows = limits.rows_max_of(&self.geometry, block, 1)?;
         Ok(rows.min(u32::try_from(room.get()).expect("at most 128 KiB")))
     }
+}
 
+impl Set {
     /// Give a set that is being started its logs: it takes requests when they are carried out and empty.
-    pub(crate) fn start_ppl(&self, set: &mut Set, assembly: &Assembly) {
+    pub(crate) fn start_ppl(&mut self, assembly: &Assembly, ops_max: u32) {
         let Some(planned) = &assembly.ppl else { return };
-        let room = room_of_all(assembly, set.block).expect("its rows fit into it");
-        set.life = Life::Starting;
-        set.ppl = Some(Box::new(SetPpl::new(planned, set.slots(), room, self.limits.ops_max)));
+        let room = room_of_all(assembly, self.block).expect("its rows fit into it");
+        self.life = Life::Starting;
+        self.ppl = Some(Box::new(SetPpl::new(planned, self.slots(), room, ops_max)));
     }
+}
 
+impl Controller {
     /// Move a set on that has not taken requests yet; true where something moved.
     pub(crate) fn pump_ppl_start(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
