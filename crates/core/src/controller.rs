@@ -16,7 +16,8 @@ use openraid_units::{ArrayId, Bytes, Instant, Nanos, TagKind, Token};
 
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::AdminCommand;
-use crate::array::table::{Arrays, Sets};
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
 use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
 use crate::cache::waiters::Waiters;
 use crate::cache::Cache;
@@ -104,10 +105,6 @@ pub struct Controller {
     pub(crate) wait_set: Queue,
     /// Operations that wait for rows to have what the journal has for them.
     pub(crate) wait_redo: Queue,
-    /// A set's state changed in a way that operations may wait for.
-    pub(crate) set_changed: bool,
-    /// Nothing of the sets' own is due before this, unless one changes.
-    pub(crate) sets_due: (Instant, Wake),
     /// A background task found no room for an operation.
     pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
@@ -162,8 +159,6 @@ impl Controller {
             wait_commands: Queue::new(limits.ops_max),
             wait_set: Queue::new(limits.ops_max),
             wait_redo: Queue::new(limits.ops_max),
-            set_changed: false,
-            sets_due: (Instant::NEVER, Wake::CleanMark),
             background_waits: false,
             admin_waiting: Vec::new(),
             trace: Trace::new(limits.trace_entries),
@@ -283,7 +278,7 @@ impl Controller {
                     Some(Hold::Window) => self.journal.window.come_back(),
                     None => {}
                 }
-                self.set_changed = true;
+                self.sets.look();
             }
             Owner::Op(op) => self.on_op_command(op, command, result, actions),
             Owner::PplRead(op) => self.on_partial_read(op, command, result, actions),
@@ -391,18 +386,14 @@ impl Controller {
         }
         let pieces = self.splitting.len() | self.wanting.len() | self.restarting.len();
         let waits = pieces | self.plain.len() | self.admin_waiting.len();
-        let is_due = self.set_changed | self.ppl_due | self.ahead.wanted | (self.now >= self.sets_due.0);
+        let is_due = self.sets.has_news() | self.ppl_due | self.ahead.wanted | (self.now >= self.sets.due().0);
         !(waits != 0 || is_due)
     }
 
     #[inline(always)]
     fn run_one_waiting(&mut self, actions: &mut Actions) -> bool {
-        if self.set_changed {
-            self.set_changed = false;
-            for _ in 0..self.wait_set.len() {
-                let op = self.wait_set.pop().expect("counted");
-                self.ready.push(op);
-            }
+        if self.sets.take_news() {
+            self.wake_changed();
             self.pump_sets(actions);
             return true;
         }
@@ -435,10 +426,10 @@ impl Controller {
         if self.pump_ppl(actions) {
             return true;
         }
-        if self.now < self.sets_due.0 && self.admin_waiting.is_empty() {
+        if self.now < self.sets.due().0 && self.admin_waiting.is_empty() {
             return false;
         }
-        self.pump_sets(actions) || self.set_changed || !self.ready.is_empty()
+        self.pump_sets(actions) || self.sets.has_news() || !self.ready.is_empty()
     }
 
     /// When to call [`Controller::advance`] next if nothing else happens, and why.
@@ -447,7 +438,7 @@ impl Controller {
         if self.more_to_do {
             return Some((self.now, Wake::MoreToDo));
         }
-        let mut first = self.sets_due;
+        let mut first = self.sets.due();
         let mut consider = |deadline: Option<Instant>, wake: Wake| {
             if let Some(at) = deadline.filter(|at| *at < first.0) {
                 first = (at, wake);

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use openraid_units::{DriveId, Instant, SetId, Slot};
 
 use crate::actions::{Actions, Notice, NoticeKind};
-use crate::array::table::Sets;
+use crate::array::sets::Sets;
 use crate::io::op::Op;
 use crate::io::request::{Piece, Request};
 use crate::reason::{Reason, TraceEntry};

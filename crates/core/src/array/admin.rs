@@ -15,6 +15,7 @@ use super::volume::Volume;
 use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
 use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, WriteCache};
+use crate::array::sets::Change;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
@@ -39,7 +40,7 @@ pub(crate) enum Waiting {
 
 impl Controller {
     pub(crate) fn on_admin(&mut self, token: Token, command: AdminCommand, actions: &mut Actions) {
-        self.set_changed = true;
+        self.sets.all_changed(Change::Session);
         let result = match command {
             AdminCommand::AttachDrive { drive, info } => self.attach(drive, info),
             AdminCommand::DetachDrive { drive } => self.detach(drive),
@@ -234,7 +235,7 @@ impl Controller {
             }
             Life::Running | Life::Stopping => {}
         }
-        self.set_changed = true;
+        self.sets.changed(id, Change::Session);
         Some(Ok(AdminOutcome::Started(array)))
     }
 

@@ -36,7 +36,7 @@ impl Controller {
                 bitmap.begin(from, to);
                 // The first bit that is set makes the next look due, perhaps at once.
                 let look = set.bitmap_next_look;
-                self.sets_look_at(look, Wake::Bitmap);
+                self.sets.look_at(look, Wake::Bitmap);
             }
         }
         if !needs_mark {
@@ -47,7 +47,9 @@ impl Controller {
             return Gate::Waits(Wait::ActiveMark);
         }
         if !self.planted.has(Flaw::BitmapLate) && !self.ops[index].are_bits_durable(self.sets.get(set_id)) {
-            self.set_changed |= !begun;
+            if !begun {
+                self.sets.look();
+            }
             self.note_first_wait(index, Reason::WaitedForBitmap, !begun);
             return Gate::Waits(Wait::Bitmap);
         }
@@ -74,7 +76,7 @@ impl Controller {
             Intent::Clean => {
                 let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
                 set.intent = Intent::Marking(generation);
-                self.set_changed = true;
+                self.sets.look();
                 false
             }
             Intent::Marking(_) | Intent::Unmarking(_) => false,
@@ -100,8 +102,10 @@ impl Controller {
         if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
             bitmap.end(from, to);
         }
-        self.sets_look_at(quiet_at, Wake::CleanMark);
-        self.set_changed |= settled;
+        self.sets.look_at(quiet_at, Wake::CleanMark);
+        if settled {
+            self.sets.look();
+        }
     }
 
     /// Rule 4 of the write gate: hold a host write until the failure of each member is durable on the other members.

@@ -17,6 +17,7 @@ use openraid_units::{Sectors, SetId, Slot};
 use super::set::Life;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
+use crate::array::sets::Change;
 use crate::background::Task;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
@@ -72,7 +73,7 @@ impl Controller {
         }
         set.refresh();
         set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
-        self.set_changed = true;
+        self.sets.changed(id, Change::Marks);
         if state == MemberState::InSync && !was_replacement {
             self.forget_lost_copy(id);
             let tolerated = self.losses_tolerated(id);
@@ -102,7 +103,7 @@ impl Controller {
         }
         let (slot, drive) = (member.slot, member.drive);
         // No session begins any more: wake what waits for one.
-        self.set_changed = true;
+        self.sets.changed(id, Change::Life);
         self.wake_cache_waiters();
         self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
     }
@@ -128,7 +129,7 @@ impl Controller {
         if set.is_redundant() {
             self.end_life(id);
         }
-        self.set_changed = true;
+        self.sets.changed(id, Change::Life);
         // Writes may wait for what will never come now, or until the journal may promise something for it.
         self.wake_all_waiters();
         self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
@@ -154,7 +155,7 @@ impl Controller {
     /// stands there, the set is as one that has failed, until it is started anew.
     pub(crate) fn lose_rows(&mut self, id: SetId, actions: &mut Actions) {
         self.end_life(id);
-        self.set_changed = true;
+        self.sets.changed(id, Change::Life);
         self.wake_all_waiters();
         self.trace.notice(&self.sets, id, None, None, NoticeKind::Failed, actions);
     }
@@ -203,7 +204,7 @@ impl Controller {
         if vacated {
             set.refresh();
             if set.members.iter().any(|m| m.state == MemberState::Spare) {
-                self.set_changed = true;
+                self.sets.changed(id, Change::Marks);
             }
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod intent;
 pub(crate) mod member;
 pub(crate) mod metadata;
 pub(crate) mod set;
+pub(crate) mod sets;
 mod start;
 mod status;
 mod superblock_io;

@@ -11,6 +11,7 @@ use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
 use crate::array::defects::Defects;
 use crate::array::metadata::Metadata;
+use crate::array::sets::Changes;
 use crate::background::Task;
 use crate::cache::figures::CacheFigures;
 use crate::cache::sync::DirtyCount;
@@ -145,6 +146,8 @@ pub(crate) struct Repair {
 #[derive(Debug)]
 pub(crate) struct Set {
     pub array: ArrayId,
+    /// What changed since the operations that wait for the set were called.
+    pub changes: Changes,
     pub life: Life,
     pub geometry: Geometry,
     /// The largest logical block of its members.

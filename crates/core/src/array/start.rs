@@ -16,6 +16,7 @@ use super::set::{Intent, Life, Member, Place, Set, REPAIRS_MAX};
 use super::volume::{Array, Volume};
 use crate::adaptive::{Adaptive, Tuning};
 use crate::admin::{AdminError, AdminOutcome, MemberState, Policy};
+use crate::array::sets::Changes;
 use crate::cache::figures::CacheFigures;
 use crate::cache::is_cacheable;
 use crate::cache::streams::Streams;
@@ -237,6 +238,7 @@ impl Controller {
         let slots = usize::from(geometry.members());
         Set {
             array,
+            changes: Changes::default(),
             life: Life::Running,
             block,
             rows_max,

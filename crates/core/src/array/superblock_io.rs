@@ -11,6 +11,7 @@ use super::metadata::Wave;
 use super::set::{Life, Member, Set};
 use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
+use crate::array::sets::Change;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::io::command::{Command, Owner};
@@ -213,7 +214,7 @@ impl Controller {
             Wave::Second => {
                 metadata.wave = Wave::Idle;
                 metadata.durable = metadata.writing;
-                self.set_changed = true;
+                self.sets.changed(id, Change::Marks);
                 self.on_generation_durable(id);
             }
             Wave::Idle | Wave::Header => {}
@@ -227,7 +228,7 @@ impl Controller {
             let Some(bitmap) = &mut set.bitmap else { return moved };
             if !actions.has_room() {
                 self.more_to_do = true;
-                self.set_changed = true;
+                self.sets.look();
                 return moved;
             }
             let Some(page) = bitmap.next_page() else { return moved };
@@ -254,7 +255,7 @@ impl Controller {
             }
             if !actions.has_room() {
                 self.more_to_do = true;
-                self.set_changed = true;
+                self.sets.look();
                 return moved;
             }
             let member = &mut self.sets.get_mut(id).members[index];
@@ -303,7 +304,7 @@ impl Controller {
                 self.note_stale_metadata(id, command.member, actions);
             }
         }
-        self.set_changed = true;
+        self.sets.look();
         let set = self.sets.get_mut(id);
         match command.owner {
             Owner::Superblock => {
@@ -312,6 +313,7 @@ impl Controller {
             }
             Owner::BitmapPage(page) => {
                 set.bitmap.as_mut().expect("it was written").page_written(page as usize);
+                self.sets.changed(id, Change::Bits);
             }
             Owner::BadBlocks => {
                 let member = &mut set.members[command.member as usize];
@@ -323,6 +325,7 @@ impl Controller {
                 let member = &mut set.members[command.member as usize];
                 member.bad.writing = false;
                 member.bad.urgent &= member.bad.dirty;
+                self.sets.changed(id, Change::Marks);
             }
             Owner::CleanFlush => set.clean_flushes -= 1,
             Owner::BitmapFlush => {

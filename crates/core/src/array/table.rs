@@ -6,11 +6,8 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use openraid_units::{ArrayId, SetId};
 
-use super::set::Set;
 use super::volume::Array;
 
-/// All sets of a controller.
-pub(crate) type Sets = Table<SetId, Set>;
 /// All arrays of a controller.
 pub(crate) type Arrays = Table<ArrayId, Array>;
 

@@ -5,6 +5,7 @@ use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 use crate::actions::Actions;
 use crate::admin::{Health, MemberState, TaskKind, WriteCache};
 use crate::array::set::{Intent, Life, Set};
+use crate::array::sets::Change;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
@@ -41,16 +42,8 @@ impl Controller {
         self.answer_admin(actions);
         self.count_collectors();
         let due = self.sets.values().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
-        self.sets_due = due.unwrap_or((Instant::NEVER, Wake::CleanMark));
+        self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
         moved
-    }
-
-    /// Something will be due at `at` that the last look at the sets did not know of. It may turn out not to be: then
-    /// the look was for nothing, which is cheaper than asking every set at each step.
-    pub(crate) fn sets_look_at(&mut self, at: Instant, why: Wake) {
-        if at < self.sets_due.0 {
-            self.sets_due = (at, why);
-        }
     }
 
     fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
@@ -101,7 +94,7 @@ impl Controller {
             }
             _ => return false,
         }
-        self.set_changed = true;
+        self.sets.changed(id, Change::Marks);
         true
     }
 
@@ -122,7 +115,7 @@ impl Controller {
         set.bitmap_flushes = issued;
         if issued == 0 {
             set.clear_marked();
-            self.set_changed = true;
+            self.sets.look();
         }
     }
 
@@ -182,7 +175,7 @@ impl Controller {
                 task.unit_done(unit);
                 skips += 1;
                 if skips == SKIPS_MAX {
-                    self.set_changed = true;
+                    self.sets.look();
                     break;
                 }
                 continue;
@@ -253,7 +246,7 @@ impl Controller {
 
     /// The members were flushed after the task had come as far as `flushed`: that is what can be recorded.
     pub(crate) fn store_checkpoint(&mut self, id: SetId) {
-        self.set_changed = true;
+        self.sets.look();
         let planted = self.planted;
         let set = self.sets.get_mut(id);
         let Some(task) = &set.task else { return };
@@ -287,7 +280,7 @@ impl Controller {
 
     /// An operation of background work ended.
     pub(crate) fn on_background_done(&mut self, op: &Op, actions: &mut Actions) {
-        self.set_changed = true;
+        self.sets.look();
         if op.is_repair() {
             self.sets.get_mut(op.set).repairing -= 1;
             return;

@@ -23,7 +23,7 @@ impl Controller {
         let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync.contains(slot);
         if useful && set.repairs.len() < REPAIRS_MAX && !set.repairs.contains(&repair) {
             set.repairs.push_back(repair);
-            self.set_changed = true;
+            self.sets.look();
         }
     }
 
@@ -106,7 +106,7 @@ impl Controller {
             let metadata = set.metadata.as_mut().expect("it has a log");
             metadata.failure = metadata.request();
         }
-        self.set_changed = true;
+        self.sets.look();
         self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
         recorded
     }
@@ -120,6 +120,6 @@ impl Controller {
         }
         set.refresh_bad();
         set.metadata.as_mut().expect("it has a log").request();
-        self.set_changed = true;
+        self.sets.look();
     }
 }

@@ -6,6 +6,7 @@ use super::{Comparing, Task};
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::set::{Life, Set};
+use crate::array::sets::Change;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::reason::FailReason;
@@ -112,7 +113,7 @@ impl Controller {
         let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
         self.put_task(id, TaskKind::Rebuild, Some(slot), from, only_marked);
         self.sets.get_mut(id).task.as_mut().expect("just put").generation = generation;
-        self.set_changed = true;
+        self.sets.look();
         self.trace.notice(&self.sets, id, Some(slot), Some(drive), NoticeKind::RebuildStarted, actions);
     }
 
@@ -150,7 +151,7 @@ impl Controller {
             aborted: None,
             sync: Comparing::default(),
         });
-        self.set_changed = true;
+        self.sets.look();
     }
 
     /// A task has come to its end and the members were flushed.
@@ -172,7 +173,7 @@ impl Controller {
             TaskKind::Check | TaskKind::Repair => {}
         }
         set.finished = Some(task);
-        self.set_changed = true;
+        self.sets.changed(id, Change::Session);
     }
 
     /// Tell of tasks that have ended.

@@ -13,7 +13,7 @@ use super::units::UnitState;
 use super::{may_sweep, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
-use crate::array::table::Sets;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::{DestageData, KindData, Op, OpKind, Payload, Phase, Step};
@@ -360,7 +360,9 @@ impl Controller {
     pub(crate) fn on_destaged(&mut self, set: SetId, data: DestageData, error: Option<ReplyStatus>) {
         let DestageData { unit, epoch: begun, lines, .. } = data;
         self.cache.end_writing(self.now, set, lines);
-        self.set_changed |= self.sets.get(set).journal.is_asked();
+        if self.sets.get(set).journal.is_asked() {
+            self.sets.look();
+        }
         let failed = error.is_some();
         self.cache.units.was_written(unit, failed);
         self.wake_for_lines(failed);

@@ -84,7 +84,7 @@ impl Controller {
         }
         self.make_extent_op(index, set, set_lba, len, is_read);
         // If it is to be walked by rows, its first row is made at once, unless a changed set comes first.
-        if self.pieces[index].walks && !self.set_changed {
+        if self.pieces[index].walks && !self.sets.has_news() {
             self.make_row_op(index);
         }
         true

@@ -326,7 +326,7 @@ impl Controller {
             self.wake_promised_writes(set_id);
         }
         if core::mem::take(&mut self.background_waits) {
-            self.set_changed = true;
+            self.sets.look();
         }
         if let Some(waiting) = self.wait_commands.pop() {
             self.ready.push(waiting);

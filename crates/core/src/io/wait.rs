@@ -40,6 +40,14 @@ pub(crate) enum Wait {
 }
 
 impl Controller {
+    /// Call the operations that wait for a state of their set, in their order.
+    pub(crate) fn wake_changed(&mut self) {
+        while let Some(index) = self.wait_set.pop() {
+            self.ready.push(index);
+        }
+        self.sets.forget_changes();
+    }
+
     /// Let an operation wait, in the queue of what it waits for.
     pub(crate) fn hold_op(&mut self, index: u32, wait: Wait) {
         self.ops[index].wait = Some(wait);

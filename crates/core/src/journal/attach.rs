@@ -11,6 +11,7 @@ use super::session::Unprotected;
 use super::{Device, DeviceState, Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Life;
+use crate::array::sets::Change;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 
@@ -173,7 +174,7 @@ impl Controller {
         journal.writing.epoch = found.superblock.epoch;
         journal.request_superblock();
         self.settle_running_sets();
-        self.set_changed = true;
+        self.sets.all_changed(Change::Session);
         Ok(AdminOutcome::Done)
     }
 
@@ -290,7 +291,7 @@ impl Controller {
         let array = superblock.arrays[usize::from(index)].as_mut().expect("just found");
         array.state = ArrayState::Discarded;
         self.journal.log.settle_array(index);
-        self.set_changed = true;
+        self.sets.all_changed(Change::Session);
         Ok(self.journal.request_superblock())
     }
 

@@ -142,7 +142,7 @@ impl Controller {
             epoch: superblock.epoch.max(seen.1).max(journal.join.epoch) + 1,
             ..Join::default()
         };
-        self.set_changed = true;
+        self.sets.look();
         Ok(AdminOutcome::Done)
     }
 
@@ -210,7 +210,7 @@ impl Controller {
         }
         self.journal.devices[join.device].state = DeviceState::Dropped;
         self.check_copied();
-        self.set_changed = true;
+        self.sets.look();
         if matches!(state, JoinState::Announcing(_) | JoinState::Finishing(_)) {
             // The other one may say that there are two, and this one that it counts.
             self.journal.go_alone();
@@ -242,7 +242,7 @@ impl Controller {
                 device.state = DeviceState::Works;
                 let drive = device.drive;
                 self.journal_notice(Some(drive), NoticeKind::JournalMirrored, actions);
-                self.set_changed = true;
+                self.sets.look();
                 true
             }
             JoinState::Idle | JoinState::Announcing(_) | JoinState::Finishing(_) => false,
@@ -346,13 +346,13 @@ impl Controller {
         journal.epoch_raised = generation;
         journal.join.state = JoinState::Announcing(generation);
         self.check_copied();
-        self.set_changed = true;
+        self.sets.look();
         true
     }
 
     /// A piece was read, or not.
     pub(crate) fn on_join_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
-        self.set_changed = true;
+        self.sets.look();
         self.journal.join.pending -= 1;
         match result {
             Err(CommandError::Timeout) => self.drop_journal_device(command.member as usize, actions),
@@ -372,7 +372,7 @@ impl Controller {
 
     /// A write to the device that joins is durable, or it was left out.
     pub(crate) fn on_joined_piece(&mut self) {
-        self.set_changed = true;
+        self.sets.look();
         let journal = &mut self.journal;
         let join = &mut journal.join;
         join.pending -= 1;

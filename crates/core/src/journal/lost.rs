@@ -10,6 +10,7 @@ use super::session::Session;
 use super::{DeviceState, JournalLoss, JournalState};
 use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
 use crate::array::set::Life;
+use crate::array::sets::Change;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::io::command::Owner;
@@ -33,7 +34,7 @@ impl Controller {
             return;
         }
         device.state = DeviceState::Dropped;
-        self.set_changed = true;
+        self.sets.look();
         if self.journal.devices.iter().any(|device| device.state.works()) {
             self.journal_notice(Some(drive), NoticeKind::JournalDegraded, actions);
             if state == DeviceState::Joins {
@@ -61,7 +62,7 @@ impl Controller {
         self.leave_out();
         self.journal_lost_notice = why == JournalLoss::Full;
         self.orphan_groups();
-        self.set_changed = true;
+        self.sets.all_changed(Change::Session);
         self.wake_all_waiters();
     }
 
@@ -194,7 +195,7 @@ impl Controller {
         if journal.state == JournalState::Opening {
             journal.state = JournalState::Live;
         }
-        self.set_changed = true;
+        self.sets.all_changed(Change::Session);
         self.land_group(actions);
         self.wake_all_waiters();
     }

@@ -141,7 +141,7 @@ impl Controller {
         }
         let generation = metadata.request();
         set.journal.set_stale(generation);
-        self.set_changed = true;
+        self.sets.look();
         false
     }
 
@@ -187,7 +187,7 @@ impl Controller {
         // A stripe of a failed set that was not written to the end is written again when the set comes back: its entries
         // wait for that.
         self.journal.log.unpin_if_held(sequence);
-        self.set_changed = true;
+        self.sets.look();
     }
 
     /// Note that an operation's records are in the open group.

@@ -431,11 +431,11 @@ impl Controller {
         for own in &backlog.redos[first..first + count] {
             self.journal.log.unpin(own.source.sequence);
         }
-        self.set_changed = true;
+        self.sets.look();
     }
 
     fn wake_redo_waiters(&mut self) {
-        self.set_changed = true;
+        self.sets.look();
         while let Some(op) = self.wait_redo.pop() {
             self.ready.push(op);
         }

@@ -204,7 +204,9 @@ enum Need {
 impl Controller {
     /// Replay goes on when the controller runs next.
     pub(crate) fn wake_replay(&mut self) {
-        self.set_changed |= self.journal.replay.is_active();
+        if self.journal.replay.is_active() {
+            self.sets.look();
+        }
     }
 
     /// Move replay on; true where something moved.
@@ -254,7 +256,7 @@ impl Controller {
         for id in core::mem::take(&mut self.journal.replay.queue) {
             let Some(set) = self.sets.find_mut(id) else { continue };
             set.journal.refuse(WHY);
-            self.set_changed = true;
+            self.sets.look();
         }
     }
 
@@ -375,7 +377,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         self.journal.replay.reading = None;
-        self.set_changed = true;
+        self.sets.look();
         match result {
             Ok(()) => {}
             Err(CommandError::Timeout) => {
@@ -471,13 +473,13 @@ impl Controller {
     /// A copy out of the window is done.
     pub(crate) fn on_replay_copy(&mut self) {
         self.journal.replay.copies -= 1;
-        self.set_changed = true;
+        self.sets.look();
     }
 
     fn end_load(&mut self, current: Current, failed: bool) -> bool {
         let Current { set, array, .. } = current;
         self.journal.replay.current = None;
-        self.set_changed = true;
+        self.sets.look();
         self.journal.window.give_back(WindowUser::Replay);
         let error = self.journal.replay.error.take();
         if failed {

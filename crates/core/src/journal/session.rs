@@ -21,6 +21,7 @@ use super::redo::is_protectable;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::WriteCache;
 use crate::array::set::{Intent, Life, Set};
+use crate::array::sets::Change;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
@@ -356,7 +357,9 @@ impl Controller {
             }
             return true;
         }
-        self.set_changed |= set.journal.ask();
+        if set.journal.ask() {
+            self.sets.look();
+        }
         false
     }
 
@@ -417,14 +420,14 @@ impl Controller {
 
     fn set_session(&mut self, id: SetId, state: SetState) -> bool {
         self.sets.get_mut(id).journal.state = state;
-        self.set_changed = true;
+        self.sets.changed(id, Change::Session);
         self.wake_all_waiters();
         true
     }
 
     fn set_stage(&mut self, id: SetId, stage: Stage) -> bool {
         self.sets.get_mut(id).journal.set_stage(stage);
-        self.set_changed = true;
+        self.sets.changed(id, Change::Session);
         self.wake_all_waiters();
         true
     }

@@ -117,12 +117,12 @@ impl Controller {
     fn end_spill(&mut self) {
         self.journal.spill.sequence = 0;
         self.journal.window.give_back(WindowUser::Spill);
-        self.set_changed = true;
+        self.sets.look();
     }
 
     /// A piece was read, or not: then the other device is asked.
     pub(crate) fn on_spill_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
-        self.set_changed = true;
+        self.sets.look();
         if !self.journal.is_live() {
             return self.end_spill();
         }
@@ -151,7 +151,7 @@ impl Controller {
         if self.journal.spill.pending > 0 {
             return;
         }
-        self.set_changed = true;
+        self.sets.look();
         let at = self.spill_target();
         let journal = &mut self.journal;
         // The next piece, or the next entry, would be read into what a silent drive still writes from.

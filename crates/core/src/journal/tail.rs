@@ -258,7 +258,7 @@ impl Controller {
         journal.spill.begin_batch();
         journal.short = false;
         journal.counters.rounds += 1;
-        self.set_changed = true;
+        self.sets.look();
         self.wake_journal_waiters();
         true
     }

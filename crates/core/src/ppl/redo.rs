@@ -236,6 +236,6 @@ impl Controller {
     /// An entry is carried out, or left out.
     pub(crate) fn on_reparity_done(&mut self, op: &Op) {
         self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs").redoing = None;
-        self.set_changed = true;
+        self.sets.look();
     }
 }

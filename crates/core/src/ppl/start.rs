@@ -88,7 +88,7 @@ impl Controller {
             }
             Stage::Ready => unreachable!("just seen"),
         }
-        self.set_changed = true;
+        self.sets.look();
         true
     }
 

@@ -1,0 +1,124 @@
+//! All sets of a controller, and the news of them: what changed, and whether the sets are to be looked at.
+//!
+//! A function that changes a set says so here. The controller then wakes the operations that wait for such a change, and
+//! lets every set do what is due. Nothing else makes it look at a set, so this is also what keeps the engine from being
+//! quiet.
+
+use core::ops::{Deref, DerefMut};
+use openraid_units::{Instant, SetId};
+
+use super::set::Set;
+use super::table::Table;
+use crate::controller::Wake;
+
+/// What changed of a set in a way that operations may wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Change {
+    /// A generation of superblocks or a bad-block log is durable, or the active mark moved. The look at the set that comes
+    /// next moves mark and session on, so that operations that wait for either find it moved.
+    Marks = 1,
+    /// Bits of the bitmap are durable.
+    Bits = 2,
+    /// The journal session, or what decides whether the set should have one.
+    Session = 4,
+    /// The array failed, or the array cannot do without a member that does not flush or does not take superblocks.
+    Life = 8,
+}
+
+/// Changes since the operations that wait for a set were called last.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Changes(u8);
+
+impl Changes {
+    const fn insert(&mut self, change: Change) {
+        self.0 |= change as u8;
+    }
+}
+
+/// See the module header.
+#[derive(Debug)]
+pub(crate) struct Sets {
+    table: Table<SetId, Set>,
+    /// The sets are to be looked at.
+    look: bool,
+    /// Nothing of the sets' own is due before this, unless one changes.
+    due: (Instant, Wake),
+}
+
+impl Deref for Sets {
+    type Target = Table<SetId, Set>;
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        &self.table
+    }
+}
+
+impl DerefMut for Sets {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.table
+    }
+}
+
+impl Sets {
+    pub(crate) const fn new() -> Self {
+        Self { table: Table::new(), look: false, due: (Instant::NEVER, Wake::CleanMark) }
+    }
+
+    /// Have the sets looked at: one of them has something to do.
+    #[inline(always)]
+    pub(crate) fn look(&mut self) {
+        self.look = true;
+    }
+
+    /// A set changed.
+    pub(crate) fn changed(&mut self, id: SetId, change: Change) {
+        self.look = true;
+        if let Some(set) = self.table.find_mut(id) {
+            set.changes.insert(change);
+        }
+    }
+
+    /// Something changed that all sets depend on.
+    pub(crate) fn all_changed(&mut self, change: Change) {
+        self.look = true;
+        self.table.values_mut().for_each(|set| set.changes.insert(change));
+    }
+
+    /// Are the sets to be looked at because one of them changed or has something to do?
+    #[inline(always)]
+    pub(crate) fn has_news(&self) -> bool {
+        self.look
+    }
+
+    /// The controller looks at the sets now; true if there was news.
+    pub(crate) fn take_news(&mut self) -> bool {
+        core::mem::take(&mut self.look)
+    }
+
+    /// The operations that wait for changes were called.
+    pub(crate) fn forget_changes(&mut self) {
+        self.table.values_mut().for_each(|set| set.changes = Changes::default());
+    }
+
+    /// When the sets are to be looked at even if none changes, and why.
+    #[inline(always)]
+    pub(crate) const fn due(&self) -> (Instant, Wake) {
+        self.due
+    }
+
+    /// All sets were looked at: the next look is due then.
+    pub(crate) fn set_due(&mut self, due: (Instant, Wake)) {
+        self.due = due;
+    }
+
+    /// Something will be due at `at` that the last look at the sets did not know of. It may turn out not to be: then the
+    /// look was for nothing, which costs less than to ask every set at each step.
+    #[inline]
+    pub(crate) fn look_at(&mut self, at: Instant, why: Wake) {
+        if at < self.due.0 {
+            self.due = (at, why);
+        }
+    }
+}
