@@ -25,19 +25,35 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-sys", own: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
     Imports { package: "openraid-config", own: &["openraid-units", "openraid-format"], external: &["strsim", "toml"] },
     Imports { package: "openraid-models", own: &["openraid-units"], external: &["toml"] },
+    Imports { package: "openraid-drives", own: &["openraid-units", "openraid-core", "openraid-models"], external: &[] },
     Imports {
         package: "openraid-sim",
-        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity", "openraid-models"],
+        own: &[
+            "openraid-units",
+            "openraid-format",
+            "openraid-core",
+            "openraid-parity",
+            "openraid-models",
+            "openraid-drives",
+        ],
         external: &[],
     },
     Imports {
         package: "openraid-lab",
-        own: &["openraid-units", "openraid-core", "openraid-models", "openraid-nbd", "openraid-sim", "openraid-sys"],
+        own: &[
+            "openraid-units",
+            "openraid-core",
+            "openraid-models",
+            "openraid-drives",
+            "openraid-nbd",
+            "openraid-sim",
+            "openraid-sys",
+        ],
         external: &["serde", "serde_json"],
     },
     Imports {
         package: "openraid-runtime",
-        // From the simulation only the models of drives, for members with modelled answer times.
+        // No simulator: members with modelled answer times need the models of drives only.
         own: &[
             "openraid-units",
             "openraid-format",
@@ -46,7 +62,7 @@ const TABLE: &[Imports] = &[
             "openraid-nbd",
             "openraid-sys",
             "openraid-models",
-            "openraid-sim",
+            "openraid-drives",
         ],
         external: &[],
     },

@@ -9,7 +9,7 @@
 //! controller, on two threads. The goal is ten minutes.
 
 use openraid_models::{ArrayLevel, Library};
-use openraid_sim::timing::machine::{ArraySpec, HostIo, IoKind, Machine, MachineSpec};
+use openraid_sim::machine::{ArraySpec, HostIo, IoKind, Machine, MachineSpec};
 use openraid_sim::Random;
 use openraid_units::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,9 +6,9 @@ use openraid_core::array::create::{plan, CreateSpec, NewDrive};
 use openraid_core::events::{Completion, DriveInfo, Verdict};
 use openraid_core::limits::Limits;
 use openraid_core::{Actions, Controller};
+use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions, DriveState};
 use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
 use openraid_models::Library;
-use openraid_sim::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions, DriveState};
 use openraid_units::{ArrayId, BlockSize, DriveId, Instant, Nanos, Sectors, Tag, Token};
 
 const MEMBERS: u16 = 4;

@@ -1,6 +1,6 @@
 //! The caches of a simulated machine, as a result names them: a figure means little without them.
 
-use openraid_sim::timing::machine::MachineSpec;
+use openraid_sim::machine::MachineSpec;
 use openraid_units::Bytes;
 use serde::Serialize;
 use std::fmt;

@@ -13,7 +13,7 @@ use super::error::CellError;
 use super::result::CellResult;
 use super::subject::{Level, Subject};
 use openraid_models::{BusProfile, DriveKind, DriveProfile, Library, LookupError, Rate};
-use openraid_sim::timing::machine::MachineSpec;
+use openraid_sim::machine::MachineSpec;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

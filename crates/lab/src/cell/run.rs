@@ -10,9 +10,9 @@ use super::spec::{ArrayState, CellSpec};
 use super::subject::{Level, Subject};
 use crate::reader::Trace;
 use crate::target::SimTarget;
+use openraid_drives::DriveState;
 use openraid_models::{BusProfile, DriveProfile, Library, LookupError};
-use openraid_sim::timing::drive::DriveState;
-use openraid_sim::timing::machine::{self, ArraySpec, CachePolicy, MachineSpec};
+use openraid_sim::machine::{self, ArraySpec, CachePolicy, MachineSpec};
 use openraid_units::Bytes;
 
 /// The slow drive of the cells takes twice as long for everything.

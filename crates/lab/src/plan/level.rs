@@ -10,7 +10,7 @@ use super::values::Uncertain;
 use super::{speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, Loss, Missing, PlanRequest, Speed};
 use crate::cell::{machine_spec, CellError, CellResult, Level};
 use openraid_models::{Confidence, Library};
-use openraid_sim::timing::machine::MachineSpec;
+use openraid_sim::machine::MachineSpec;
 
 /// The runs of a level, by their purpose.
 #[derive(Default)]
@@ -226,7 +226,7 @@ mod tests {
     fn probabilities_are_for_the_rebuild_time_under_load() {
         let library = Library::builtin();
         let drive = library.drive("exos_x18_18tb").unwrap().clone();
-        let array = openraid_sim::timing::machine::ArraySpec::new(Level::Raid5, 8);
+        let array = openraid_sim::machine::ArraySpec::new(Level::Raid5, 8);
         let spec = MachineSpec::new(library.controller("openraid").unwrap().clone(), drive, array);
         let rebuild = Rebuild { idle_hours: Some(27.0), loaded_hours: Some(60.0), ..Rebuild::default() };
         let loss = loss(Level::Raid5, 8, &spec, &rebuild).unwrap();

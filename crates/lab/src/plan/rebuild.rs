@@ -9,7 +9,7 @@ use super::PlanRequest;
 use crate::cell::{machine_spec, run_cell_with, ArrayState, CellError, CellResult, Level};
 use crate::target::{SimTarget, Target};
 use openraid_models::Library;
-use openraid_sim::timing::machine::MachineSpec;
+use openraid_sim::machine::MachineSpec;
 use openraid_units::Nanos;
 use serde::Serialize;
 
@@ -65,7 +65,7 @@ impl PlanRequest {
     /// MB each second of a rebuild alone at a place.
     pub(super) fn idle(&self, library: &Library, level: Level, percent: u8) -> Result<f64, CellError> {
         let spec = self.rebuilding(library, level, percent)?;
-        let impossible = |error: openraid_sim::timing::machine::MachineError| CellError::Impossible(error.to_string());
+        let impossible = |error: openraid_sim::machine::MachineError| CellError::Impossible(error.to_string());
         let mut target = SimTarget::new("rebuild", &spec, library).map_err(impossible)?;
         let mut wait = |time: Nanos| -> Result<u64, CellError> {
             let (until, mut done) = (target.now() + time, Vec::new());

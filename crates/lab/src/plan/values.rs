@@ -2,7 +2,7 @@
 
 use crate::cell::{machine_spec, CellError, CellSpec};
 use openraid_models::{BusProfile, DriveKind, Duplex, Edge, Edges, Library, LookupError};
-use openraid_sim::timing::machine::MachineSpec;
+use openraid_sim::machine::MachineSpec;
 use std::fmt;
 
 /// Profiles that a machine is made of.

@@ -18,7 +18,7 @@ pub use fake::Servers;
 pub use frames::PAYLOAD_BYTES_MAX;
 pub use null::NullTarget;
 pub use openraid_core::actions::ReplyStatus;
-pub use openraid_sim::timing::machine::{HostIo, IoDone, IoKind};
+pub use openraid_sim::machine::{HostIo, IoDone, IoKind};
 pub use remote::NbdTarget;
 pub use simulated::SimTarget;
 pub(crate) use simulated::{shared_port, ssd_state};

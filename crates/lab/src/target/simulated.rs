@@ -2,9 +2,9 @@
 
 use super::{Counters, HostIo, IoDone, MemberCounters, Target, TargetError, TargetFacts};
 use crate::cell::Caches;
+use openraid_drives::{DriveState, Passing};
 use openraid_models::{DriveKind, Library, Rate};
-use openraid_sim::timing::drive::{DriveState, Passing};
-use openraid_sim::timing::machine::{Machine, MachineCounters, MachineError, MachineSpec};
+use openraid_sim::machine::{Machine, MachineCounters, MachineError, MachineSpec};
 use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
 
 /// See the module's description.
@@ -124,7 +124,7 @@ impl Target for SimTarget {
         if found.open_stripes.is_some() {
             components.push(("open stripes", found.cache.crowded));
         }
-        let member = |member: &openraid_sim::timing::machine::MemberCounters| {
+        let member = |member: &openraid_sim::machine::MemberCounters| {
             let Passing { firmware, path, link } = member.passing;
             MemberCounters {
                 reads: member.reads,

@@ -23,7 +23,7 @@ use openraid_lab::target::{Choice, Destruction, NbdTarget, RealOptions};
 use openraid_models::Library;
 use openraid_runtime::service::{Listen, Service};
 use openraid_runtime::ServiceConfig;
-use openraid_sim::timing::machine::MachineSpec;
+use openraid_sim::machine::MachineSpec;
 use openraid_sys::Use;
 use openraid_units::Sectors;
 use serde::Serialize;

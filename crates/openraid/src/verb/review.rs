@@ -203,7 +203,7 @@ fn simulated_facts(library: &Library, system: &str, machine: &Axes, seed: u64) -
     // Every controller has one level or another.
     if let Some(rule) = array.controller.levels.first() {
         let chunk = array.array.chunk;
-        array.array = openraid_sim::timing::machine::ArraySpec::new(rule.level, rule.members_min);
+        array.array = openraid_sim::machine::ArraySpec::new(rule.level, rule.members_min);
         array.array.chunk = chunk;
     }
     let target = SimTarget::new(&format!("sim:{system}"), &array, library).map_err(Failure::failed)?;

@@ -14,8 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
+use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use openraid_models::{DriveProfile, Library};
-use openraid_sim::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use openraid_sys::{FramePool, Member, MemberSlot, PoolRange};
 use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Instant, Nanos, Sectors, Tag};
 

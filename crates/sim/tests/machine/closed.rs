@@ -1,10 +1,10 @@
 //! Queueing networks with known answers.
 
 use openraid_core::admin::{MirrorRead, Policy};
+use openraid_drives::{DriveKit, DriveModel, DriveOptions};
 use openraid_models::{DriveKind, Library, SeekPoints, ServiceLaw};
-use openraid_sim::timing::drive::{DriveKit, DriveModel, DriveOptions};
-use openraid_sim::timing::machine::plant::{HostCost, ProcessorCost};
-use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, MachineSpec, Plant};
+use openraid_sim::machine::plant::{HostCost, ProcessorCost};
+use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, MachineSpec, Plant};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant, Nanos, Sectors};
 

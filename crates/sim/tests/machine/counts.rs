@@ -1,7 +1,7 @@
 //! How many commands a request costs, and what an array holds.
 
 use openraid_core::admin::{PartialWritePolicy, Policy};
-use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineError, Plant};
+use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineError, Plant};
 use openraid_units::{Bytes, Nanos};
 
 use crate::support::{constant, machine, one, SECTORS};

@@ -1,9 +1,7 @@
 //! Every controller that is built in makes the arrays that it should, and refuses the others with its reason.
 
 use openraid_models::{ArrayLevel, DriveKind, DriveProfile, Library};
-use openraid_sim::timing::machine::{
-    ArraySpec, CacheMode, CachePolicy, HostIo, IoKind, Machine, MachineError, MachineSpec,
-};
+use openraid_sim::machine::{ArraySpec, CacheMode, CachePolicy, HostIo, IoKind, Machine, MachineError, MachineSpec};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Nanos};
 

@@ -1,7 +1,7 @@
 //! Quirks are causes: what becomes of them.
 
 use openraid_models::{ArrayLevel, Library, Quirk, QuirkValue, Sourced};
-use openraid_sim::timing::machine::{ArraySpec, HostIo, IoKind, LoadHistory, Machine, MachineSpec};
+use openraid_sim::machine::{ArraySpec, HostIo, IoKind, LoadHistory, Machine, MachineSpec};
 use openraid_units::{Bytes, Nanos};
 
 use crate::support::{closed_loop, fixed};

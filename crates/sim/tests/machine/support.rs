@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use openraid_core::actions::{DriveCommand, DriveOp};
+use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use openraid_models::{ConstantProfile, DriveKind, DriveProfile, Head, ServiceLaw, Sourced};
-use openraid_sim::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
-use openraid_sim::timing::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, Plant};
+use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, Plant};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
 

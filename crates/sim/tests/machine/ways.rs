@@ -1,7 +1,7 @@
 //! Buses, channels and the parity engine as ceilings.
 
-use openraid_sim::timing::machine::plant::{ParityCost, WayCost};
-use openraid_sim::timing::machine::{ArrayLevel, HostIo, IoKind, Plant, Rate};
+use openraid_sim::machine::plant::{ParityCost, WayCost};
+use openraid_sim::machine::{ArrayLevel, HostIo, IoKind, Plant, Rate};
 use openraid_units::Nanos;
 
 use crate::support::{closed_loop, machine, one};

@@ -106,7 +106,7 @@ impl DriveModel for ConstantDrive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timing::drive::trial::{closed, command};
+    use crate::trial::{closed, command};
     use openraid_core::actions::DriveOp;
     use openraid_models::Sourced;
 

@@ -9,7 +9,7 @@ use super::calendar::Calendar;
 use super::counters::MemberCounters;
 use super::plant::WayCost;
 use super::server::{Rate, Server, Way};
-use crate::timing::drive::{DriveModel, Given};
+use openraid_drives::{DriveModel, Given};
 
 fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Option<DriveCommand> {
     if line.front()?.0 > now {

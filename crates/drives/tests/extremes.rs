@@ -2,9 +2,9 @@
 //! that no drive has.
 
 use openraid_core::actions::DriveOp;
+use openraid_drives::Random;
+use openraid_drives::{trial, DriveKit, DriveModel, DriveOptions, DriveState};
 use openraid_models::{DriveProfile, Edge, Edges, Library};
-use openraid_sim::timing::drive::{trial, DriveKit, DriveModel, DriveOptions, DriveState};
-use openraid_sim::Random;
 
 fn works(profile: &DriveProfile, seed: u64) {
     let kit = DriveKit::new(profile);

@@ -1,7 +1,7 @@
 //! Prints the data sheet figures of all drives next to the results of their models.
 
+use openraid_drives::trial;
 use openraid_models::{DriveKind, Library, SheetKey};
-use openraid_sim::timing::drive::trial;
 
 fn main() {
     let only = std::env::args().nth(1);

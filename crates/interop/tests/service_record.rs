@@ -1,6 +1,7 @@
 //! What the engine was told in a run of the service, told again to a fresh engine, gives the same actions, byte for
 //! byte.
 
+#[path = "../../runtime/tests/support/mod.rs"]
 mod support;
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Where a sector is: zone, cylinder, head, and the angle at which it passes.
+//! The position of a sector: zone, cylinder, head, and the angle at which it passes.
 //!
 //! Skews equal the times to switch heads and cylinders, so a disk that is read from its first sector to its last never
 //! waits for a sector to come round. The time of that reading up to a sector is called its *media time*: its remainder

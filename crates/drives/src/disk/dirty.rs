@@ -123,9 +123,9 @@ struct Age {
     slot: u16,
 }
 
-/// The dirty data of one disk. The pieces stand in a slab; in order of address there are only their keys, as most of the
-/// time goes into keeping that order. Where they begin on the medium stands apart: of most
-/// pieces that are looked at nothing else is wanted.
+/// The dirty data of one disk. The pieces are in a slab. Only their keys are kept in order of address, because most of
+/// the time goes into keeping that order. Their positions on the medium have a table of their own: most lookups need
+/// nothing else.
 #[derive(Clone, Debug)]
 pub struct Dirty {
     order: Vec<Key>,

@@ -1,7 +1,7 @@
 //! An SSD held against what follows from its parameters.
 
 use super::*;
-use crate::timing::drive::trial::{closed, command};
+use crate::trial::{closed, command};
 use openraid_models::{DriveKind, DriveProfile, Library, Sourced};
 
 fn profile(name: &str) -> (SsdProfile, Sectors) {

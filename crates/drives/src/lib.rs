@@ -1,22 +1,26 @@
-//! Drives in virtual time: when a command that is given now will be done.
+//! Models of drives: when a command that is given now will be done.
 //!
 //! A model has no payload and no faults; it has the queue, the mechanism or the dies, the caches and the link of one
-//! drive. Its user calls [`DriveModel::advance`] at the times that [`DriveModel::next`] gives and before submitting
-//! anything at a later time. Parameters come from `openraid-models`. A model never uses the figures of the data sheet,
-//! which are for comparison.
+//! drive. It knows no clock: its user calls [`DriveModel::advance`] at the times that [`DriveModel::next`] gives and
+//! before submitting anything at a later time. The simulator gives it virtual time, the service real time. Parameters
+//! come from `openraid-models`. A model never uses the figures of the data sheet, which are for comparison. Times are
+//! whole nanoseconds, chance comes from a seeded generator, and the same seed is the same run.
+
+#![forbid(unsafe_code)]
 
 mod constant;
 pub mod disk;
 mod outbox;
+pub mod random;
 pub mod ssd;
 pub mod trial;
 
 pub use constant::ConstantDrive;
 pub use disk::Disk;
 pub use outbox::Outbox;
+pub use random::Random;
 pub use ssd::Ssd;
 
-use crate::random::Random;
 use openraid_core::actions::DriveCommand;
 use openraid_models::{DriveKind, DriveProfile};
 use openraid_units::{Instant, Nanos, Tag};

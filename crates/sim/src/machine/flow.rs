@@ -17,7 +17,7 @@ use super::calendar::Entry;
 use super::gate::Passage;
 use super::station::Flight;
 use super::{HostIo, IoDone, IoKind, Machine};
-use crate::timing::drive::DriveModel;
+use openraid_drives::DriveModel;
 
 /// A read waits on its way to the host for each KiB, but for no more than these bytes.
 const WAITING_BYTES_MAX: u64 = 64 << 10;

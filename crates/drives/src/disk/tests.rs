@@ -1,7 +1,7 @@
 //! Closed forms of a disk: rotation, seeks, sorting, reading in order.
 
 use super::*;
-use crate::timing::drive::trial::{closed, command};
+use crate::trial::{closed, command};
 use openraid_models::{DriveKind, DriveProfile, Library, Sourced};
 
 /// A profile whose firmware, buffers and link take no time: only the mechanism is left.

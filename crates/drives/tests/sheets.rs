@@ -1,8 +1,8 @@
 //! Every figure of every sheet, held against what the model does: commands at depth 1, data in order and times
 //! within 3 percent, commands at greater depths within 10, flushes within 15.
 
+use openraid_drives::trial;
 use openraid_models::{DriveKind, DriveProfile, Library, SheetKey};
-use openraid_sim::timing::drive::trial;
 
 /// Relative error that is allowed.
 fn tolerance(key: SheetKey) -> f64 {

@@ -3,7 +3,7 @@
 use openraid_core::reason::Reason;
 use openraid_units::Nanos;
 
-use crate::timing::drive::Passing;
+use openraid_drives::Passing;
 
 /// One member.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

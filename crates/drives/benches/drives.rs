@@ -1,9 +1,9 @@
 //! Speed of the drive models: random 4 KiB commands per second of processor time, without a controller.
 
 use openraid_core::actions::DriveOp;
+use openraid_drives::Random;
+use openraid_drives::{trial, DriveKit, DriveModel, DriveOptions};
 use openraid_models::Library;
-use openraid_sim::timing::drive::{trial, DriveKit, DriveModel, DriveOptions};
-use openraid_sim::Random;
 use std::time::Instant;
 
 /// Time that this process has had a processor, where the system says so; otherwise the time that passed.

@@ -1,6 +1,6 @@
-//! The one source of chance in a simulation: xoshiro256** seeded by splitmix64.
+//! The one source of chance in models and simulations: xoshiro256** seeded by splitmix64.
 //!
-//! Nothing else here may be random, and every user has a generator of its own that is derived from the run's
+//! Nothing else in them may be random, and every user has a generator of its own that is derived from the run's
 //! seed and the user's name, so that one more draw in one place does not shift all others. Generator and
 //! seeding as published by Blackman and Vigna ("Scrambled linear pseudorandom number generators", 2018).
 

@@ -10,7 +10,7 @@ use openraid_models::{
 };
 use openraid_units::{Bytes, Nanos, Sectors};
 
-use crate::timing::drive::DriveState;
+use openraid_drives::DriveState;
 
 use super::array::{ArraySpec, LevelFacts};
 use super::error::MachineError;

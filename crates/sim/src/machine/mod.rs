@@ -32,11 +32,11 @@ use openraid_models::{DriveProfile, Library};
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 
 use crate::digest::Digest;
-use crate::timing::drive::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
 use calendar::{Calendar, Entry, Lines};
 use flow::{Event, Inside, What};
 use gate::Gate;
+use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use plant::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
 

@@ -1,5 +1,5 @@
-//! Full stripes of RAID 5 and RAID 6 over members in memory, beside a plain copy of the same bytes to memory, in one
-//! run: what the engine and the parity kernels leave of the machine's speed.
+//! Full stripes of RAID 5 and RAID 6 over members in memory, compared with a plain copy of the same bytes in one
+//! run: how much of the machine's speed remains with the engine and the parity kernels.
 //!
 //! The payload is where the host put it, in the frames: neither side pays for bringing it there. One thread, one
 //! stripe at a time and eight at a time; CPU time, the median of several rounds.
