@@ -21,7 +21,7 @@ FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsp
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 
-.PHONY: help run test soak fresh torture bench lint gallery
+.PHONY: help run test soak fresh torture bench lint docs gallery
 
 help: ## say what the targets are
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ bench: ## ratios measured in one run, CPU time per I/O first
 lint: ## the checks of `test` that read the sources without running them, and cargo-deny (installed if missing)
 	@tools/need $(BUILD)
 	cargo xtask lint
+
+docs: ## the pages of docs/ as a book in target/book, every link followed (mdbook is installed if missing)
+	@tools/need $(BUILD)
+	cargo xtask docs
 
 gallery: ## five reviews run again on simulated machines: pages in target/gallery (minutes; goes on where it was)
 	@tools/need $(BUILD)

@@ -40,7 +40,7 @@ fn why_dead(from: &str, target: &str, files: &[Entry]) -> Option<String> {
 }
 
 /// A path from the root, of a link in a file.
-fn resolve(from: &str, path: &str) -> String {
+pub fn resolve(from: &str, path: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in path.split('/') {
@@ -67,7 +67,7 @@ fn targets(line: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Lines with their numbers, without code blocks.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
         let fence = line.trim_start().starts_with("```");

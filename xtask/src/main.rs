@@ -9,9 +9,11 @@
 mod bless;
 mod ci;
 mod deny;
+mod docs;
 mod layers;
 mod licences;
 mod links;
+mod places;
 mod plain;
 mod programs;
 mod purity;
@@ -33,7 +35,8 @@ const COMMANDS: &[Chore] = &[
     ("plain", plain::plain, "count the patterns of the old style, and lower the counts that are stored"),
     ("purity", purity::purity, "the allowed imports of each crate, and words that the core must not use"),
     ("licences", licences::licences, "licences, bans and sources of dependencies"),
-    ("deny", deny::deny, "the same by cargo-deny, which is installed where it is missing"),
+    ("deny", deny::deny, "the same by cargo-deny, which is installed if it is missing"),
+    ("docs", docs::docs, "build the book of docs/ and follow its links; mdbook is installed if it is missing"),
     ("bless", bless::bless, "make golden files again from their oracles"),
     ("soak", ci::soak, "all tests, the long ones included, with the optimiser on"),
     ("bench", ci::bench, "every benchmark of the workspace"),

@@ -1,0 +1,109 @@
+//! Files and functions that ARCHITECTURE.md and CONTRIBUTING.md name: each exists.
+//!
+//! ```text
+//!  `core/src/io/plan.rs :: plan_write, choose`     a file, and names that are defined in it; paths may begin in crates/
+//!  `core/src/io/gate.rs`, `wait.rs`                the second is next to the first
+//!  `sim/src/world/`                                a folder
+//!  `sim/tests/fault_*.rs`                          at least one such file
+//! ```
+
+use crate::rust::Code;
+use crate::tree::Entry;
+
+/// The pages whose code spans are read.
+const PAGES: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
+/// The words before a name that define it.
+const DEFINING: &[&str] = &["fn", "struct", "enum", "trait", "type", "const", "static", "mod"];
+
+/// Complain of each place that does not exist.
+pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
+    for page in files.iter().filter(|file| PAGES.contains(&file.path.as_str())) {
+        for (number, line) in crate::links::prose(page.text().unwrap_or_default()) {
+            let mut folder = String::new();
+            for span in line.split('`').skip(1).step_by(2) {
+                if let Err(why) = check_span(span, &mut folder, files) {
+                    complaints.push(format!("{}:{number}: `{span}`: {why}", page.path));
+                }
+            }
+        }
+    }
+}
+
+fn check_span(span: &str, folder: &mut String, files: &[Entry]) -> Result<(), String> {
+    let (path, names) = span.split_once(" :: ").unwrap_or((span, ""));
+    let is_path =
+        names.len() < span.len() && path.ends_with(".rs") || path.ends_with('/') && path.matches('/').count() > 1;
+    if !is_path || path.contains(|c: char| c.is_whitespace() || c == '<') {
+        return Ok(());
+    }
+    let next_to = format!("{folder}{path}");
+    let tries = [path, &format!("crates/{path}"), &next_to];
+    let Some(found) = tries.iter().find_map(|path| files.iter().find(|file| fits(&file.path, path))) else {
+        return Err("there is no such file; correct the path".into());
+    };
+    let parent = found.path.rfind('/').map_or(0, |at| at + 1);
+    *folder = found.path[..parent].to_owned();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let words = Code::of(found.text().unwrap_or_default()).words();
+    for name in names.split(',').map(str::trim) {
+        let own = name.rsplit("::").next().unwrap_or(name);
+        let defines = |pair: &[(usize, String)]| DEFINING.contains(&pair[0].1.as_str()) && pair[1].1 == own;
+        if !words.windows(2).any(defines) {
+            return Err(format!("{} does not define {own}; find where it went", found.path));
+        }
+    }
+    Ok(())
+}
+
+/// Is this the file, is it in the folder, or does it fit the pattern with one `*`?
+fn fits(path: &str, wanted: &str) -> bool {
+    match wanted.split_once('*') {
+        Some((head, tail)) => path.starts_with(head) && path.ends_with(tail),
+        None if wanted.ends_with('/') => path.starts_with(wanted),
+        None => path == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(text: &str) -> String {
+        let entry = |path: &str, text: &str| Entry { path: path.into(), bytes: text.into() };
+        let files = [
+            entry("ARCHITECTURE.md", text),
+            entry("crates/core/src/io/plan.rs", "//! fn gone\npub fn plan_write() {}\nenum Choice {}\n"),
+            entry("crates/core/src/io/gate.rs", ""),
+            entry("xtask/src/tidy.rs", ""),
+        ];
+        let mut found = Vec::new();
+        check(&files, &mut found);
+        found.join("\n")
+    }
+
+    #[test]
+    fn places_that_exist_are_no_complaint() {
+        for text in [
+            "`core/src/io/plan.rs :: plan_write, Choice`",
+            "`crates/core/src/io/plan.rs`, `gate.rs`",
+            "`core/src/io/`, `xtask/src/tidy.rs`, `core/src/io/p*.rs`",
+            "`Volume::map`, `a -> b/`, `units`",
+            "```text\n`core/src/gone.rs`\n```",
+        ] {
+            assert_eq!(complaints(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_or_a_function_that_went_elsewhere_is_named_with_its_line() {
+        assert!(complaints("\n`core/src/io/plan.rs :: plan_write, gone`").contains(
+            "ARCHITECTURE.md:2: `core/src/io/plan.rs :: plan_write, gone`: crates/core/src/io/plan.rs does not define gone"
+        ));
+        assert!(complaints("`core/src/io/plans.rs :: plan_write`").contains("no such file"));
+        assert!(complaints("`core/src/io/plan.rs`, `gone.rs`").contains("`gone.rs`: there is no such file"));
+        assert!(complaints("`core/src/cache/`").contains("no such file"));
+        assert!(complaints("`core/src/io/x*.rs`").contains("no such file"));
+    }
+}
