@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alarms;
 mod arguments;
 mod causes;
 mod checks;

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::alarms::AlarmModel;
 use crate::checks::{CheckModel, OutcomeModel};
 use crate::exit::Exit;
 
@@ -599,6 +600,9 @@ pub struct ArrayModel {
     pub stopping: bool,
     /// Started by force: what may be lost.
     pub forced: Option<String>,
+    /// Alarms that hold now, the most important first. A span has none: its alarms are in the whole array's list.
+    #[serde(default)]
+    pub alarms: Vec<AlarmModel>,
     /// Names of its exports.
     pub exports: Vec<String>,
     /// Addresses at which clients find them.

@@ -128,6 +128,8 @@ fn life_of_a_configuration() -> Vec<Value> {
     lab.line("set data rebuild.rate=50M").expect(0);
     lab.line("fail data d0").expect(0);
     said.push(lab.line("events --json").json());
+    said.push(lab.line("alarms --json").json());
+    said.push(lab.line("alarms acknowledge data --json").json());
     said.push(lab.line("events --acknowledge 1 --json").json());
     std::fs::write(&file, format!("{listen}memory = \"161M\"\n{}", rest.replace("write", "only"))).expect("room");
     said.push(lab.line("config show --json").json());

@@ -1,5 +1,6 @@
 //! The command line: verbs, options, help. The man pages and completions are made from these definitions.
 
+mod alarms;
 mod config;
 mod create;
 mod events;
@@ -12,6 +13,7 @@ mod serve;
 mod torture;
 mod validate;
 
+pub use alarms::{AlarmsArguments, AlarmsVerb};
 pub use config::{ConfigArguments, ConfigVerb};
 pub use create::{BitmapWord, CreateArguments};
 pub use events::EventsArguments;
@@ -107,6 +109,9 @@ pub enum Verb {
     Serve(Box<ServeArguments>),
     /// List what happened to arrays and servers, also before and between servers; acknowledge it
     Events(EventsArguments),
+    /// List the alarms of arrays and servers: faults that exist now, since when, and which command helps
+    #[command(visible_alias = "alarm")]
+    Alarms(AlarmsArguments),
     /// Check a configuration file, or show the desired state in force
     Config(ConfigArguments),
     /// Have a running server read its configuration file again; no client is disconnected
@@ -188,6 +193,10 @@ impl Verb {
         match self {
             Self::Explain(_) => "explain",
             Self::Events(_) => "events",
+            Self::Alarms(arguments) => match arguments.verb {
+                Some(AlarmsVerb::Acknowledge { .. }) => "alarms acknowledge",
+                None => "alarms",
+            },
             Self::Erase(_) => "wipe-metadata",
             Self::Journal(arguments) => match arguments.verb {
                 JournalVerb::Create(_) => "journal create",
@@ -221,6 +230,10 @@ impl Verb {
             },
             Self::Events(arguments) if arguments.acknowledge.is_some() => "events-acknowledge",
             Self::Events(_) => "events",
+            Self::Alarms(arguments) => match arguments.verb {
+                Some(AlarmsVerb::Acknowledge { .. }) => "alarms-acknowledge",
+                None => "alarms",
+            },
             Self::Reload => "reload",
             Self::List => "list",
             Self::Show(_) => "show",

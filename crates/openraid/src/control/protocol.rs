@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::alarms::AlarmModel;
 use crate::checks::CheckWord;
 use crate::desired::model::{ConfigModel, ReloadModel};
 use crate::exit::{Exit, Failure};
@@ -162,6 +163,13 @@ pub enum Command {
         /// How many.
         count: usize,
     },
+    /// All alarms of this server and its arrays, ended ones included.
+    Alarms,
+    /// Take note of alarms that hold.
+    AcknowledgeAlarms {
+        /// The name of an alarm, the name of an array, or `all`.
+        which: String,
+    },
     /// The desired state in force.
     Config,
     /// Read the configuration file again.
@@ -204,6 +212,9 @@ pub struct ServerModel {
     /// It goes on when the last array is stopped.
     #[serde(default)]
     pub stays: bool,
+    /// Alarms of the server itself, without those of its arrays.
+    #[serde(default)]
+    pub alarms: Vec<AlarmModel>,
 }
 
 /// What a server answers.
@@ -222,6 +233,10 @@ pub enum Answer {
     Config(Box<ConfigModel>),
     /// What came of reading the file again.
     Reloaded(Box<ReloadModel>),
+    /// Alarms.
+    Alarms(Vec<AlarmModel>),
+    /// The names of alarms that are acknowledged now.
+    Acknowledged(Vec<String>),
     /// What limits an array.
     Limit(Box<LimitModel>),
     /// Stories.

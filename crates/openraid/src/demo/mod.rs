@@ -21,6 +21,7 @@ use openraid_sys::{Signals, Use};
 use openraid_units::{Bytes, Sectors};
 use serde::Serialize;
 
+use crate::alarms::Keeper;
 use crate::arguments::DemoArguments;
 use crate::control::{self, Answerer, Command};
 use crate::exit::{Exit, Failure, Outcome};
@@ -113,6 +114,7 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         stays: false,
         chosen: Vec::new(),
         notifier: Notifier::default(),
+        alarms: Keeper::in_memory(),
     });
     let answerer: Arc<dyn Answerer> = Arc::<Server>::clone(&server);
     let (_, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;

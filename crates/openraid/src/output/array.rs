@@ -5,11 +5,13 @@ use openraid_units::Bytes;
 
 use super::checks::last_check;
 use super::table::Table;
+use crate::alarms::AlarmModel;
 use crate::checks::CheckModel;
+use crate::events::Level;
 use crate::model::{
     ArrayModel, BitmapModel, HealthWord, MemberModel, ProfileModel, ProtectionModel, StateWord, TaskModel, TaskWord,
 };
-use crate::quantity::{counted, human, human_rate, human_seconds};
+use crate::quantity::{counted, human, human_rate, human_seconds, utc};
 
 pub use openraid_core::news::VOLATILE;
 
@@ -178,6 +180,9 @@ pub fn text(array: &ArrayModel) -> String {
     let mut facts = Table::plain().indented(2);
     facts.row(["state", &state_line(array)]);
     facts.row(["survives", &survives(array)]);
+    for (place, line) in alarm_lines(array).iter().enumerate() {
+        facts.row([if place == 0 { "alarms" } else { "" }, line]);
+    }
     facts.row(["size", &format!("{} ({} bytes)", human(Bytes(array.size_bytes)), array.size_bytes)]);
     if let Some(block) = block_text(array) {
         facts.row(["logical block", &block]);
@@ -237,6 +242,16 @@ pub fn text(array: &ArrayModel) -> String {
         lines.push(members_text(leg, 4));
     }
     lines.join("\n")
+}
+
+/// Alarms of more than information, a line each.
+fn alarm_lines(array: &ArrayModel) -> Vec<String> {
+    let alarms = array.alarms.iter().filter(|alarm| alarm.what.level > Level::Info);
+    let line = |alarm: &AlarmModel| {
+        let acknowledged = if alarm.is_open() { "" } else { ", acknowledged" };
+        format!("{} {} since {}{acknowledged}", alarm.what.level.word(), alarm.what.event, utc(alarm.since_seconds))
+    };
+    alarms.map(line).collect()
 }
 
 /// The profile in force, what differs from it, and what holds while the array is degraded.

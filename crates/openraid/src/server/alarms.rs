@@ -1,16 +1,38 @@
-//! What is wrong when a server starts: states, not changes, so that no notice of the engine tells of them.
+//! Alarms of the arrays and the server, and the events of a start.
 
 use super::news::{plain, News};
+use super::spares::Tried;
 use super::start::Taken;
-use super::Server;
-use crate::model::HealthWord;
+use super::view::Served;
+use super::{Server, State};
+use crate::alarms::{conditions, AlarmModel, Condition, Subject};
+use crate::events::Level;
+use crate::exit::Failure;
+use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
 
+/// Faults of a server that its status does not show.
+#[derive(Debug, Default)]
+pub(super) struct Troubles {
+    /// What could not be started, and what was not as it was to be.
+    start: Vec<String>,
+    /// Arrays that were to be served: name and UUID.
+    expected: Vec<(String, Option<String>)>,
+    /// Why the configuration file was refused at the last reload.
+    configuration: Option<String>,
+}
+
 impl Server {
-    /// Events of the start.
-    pub fn alarms_at_start(&self, taken: &Taken) -> Vec<News> {
+    /// Events of the start. Every fault is an alarm from now on.
+    pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<(String, Option<String>)>) -> Vec<News> {
+        {
+            let mut state = self.state();
+            state.troubles.start = taken.failed.iter().map(|failure| failure.text.clone()).collect();
+            state.troubles.expected = expected;
+        }
         let arrays = self.arrays().unwrap_or_default();
+        self.server_alarms();
         let count = counted(arrays.len() as u64, "array", "arrays");
         let mut news = vec![plain("ServerStarted", format!("the server has started with {count}"))];
         for array in &arrays {
@@ -31,5 +53,128 @@ impl Server {
         news.extend(taken.left_out.iter().map(|member| plain("LeftOut", member.to_string())));
         news.extend(taken.failed.iter().map(|failure| plain("StartProblem", failure.text.clone())));
         news
+    }
+
+    /// Add the alarms of an array to its model.
+    pub(super) fn add_alarms(&self, model: &mut ArrayModel, served: &Served, state: &State) {
+        let mut found = conditions::of_array(model);
+        found.extend(missing_spares(model, served, state));
+        model.alarms = self.alarms.observe(&subject(model), &found);
+    }
+
+    /// The array is served no more, by an order: nothing is wrong with it here.
+    pub(super) fn end_alarms(&self, served: &Served) {
+        let key = served.uuid().unwrap_or_else(|| served.name.clone());
+        self.state().troubles.expected.retain(|(name, uuid)| !is_served(served, name, uuid.as_deref()));
+        self.alarms.observe(&Subject::Array(key), &[]);
+    }
+
+    /// The last attempt to read the configuration file: why it was refused, if it was.
+    pub fn note_configuration(&self, refused: Option<String>) {
+        self.state().troubles.configuration = refused;
+    }
+
+    /// Alarms of the server itself.
+    pub(super) fn server_alarms(&self) -> Vec<AlarmModel> {
+        let mut found = self.journal_model().ok().flatten().map(|own| conditions::of_journal(&own)).unwrap_or_default();
+        {
+            let state = self.state();
+            found.extend(state.troubles.start.iter().map(|why| Condition {
+                member: Some(why.split_once(": ").map_or(why.as_str(), |(what, _)| what).to_owned()),
+                ..Condition::of_server("StartProblem", Level::Warning, why.clone())
+            }));
+            found.extend(state.troubles.configuration.iter().map(|why| Condition {
+                next_step: Some("openraid config check".into()),
+                ..Condition::of_server("ConfigurationRefused", Level::Warning, why.clone())
+            }));
+            let missing = state
+                .troubles
+                .expected
+                .iter()
+                .filter(|(name, uuid)| !state.arrays.iter().any(|served| is_served(served, name, uuid.as_deref())));
+            found.extend(missing.map(|(name, uuid)| Condition {
+                array: Some(name.clone()),
+                uuid: uuid.clone(),
+                next_step: Some(format!("openraid doctor {name}")),
+                ..Condition::of_server("DeviceDisappeared", Level::Critical, format!("{name}: the array is not there"))
+            }));
+        }
+        if self.alarms.fails() {
+            let text = "alarms cannot be written down: they are lost if the server ends".into();
+            found.push(Condition::of_server("StateUnwritable", Level::Warning, text));
+        }
+        self.alarms.observe_server(&found)
+    }
+
+    /// Look at the state of everything, so that alarms begin and end without being asked for.
+    pub fn watch(&self) {
+        // An error means that the service is ending.
+        let _ = self.arrays();
+        self.server_alarms();
+    }
+
+    /// All alarms, ended ones included.
+    pub(super) fn all_alarms(&self) -> Result<Vec<AlarmModel>, Failure> {
+        self.arrays()?;
+        self.server_alarms();
+        Ok(self.alarms.all())
+    }
+
+    pub(super) fn acknowledge_alarms(&self, which: &str) -> Vec<String> {
+        self.watch();
+        let known = self.alarms.acknowledge(which);
+        if !known.is_empty() {
+            self.add_told(vec![plain("AlarmAcknowledged", format!("acknowledged: {}", known.join(", ")))]);
+        }
+        known
+    }
+}
+
+fn is_served(served: &Served, name: &str, uuid: Option<&str>) -> bool {
+    match uuid {
+        Some(uuid) => served.uuid().as_deref() == Some(uuid),
+        None => served.name == name,
+    }
+}
+
+/// An array, as alarms know it.
+pub fn subject(array: &ArrayModel) -> Subject {
+    Subject::Array(array.uuid.clone().unwrap_or_else(|| array.name.clone()))
+}
+
+/// mdadm's SparesMissing: the file names a spare for this array, or for all, and it cannot be had.
+fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Condition> {
+    let Some(in_force) = &state.in_force else { return Vec::new() };
+    let members = || model.sets().into_iter().flat_map(|set| &set.members);
+    let lacks = members().any(|member| member.state == StateWord::Missing);
+    let has = |drive: &str| members().any(|member| member.member.as_deref() == Some(drive));
+    let of = |drive: &str, text: String| Condition {
+        array: Some(model.name.clone()),
+        uuid: model.uuid.clone(),
+        member: Some(drive.to_owned()),
+        next_step: Some(format!("openraid spare add {} {drive}", model.name)),
+        ..Condition::of_server("SparesMissing", Level::Warning, format!("{}: {text}", model.name))
+    };
+    let mut found = Vec::new();
+    for spare in &in_force.desired.spares {
+        let drive = &spare.member;
+        match &spare.whom {
+            openraid_config::SpareFor::Array { name, .. } if *name == served.name && !has(drive) => {
+                found.push(of(drive, format!("the spare {drive} of the configuration file is not in the array")));
+            }
+            openraid_config::SpareFor::All if lacks => {
+                let refused = state.tried_spares.refused(drive);
+                found.extend(refused.map(|why| of(drive, format!("a member is missing, and {why}"))));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+impl Tried {
+    /// Why this spare was not taken in at the last attempt.
+    fn refused(&self, member: &str) -> Option<&str> {
+        self.last(member).and_then(|tried| tried.refused.as_deref())
     }
 }

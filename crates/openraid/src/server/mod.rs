@@ -1,6 +1,6 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
-mod alarms;
+pub mod alarms;
 pub mod checks;
 pub mod desired;
 mod drive_cache;
@@ -28,6 +28,7 @@ use std::time::Instant;
 use openraid_runtime::service::ServiceStatus;
 use openraid_runtime::ServiceHandle;
 
+use crate::alarms::Keeper;
 use crate::checks::Checks;
 use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::desired::model::{self, ValueModel};
@@ -68,6 +69,8 @@ pub struct Server {
     chosen: Vec<ValueModel>,
     /// A spare is being given to an array.
     giving: AtomicBool,
+    /// Its alarms.
+    alarms: Keeper,
     /// Held while how checks ended is brought to its file.
     noting_checks: Mutex<()>,
 }
@@ -132,6 +135,8 @@ struct State {
     told: Vec<News>,
     /// Spares for all arrays that were tried.
     tried_spares: spares::Tried,
+    /// Faults of the server that its status does not show.
+    troubles: alarms::Troubles,
 }
 
 /// How a server is made.
@@ -155,13 +160,15 @@ pub struct ServerOptions {
     pub chosen: Vec<ValueModel>,
     /// The service manager, if there is one.
     pub notifier: Notifier,
+    /// Its alarms.
+    pub alarms: Keeper,
 }
 
 impl Server {
     /// A server without arrays.
     pub fn new(options: ServerOptions) -> Arc<Self> {
-        let ServerOptions { handle, registry, listens, access, without_flush, in_force, stays, chosen, notifier } =
-            options;
+        let ServerOptions { handle, registry, listens, access, without_flush, in_force, stays, chosen, .. } = options;
+        let (notifier, alarms) = (options.notifier, options.alarms);
         let state = State { checks: Checks::read(&registry), in_force: in_force.map(Arc::new), ..State::default() };
         Arc::new(Self {
             handle,
@@ -176,6 +183,7 @@ impl Server {
             notifier,
             chosen,
             giving: AtomicBool::new(false),
+            alarms,
             noting_checks: Mutex::default(),
         })
     }
@@ -280,6 +288,7 @@ impl Server {
         let mut model = view::model(status, served, &state.rates)?;
         checks::add_checks(&mut model, &state.checks);
         self.add_drive_caches(&mut model, state.drive_caches.wish(&served.name));
+        self.add_alarms(&mut model, served, state);
         model.addresses =
             model.exports.iter().flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
         Some(model)
@@ -327,6 +336,7 @@ impl Server {
             kernels: status.kernels.into(),
             notes: status.notes,
             stays: self.stays,
+            alarms: self.server_alarms(),
         })
     }
 }
@@ -342,6 +352,8 @@ impl Answerer for Server {
             Command::Hello => self.describe().map(Answer::Server),
             Command::List => self.arrays().map(Answer::Arrays),
             Command::Config => self.config(),
+            Command::Alarms => self.all_alarms().map(Answer::Alarms),
+            Command::AcknowledgeAlarms { which } => Ok(Answer::Acknowledged(self.acknowledge_alarms(&which))),
             Command::Journal => self.journal_model().map(|journal| Answer::Journal(journal.map(Box::new))),
             Command::Show { array } => self.array(&array).map(|array| Answer::Array(Box::new(array))),
             Command::Limit { array } => self.limit(&array).map(|limit| Answer::Limit(Box::new(limit))),

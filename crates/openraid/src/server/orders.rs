@@ -90,6 +90,8 @@ impl Server {
             Command::DiscardJournalled { array, lost } => self.discard_journalled(&array, lost),
             Command::Reload => self.reload(),
             Command::Hello
+            | Command::Alarms
+            | Command::AcknowledgeAlarms { .. }
             | Command::Config
             | Command::List
             | Command::Show { .. }

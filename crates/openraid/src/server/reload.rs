@@ -20,6 +20,7 @@ impl Server {
         })?;
         self.notifier.reloading();
         let done = self.reload_from(&before);
+        self.note_configuration(done.as_ref().err().map(|failure| failure.text.clone()));
         self.notifier.ready(&self.summary());
         done.map(|model| Answer::Reloaded(Box::new(model)))
     }

@@ -23,16 +23,30 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// What was tried last.
 #[derive(Debug, Default)]
-pub(super) struct Tried(Vec<(String, Instant)>);
+pub(super) struct Tried(Vec<Attempt>);
+
+/// An attempt to take a spare in.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    member: String,
+    at: Instant,
+    /// Why it was not taken in.
+    pub(super) refused: Option<String>,
+}
 
 impl Tried {
     fn is_due(&self, member: &str) -> bool {
-        !self.0.iter().any(|(own, at)| own == member && at.elapsed() < RETRY_AFTER)
+        self.last(member).is_none_or(|tried| tried.at.elapsed() >= RETRY_AFTER)
     }
 
-    fn note(&mut self, member: &str) {
-        self.0.retain(|(own, _)| own != member);
-        self.0.push((member.to_owned(), Instant::now()));
+    /// The last attempt with this drive.
+    pub(super) fn last(&self, member: &str) -> Option<&Attempt> {
+        self.0.iter().find(|tried| tried.member == member)
+    }
+
+    fn note(&mut self, member: &str, refused: Option<String>) {
+        self.0.retain(|tried| tried.member != member);
+        self.0.push(Attempt { member: member.to_owned(), at: Instant::now(), refused });
     }
 }
 
@@ -116,8 +130,9 @@ impl Server {
             if !self.state().tried_spares.is_due(&spare.member) {
                 continue;
             }
-            self.state().tried_spares.note(&spare.member);
-            match self.take_in(&served, set, &spare.member) {
+            let taken = self.take_in(&served, set, &spare.member);
+            self.state().tried_spares.note(&spare.member, taken.clone().err());
+            match taken {
                 Ok(()) => {
                     let text = format!("{}: the spare {} for all arrays is taken in", served.name, spare.member);
                     news.push(News { array: Some(served.name), ..plain("SpareTaken", text) });

@@ -185,9 +185,12 @@ impl Server {
         for failure in self.restore_drive_caches(&status, &served) {
             output::warn(&failure);
         }
-        let mut state = self.state();
-        state.arrays.retain(|other| other.name != name);
-        state.emptied = state.arrays.is_empty();
+        {
+            let mut state = self.state();
+            state.arrays.retain(|other| other.name != name);
+            state.emptied = state.arrays.is_empty();
+        }
+        self.end_alarms(&served);
         Ok(())
     }
 

@@ -6,11 +6,13 @@ use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::Context;
+use crate::control::{Answer, Command};
+use crate::events::Level;
 use crate::exit::{Exit, Outcome};
 use crate::model::{ArrayModel, HealthWord};
 use crate::output::array::{health_text, mismatches_text, task_line, unsynced_text};
 use crate::output::table::Table;
-use crate::quantity::human;
+use crate::quantity::{counted, human};
 use crate::registry::Entry;
 
 #[derive(Serialize)]
@@ -24,14 +26,22 @@ struct Body {
 /// # Errors
 /// The registry cannot be read, or the server that was asked for does not answer.
 pub fn run(context: &Context) -> Outcome {
-    let mut served = Vec::new();
+    let (mut served, mut own) = (Vec::new(), Vec::new());
     for mut server in context.servers.connect()? {
         served.extend(server.list()?);
+        if let Answer::Server(model) = server.ask(&Command::Hello)? {
+            own.extend(model.alarms);
+        }
     }
     let mut remembered = context.registry.entries()?;
     remembered.retain(|entry| !served.iter().any(|array| is_same(array, entry)));
     let exit = served.iter().map(ArrayModel::exit).max().unwrap_or(Exit::Fine);
     let mut text = text(&served, &remembered);
+    let open = served.iter().flat_map(|array| &array.alarms).chain(&own);
+    let open = open.filter(|alarm| alarm.is_open() && alarm.what.level > Level::Info).count();
+    if open > 0 {
+        let _ = write!(text, "{}; see `openraid alarms`", counted(open as u64, "open alarm", "open alarms"));
+    }
     if served.is_empty() && remembered.is_empty() {
         let _ = write!(text, "no arrays; make one with `openraid create`, or find some with `openraid scan`");
     }

@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 pub mod add;
+pub mod alarms;
 pub mod assemble;
 pub mod check;
 pub mod compare;
@@ -74,6 +75,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Scan(arguments) => scan::run(arguments, context),
         Verb::Serve(arguments) => serve::run(arguments, context),
         Verb::Events(arguments) => events::run(arguments, context),
+        Verb::Alarms(arguments) => alarms::run(arguments, context),
         Verb::Config(arguments) => config::run(arguments, context),
         Verb::Reload => reload::run(context),
         Verb::List => list::run(context),

@@ -29,6 +29,7 @@ use openraid_units::Sectors;
 use serde::Serialize;
 
 use super::Context;
+use crate::alarms::Keeper;
 use crate::arguments::RehearseArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{figure, flagged, library, may_be_written};
@@ -254,6 +255,7 @@ impl Rehearsal {
             stays: false,
             chosen: Vec::new(),
             notifier: Notifier::default(),
+            alarms: Keeper::in_memory(),
         });
         let cache = if machine.drive_caches() { "on" } else { "off" };
         let name = format!("model:{},cache={cache}", profile(library, &arguments.drive)?);

@@ -22,6 +22,7 @@ use openraid_units::{Bytes, Sectors};
 
 use self::options::Chosen;
 use super::Context;
+use crate::alarms::{Keeper, Store};
 use crate::arguments::ServeArguments;
 use crate::consistency::ConsistencyWord;
 use crate::control;
@@ -60,6 +61,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let limits = limits_of(&chosen)?;
     let wanted = wanted(arguments, context, file.as_ref())?;
     let stays = is_service(arguments, file.as_ref());
+    let expected = if stays { expected(context)? } else { Vec::new() };
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
@@ -74,13 +76,14 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         stays,
         chosen: chosen.told.clone(),
         notifier: Notifier::from_environment(),
+        alarms: alarms(context)?,
     });
     open_journal(arguments, &chosen, context, &server)?;
     let taken = begin(arguments, context, &server, wanted, stays)?;
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
     let log = Log::at(context.registry.folder_beside("events"));
     let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
-    server.alarms_at_start(&taken).iter().for_each(|news| events.note(Draft::now(news)));
+    server.alarms_at_start(&taken, expected).iter().for_each(|news| events.note(Draft::now(news)));
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     tell_ready(context, &server, &socket, &taken)?;
@@ -114,6 +117,23 @@ fn configuration(arguments: &ServeArguments) -> Result<Option<InForce>, Failure>
     }
     let path = std::path::absolute(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     Ok(Some(InForce { desired: desired::load(&path)?, path }))
+}
+
+/// The alarms that are kept. A server with a control socket of its own name keeps its alarms over restarts by that name.
+fn alarms(context: &Context) -> Result<Keeper, Failure> {
+    let store = Store::at(context.registry.folder_beside("alarms"));
+    let process = || format!("process {}", std::process::id());
+    let name = context.common.control.as_ref().map_or_else(process, |path| path.display().to_string());
+    let entries = context.registry.entries()?;
+    let is_known = |key: &str| entries.iter().any(|entry| entry.uuid.as_deref() == Some(key) || entry.name == key);
+    let started = Keeper::start(store, name, openraid_sys::clock::wall_seconds(), is_known);
+    started.map_err(|error| Failure::failed(format!("no thread for alarms: {error}")))
+}
+
+/// The arrays that a service is to serve: name and UUID.
+fn expected(context: &Context) -> Result<Vec<(String, Option<String>)>, Failure> {
+    let entries = context.registry.entries()?.into_iter().filter(|entry| entry.uuid.is_some());
+    Ok(entries.map(|entry| (entry.name, entry.uuid)).collect())
 }
 
 fn open_journal(

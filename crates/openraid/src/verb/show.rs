@@ -8,6 +8,8 @@ use openraid_sys::Use;
 use serde::Serialize;
 
 use super::Context;
+use crate::alarms::book::Book;
+use crate::alarms::{conditions, Store};
 use crate::arguments::ShowArguments;
 use crate::checks::Checks;
 use crate::control::Connection;
@@ -17,6 +19,7 @@ use crate::model::{ArrayModel, TaskModel, TaskWord};
 use crate::output::array::{health_text, mdstat, task_line, text};
 use crate::output::checks::summary;
 use crate::output::{self, progress::Progress};
+use crate::server::alarms::subject;
 use crate::server::checks::add_checks;
 use crate::server::rates::Rates;
 use crate::server::view;
@@ -107,6 +110,11 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     for leg in &mut array.legs {
         (leg.task, leg.active) = (None, false);
     }
+    // As a server would find them at its start; nothing is written down.
+    let mut book: Book = Store::at(context.registry.folder_beside("alarms")).read().unwrap_or_default();
+    let subject = subject(&array);
+    book.observe(&subject, openraid_sys::clock::wall_seconds(), &conditions::of_array(&array));
+    array.alarms = book.of(&subject);
     Ok(array)
 }
 

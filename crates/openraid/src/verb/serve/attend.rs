@@ -97,6 +97,7 @@ impl Attendance<'_> {
                     if self.server.sample().is_ok() {
                         notifier.alive();
                     }
+                    self.server.watch();
                     self.tell_collected();
                     self.server.begin_giving_spares();
                     self.show(&mut status);

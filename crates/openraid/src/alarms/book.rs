@@ -1,0 +1,289 @@
+//! Since when each state holds, and what was acknowledged. No clock and no file: the caller brings the time.
+
+use serde::{Deserialize, Serialize};
+
+use super::model::{AlarmModel, Condition};
+use crate::events::Level;
+
+/// Alarms that hold; of more the least important are left out, and an alarm counts them.
+pub const ACTIVE_MAX: usize = 512;
+/// Alarms that ended and are still listed; the oldest are forgotten first.
+pub const ENDED_MAX: usize = 128;
+/// A text or a name is never longer, in bytes.
+pub const TEXT_BYTES_MAX: usize = 500;
+
+/// What some states are about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// An array, by its UUID; a raw drive by its name.
+    Array(String),
+    /// A server, by its name.
+    Server(String),
+}
+
+/// An alarm that is kept.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Alarm {
+    /// The fault.
+    #[serde(flatten)]
+    pub what: Condition,
+    /// The server that it is about, if it is not about an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Since when: seconds since 1970.
+    pub since: u64,
+    /// When it ended.
+    pub until: Option<u64>,
+    /// When it was acknowledged.
+    pub acknowledged: Option<u64>,
+}
+
+impl Alarm {
+    fn is_about(&self, subject: &Subject) -> bool {
+        match subject {
+            Subject::Array(key) => {
+                self.server.is_none() && self.what.uuid.as_ref().or(self.what.array.as_ref()) == Some(key)
+            }
+            Subject::Server(name) => self.server.as_ref() == Some(name),
+        }
+    }
+
+    /// The subject that it is about.
+    pub fn subject(&self) -> Subject {
+        let array = self.what.uuid.as_ref().or(self.what.array.as_ref());
+        match (&self.server, array) {
+            (Some(server), _) => Subject::Server(server.clone()),
+            (None, Some(array)) => Subject::Array(array.clone()),
+            (None, None) => Subject::Server(String::new()),
+        }
+    }
+
+    /// As it is told.
+    pub fn model(&self) -> AlarmModel {
+        AlarmModel {
+            id: self.what.id(),
+            message_id: self.what.message_id(),
+            what: self.what.clone(),
+            since_seconds: self.since,
+            until_seconds: self.until,
+            acknowledged_seconds: self.acknowledged,
+        }
+    }
+}
+
+/// All alarms.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Book {
+    /// Alarms that hold and alarms that ended, in the order in which they began.
+    pub alarms: Vec<Alarm>,
+}
+
+impl Book {
+    /// These states of a subject hold now, and no others. Has anything changed?
+    pub fn observe(&mut self, subject: &Subject, now: u64, conditions: &[Condition]) -> bool {
+        let mut changed = false;
+        for alarm in self.alarms.iter_mut().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject)) {
+            match conditions.iter().find(|condition| condition.is_same(&alarm.what)) {
+                Some(condition) => changed |= alarm.follow(condition),
+                None if alarm.what.until_acknowledged && alarm.acknowledged.is_none() => {}
+                None => {
+                    alarm.until = Some(now.max(alarm.since));
+                    changed = true;
+                }
+            }
+        }
+        for condition in conditions {
+            let is_known =
+                |alarm: &Alarm| alarm.until.is_none() && alarm.is_about(subject) && alarm.what.is_same(condition);
+            if !self.alarms.iter().any(is_known) {
+                let server = match subject {
+                    Subject::Server(name) => Some(name.clone()),
+                    Subject::Array(_) => None,
+                };
+                let what = shortened(condition);
+                self.alarms.push(Alarm { what, server, since: now, until: None, acknowledged: None });
+                changed = true;
+            }
+        }
+        if changed {
+            self.limit();
+        }
+        changed
+    }
+
+    /// Take note of the alarms that hold and fit; their names.
+    pub fn acknowledge(&mut self, now: u64, fits: impl Fn(&Alarm) -> bool) -> Vec<String> {
+        let open = |alarm: &&mut Alarm| alarm.until.is_none() && alarm.acknowledged.is_none();
+        let fitting = self.alarms.iter_mut().filter(open).filter(|alarm| fits(alarm));
+        fitting
+            .map(|alarm| {
+                alarm.acknowledged = Some(now.max(alarm.since));
+                alarm.what.id()
+            })
+            .collect()
+    }
+
+    /// End the alarms of arrays that are not known any more, and give those of servers that are gone to this one.
+    pub fn retire(&mut self, now: u64, is_known: impl Fn(&str) -> bool, heir: &str, is_gone: impl Fn(&str) -> bool) {
+        for alarm in self.alarms.iter_mut().filter(|alarm| alarm.until.is_none()) {
+            match alarm.subject() {
+                Subject::Array(key) if !is_known(&key) => alarm.until = Some(now.max(alarm.since)),
+                Subject::Server(name) if is_gone(&name) => alarm.server = Some(heir.into()),
+                Subject::Array(_) | Subject::Server(_) => {}
+            }
+        }
+    }
+
+    /// The alarms of a subject that hold, the most important first.
+    pub fn of(&self, subject: &Subject) -> Vec<AlarmModel> {
+        let own = self.alarms.iter().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject));
+        let mut models: Vec<AlarmModel> = own.map(Alarm::model).collect();
+        models.sort_by(|a, b| b.what.level.cmp(&a.what.level).then(a.since_seconds.cmp(&b.since_seconds)));
+        models
+    }
+
+    /// Take the alarms of other subjects from another book.
+    pub fn merge_others(&mut self, other: Self, is_own: impl Fn(&Subject) -> bool) {
+        self.alarms.retain(|alarm| is_own(&alarm.subject()));
+        self.alarms.extend(other.alarms.into_iter().filter(|alarm| !is_own(&alarm.subject())));
+        self.alarms.sort_by_key(|alarm| alarm.since);
+        self.limit();
+    }
+
+    fn limit(&mut self) {
+        let mut more = self.alarms.iter().filter(|alarm| alarm.until.is_some()).count().saturating_sub(ENDED_MAX);
+        self.alarms.retain(|alarm| {
+            let goes = alarm.until.is_some() && more > 0;
+            more -= usize::from(goes);
+            !goes
+        });
+        for level in [Level::Info, Level::Warning, Level::Critical] {
+            let mut more = self.alarms.iter().filter(|alarm| alarm.until.is_none()).count().saturating_sub(ACTIVE_MAX);
+            self.alarms.retain(|alarm| {
+                let goes = alarm.until.is_none() && alarm.what.level == level && more > 0;
+                more -= usize::from(goes);
+                !goes
+            });
+        }
+    }
+}
+
+impl Alarm {
+    /// The state goes on; its words may have changed. If it became worse, it has to be acknowledged again.
+    fn follow(&mut self, condition: &Condition) -> bool {
+        let what = shortened(condition);
+        if what == self.what {
+            return false;
+        }
+        if what.level > self.what.level {
+            self.acknowledged = None;
+        }
+        self.what = what;
+        true
+    }
+}
+
+fn shortened(condition: &Condition) -> Condition {
+    let cut = |text: &str| {
+        let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+        text[..end.unwrap_or(0)].to_owned()
+    };
+    Condition {
+        text: cut(&condition.text),
+        member: condition.member.as_deref().map(cut),
+        next_step: condition.next_step.as_deref().map(cut),
+        ..condition.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(event: &str, level: Level) -> Condition {
+        let array = Some("data".to_owned());
+        let uuid = Some("1".to_owned());
+        Condition { array, uuid, ..Condition::of_server(event, level, format!("data: {event}")) }
+    }
+
+    fn told(book: &Book) -> Vec<(String, u64, Option<u64>, Option<u64>)> {
+        book.alarms.iter().map(|own| (own.what.id(), own.since, own.until, own.acknowledged)).collect()
+    }
+
+    #[test]
+    fn a_state_has_a_beginning_and_an_end_and_comes_back_as_another_alarm() {
+        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let degraded = condition("DegradedArray", Level::Warning);
+        assert!(book.observe(&data, 10, std::slice::from_ref(&degraded)));
+        assert!(!book.observe(&data, 20, std::slice::from_ref(&degraded)), "nothing new");
+        assert!(book.observe(&data, 30, &[]));
+        assert!(!book.observe(&data, 40, &[]));
+        assert!(book.observe(&data, 50, std::slice::from_ref(&degraded)));
+        let id = "data:DegradedArray".to_owned();
+        assert_eq!(told(&book), [(id.clone(), 10, Some(30), None), (id, 50, None, None)]);
+        assert_eq!(book.of(&data)[0].message_id, "StorageDevice.1.2.VolumeDegraded");
+    }
+
+    #[test]
+    fn an_alarm_follows_its_array_through_a_new_name_and_is_open_again_when_it_gets_worse() {
+        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        book.observe(&data, 10, &[condition("DegradedArray", Level::Warning)]);
+        assert_eq!(book.acknowledge(11, |_| true), ["data:DegradedArray"]);
+        assert_eq!(book.acknowledge(12, |_| true), [""; 0], "once");
+        let renamed = Condition { array: Some("new".into()), ..condition("DegradedArray", Level::Warning) };
+        book.observe(&data, 20, std::slice::from_ref(&renamed));
+        assert_eq!(told(&book), [("new:DegradedArray".into(), 10, None, Some(11))]);
+        book.observe(&data, 30, &[Condition { level: Level::Critical, ..renamed }]);
+        assert_eq!(told(&book), [("new:DegradedArray".into(), 10, None, None)]);
+    }
+
+    #[test]
+    fn what_was_forced_stays_until_it_is_acknowledged_and_is_not_raised_again_by_the_same_start() {
+        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let forced = Condition { until_acknowledged: true, ..condition("ForcedStart", Level::Critical) };
+        book.observe(&data, 10, std::slice::from_ref(&forced));
+        book.observe(&data, 20, &[]);
+        assert_eq!(told(&book), [("data:ForcedStart".into(), 10, None, None)], "the next start was clean");
+        book.observe(&data, 30, std::slice::from_ref(&forced));
+        book.acknowledge(31, |_| true);
+        book.observe(&data, 32, std::slice::from_ref(&forced));
+        assert_eq!(told(&book), [("data:ForcedStart".into(), 10, None, Some(31))]);
+        book.observe(&data, 40, &[]);
+        assert_eq!(told(&book), [("data:ForcedStart".into(), 10, Some(40), Some(31))]);
+    }
+
+    #[test]
+    fn subjects_are_apart_and_a_server_inherits_from_those_that_are_gone() {
+        let mut book = Book::default();
+        let server = |name: &str| Subject::Server(name.into());
+        let lost = Condition::of_server("JournalLost", Level::Critical, "lost".into());
+        book.observe(&server("7"), 10, std::slice::from_ref(&lost));
+        book.observe(&Subject::Array("1".into()), 10, &[condition("Fail", Level::Critical)]);
+        book.observe(&server("8"), 20, &[]);
+        assert_eq!(book.alarms.iter().filter(|own| own.until.is_none()).count(), 2);
+        book.retire(30, |uuid| uuid == "9", "8", |name| name == "7");
+        assert_eq!(book.of(&server("8")).len(), 1);
+        assert_eq!(told(&book)[1], ("data:Fail".into(), 10, Some(30), None), "the array is not remembered");
+        // A clock that was set back makes no alarm end before it began.
+        book.observe(&server("8"), 5, &[]);
+        assert_eq!(told(&book)[0].2, Some(10));
+    }
+
+    #[test]
+    fn a_book_is_bounded_and_the_important_alarms_stay() {
+        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let member = |nth: usize, level| Condition { member: Some(nth.to_string()), ..condition("Fail", level) };
+        let many: Vec<Condition> = (0..600).map(|nth| member(nth, Level::Info)).collect();
+        book.observe(&data, 1, &many);
+        assert_eq!(book.alarms.len(), ACTIVE_MAX);
+        let mut all = vec![member(1000, Level::Critical)];
+        all.extend(many);
+        book.observe(&data, 2, &all);
+        assert_eq!((book.alarms.len(), book.of(&data)[0].what.member.as_deref()), (ACTIVE_MAX, Some("1000")));
+        book.observe(&data, 3, &[]);
+        assert_eq!(book.alarms.len(), ENDED_MAX);
+        let long = Condition { text: "\u{e9}".repeat(TEXT_BYTES_MAX), ..member(1, Level::Info) };
+        book.observe(&data, 4, &[long]);
+        assert_eq!(book.of(&data)[0].what.text.len(), TEXT_BYTES_MAX);
+    }
+}

@@ -1,0 +1,148 @@
+//! The conditions of an array: a pure function of the model that `show` prints.
+
+use super::model::Condition;
+use crate::events::Level;
+use crate::model::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord, TaskWord};
+use crate::output::array::{mismatches_text, state_line};
+use crate::quantity::counted;
+
+/// All states of an array that should be known of.
+pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
+    let mut found = Vec::new();
+    let name = &array.name;
+    let of = |event: &str, level, text: String| Condition {
+        array: Some(name.clone()),
+        uuid: array.uuid.clone(),
+        ..Condition::of_server(event, level, format!("{name}: {text}"))
+    };
+    let with = |next: String, condition: Condition| Condition { next_step: Some(next), ..condition };
+    found.extend(health(array, &of));
+    if let Some(forced) = &array.forced {
+        let text = format!("started by force: {}", forced.trim_end_matches([';', ' ']));
+        let condition = Condition { until_acknowledged: true, ..of("ForcedStart", Level::Critical, text) };
+        let next = format!("openraid alarms acknowledge {}", condition.id());
+        found.push(with(next, condition));
+    }
+    if let Some(text) = mismatches_text(array) {
+        let next = format!("openraid repair {name}");
+        found.push(with(next, of("MismatchesFound", Level::Warning, text)));
+    }
+    if let Some(reason) = array.journal.as_ref().and_then(|journal| journal.reason.as_ref()) {
+        if array.consistency_policy.as_deref() == Some("controller-journal") && array.health != HealthWord::Failed {
+            let text = format!("its writes are not protected by a journal: {reason}");
+            found.push(with("openraid journal show".into(), of("NotProtected", Level::Warning, text)));
+        }
+    }
+    for (span, set) in array.sets().into_iter().enumerate() {
+        let leg = (!array.legs.is_empty()).then_some(span);
+        let place = leg.map_or_else(String::new, |leg| format!("span {leg}, "));
+        found.extend(set.members.iter().filter_map(|member| {
+            let of = |event: &str, level, text: String| {
+                let text = format!("{place}{text}");
+                Condition {
+                    leg,
+                    slot: member.slot.or(member.left_slot),
+                    member: member.member.clone(),
+                    ..of(event, level, text)
+                }
+            };
+            failed(array, member, &of)
+        }));
+        found.extend(set.members.iter().filter(|member| member.bad_ranges > 0).map(|member| {
+            let drive = member.member.as_deref().unwrap_or("a member");
+            let ranges = counted(member.bad_ranges.into(), "bad range is", "bad ranges are");
+            let text =
+                format!("{place}{ranges} recorded on {drive}: reads there fail until the blocks are written again");
+            let condition = of("SectorLost", Level::Warning, text);
+            Condition { leg, slot: member.slot, member: member.member.clone(), ..condition }
+        }));
+        found.extend(set.task.as_ref().and_then(|task| {
+            let event = match task.kind {
+                TaskWord::Rebuild | TaskWord::Replace => "RebuildStarted",
+                TaskWord::Resync => "ResyncStarted",
+                TaskWord::Check | TaskWord::Repair => return None,
+            };
+            let paused = if task.paused { " is paused" } else { " runs" };
+            let condition = of(event, Level::Info, format!("{place}{}{paused}", task.kind.text()));
+            Some(Condition { leg, ..with(format!("openraid show {name} --follow"), condition) })
+        }));
+    }
+    found
+}
+
+fn health(array: &ArrayModel, of: &dyn Fn(&str, Level, String) -> Condition) -> Option<Condition> {
+    let name = &array.name;
+    match array.health {
+        HealthWord::Optimal => None,
+        HealthWord::Failed => {
+            let text = "FAILED: its data cannot be read".into();
+            let next = format!("openraid doctor {name}");
+            Some(Condition { next_step: Some(next), ..of("FailedArray", Level::Critical, text) })
+        }
+        HealthWord::Degraded => {
+            // Without redundancy the next failure loses data.
+            let level = if array.survives == 0 { Level::Critical } else { Level::Warning };
+            let is_filled = array.tasks().any(|(_, task)| matches!(task.kind, TaskWord::Rebuild));
+            let next =
+                if is_filled { format!("openraid show {name} --follow") } else { format!("openraid add {name} DRIVE") };
+            let mut text = state_line(array);
+            if array.survives == 0 {
+                text.push_str("; the loss of one more member loses data");
+            }
+            Some(Condition { next_step: Some(next), ..of("DegradedArray", level, text) })
+        }
+    }
+}
+
+fn failed(
+    array: &ArrayModel,
+    member: &MemberModel,
+    of: &dyn Fn(&str, Level, String) -> Condition,
+) -> Option<Condition> {
+    if !matches!(member.state, StateWord::Faulty | StateWord::Failing) {
+        return None;
+    }
+    let drive = member.member.as_deref().unwrap_or("a drive");
+    let (event, place) = match member.slot.or(member.left_slot) {
+        Some(slot) => ("Fail", format!("slot {slot} ({drive})")),
+        None => ("FailSpare", format!("the spare {drive}")),
+    };
+    // A spare may have taken its place already.
+    let level = if array.health == HealthWord::Optimal { Level::Warning } else { Level::Critical };
+    let reason = member.reason.as_deref().unwrap_or("the reason is not known");
+    let next = member.drive.map(|number| format!("openraid remove {} drive:{number}", array.name));
+    Some(Condition { next_step: next, ..of(event, level, format!("{place} failed: {reason}")) })
+}
+
+/// Faults of a server's journal.
+pub fn of_journal(journal: &JournalModel) -> Vec<Condition> {
+    let why = journal.trouble.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let of = |event, level, text: String| Condition {
+        next_step: Some("openraid journal show".into()),
+        ..Condition::of_server(event, level, text)
+    };
+    match journal.state.as_str() {
+        "lost" => {
+            let text =
+                format!("no device of the journal works: writes are acknowledged when they are on the members{why}");
+            vec![of("JournalLost", Level::Critical, text)]
+        }
+        "full" => {
+            let text = "the journal is full of what arrays that are not here have in it".into();
+            vec![of("JournalFull", Level::Critical, text)]
+        }
+        _ => {
+            let away = journal.devices.iter().filter(|device| !device.works);
+            let of_device = |device: &crate::model::JournalDeviceModel| Condition {
+                member: Some(device.device.clone()),
+                next_step: Some("openraid journal attach DEVICE".into()),
+                ..of(
+                    "JournalDegraded",
+                    Level::Warning,
+                    format!("the journal device {} does not work; the other one carries it alone{why}", device.device),
+                )
+            };
+            away.map(of_device).collect()
+        }
+    }
+}

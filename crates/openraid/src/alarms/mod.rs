@@ -1,0 +1,22 @@
+//! Alarms: states that an administrator should know of, with the time since when they hold.
+//!
+//! ```text
+//!  ArrayModel --conditions--> Vec<Condition>   faults that exist now: a pure function of the model
+//!                                  |
+//!                              Book::observe   since when, until when, acknowledged?
+//!                                  |
+//!                               Store           next to the registry: two halves of a file of a fixed size
+//! ```
+//!
+//! An event says that something changed; an alarm says that something is wrong, also if it was wrong before the server started.
+
+pub mod book;
+pub mod conditions;
+pub mod keeper;
+pub mod model;
+pub mod store;
+
+pub use book::Subject;
+pub use keeper::Keeper;
+pub use model::{AlarmModel, Condition};
+pub use store::Store;

@@ -1,0 +1,110 @@
+//! What an alarm says, and the words that other tools have for it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::events::Level;
+
+/// A state that should be known of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Condition {
+    /// A word: mdadm's if it has one.
+    pub event: String,
+    /// How much it matters.
+    pub level: Level,
+    /// The array; none if it is about the server.
+    pub array: Option<String>,
+    /// The identity of the array: the alarm stays the same when the array is renamed.
+    pub uuid: Option<String>,
+    /// The span of a nested array.
+    pub leg: Option<usize>,
+    /// The slot.
+    pub slot: Option<u16>,
+    /// The member, device, sink or file.
+    pub member: Option<String>,
+    /// In words.
+    pub text: String,
+    /// The command that helps, or shows more.
+    pub next_step: Option<String>,
+    /// It stays until it is acknowledged, also if the state is over: what was lost by force, for instance.
+    #[serde(default)]
+    pub until_acknowledged: bool,
+}
+
+impl Condition {
+    /// A state of the server itself.
+    pub fn of_server(event: &str, level: Level, text: String) -> Self {
+        Self {
+            event: event.into(),
+            level,
+            array: None,
+            uuid: None,
+            leg: None,
+            slot: None,
+            member: None,
+            text,
+            next_step: None,
+            until_acknowledged: false,
+        }
+    }
+
+    /// Its name: the array or `server`, the event, and the place if there can be several.
+    pub fn id(&self) -> String {
+        let mut id = format!("{}:{}", self.array.as_deref().unwrap_or("server"), self.event);
+        if let Some(leg) = self.leg {
+            id.push_str(&format!(":span{leg}"));
+        }
+        if let Some(member) = &self.member {
+            id.push_str(&format!(":{member}"));
+        }
+        id
+    }
+
+    /// Is it the same state as another one, whatever its words and its array's name are?
+    pub fn is_same(&self, other: &Self) -> bool {
+        let key = |own: &Self| (own.event.clone(), own.leg, own.member.clone());
+        let subject = |own: &Self| own.uuid.clone().or_else(|| own.array.clone());
+        key(self) == key(other) && subject(self) == subject(other)
+    }
+
+    /// The MessageId that Redfish has for it: of DMTF's registries if they have one, else of our own.
+    pub fn message_id(&self) -> String {
+        let standard = match self.event.as_str() {
+            "DegradedArray" => "StorageDevice.1.2.VolumeDegraded",
+            "FailedArray" => "StorageDevice.1.2.VolumeFailure",
+            "DeviceDisappeared" => "StorageDevice.1.2.VolumeOffline",
+            "Fail" | "FailSpare" => "StorageDevice.1.2.DriveFailure",
+            "DriveMissing" => "StorageDevice.1.2.DriveMissing",
+            "DrivePredictiveFailure" => "StorageDevice.1.2.DrivePredictiveFailure",
+            "JournalLost" | "JournalFull" | "JournalDegraded" => "StorageDevice.1.2.WriteCacheDegraded",
+            "NotProtected" => "StorageDevice.1.2.WriteCacheTemporarilyDegraded",
+            "RebuildStarted" | "ResyncStarted" => "TaskEvent.1.0.TaskStarted",
+            other => return format!("Openraid.1.0.{other}"),
+        };
+        standard.into()
+    }
+}
+
+/// An alarm as it is told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AlarmModel {
+    /// Its name, by which it is acknowledged. An alarm that ended and one that began later may have the same.
+    pub id: String,
+    /// Redfish's word for it.
+    pub message_id: String,
+    /// The fault.
+    #[serde(flatten)]
+    pub what: Condition,
+    /// Since when: seconds since 1970.
+    pub since_seconds: u64,
+    /// When it ended; none while it holds.
+    pub until_seconds: Option<u64>,
+    /// When it was acknowledged.
+    pub acknowledged_seconds: Option<u64>,
+}
+
+impl AlarmModel {
+    /// Does it hold, and has it not been acknowledged?
+    pub const fn is_open(&self) -> bool {
+        self.until_seconds.is_none() && self.acknowledged_seconds.is_none()
+    }
+}

@@ -1,0 +1,50 @@
+//! `openraid alarms`.
+
+use clap::{Args, Subcommand};
+
+use crate::events::Level;
+
+/// What `alarms` takes.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+An alarm is a state that should be known of: a degraded array, a forced start, a spare that cannot be had. It begins when the state \
+begins, or when a server finds it at its start, and ends with the state. Alarms are kept over restarts and can be read without a \
+server; they are then as the last server left them.
+
+An alarm that is acknowledged stays until its state is over. If it becomes worse, it has to be acknowledged again. Only a forced start \
+is over when it is acknowledged.
+
+Examples:
+  openraid alarms
+  openraid alarms --level warning --array data
+  openraid alarms --ended
+  openraid alarms acknowledge data:DegradedArray
+  openraid alarms acknowledge all"
+)]
+pub struct AlarmsArguments {
+    /// What to do; without a verb, alarms are listed
+    #[command(subcommand)]
+    pub verb: Option<AlarmsVerb>,
+    /// Alarms of this array
+    #[arg(long, value_name = "NAME")]
+    pub array: Option<String>,
+    /// Alarms of this level and above
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub level: Option<Level>,
+    /// List alarms that ended, too
+    #[arg(long)]
+    pub ended: bool,
+}
+
+/// What to do with alarms.
+#[derive(Subcommand, Debug)]
+pub enum AlarmsVerb {
+    /// Acknowledge an alarm, the alarms of an array, or all of them
+    Acknowledge {
+        /// The name of an alarm as `openraid alarms` prints it, the name of an array, or `all`
+        #[arg(value_name = "ALARM|ARRAY|all")]
+        which: String,
+    },
+}

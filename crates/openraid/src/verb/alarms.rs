@@ -1,0 +1,135 @@
+//! `openraid alarms`. Servers are asked; alarms that no server looks after are read from the file.
+
+use serde::Serialize;
+
+use super::Context;
+use crate::alarms::book::{Alarm, Book};
+use crate::alarms::keeper::is_meant;
+use crate::alarms::{AlarmModel, Store};
+use crate::arguments::{AlarmsArguments, AlarmsVerb};
+use crate::control::{Answer, Command, Connection};
+use crate::events::segments::Entry;
+use crate::events::{Draft, Log};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::table::Table;
+use crate::quantity::{counted, utc};
+use crate::server::news::plain;
+
+#[derive(Serialize)]
+struct Body {
+    alarms: Vec<AlarmModel>,
+}
+
+#[derive(Serialize)]
+struct Acknowledged {
+    acknowledged: Vec<String>,
+}
+
+/// Do it.
+///
+/// # Errors
+/// The alarms cannot be read or written, or there is no such alarm.
+pub fn run(arguments: &AlarmsArguments, context: &Context) -> Outcome {
+    match &arguments.verb {
+        None => list(arguments, context),
+        Some(AlarmsVerb::Acknowledge { which }) => acknowledge(which, context),
+    }
+}
+
+fn store(context: &Context) -> Store {
+    Store::at(context.registry.folder_beside("alarms"))
+}
+
+/// Alarms of the servers, and kept alarms that no server looks after.
+fn all(servers: &mut [Connection], context: &Context) -> Result<Vec<AlarmModel>, Failure> {
+    let mut told = Vec::new();
+    for server in servers {
+        match server.ask(&Command::Alarms)? {
+            Answer::Alarms(alarms) => told.extend(alarms),
+            _ => return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
+        }
+    }
+    let kept: Book = store(context)
+        .read()
+        .map_err(|error| Failure::failed(format!("the alarms that are kept cannot be read: {error}")))?;
+    let others = kept.alarms.iter().map(Alarm::model).filter(|kept| !told.iter().any(|own| is_same(own, kept)));
+    let others: Vec<AlarmModel> = others.collect();
+    told.extend(others);
+    told.sort_by(|a, b| (a.since_seconds, &a.id).cmp(&(b.since_seconds, &b.id)));
+    Ok(told)
+}
+
+fn is_same(own: &AlarmModel, kept: &AlarmModel) -> bool {
+    own.since_seconds == kept.since_seconds && own.what.is_same(&kept.what)
+}
+
+fn list(arguments: &AlarmsArguments, context: &Context) -> Outcome {
+    let mut alarms = all(&mut context.servers.connect()?, context)?;
+    alarms.retain(|alarm| {
+        (arguments.ended || alarm.until_seconds.is_none())
+            && arguments.level.is_none_or(|level| alarm.what.level >= level)
+            && arguments.array.as_ref().is_none_or(|array| alarm.what.array.as_ref() == Some(array))
+    });
+    let text = if alarms.is_empty() { "no alarms".into() } else { text(&alarms) };
+    Ok(context.output.answer(Exit::Fine, &Body { alarms }, &text))
+}
+
+fn text(alarms: &[AlarmModel]) -> String {
+    let mut lines = Vec::new();
+    for alarm in alarms {
+        let mut table = Table::plain().indented(2);
+        let until = alarm.until_seconds.map_or_else(String::new, |until| format!(", until {}", utc(until)));
+        table.row(["since", &format!("{}{until}", utc(alarm.since_seconds))]);
+        if let Some(at) = alarm.acknowledged_seconds {
+            table.row(["acknowledged", &utc(at)]);
+        }
+        if let (Some(next), None) = (&alarm.what.next_step, alarm.until_seconds) {
+            table.row(["next step", next]);
+        }
+        lines.push(format!("{:8}  {}", alarm.what.level.word(), alarm.id));
+        lines.push(format!("  {}", alarm.what.text.replace('\n', "; ")));
+        lines.push(table.text().trim_end().to_owned());
+    }
+    lines.join("\n")
+}
+
+fn acknowledge(which: &str, context: &Context) -> Outcome {
+    let mut servers = context.servers.connect()?;
+    let alarms = all(&mut servers, context)?;
+    let mut known = Vec::new();
+    let mut looked_after = Vec::new();
+    for server in &mut servers {
+        if let Answer::Acknowledged(more) = server.ask(&Command::AcknowledgeAlarms { which: which.into() })? {
+            known.extend(more);
+        }
+        if let Answer::Alarms(own) = server.ask(&Command::Alarms)? {
+            looked_after.extend(own);
+        }
+    }
+    let is_others = |alarm: &Alarm| !looked_after.iter().any(|own| is_same(own, &alarm.model()));
+    let mut others = Vec::new();
+    let is_open = |alarm: &AlarmModel| alarm.is_open() && !looked_after.iter().any(|own| is_same(own, alarm));
+    if alarms.iter().any(is_open) {
+        let changed = store(context).change(|mut book: Book| {
+            let now = openraid_sys::clock::wall_seconds();
+            others = book.acknowledge(now, |alarm| is_others(alarm) && is_meant(alarm, which));
+            book
+        });
+        changed.map_err(|error| Failure::failed(format!("alarms cannot be written down: {error}")))?;
+    }
+    if !others.is_empty() {
+        let log = Log::at(context.registry.folder_beside("events"));
+        let draft = Draft::now(&plain("AlarmAcknowledged", format!("acknowledged: {}", others.join(", "))));
+        // The alarms themselves are written down: the event is a convenience.
+        let _ = log.append(&[Entry::Event(draft)]);
+    }
+    known.extend(others);
+    let is_there = alarms.iter().any(|alarm| {
+        alarm.until_seconds.is_none() && (alarm.id == which || alarm.what.array.as_deref() == Some(which))
+    });
+    if known.is_empty() && which != "all" && !is_there {
+        return Err(Failure::refused(format!("there is no alarm {which}; see `openraid alarms`")));
+    }
+    let text = format!("{} acknowledged", counted(known.len() as u64, "alarm", "alarms"));
+    Ok(context.output.answer(Exit::Fine, &Acknowledged { acknowledged: known }, &text))
+}

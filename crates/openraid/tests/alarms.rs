@@ -1,0 +1,157 @@
+//! Alarms: they begin and end with the state, also at a start, are kept over kills, and can be acknowledged.
+
+mod support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::{Lab, Server};
+
+fn array(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab
+}
+
+fn alarms(lab: &Lab, options: &str) -> Vec<Value> {
+    let told = lab.line(&format!("alarms --json {options}")).expect(0).json();
+    told["alarms"].as_array().expect("a list").clone()
+}
+
+fn ids(alarms: &[Value]) -> Vec<&str> {
+    alarms.iter().map(|alarm| alarm["id"].as_str().expect("a name")).collect()
+}
+
+fn find(alarms: &[Value], id: &str) -> Value {
+    alarms.iter().find(|alarm| alarm["id"] == id).unwrap_or_else(|| panic!("{id} is not in {alarms:#?}")).clone()
+}
+
+#[test]
+fn a_degraded_array_is_one_alarm_from_its_beginning_over_a_kill_to_its_end() {
+    let lab = array("alarms");
+    lab.line("alarms").expect(0).says(&["no alarms"]);
+    let server = lab.serve(&["data"]);
+    assert_eq!(alarms(&lab, ""), [Value::Null; 0]);
+    lab.line("fail data d1").expect(0);
+    let fail_id = format!("data:Fail:{}", lab.path("d1").display());
+    let found = alarms(&lab, "");
+    assert_eq!(ids(&found), ["data:DegradedArray", &fail_id]);
+    let degraded = find(&found, "data:DegradedArray");
+    let wanted = [
+        ("level", "critical".into()),
+        ("event", "DegradedArray".into()),
+        ("message_id", "StorageDevice.1.2.VolumeDegraded".into()),
+        ("array", "data".into()),
+        ("text", "data: degraded: without slot 1; the loss of one more member loses data".into()),
+        ("next_step", "openraid add data DRIVE".into()),
+        ("until_seconds", Value::Null),
+        ("acknowledged_seconds", Value::Null),
+    ];
+    for (key, value) in wanted {
+        assert_eq!(degraded[key], value, "{key} of {degraded:#}");
+    }
+    assert_eq!(find(&found, &fail_id)["message_id"], "StorageDevice.1.2.DriveFailure");
+    // The same stands in `show`, `list` counts it.
+    assert_eq!(ids(lab.show("data")["alarms"].as_array().expect("a list")), ["data:DegradedArray", &fail_id]);
+    lab.line("show data").expect(1).says(&["critical DegradedArray since "]);
+    lab.line("list").expect(1).says(&["2 open alarms; see `openraid alarms`"]);
+    lab.line("alarms acknowledge data:DegradedArray").expect(0).says(&["1 alarm acknowledged"]);
+    lab.line("alarms acknowledge data:DegradedArray").expect(0).says(&["0 alarms acknowledged"]);
+    lab.line("alarms acknowledge data:Other").refused(65, &["there is no alarm data:Other"]);
+    lab.line("list").expect(1).says(&["1 open alarm; see `openraid alarms`"]);
+    // A thread of the server writes its alarms down; another process reads the file.
+    let acknowledged = find(&alarms(&lab, ""), "data:DegradedArray");
+    assert!(acknowledged["acknowledged_seconds"].is_u64(), "{acknowledged:#}");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    let file = lab.path("state/openraid/registry.json.alarms");
+    while !String::from_utf8_lossy(&fs::read(&file).expect("the file")).contains("\"acknowledged\":1") {
+        assert!(std::time::Instant::now() < until, "it is not written down");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.kill();
+    // Without a server they are as it left them.
+    assert_eq!(find(&alarms(&lab, ""), "data:DegradedArray"), acknowledged);
+    let server = lab.serve(&["data"]);
+    let found = alarms(&lab, "");
+    assert_eq!(find(&found, "data:DegradedArray"), acknowledged, "it is the same alarm");
+    assert_eq!(ids(&found), ["data:DegradedArray"], "the failed member is no member any more");
+    lab.line("add data --file-size 16M d3").expect(0);
+    lab.wait_for("data", |array| array["health"] == "optimal");
+    assert_eq!(ids(&alarms(&lab, "")), [""; 0]);
+    let ended = find(&alarms(&lab, "--ended"), "data:DegradedArray");
+    assert_eq!(ended["since_seconds"], acknowledged["since_seconds"]);
+    assert!(ended["until_seconds"].as_u64() >= ended["since_seconds"].as_u64(), "{ended:#}");
+    server.stop();
+}
+
+#[test]
+fn what_is_wrong_at_a_start_is_an_alarm_at_the_start() {
+    let lab = array("start");
+    lab.line("create gone --level 1 --assume-clean --file-size 16M g0 g1").expect(0);
+    for name in ["d2", "g0", "g1"] {
+        fs::remove_file(lab.path(name)).expect("it was there");
+    }
+    fs::write(
+        lab.path("openraid.toml"),
+        format!(
+            "[server]\nnbd-unix = {:?}\n[[spares]]\nmember = \"/nowhere/spare\"\nfor = \"data\"\n",
+            lab.path("nbd.sock")
+        ),
+    )
+    .expect("room");
+    let control = lab.path("service.sock").display().to_string();
+    let serve = || {
+        let mut command = lab.command(&["--control", &control, "serve", "--json", "--config", "openraid.toml"]);
+        Server::started(&mut command).expect("ready")
+    };
+    let server = serve();
+    let options = format!("--control {control}");
+    let found = alarms(&lab, &options);
+    let lost = find(&found, "gone:DeviceDisappeared");
+    assert_eq!((&lost["level"], &lost["message_id"]), (&"critical".into(), &"StorageDevice.1.2.VolumeOffline".into()));
+    assert_eq!(
+        find(&found, "data:DegradedArray")["text"],
+        "data: degraded: without slot 2; the loss of one more member loses data"
+    );
+    assert_eq!(find(&found, "data:SparesMissing:/nowhere/spare")["level"], "warning");
+    find(&found, &format!("server:StartProblem:{}", lab.path("g0").display()));
+    // A file that is refused is an alarm until it is read.
+    let good = fs::read_to_string(lab.path("openraid.toml")).expect("the file");
+    fs::write(lab.path("openraid.toml"), "[serve]\n").expect("room");
+    lab.line(&format!("reload {options}")).expect(65);
+    find(&alarms(&lab, &options), "server:ConfigurationRefused");
+    fs::write(lab.path("openraid.toml"), good).expect("room");
+    lab.line(&format!("reload {options}")).expect(0);
+    assert!(!ids(&alarms(&lab, &options)).contains(&"server:ConfigurationRefused"));
+    server.kill();
+    // The next server of this name goes on with them; an alarm whose fault is gone is over.
+    lab.line("forget gone").expect(0);
+    let server = serve();
+    let found = alarms(&lab, &options);
+    assert!(ids(&found).iter().all(|id| !id.starts_with("gone:") && !id.ends_with("/g0")), "{found:#?}");
+    assert_eq!(ids(&alarms(&lab, &format!("{options} --array data --level critical"))), ["data:DegradedArray"]);
+    server.stop();
+}
+
+#[test]
+fn a_forced_start_is_an_alarm_until_it_is_acknowledged() {
+    let lab = array("forced-alarm");
+    let server = lab.serve(&["data"]);
+    lab.line("fail data d0").expect(0);
+    support::write_some(&lab, &server);
+    server.kill();
+    let server = lab.serve(&["data", "--force"]);
+    let forced = find(&alarms(&lab, ""), "data:ForcedStart");
+    assert_eq!((&forced["level"], &forced["until_acknowledged"]), (&"critical".into(), &true.into()));
+    assert_eq!(forced["next_step"], "openraid alarms acknowledge data:ForcedStart");
+    server.stop();
+    let server = lab.serve(&["data"]);
+    assert_eq!(find(&alarms(&lab, ""), "data:ForcedStart"), forced, "this start was not forced");
+    lab.line("alarms acknowledge data").expect(0);
+    assert!(!ids(&alarms(&lab, "")).contains(&"data:ForcedStart"));
+    // Stopped by order: nothing is wrong here any more.
+    lab.line("stop data").expect(0);
+    assert_eq!(server.end().0, 0);
+    assert_eq!(alarms(&lab, ""), [Value::Null; 0]);
+    assert!(ids(&alarms(&lab, "--ended")).contains(&"data:DegradedArray"));
+}
