@@ -66,6 +66,25 @@ const TABLE: &[Imports] = &[
         ],
         external: &[],
     },
+    Imports { package: "openraid-status", own: &["openraid-core"], external: &["serde", "utoipa"] },
+    // The HTTP libraries stay in this crate.
+    Imports {
+        package: "openraid-management",
+        own: &["openraid-status"],
+        external: &[
+            "argon2",
+            "getrandom",
+            "http-body-util",
+            "hyper",
+            "hyper-util",
+            "rcgen",
+            "serde",
+            "serde_json",
+            "tokio",
+            "tokio-rustls",
+            "utoipa",
+        ],
+    },
     // The check language brings the starlark crate and all that hangs on it: nothing else may depend on that.
     Imports {
         package: "openraid-claims",
@@ -86,6 +105,8 @@ const TABLE: &[Imports] = &[
             "openraid-lab",
             "openraid-claims",
             "openraid-config",
+            "openraid-status",
+            "openraid-management",
             "openraid-runtime",
         ],
         external: &["clap", "clap_complete", "clap_mangen", "indicatif", "serde", "serde_json"],

@@ -27,7 +27,6 @@ mod laboratory;
 mod lockless;
 mod making;
 mod members;
-mod model;
 mod notify;
 mod output;
 mod quantity;
@@ -42,6 +41,8 @@ mod wiping;
 mod words;
 
 use std::process::ExitCode;
+
+pub(crate) use openraid_status as model;
 
 use clap::error::ErrorKind;
 use clap::Parser;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{AlarmModel, Condition};
 use crate::events::Level;
+use openraid_status::alarm::{AlarmModel, Condition};
 
 /// Alarms that hold; of more the least important are left out, and an alarm counts them.
 pub const ACTIVE_MAX: usize = 512;

@@ -1,10 +1,10 @@
 //! The conditions of an array: a pure function of the model that `show` prints.
 
-use super::model::Condition;
 use crate::events::Level;
 use crate::model::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord, TaskWord};
 use crate::output::array::{mismatches_text, state_line};
 use crate::quantity::counted;
+use openraid_status::alarm::Condition;
 
 /// All states of an array that should be known of.
 pub fn of_array(array: &ArrayModel) -> Vec<Condition> {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use std::{io, mem};
 
 use super::book::{Alarm, Book, Subject};
-use super::model::{AlarmModel, Condition};
 use super::store::Store;
 use crate::output;
+use openraid_status::alarm::{AlarmModel, Condition};
 
 /// After this time a write that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

@@ -13,10 +13,9 @@
 pub mod book;
 pub mod conditions;
 pub mod keeper;
-pub mod model;
 pub mod store;
 
 pub use book::Subject;
 pub use keeper::Keeper;
-pub use model::{AlarmModel, Condition};
+pub use openraid_status::alarm::{AlarmModel, Condition};
 pub use store::Store;

@@ -31,7 +31,7 @@ pub struct AlarmsArguments {
     #[arg(long, value_name = "NAME")]
     pub array: Option<String>,
     /// Alarms of this level and above
-    #[arg(long, value_name = "LEVEL", value_enum)]
+    #[arg(long, value_name = "LEVEL", value_parser = super::event_level())]
     pub level: Option<Level>,
     /// List alarms that ended, too
     #[arg(long)]

@@ -26,7 +26,7 @@ pub struct EventsArguments {
     #[arg(long, value_name = "NAME")]
     pub array: Option<String>,
     /// Events of this level and above
-    #[arg(long, value_name = "LEVEL", value_enum)]
+    #[arg(long, value_name = "LEVEL", value_parser = super::event_level())]
     pub level: Option<Level>,
     /// The last so many of them
     #[arg(long, value_name = "COUNT")]

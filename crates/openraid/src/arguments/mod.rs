@@ -277,6 +277,14 @@ impl Verb {
     }
 }
 
+/// Reads the level of an event or alarm.
+fn event_level() -> impl clap::builder::TypedValueParser<Value = crate::events::Level> {
+    use crate::events::Level;
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(Level::ALL.map(Level::word))
+        .map(|word| Level::named(&word).expect("the parser lets no other word through"))
+}
+
 /// Members may be named so.
 pub const MEMBER_HELP: &str = "A file, a block device, or the address of a remote export \
 (nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH); or model:PROFILE,file=PATH, a file with the timing of a drive \

@@ -6,6 +6,7 @@
 //! ```
 
 use openraid_format::crc32c;
+pub use openraid_status::alarm::Level;
 use serde::{Deserialize, Serialize};
 
 use crate::server::news::News;
@@ -14,55 +15,6 @@ use crate::server::news::News;
 const TEXT_BYTES_MAX: usize = 4000;
 /// Digits of the checksum, and the blank after them.
 const HEAD_BYTES: usize = 9;
-
-/// How much an event matters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
-    /// Good to know.
-    Info,
-    /// Something is worse than it was, or was not done.
-    Warning,
-    /// Data or redundancy is lost, or an array is not there.
-    Critical,
-}
-
-impl Level {
-    /// The level of an event, by its name.
-    pub fn of(event: &str) -> Self {
-        match event {
-            "Fail" | "FailedArray" | "SectorLost" | "DirtyLost" | "JournalLost" | "JournalFull" | "FlushInDoubt"
-            | "ForcedStart" | "StopFailed" => Self::Critical,
-            "DegradedArray"
-            | "Timeout"
-            | "RowMismatch"
-            | "JournalDegraded"
-            | "JournalUnreadable"
-            | "JournalTableFull"
-            | "JournalAway"
-            | "RebuildStopped"
-            | "ResyncStopped"
-            | "CheckStopped"
-            | "SpareRefused"
-            | "ConfigurationRefused"
-            | "NoticesLost"
-            | "EventsLost"
-            | "StoodStill"
-            | "LeftOut"
-            | "StartProblem" => Self::Warning,
-            _ => Self::Info,
-        }
-    }
-
-    /// As it is written.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Critical => "critical",
-        }
-    }
-}
 
 /// An event that is not in the log yet.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

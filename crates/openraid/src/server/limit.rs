@@ -134,7 +134,7 @@ impl Server {
         let now = self.status()?;
         let state = self.state();
         let figures = state.samples.before(now.at).and_then(|before| figures(before, &now, &served));
-        Ok(figures.map_or_else(LimitModel::unknown, |figures| judge(name, &figures)))
+        Ok(figures.map_or_else(unknown, |figures| judge(name, &figures)))
     }
 }
 
@@ -444,14 +444,12 @@ fn by_depth(figures: &Figures, member: Option<&DriveFigures>) -> Verdict {
     Verdict { part: "clients", what, knob: "more requests at once (queue depth, more clients), or larger ones".into() }
 }
 
-impl LimitModel {
-    fn unknown() -> Self {
-        Self {
-            part: "unknown".into(),
-            text: "what limits it is not known yet: ask again in a second".into(),
-            knob: "none".into(),
-            ..Self::default()
-        }
+fn unknown() -> LimitModel {
+    LimitModel {
+        part: "unknown".into(),
+        text: "what limits it is not known yet: ask again in a second".into(),
+        knob: "none".into(),
+        ..LimitModel::default()
     }
 }
 
@@ -525,7 +523,7 @@ mod tests {
         assert!(text.contains("goes to the members (the busiest, /srv/d3: busy 25 %"), "{text}");
         let resting = Figures { members: Vec::new(), ..idle };
         assert!(judge("data", &resting).text.contains("no client asks for anything; in the last"));
-        assert_eq!(LimitModel::unknown().part, "unknown");
+        assert_eq!(unknown().part, "unknown");
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! What is told about arrays, as the control socket and `--json` carry it.
+//! Arrays, members and the journal, as the control socket, `--json` and the HTTP API carry them.
 //!
 //! Everything here is plain data with names of its own, so that the engine's types can change without the schema
 //! changing. Sizes are in bytes, rates in bytes a second.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use crate::alarms::AlarmModel;
-use crate::checks::{CheckModel, OutcomeModel};
+use crate::alarm::AlarmModel;
+use crate::check::{CheckModel, OutcomeModel};
 use crate::exit::Exit;
 
 /// The health of an array in one word.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthWord {
     /// All members in sync.
@@ -22,10 +23,10 @@ pub enum HealthWord {
 }
 
 /// The state of a member.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateWord {
-    /// Nobody is in the slot.
+    /// The slot has no member.
     Missing,
     /// Waits to be needed.
     Spare,
@@ -42,7 +43,7 @@ pub enum StateWord {
 }
 
 /// A background task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskWord {
     /// A slot is filled from the others.
@@ -75,7 +76,7 @@ impl TaskWord {
 }
 
 /// A member.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MemberModel {
     /// Its slot, where it has one.
     pub slot: Option<u16>,
@@ -97,9 +98,9 @@ pub struct MemberModel {
     pub state: StateWord,
     /// Why it failed.
     pub reason: Option<String>,
-    /// It is being filled beside the working member of its slot.
+    /// It is being filled while the member that it replaces still works.
     pub replacement: bool,
-    /// Of a member that is being filled: bytes that are good.
+    /// Bytes that are good, if the member is being filled.
     pub done_bytes: Option<u64>,
     /// Size of the drive.
     pub size_bytes: Option<u64>,
@@ -127,7 +128,7 @@ pub struct MemberModel {
 }
 
 /// What runs in the background.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TaskModel {
     /// What.
     pub kind: TaskWord,
@@ -156,7 +157,7 @@ impl TaskModel {
 }
 
 /// Settings that can be changed while the array is served.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SettingsModel {
     /// `rebuild.rate`; zero is no bound.
     pub rebuild_rate: u64,
@@ -192,7 +193,7 @@ pub struct SettingsModel {
 }
 
 /// A setting that was changed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChangeModel {
     /// Its name.
     pub setting: String,
@@ -209,7 +210,7 @@ impl From<openraid_core::settings::Change> for ChangeModel {
 }
 
 /// The profile of an array's settings.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ProfileModel {
     /// `protection`, `balanced` or `performance`.
     pub name: String,
@@ -222,7 +223,7 @@ pub struct ProfileModel {
 }
 
 /// What an array does for its redundancy while it is degraded. No other setting depends on that.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DegradedModel {
     /// The rebuild's upper bound, bytes of each member a second; zero is no bound.
     pub rebuild_rate: u64,
@@ -231,19 +232,19 @@ pub struct DegradedModel {
 }
 
 /// The cache of the server, and what it did for an array since that was started.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CacheModel {
-    /// Of the server: its size.
+    /// Size of the server's cache.
     pub size_bytes: u64,
-    /// Of the server: lines of it with something that the members do not have.
+    /// Data in it that the members do not have yet.
     pub dirty_bytes: u64,
-    /// Of the server: how much that may be.
+    /// The bound of that.
     pub dirty_max_bytes: u64,
-    /// Of the server: what was read ahead.
+    /// Data that was read ahead.
     pub ahead_read_bytes: u64,
-    /// Of that, what hosts asked for afterwards.
+    /// The part of it that hosts asked for afterwards.
     pub ahead_used_bytes: u64,
-    /// Of that, what was overwritten or evicted before anybody asked for it.
+    /// The part of it that was overwritten or evicted before a host asked for it.
     pub ahead_wasted_bytes: u64,
     /// What reads found in it.
     pub read_hit_bytes: u64,
@@ -251,7 +252,7 @@ pub struct CacheModel {
     pub read_miss_bytes: u64,
     /// What writes put into it.
     pub written_bytes: u64,
-    /// Of that, what overwrote something that the members did not have yet, and so cost them nothing.
+    /// The part of it that overwrote data which the members did not have yet, and so cost them nothing.
     pub merged_bytes: u64,
     /// Data of hosts that went from it to the members, parity and copies not counted.
     pub destaged_bytes: u64,
@@ -264,9 +265,9 @@ pub struct CacheModel {
 }
 
 /// What the adaptive policy of an array does and did.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AdaptiveModel {
-    /// What is done now.
+    /// The choice in force.
     pub now: TuningModel,
     /// Stretches of time that it has looked at.
     pub windows: u64,
@@ -277,7 +278,7 @@ pub struct AdaptiveModel {
 }
 
 /// What the adaptive policy chooses.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TuningModel {
     /// As the setting.
     pub read_ahead: String,
@@ -288,20 +289,20 @@ pub struct TuningModel {
 }
 
 /// A change by the adaptive policy.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SwitchModel {
     /// How many seconds ago.
     pub ago_seconds: u64,
     /// What was.
     pub from: TuningModel,
-    /// What is since.
+    /// The choice since then.
     pub to: TuningModel,
-    /// The figures behind it.
+    /// The figures that it was taken from.
     pub why: String,
 }
 
 /// How often a decision was taken.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReasonModel {
     /// Its name.
     pub reason: String,
@@ -311,8 +312,8 @@ pub struct ReasonModel {
     pub count: u64,
 }
 
-/// What hosts asked.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+/// Requests of hosts.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HostModel {
     /// Read requests.
     pub reads: u64,
@@ -329,7 +330,7 @@ pub struct HostModel {
 }
 
 /// A part of an array in the last seconds.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PartModel {
     /// `member`, `journal` or `processor`.
     pub part: String,
@@ -350,7 +351,7 @@ pub struct PartModel {
 }
 
 /// What limits an array now.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LimitModel {
     /// `member`, `journal`, `memory`, `cache`, `processor`, `locks`, `clients`, `nothing` or `unknown`.
     pub part: String,
@@ -381,7 +382,7 @@ pub struct LimitModel {
 }
 
 /// A write-intent bitmap.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BitmapModel {
     /// Regions that may differ.
     pub marked: u64,
@@ -399,7 +400,7 @@ pub struct BitmapModel {
 }
 
 /// What the journal is to an array whose writes it is to promise, or still holds.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ProtectionModel {
     /// Are its writes promised by the journal now?
     pub protected: bool,
@@ -411,7 +412,7 @@ pub struct ProtectionModel {
 }
 
 /// A device of the journal.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalDeviceModel {
     /// Its name.
     pub device: String,
@@ -420,7 +421,7 @@ pub struct JournalDeviceModel {
 }
 
 /// What the journal has of an array.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalArrayModel {
     /// Identity of its set.
     pub uuid: String,
@@ -430,12 +431,12 @@ pub struct JournalArrayModel {
     pub state: String,
     /// Entries that wait for the array to be started.
     pub waiting_entries: u64,
-    /// Host data in the log that count for it; known of a journal that nobody uses.
+    /// Host data in the log that count for it; known of a journal that is not in use.
     pub data_bytes: Option<u64>,
 }
 
 /// What the journal did.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct JournalCountersModel {
     /// Entries written.
     pub entries: u64,
@@ -456,25 +457,25 @@ pub struct JournalCountersModel {
 }
 
 /// A device of the journal that is being brought up to date.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalJoinModel {
     /// Its name.
     pub device: String,
-    /// Bytes of the log that it has, of those that were there when it began.
+    /// Bytes of the log that it has, out of the bytes that were there when it began.
     pub copied_bytes: u64,
     /// See `copied_bytes`.
     pub total_bytes: u64,
 }
 
 /// A journal.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalModel {
-    /// `opening`, `live`, `closing`, `lost`, `full`; of devices that were named, `unused` where nobody uses them and
-    /// `in-use` where somebody does whom nobody asked.
+    /// `opening`, `live`, `closing`, `lost`, `full`. Devices that were named are `unused` if no server uses them, and
+    /// `in-use` if another server does.
     pub state: String,
     /// Why it, or its other device, is not back, where that is lost.
     pub trouble: Option<String>,
-    /// What is damaged of its log, so that it cannot be used: what is told of the log stands before that.
+    /// The damage of its log, because of which it cannot be used: the other figures are about the log before the damage.
     #[serde(default)]
     pub damage: Option<String>,
     /// Its identity; none where it is lost and was not found again.
@@ -490,7 +491,7 @@ pub struct JournalModel {
     pub joining: Option<JournalJoinModel>,
     /// Length of the ring.
     pub ring_bytes: u64,
-    /// Of that, what entries take.
+    /// The part of it that entries take.
     pub used_bytes: u64,
     /// Entries from the tail to the head.
     pub entries: u64,
@@ -500,23 +501,23 @@ pub struct JournalModel {
     pub kept_bytes_max: u64,
     /// Its arrays.
     pub arrays: Vec<JournalArrayModel>,
-    /// What it did since it was opened; none where nobody uses it.
+    /// Its work since it was opened; none if it is not in use.
     pub counters: Option<JournalCountersModel>,
 }
 
 /// A range of an array's data that may be lost.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LostRangeModel {
     /// Identity of the set: of the array, or of a leg of it.
     pub set: String,
-    /// Where it begins, in the data of the set.
+    /// Its first byte, in the data of the set.
     pub offset_bytes: u64,
     /// Its length.
     pub bytes: u64,
 }
 
 /// What a journal holds for an array, and is lost with it.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LossModel {
     /// It was given up; otherwise only said what it is.
     pub given_up: bool,
@@ -528,14 +529,14 @@ pub struct LossModel {
     pub data_bytes: Option<u64>,
     /// Writes to members that were under way.
     pub member_writes: Option<u64>,
-    /// Where hosts wrote what is lost, where that is known: ranges that touch are one. Of an array that lacks a member what
-    /// stands beside it in the same stripes is lost with it.
+    /// The ranges that hosts wrote and that are lost, if that is known: ranges that touch are one. If the array lacks a
+    /// member, other data in the same stripes is lost as well.
     #[serde(default)]
     pub ranges: Vec<LostRangeModel>,
     /// So many more of them there are than are named.
     #[serde(default)]
     pub more_ranges: u64,
-    /// What is damaged of the log: more may have stood behind that, which nobody can count.
+    /// The damage of the log: more may have followed it, which cannot be counted.
     #[serde(default)]
     pub damage: Option<String>,
     /// All of it in words.
@@ -543,7 +544,7 @@ pub struct LossModel {
 }
 
 /// An array.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ArrayModel {
     /// Its name.
     pub name: String,
@@ -610,7 +611,7 @@ pub struct ArrayModel {
     /// What hosts may do: `read-write`, `read-only` or `blocked`.
     #[serde(default)]
     pub access: String,
-    /// The profile in force; none of a leg, a raw drive, or an array that nobody serves.
+    /// The profile in force; a leg, a raw drive, and an array that is not served have none.
     #[serde(default)]
     pub profile: Option<ProfileModel>,
     /// Members by slot, then spares and the failed; none of a nested array.
@@ -621,7 +622,7 @@ pub struct ArrayModel {
     pub settings: SettingsModel,
     /// What the adaptive policy does, while it is on.
     pub adaptive: Option<AdaptiveModel>,
-    /// What hosts asked.
+    /// Requests of hosts.
     pub host: HostModel,
     /// What the cache did for it, if the server has one.
     #[serde(default)]
@@ -674,4 +675,29 @@ impl ArrayModel {
     pub fn is_synced(&self) -> bool {
         self.sets().into_iter().all(|set| set.consistent_to_bytes.is_none())
     }
+}
+
+/// A server.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ServerModel {
+    /// Its process.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// The addresses for clients.
+    pub listens: Vec<String>,
+    /// Connected clients.
+    pub clients: u64,
+    /// The kernel's engine in words.
+    pub engine: String,
+    /// The parity kernels in use.
+    pub kernels: String,
+    /// Fallbacks taken.
+    pub notes: Vec<String>,
+    /// It goes on when the last array is stopped.
+    #[serde(default)]
+    pub stays: bool,
+    /// Alarms of the server itself, without those of its arrays.
+    #[serde(default)]
+    pub alarms: Vec<AlarmModel>,
 }

@@ -1,11 +1,70 @@
 //! What an alarm says, and the words that other tools have for it.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use crate::events::Level;
+/// How much an event matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Something is worse than it was, or was not done.
+    Warning,
+    /// Data or redundancy is lost, or an array is not there.
+    Critical,
+}
+
+impl Level {
+    /// The level of an event, by its name.
+    #[must_use]
+    pub fn of(event: &str) -> Self {
+        match event {
+            "Fail" | "FailedArray" | "SectorLost" | "DirtyLost" | "JournalLost" | "JournalFull" | "FlushInDoubt"
+            | "ForcedStart" | "StopFailed" => Self::Critical,
+            "DegradedArray"
+            | "Timeout"
+            | "RowMismatch"
+            | "JournalDegraded"
+            | "JournalUnreadable"
+            | "JournalTableFull"
+            | "JournalAway"
+            | "RebuildStopped"
+            | "ResyncStopped"
+            | "CheckStopped"
+            | "SpareRefused"
+            | "ConfigurationRefused"
+            | "NoticesLost"
+            | "EventsLost"
+            | "StoodStill"
+            | "LeftOut"
+            | "StartProblem" => Self::Warning,
+            _ => Self::Info,
+        }
+    }
+
+    /// All levels, the least important first.
+    pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
+
+    /// The level with this name.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.word() == word)
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
 
 /// A state that should be known of.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Condition {
     /// A word: mdadm's if it has one.
     pub event: String,
@@ -32,6 +91,7 @@ pub struct Condition {
 
 impl Condition {
     /// A state of the server itself.
+    #[must_use]
     pub fn of_server(event: &str, level: Level, text: String) -> Self {
         Self {
             event: event.into(),
@@ -48,6 +108,7 @@ impl Condition {
     }
 
     /// Its name: the array or `server`, the event, and the place if there can be several.
+    #[must_use]
     pub fn id(&self) -> String {
         let mut id = format!("{}:{}", self.array.as_deref().unwrap_or("server"), self.event);
         if let Some(leg) = self.leg {
@@ -60,6 +121,7 @@ impl Condition {
     }
 
     /// Is it the same state as another one, whatever its words and its array's name are?
+    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let key = |own: &Self| (own.event.clone(), own.leg, own.member.clone());
         let subject = |own: &Self| own.uuid.clone().or_else(|| own.array.clone());
@@ -67,6 +129,7 @@ impl Condition {
     }
 
     /// The MessageId that Redfish has for it: of DMTF's registries if they have one, else of our own.
+    #[must_use]
     pub fn message_id(&self) -> String {
         let standard = match self.event.as_str() {
             "DegradedArray" => "StorageDevice.1.2.VolumeDegraded",
@@ -85,7 +148,7 @@ impl Condition {
 }
 
 /// An alarm as it is told.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AlarmModel {
     /// Its name, by which it is acknowledged. An alarm that ended and one that began later may have the same.
     pub id: String,
@@ -104,6 +167,7 @@ pub struct AlarmModel {
 
 impl AlarmModel {
     /// Does it hold, and has it not been acknowledged?
+    #[must_use]
     pub const fn is_open(&self) -> bool {
         self.until_seconds.is_none() && self.acknowledged_seconds.is_none()
     }

@@ -1,0 +1,215 @@
+//! How checks and repairs ended.
+
+use openraid_core::scrub::{AbortReason, MismatchRange, ScrubMode, ScrubOutcome, ScrubStatus};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a check may change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckWord {
+    /// Nothing.
+    Check,
+    /// What can be attributed.
+    Repair,
+    /// Parity, and copies but the first.
+    RepairTrustData,
+}
+
+impl CheckWord {
+    /// In a word.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Repair | Self::RepairTrustData => "repair",
+        }
+    }
+    /// What the engine is told.
+    pub const fn mode(self) -> ScrubMode {
+        match self {
+            Self::Check => ScrubMode::Check,
+            Self::Repair => ScrubMode::Repair,
+            Self::RepairTrustData => ScrubMode::TrustData,
+        }
+    }
+}
+
+impl From<ScrubMode> for CheckWord {
+    fn from(mode: ScrubMode) -> Self {
+        match mode {
+            ScrubMode::Check => Self::Check,
+            ScrubMode::Repair => Self::Repair,
+            ScrubMode::TrustData => Self::RepairTrustData,
+        }
+    }
+}
+
+/// Why a check ended early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AbortWord {
+    /// A member failed.
+    MemberFailed,
+    /// By administrator.
+    Administrator,
+    /// For a rebuild.
+    RebuildBegan,
+    /// The array was stopped, or its server ended.
+    Stopped,
+}
+
+impl AbortWord {
+    /// In words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::MemberFailed => AbortReason::MemberFailed.text(),
+            Self::Administrator => AbortReason::Administrator.text(),
+            Self::RebuildBegan => AbortReason::RebuildBegan.text(),
+            Self::Stopped => "the array was stopped, or its server ended",
+        }
+    }
+}
+
+impl From<AbortReason> for AbortWord {
+    fn from(why: AbortReason) -> Self {
+        match why {
+            AbortReason::MemberFailed => Self::MemberFailed,
+            AbortReason::Administrator => Self::Administrator,
+            AbortReason::RebuildBegan => Self::RebuildBegan,
+        }
+    }
+}
+
+/// How a check ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum OutcomeModel {
+    /// Everything that was compared agrees.
+    Clean,
+    /// Sectors of 512 bytes in which members did not agree.
+    Mismatches {
+        /// All of them.
+        mismatches: u64,
+        /// The repaired ones.
+        repaired: u64,
+        /// The ones that are left.
+        left: u64,
+    },
+    /// It ended before everything was compared.
+    Aborted {
+        /// Why.
+        reason: AbortWord,
+        /// How far it came; unknown where the server did not live to see it.
+        percent: Option<u8>,
+        /// Mismatches until then.
+        mismatches: u64,
+        /// The repaired ones.
+        repaired: u64,
+    },
+    /// Nothing could be compared.
+    NotComparable {
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+/// A range of mismatches.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MismatchModel {
+    /// Its first sector, in the data area of each member; of a mirror, in the array.
+    pub from_sector: u64,
+    /// How many.
+    pub sectors: u64,
+    /// The member that disagrees with the others, where it can be named.
+    pub slot: Option<u16>,
+    /// Is it put right?
+    pub repaired: bool,
+}
+
+impl From<&MismatchRange> for MismatchModel {
+    fn from(range: &MismatchRange) -> Self {
+        let MismatchRange { from, len, slot, repaired } = *range;
+        Self { from_sector: from.get(), sectors: len.get(), slot: slot.map(|slot| slot.0), repaired }
+    }
+}
+
+/// The last check or repair of an array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CheckModel {
+    /// What it was allowed to change.
+    pub kind: CheckWord,
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: OutcomeModel,
+    /// Seconds since 1970 at its end, or at its begin if the server did not see the end.
+    pub at_seconds: u64,
+    /// md's event count then.
+    pub events: u64,
+    /// What was to be compared, of each member; of a mirror, of the array.
+    pub total_bytes: u64,
+    /// What was not compared although the check came by: not enough members could be read there.
+    pub uncompared_bytes: u64,
+    /// The mismatches.
+    pub ranges: Vec<MismatchModel>,
+    /// So many more ranges there are.
+    pub more_ranges: u64,
+}
+
+impl CheckModel {
+    /// What the engine says of the end of a check, seen at this time.
+    pub fn of(status: &ScrubStatus, at_seconds: u64) -> Self {
+        let outcome = match status.outcome {
+            ScrubOutcome::Clean => OutcomeModel::Clean,
+            ScrubOutcome::Mismatches { count, repaired } => {
+                OutcomeModel::Mismatches { mismatches: count, repaired, left: count - repaired }
+            }
+            ScrubOutcome::Aborted { why, percent, count, repaired } => {
+                OutcomeModel::Aborted { reason: why.into(), percent: Some(percent), mismatches: count, repaired }
+            }
+            ScrubOutcome::NotComparable(why) => OutcomeModel::NotComparable { reason: why.text().into() },
+        };
+        Self {
+            kind: status.mode.into(),
+            outcome,
+            at_seconds,
+            events: status.events,
+            total_bytes: status.total.bytes().get(),
+            uncompared_bytes: status.uncompared.bytes().get(),
+            ranges: status.ranges.iter().map(MismatchModel::from).collect(),
+            more_ranges: status.more_ranges,
+        }
+    }
+
+    /// The record of a check that has begun, in case its end is not seen.
+    pub const fn begun(kind: CheckWord, at_seconds: u64, events: u64, total_bytes: u64) -> Self {
+        let reason = AbortWord::Stopped;
+        Self {
+            kind,
+            outcome: OutcomeModel::Aborted { reason, percent: None, mismatches: 0, repaired: 0 },
+            at_seconds,
+            events,
+            total_bytes,
+            uncompared_bytes: 0,
+            ranges: Vec::new(),
+            more_ranges: 0,
+        }
+    }
+
+    /// Mismatches that are still there, as far as is known.
+    pub const fn left(&self) -> u64 {
+        match self.outcome {
+            OutcomeModel::Mismatches { left, .. } => left,
+            OutcomeModel::Aborted { mismatches, repaired, .. } => mismatches.saturating_sub(repaired),
+            OutcomeModel::Clean | OutcomeModel::NotComparable { .. } => 0,
+        }
+    }
+
+    /// All mismatches that it found, where it came to its end.
+    pub const fn found(&self) -> Option<u64> {
+        match self.outcome {
+            OutcomeModel::Clean => Some(0),
+            OutcomeModel::Mismatches { mismatches, .. } => Some(mismatches),
+            OutcomeModel::Aborted { .. } | OutcomeModel::NotComparable { .. } => None,
+        }
+    }
+}

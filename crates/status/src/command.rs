@@ -1,0 +1,183 @@
+//! What a server is asked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::check::CheckWord;
+
+/// What a server is asked.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Command {
+    /// Describe the server.
+    Hello,
+    /// Everything about all arrays.
+    List,
+    /// Everything about one array.
+    Show {
+        /// Its name.
+        array: String,
+    },
+    /// Fail a member.
+    Fail {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+        /// Also if rows that are not in sync yet need it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unsynced: bool,
+        /// Only if it is the one with this identity: what was seen before the order was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<String>,
+    },
+    /// Add a member.
+    Add {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+        /// For which leg of a nested array.
+        leg: Option<usize>,
+        /// Whatever is on it may be lost.
+        overwrite: bool,
+        /// It may be the other half of a split array: what was written to that half alone may be lost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        split: bool,
+    },
+    /// Take a failed member or a spare out.
+    Remove {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+        /// Only if it is a spare.
+        spare: bool,
+        /// Only if it is the one with this identity: what was seen before the order was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<String>,
+    },
+    /// Copy a member to another one, which takes its place.
+    Replace {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+        /// The other one; any spare if none.
+        with: Option<String>,
+        /// Whatever is on it may be lost.
+        overwrite: bool,
+        /// Only if it is the one with this identity: what was seen before the order was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<String>,
+        /// The new one may be the other half of a split array.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        split: bool,
+    },
+    /// Read everything and compare.
+    Check {
+        /// The array.
+        array: String,
+        /// What may be changed.
+        kind: CheckWord,
+    },
+    /// End a check or repair.
+    StopCheck {
+        /// The array.
+        array: String,
+    },
+    /// Hold background work.
+    Pause {
+        /// The array.
+        array: String,
+    },
+    /// Go on with it.
+    Resume {
+        /// The array.
+        array: String,
+    },
+    /// Change settings: keys and values as the user writes them.
+    Set {
+        /// The array.
+        array: String,
+        /// Settings.
+        settings: Vec<(String, String)>,
+        /// Accept what they put at risk.
+        #[serde(default)]
+        yes: bool,
+    },
+    /// Stop an array.
+    Stop {
+        /// The array.
+        array: String,
+    },
+    /// Stop everything and end.
+    StopAll,
+    /// Start and serve the arrays that these members make.
+    Assemble {
+        /// Members.
+        members: Vec<String>,
+        /// As `--force`.
+        force: bool,
+        /// As `--journal-lost`.
+        #[serde(default)]
+        journal_lost: bool,
+    },
+    /// What limits an array now?
+    Limit {
+        /// Its name.
+        array: String,
+    },
+    /// Keep steps of requests from now on, or do not.
+    Record {
+        /// On?
+        on: bool,
+    },
+    /// Stories of requests that ended; steps are kept while a client asks for them.
+    Stories {
+        /// The array.
+        array: String,
+        /// The ones that ended since this number.
+        since: u64,
+    },
+    /// The story of a request, from steps that are kept.
+    Story {
+        /// The array.
+        array: String,
+        /// Its number; nothing: the last that ended.
+        request: Option<u64>,
+    },
+    /// The stories of the slowest requests.
+    Slowest {
+        /// The array.
+        array: String,
+        /// How many.
+        count: usize,
+    },
+    /// All alarms of this server and its arrays, ended ones included.
+    Alarms,
+    /// Take note of alarms that hold.
+    AcknowledgeAlarms {
+        /// The name of an alarm, the name of an array, or `all`.
+        which: String,
+    },
+    /// The desired state in force.
+    Config,
+    /// Read the configuration file again.
+    Reload,
+    /// Everything about the journal.
+    Journal,
+    /// Let a device join the journal.
+    JoinJournal {
+        /// Which; nothing: the one that was dropped.
+        device: Option<String>,
+        /// Whatever is on it may be lost.
+        overwrite: bool,
+    },
+    /// Give up what the journal holds for an array that does not run.
+    DiscardJournalled {
+        /// Its name, or the identity of its set.
+        array: String,
+        /// Do it; otherwise only say what would be lost.
+        lost: bool,
+    },
+}

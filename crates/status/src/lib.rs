@@ -1,0 +1,21 @@
+//! What a server tells, and what it is asked.
+//!
+//! ```text
+//!  server/view.rs --makes--> ArrayModel, JournalModel ... --shown by--> CLI, --json, HTTP API, console, metrics, Redfish
+//!  all of those   --send---> Command                      --carried out by--> server/orders.rs
+//! ```
+//!
+//! The crate is plain data: it decides nothing, opens nothing, and asks no server. An interface that shows something about an
+//! array takes it from here, so that no two of them can disagree.
+
+#![forbid(unsafe_code)]
+
+pub mod alarm;
+pub mod check;
+mod command;
+mod exit;
+mod model;
+
+pub use command::Command;
+pub use exit::Exit;
+pub use model::*;
