@@ -1,0 +1,97 @@
+//! Reading arrays, drives and the journal.
+
+use std::sync::Arc;
+
+use openraid_status::{ArrayModel, MemberModel};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::version;
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+
+/// All arrays.
+#[derive(Serialize, ToSchema)]
+pub struct ArraysModel {
+    /// Arrays.
+    pub arrays: Vec<ArrayModel>,
+}
+
+/// A drive, and where it belongs.
+#[derive(Serialize, ToSchema)]
+pub struct DriveModel {
+    /// Its array.
+    pub array: String,
+    /// The leg of a nested array.
+    pub leg: Option<usize>,
+    /// The drive.
+    #[serde(flatten)]
+    pub member: MemberModel,
+}
+
+/// All drives.
+#[derive(Serialize, ToSchema)]
+pub struct DrivesModel {
+    /// Drives, array by array.
+    pub drives: Vec<DriveModel>,
+}
+
+/// The array that a path names.
+///
+/// # Errors
+/// There is none of that name.
+pub fn named(request: &Request) -> Result<ArrayModel, Problem> {
+    let name = request.parts.first().map(String::as_str).unwrap_or_default();
+    let arrays = request.state.arrays()?;
+    let found = arrays.iter().find(|array| array.name == name || array.uuid.as_deref() == Some(name));
+    found.cloned().ok_or_else(|| Problem::missing(format!("this server serves no array named {name:?}")))
+}
+
+/// All arrays.
+pub fn all(request: &Request) -> Result<Reply, Problem> {
+    let arrays = Arc::unwrap_or_clone(request.state.arrays()?);
+    Ok(Reply::json(200, &ArraysModel { arrays }))
+}
+
+/// One array.
+pub fn one(request: &Request) -> Result<Reply, Problem> {
+    let array = named(request)?;
+    let version = version::of(&array);
+    Ok(Reply::json(200, &array).with("etag", version))
+}
+
+/// What limits an array.
+pub fn limit(request: &Request) -> Result<Reply, Problem> {
+    let array = named(request)?;
+    Ok(Reply::json(200, &request.state.controller.limit(&array.name)?))
+}
+
+/// The members that hold a byte.
+pub fn place(request: &Request) -> Result<Reply, Problem> {
+    let array = named(request)?;
+    let offset = request.number("offset")?.ok_or_else(|| Problem::bad("offset is missing: a byte of the array"))?;
+    if offset >= array.size_bytes {
+        let text = format!("offset={offset}: {} has {} bytes", array.name, array.size_bytes);
+        return Err(Problem::bad(text));
+    }
+    Ok(Reply::json(200, &request.state.controller.place(&array.name, offset)?))
+}
+
+/// All drives.
+pub fn drives(request: &Request) -> Result<Reply, Problem> {
+    let arrays = request.state.arrays()?;
+    let mut drives = Vec::new();
+    for array in arrays.iter() {
+        for (nth, set) in array.sets().into_iter().enumerate() {
+            let leg = (!array.legs.is_empty()).then_some(nth);
+            let drive = |member: &MemberModel| DriveModel { array: array.name.clone(), leg, member: member.clone() };
+            drives.extend(set.members.iter().map(drive));
+        }
+    }
+    Ok(Reply::json(200, &DrivesModel { drives }))
+}
+
+/// The journal.
+pub fn journal(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &request.state.controller.journal()?))
+}

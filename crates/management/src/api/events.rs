@@ -1,0 +1,81 @@
+//! The event log.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::controller::EventModel;
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::limits::EVENTS_MAX;
+
+/// Some events.
+#[derive(Serialize, ToSchema)]
+pub struct EventsModel {
+    /// Events, oldest first.
+    pub events: Vec<EventModel>,
+    /// More of them are before the first one.
+    pub more: bool,
+}
+
+/// Events to acknowledge.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Acknowledge {
+    /// The number of the first.
+    from: u64,
+    /// The number of the last; without it, only the first.
+    #[serde(default)]
+    to: Option<u64>,
+}
+
+/// Events that are asked for: the newest of them, unless `after` is given.
+pub fn list(request: &Request) -> Result<Reply, Problem> {
+    let (after, before) = (request.number("after")?, request.number("before")?);
+    let limit = request.number("limit")?.map_or(100, |limit| usize::try_from(limit).unwrap_or(EVENTS_MAX));
+    if !(1..=EVENTS_MAX).contains(&limit) {
+        return Err(Problem::bad(format!("limit={limit}: use 1 to {EVENTS_MAX}")));
+    }
+    let levels = ["info", "warning", "critical"];
+    let least = match request.asked("level") {
+        None => 0,
+        Some(word) => levels
+            .iter()
+            .position(|level| *level == word)
+            .ok_or_else(|| Problem::bad(format!("level={word}: use {}", levels.join(", "))))?,
+    };
+    let open = match request.asked("unacknowledged") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(other) => return Err(Problem::bad(format!("unacknowledged={other}: use true or false"))),
+    };
+    let all = request.state.controller.events()?;
+    let is_asked = |event: &&EventModel| {
+        after.is_none_or(|after| event.number > after)
+            && before.is_none_or(|before| event.number < before)
+            && levels.iter().position(|level| *level == event.level).is_none_or(|level| level >= least)
+            && request.asked("array").is_none_or(|array| event.array.as_deref() == Some(array))
+            && !(open && event.acknowledged)
+    };
+    let found: Vec<&EventModel> = all.iter().filter(is_asked).collect();
+    let more = found.len() > limit;
+    let kept = if after.is_some() { &found[..found.len().min(limit)] } else { &found[found.len().saturating_sub(limit)..] };
+    let events = kept.iter().map(|event| (*event).clone()).collect();
+    Ok(Reply::json(200, &EventsModel { events, more }))
+}
+
+/// Acknowledge events.
+pub fn acknowledge(request: &Request) -> Result<Reply, Problem> {
+    let Acknowledge { from, to } = request.input()?;
+    let to = to.unwrap_or(from);
+    let all = request.state.controller.events()?;
+    let open = all.iter().filter(|event| (from..=to).contains(&event.number) && !event.acknowledged).count();
+    if !all.iter().any(|event| (from..=to).contains(&event.number)) {
+        return Err(Problem::missing(format!("there is no event with a number from {from} to {to}")));
+    }
+    if open > 0 {
+        request.state.controller.acknowledge(from, to)?;
+        let text = format!("{} by HTTP: {open} events acknowledged ({from} to {to})", request.user());
+        request.state.controller.audit(None, text);
+    }
+    Ok(Reply::json(200, &serde_json::json!({ "acknowledged": open })))
+}

@@ -1,0 +1,288 @@
+//! Changes: each checks the version that the client has seen, is carried out as the command line would, and is written to the
+//! event log with the user's name.
+
+use std::collections::BTreeMap;
+
+use openraid_status::check::CheckWord;
+use openraid_status::{ArrayModel, Command};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::arrays::named;
+use super::version;
+use crate::controller::{Creation, Done, Refusal};
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::limits::{MEMBERS_MAX, SETTINGS_MAX};
+
+/// What a change did.
+#[derive(Serialize, ToSchema)]
+pub struct DoneModel {
+    /// In words.
+    pub text: String,
+    /// The array afterwards.
+    pub array: Option<ArrayModel>,
+}
+
+/// Settings to change.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetInput {
+    /// Settings by name, as `openraid set` takes them.
+    settings: BTreeMap<String, String>,
+    /// Accept what they put at risk.
+    #[serde(default)]
+    accept_risk: bool,
+}
+
+/// A member to fail.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailInput {
+    /// Its name, `drive:NUMBER` or `slot:SLOT`.
+    member: String,
+    /// Also if rows that are not in sync yet need it.
+    #[serde(default)]
+    unsynced: bool,
+    /// Only if it has this identity.
+    #[serde(default)]
+    device: Option<String>,
+    /// The array's name, typed again.
+    confirm: String,
+}
+
+/// A drive to add.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddInput {
+    /// Its path or address.
+    member: String,
+    /// The leg of a nested array.
+    #[serde(default)]
+    leg: Option<usize>,
+    /// Its content may be lost.
+    #[serde(default)]
+    overwrite: bool,
+    /// The array's name, typed again; needed to overwrite.
+    #[serde(default)]
+    confirm: Option<String>,
+}
+
+/// A member to take out.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveInput {
+    /// Its name.
+    member: String,
+    /// Only if it is a spare.
+    #[serde(default)]
+    spare: bool,
+    /// Only if it has this identity.
+    #[serde(default)]
+    device: Option<String>,
+}
+
+/// A member to replace.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceInput {
+    /// Its name.
+    member: String,
+    /// The drive that takes its place; a spare if none.
+    #[serde(default)]
+    with: Option<String>,
+    /// Its content may be lost.
+    #[serde(default)]
+    overwrite: bool,
+    /// Only if the member has this identity.
+    #[serde(default)]
+    device: Option<String>,
+    /// The array's name, typed again; needed to overwrite.
+    #[serde(default)]
+    confirm: Option<String>,
+}
+
+/// A check.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckInput {
+    /// What may be changed.
+    #[serde(default = "check_only")]
+    kind: CheckWord,
+}
+
+const fn check_only() -> CheckWord {
+    CheckWord::Check
+}
+
+/// A confirmation.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Confirm {
+    /// The array's name, typed again.
+    confirm: String,
+}
+
+/// What loses redundancy or data wants the array's name.
+fn confirmed(array: &ArrayModel, typed: Option<&str>) -> Result<(), Problem> {
+    if typed == Some(&array.name) {
+        return Ok(());
+    }
+    let text = format!("confirm={}: type the name of the array, {}, to confirm this", typed.unwrap_or(""), array.name);
+    Err(Problem::new(428, "confirm", text))
+}
+
+/// The array that a change is for, if it is still as the client has seen it.
+fn target(request: &Request) -> Result<ArrayModel, Problem> {
+    request.state.forget_snapshot();
+    let array = named(request)?;
+    version::check(request, &array)?;
+    Ok(array)
+}
+
+/// Write the change to the event log, and tell it.
+fn told(request: &Request, array: &str, what: &str, done: Result<Done, Refusal>) -> Result<Reply, Problem> {
+    request.state.forget_snapshot();
+    let user = request.user();
+    let came = match &done {
+        Ok(_) => "done".to_owned(),
+        Err(refusal) => format!("refused: {}", refusal.text.lines().next().unwrap_or_default()),
+    };
+    request.state.controller.audit(Some(array), format!("{array}: {user} by HTTP: {what}: {came}"));
+    let done = done?;
+    let version = done.array.as_ref().map(|array| version::of(array));
+    let reply = Reply::json(200, &DoneModel { text: done.text, array: done.array.map(|array| *array) });
+    Ok(match version {
+        Some(version) => reply.with("etag", version),
+        None => reply,
+    })
+}
+
+fn change(request: &Request, array: &ArrayModel, what: &str, command: Command) -> Result<Reply, Problem> {
+    told(request, &array.name, what, request.state.controller.change(command))
+}
+
+/// Change settings.
+pub fn set(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let input: SetInput = request.input()?;
+    if input.settings.is_empty() || input.settings.len() > SETTINGS_MAX {
+        return Err(Problem::bad(format!("settings: 1 to {SETTINGS_MAX} of them")));
+    }
+    // A profile goes first, as in the configuration: the other settings differ from it.
+    let mut settings: Vec<(String, String)> = input.settings.into_iter().collect();
+    settings.sort_by_key(|(key, _)| key != "profile");
+    let words: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let what = format!("set {}", words.join(" "));
+    let command = Command::Set { array: array.name.clone(), settings, yes: input.accept_risk };
+    change(request, &array, &what, command)
+}
+
+/// Fail a member.
+pub fn fail(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let FailInput { member, unsynced, device, confirm } = request.input()?;
+    confirmed(&array, Some(&confirm))?;
+    let what = format!("fail {member}");
+    change(request, &array, &what, Command::Fail { array: array.name.clone(), member, unsynced, device })
+}
+
+/// Add a member.
+pub fn add(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let AddInput { member, leg, overwrite, confirm } = request.input()?;
+    if overwrite {
+        confirmed(&array, confirm.as_deref())?;
+    }
+    let what = format!("add {member}");
+    let command = Command::Add { array: array.name.clone(), member, leg, overwrite, split: false };
+    change(request, &array, &what, command)
+}
+
+/// Take a member out.
+pub fn remove(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let RemoveInput { member, spare, device } = request.input()?;
+    let what = format!("remove {member}");
+    change(request, &array, &what, Command::Remove { array: array.name.clone(), member, spare, device })
+}
+
+/// Replace a member.
+pub fn replace(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let ReplaceInput { member, with, overwrite, device, confirm } = request.input()?;
+    if overwrite {
+        confirmed(&array, confirm.as_deref())?;
+    }
+    let what = format!("replace {member} with {}", with.as_deref().unwrap_or("a spare"));
+    let command = Command::Replace { array: array.name.clone(), member, with, overwrite, device, split: false };
+    change(request, &array, &what, command)
+}
+
+/// Begin a check.
+pub fn check(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let CheckInput { kind } = request.input()?;
+    change(request, &array, kind.text(), Command::Check { array: array.name.clone(), kind })
+}
+
+/// End a check.
+pub fn stop_check(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    change(request, &array, "stop the check", Command::StopCheck { array: array.name.clone() })
+}
+
+/// Hold background work.
+pub fn pause(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    change(request, &array, "pause", Command::Pause { array: array.name.clone() })
+}
+
+/// Go on with background work.
+pub fn resume(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    change(request, &array, "resume", Command::Resume { array: array.name.clone() })
+}
+
+/// Stop an array.
+pub fn stop(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let Confirm { confirm } = request.input()?;
+    confirmed(&array, Some(&confirm))?;
+    change(request, &array, "stop", Command::Stop { array: array.name.clone() })
+}
+
+fn creation(request: &Request) -> Result<Creation, Problem> {
+    let creation: Creation = request.input()?;
+    if creation.members.len() + creation.spares.len() > MEMBERS_MAX {
+        return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at the most")));
+    }
+    if let Some(other) = creation.members.iter().chain(&creation.spares).find(|own| !own.starts_with('/')) {
+        return Err(Problem::bad(format!("{other:?} is not an absolute path")));
+    }
+    Ok(creation)
+}
+
+/// What an array would be.
+pub fn plan(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &request.state.controller.plan(&creation(request)?)?))
+}
+
+/// Make an array.
+pub fn create(request: &Request) -> Result<Reply, Problem> {
+    let creation = creation(request)?;
+    let what = format!("create, level {}, of {}", creation.level, creation.members.join(" "));
+    let done = request.state.controller.create(&creation);
+    let reply = told(request, &creation.name, &what, done)?;
+    Ok(Reply { status: 201, ..reply }.with("location", format!("/api/v1/arrays/{}", creation.name)))
+}
+
+/// The server.
+pub fn server(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &request.state.controller.server()?))
+}
+
+/// The desired state in force.
+pub fn settings(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &request.state.controller.settings()?))
+}

@@ -1,0 +1,130 @@
+//! The routes: `/api/v1`, `/metrics`, and the files of the console.
+
+mod arrays;
+mod events;
+mod manage;
+mod openapi;
+mod session;
+pub mod stream;
+mod users;
+pub mod version;
+
+use utoipa::ToSchema;
+
+use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
+use crate::controller::{Creation, EventModel, PlanModel};
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::http::route::{Need, Route, Schema, Schemas, Verb};
+use crate::place::PlaceModel;
+use crate::{console, metrics};
+use openraid_status::{ArrayModel, JournalModel, LimitModel, ServerModel};
+use Verb::{Delete, Get, Patch, Post};
+
+/// A type that stands in the document.
+fn schema<T: ToSchema>(schemas: &mut Schemas) -> String {
+    let name = T::name().into_owned();
+    if !schemas.iter().any(|(known, _)| *known == name) {
+        schemas.push((name.clone(), T::schema()));
+        T::schemas(schemas);
+    }
+    name
+}
+
+const fn of<T: ToSchema>() -> Option<Schema> {
+    Some(schema::<T>)
+}
+
+type Handler = fn(&Request) -> Result<Reply, Problem>;
+
+const fn route(method: Verb, path: &'static str, need: Need, about: &'static str, handler: Handler) -> Route {
+    Route { method, path, need, about, takes: None, gives: None, query: &[], handler }
+}
+
+impl Route {
+    const fn takes<T: ToSchema>(mut self) -> Self {
+        self.takes = of::<T>();
+        self
+    }
+    const fn gives<T: ToSchema>(mut self) -> Self {
+        self.gives = of::<T>();
+        self
+    }
+    const fn asked(mut self, query: &'static [&'static str]) -> Self {
+        self.query = query;
+        self
+    }
+}
+
+const READ: Need = Need::Role(ReadOnly);
+const OPERATE: Need = Need::Role(Operator);
+const ADMINISTER: Need = Need::Role(Administrator);
+
+/// All of them.
+pub const ROUTES: &[Route] = &[
+    route(Get, "/", Need::Nothing, "The console.", console::page),
+    route(Get, "/console/{file}", Need::Nothing, "A file of the console.", console::file),
+    route(Get, "/metrics", Need::Scrape, "Figures for Prometheus, as OpenMetrics.", metrics::reply),
+    route(Get, "/api/v1/openapi.json", Need::Nothing, "This document.", openapi::reply),
+    route(Post, "/api/v1/session", Need::Nothing, "Sign in: with a one-time secret, or with name and password.", session::begin)
+        .takes::<session::SignIn>()
+        .gives::<session::SessionModel>(),
+    route(Get, "/api/v1/session", READ, "The own session.", session::own).gives::<session::SessionModel>(),
+    route(Delete, "/api/v1/session", READ, "Sign out.", session::end),
+    route(Get, "/api/v1/server", READ, "The server.", manage::server).gives::<ServerModel>(),
+    route(Get, "/api/v1/arrays", READ, "All arrays.", arrays::all).gives::<arrays::ArraysModel>(),
+    route(Post, "/api/v1/arrays", ADMINISTER, "Make an array and serve it.", manage::create)
+        .takes::<Creation>()
+        .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/plan", READ, "What an array would be. Nothing is written.", manage::plan)
+        .takes::<Creation>()
+        .gives::<PlanModel>(),
+    route(Get, "/api/v1/arrays/{array}", READ, "One array. ETag is the version of its state.", arrays::one)
+        .gives::<ArrayModel>(),
+    route(Delete, "/api/v1/arrays/{array}", ADMINISTER, "Stop an array; its members keep their data.", manage::stop)
+        .takes::<manage::Confirm>()
+        .gives::<manage::DoneModel>(),
+    route(Get, "/api/v1/arrays/{array}/limit", READ, "What limits an array now.", arrays::limit).gives::<LimitModel>(),
+    route(Get, "/api/v1/arrays/{array}/place", READ, "The members that hold a byte.", arrays::place)
+        .gives::<PlaceModel>()
+        .asked(&["offset"]),
+    route(Patch, "/api/v1/arrays/{array}/settings", OPERATE, "Change settings, as openraid set does.", manage::set)
+        .takes::<manage::SetInput>()
+        .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/fail", OPERATE, "Fail a member.", manage::fail)
+        .takes::<manage::FailInput>()
+        .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/add", OPERATE, "Add a member or a spare.", manage::add)
+        .takes::<manage::AddInput>()
+        .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/remove", OPERATE, "Take a failed member or a spare out.", manage::remove)
+        .takes::<manage::RemoveInput>()
+        .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/replace", OPERATE, "Copy a member to another drive.", manage::replace)
+        .takes::<manage::ReplaceInput>()
+        .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/check", OPERATE, "Read everything and compare.", manage::check)
+        .takes::<manage::CheckInput>()
+        .gives::<manage::DoneModel>(),
+    route(Delete, "/api/v1/arrays/{array}/check", OPERATE, "End a check or repair.", manage::stop_check)
+        .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/pause", OPERATE, "Hold background work.", manage::pause).gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/resume", OPERATE, "Go on with background work.", manage::resume)
+        .gives::<manage::DoneModel>(),
+    route(Get, "/api/v1/drives", READ, "All drives, with the arrays that they belong to.", arrays::drives)
+        .gives::<arrays::DrivesModel>(),
+    route(Get, "/api/v1/journal", READ, "The journal.", arrays::journal).gives::<JournalModel>(),
+    route(Get, "/api/v1/settings", READ, "The desired state in force.", manage::settings),
+    route(Get, "/api/v1/events", READ, "Events, oldest first.", events::list)
+        .gives::<events::EventsModel>()
+        .asked(&["after", "before", "limit", "level", "array", "unacknowledged"]),
+    route(Post, "/api/v1/events/acknowledge", OPERATE, "Acknowledge events.", events::acknowledge)
+        .takes::<events::Acknowledge>(),
+    route(Get, stream::PATH, READ, "Events as they come, and the state every second (server-sent events).", stream::unreachable)
+        .gives::<EventModel>()
+        .asked(&["after"]),
+    route(Get, "/api/v1/users", ADMINISTER, "All users.", users::all).gives::<users::UsersModel>(),
+    route(Post, "/api/v1/users", ADMINISTER, "Add a user.", users::add).takes::<users::NewUser>(),
+    route(Patch, "/api/v1/users/{user}", ADMINISTER, "Change a user.", users::change).takes::<users::ChangeUser>(),
+    route(Delete, "/api/v1/users/{user}", ADMINISTER, "Remove a user.", users::remove),
+];

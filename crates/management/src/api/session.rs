@@ -1,0 +1,105 @@
+//! Signing in and out.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::auth::role::Role;
+use crate::auth::sessions::Session;
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::http::serve::COOKIE;
+use crate::limits::{SESSION_TIME_MAX, WRONG_PASSWORD_WAIT};
+
+/// How a client signs in.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignIn {
+    /// The secret of a one-time link.
+    #[serde(default)]
+    one_time: Option<String>,
+    /// The user's name.
+    #[serde(default)]
+    name: Option<String>,
+    /// The user's password.
+    #[serde(default)]
+    password: Option<String>,
+}
+
+/// A session.
+#[derive(Serialize, ToSchema)]
+pub struct SessionModel {
+    /// The user's name.
+    pub user: String,
+    /// The user's role.
+    pub role: Role,
+    /// It began with a one-time link.
+    pub by_link: bool,
+    /// No user has a password yet.
+    pub first: bool,
+    /// The secret of a session that begins: `Authorization: Bearer TOKEN`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+fn model(request: &Request, session: &Session, token: Option<String>) -> SessionModel {
+    let first = request.state.users.all().is_ok_and(|users| users.is_empty());
+    SessionModel { user: session.user.clone(), role: session.role, by_link: session.by_link, first, token }
+}
+
+/// Begin a session with a name and a password.
+///
+/// # Errors
+/// They do not fit, or too many did not.
+pub fn by_password(request: &Request, name: &str, password: &str) -> Result<(String, Session), Problem> {
+    let sessions = &request.state.sessions;
+    if !sessions.may_try(request.peer) {
+        let wait = WRONG_PASSWORD_WAIT.as_secs();
+        let text = format!("too many wrong passwords came from this address; wait {wait} s");
+        return Err(Problem::new(429, "too-many-requests", text).with("retry-after", wait.to_string()));
+    }
+    let found = request.state.users.check(name, password).map_err(|why| Problem::new(500, "failed", why))?;
+    sessions.tried(request.peer, found.is_some());
+    match found {
+        Some(user) => Ok(sessions.begin(&user.name, user.role, false)),
+        None => {
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+            request.state.controller.audit(None, format!("HTTP: {shown:?} at {} did not sign in", request.peer));
+            Err(Problem::new(401, "wrong-password", "the name or the password is wrong"))
+        }
+    }
+}
+
+/// Sign in.
+pub fn begin(request: &Request) -> Result<Reply, Problem> {
+    let input: SignIn = request.input()?;
+    let (secret, session) = match (&input.one_time, &input.name, &input.password) {
+        (Some(once), None, None) => {
+            let role = request.state.sessions.take_link(once).ok_or_else(|| {
+                Problem::new(401, "used-link", "this link was used, or is too old; `openraid login` prints another one")
+            })?;
+            request.state.sessions.begin(role.word(), role, true)
+        }
+        (None, Some(name), Some(password)) => by_password(request, name, password)?,
+        _ => return Err(Problem::bad("give one_time alone, or name and password")),
+    };
+    let text = format!("HTTP: {} ({}) at {} has signed in", session.user, session.role.word(), request.peer);
+    request.state.controller.audit(None, text);
+    let secure = if request.state.is_tls { "; Secure" } else { "" };
+    let age = SESSION_TIME_MAX.as_secs();
+    let cookie = format!("{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{secure}");
+    Ok(Reply::json(201, &model(request, &session, Some(secret))).with("set-cookie", cookie))
+}
+
+/// The own session.
+pub fn own(request: &Request) -> Result<Reply, Problem> {
+    let session = request.session.as_ref().ok_or_else(|| Problem::new(401, "not-signed-in", "sign in first"))?;
+    Ok(Reply::json(200, &model(request, session, None)))
+}
+
+/// Sign out.
+pub fn end(request: &Request) -> Result<Reply, Problem> {
+    if let Some(session) = &request.session {
+        request.state.sessions.end(session.number);
+    }
+    Ok(Reply::empty(204).with("set-cookie", format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")))
+}

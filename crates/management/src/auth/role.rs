@@ -1,0 +1,36 @@
+//! Roles, as DMTF names them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a user may do. Each role includes the ones before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
+pub enum Role {
+    /// Read everything but users.
+    ReadOnly,
+    /// Change settings and members, run checks, acknowledge events.
+    Operator,
+    /// Make and stop arrays, change users.
+    Administrator,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Administrator, Self::Operator, Self::ReadOnly];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "ReadOnly",
+            Self::Operator => "Operator",
+            Self::Administrator => "Administrator",
+        }
+    }
+
+    /// Read a role.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.word().eq_ignore_ascii_case(text))
+    }
+}

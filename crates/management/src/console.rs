@@ -1,0 +1,25 @@
+//! The console's files, which are a part of the program.
+
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+
+const PAGE: &str = include_str!("../console/index.html");
+
+/// Files by name, with their types.
+const FILES: &[(&str, &str, &str)] = &[
+    ("style.css", "text/css; charset=utf-8", include_str!("../console/style.css")),
+    ("main.js", "text/javascript; charset=utf-8", include_str!("../console/main.js")),
+];
+
+/// The page.
+pub fn page(_: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::text("text/html; charset=utf-8", PAGE))
+}
+
+/// A file.
+pub fn file(request: &Request) -> Result<Reply, Problem> {
+    let name = request.parts.first().map(String::as_str).unwrap_or_default();
+    let found = FILES.iter().find(|(own, ..)| *own == name);
+    let (_, kind, text) = found.ok_or_else(|| Problem::missing(format!("the console has no file {name}")))?;
+    Ok(Reply::text(kind, *text))
+}

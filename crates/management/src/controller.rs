@@ -1,0 +1,154 @@
+//! What this crate needs of a server.
+
+use std::sync::Arc;
+
+use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, ServerModel};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::place::PlaceModel;
+
+/// Why a server did not do what it was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The exit code that the command line would have.
+    pub exit: Exit,
+    /// In words.
+    pub text: String,
+}
+
+/// What a command did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// In words.
+    pub text: String,
+    /// The array afterwards, if it is still there.
+    pub array: Option<Box<ArrayModel>>,
+}
+
+/// An event of the log, as `openraid events --json` shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct EventModel {
+    /// Its number: numbers only grow, and none is given twice.
+    pub number: u64,
+    /// `info`, `warning` or `critical`.
+    pub level: String,
+    /// Seconds since 1970.
+    pub at_seconds: u64,
+    /// The event's name: mdadm's if it has one.
+    pub event: String,
+    /// The array.
+    pub array: Option<String>,
+    /// The leg of a nested array.
+    pub leg: Option<usize>,
+    /// The slot.
+    pub slot: Option<u16>,
+    /// The member.
+    pub member: Option<String>,
+    /// In words.
+    pub text: String,
+    /// A user has taken note of it.
+    pub acknowledged: bool,
+}
+
+/// An array that is to be made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Creation {
+    /// Its name.
+    pub name: String,
+    /// Its level, as `openraid create --level` takes it.
+    pub level: String,
+    /// Its members: absolute paths or addresses.
+    pub members: Vec<String>,
+    /// Its spares.
+    #[serde(default)]
+    pub spares: Vec<String>,
+    /// Its chunk, as in `64K`.
+    #[serde(default)]
+    pub chunk: Option<String>,
+    /// Legs of a nested array.
+    #[serde(default)]
+    pub spans: Option<u16>,
+    /// Members may be overwritten if they hold something.
+    #[serde(default)]
+    pub overwrite: bool,
+}
+
+/// What an array would be.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PlanModel {
+    /// Its capacity.
+    pub size_bytes: u64,
+    /// Members that can be lost, whichever they are.
+    pub survives: u32,
+    /// The level in a word.
+    pub level: String,
+    /// Its chunk, if it has one.
+    pub chunk_bytes: Option<u64>,
+    /// The command that does the same.
+    pub command: String,
+    /// What the members hold now, if they hold anything; it would be overwritten.
+    pub holds: Vec<String>,
+}
+
+/// A server, as this crate sees it. Every call may block for a short time.
+pub trait Controller: Send + Sync + 'static {
+    /// The server itself.
+    ///
+    /// # Errors
+    /// It is ending.
+    fn server(&self) -> Result<ServerModel, Refusal>;
+    /// All arrays.
+    ///
+    /// # Errors
+    /// The server is ending.
+    fn arrays(&self) -> Result<Vec<ArrayModel>, Refusal>;
+    /// The journal, if there is one.
+    ///
+    /// # Errors
+    /// The server is ending.
+    fn journal(&self) -> Result<Option<Box<JournalModel>>, Refusal>;
+    /// What limits an array now.
+    ///
+    /// # Errors
+    /// It is not served.
+    fn limit(&self, array: &str) -> Result<LimitModel, Refusal>;
+    /// The members that hold a byte of an array.
+    ///
+    /// # Errors
+    /// The array is not served, or has no such byte.
+    fn place(&self, array: &str, offset: u64) -> Result<PlaceModel, Refusal>;
+    /// The desired state in force, as `openraid config show --json` shows it.
+    ///
+    /// # Errors
+    /// The registry cannot be read.
+    fn settings(&self) -> Result<serde_json::Value, Refusal>;
+    /// What an array would be. Nothing is written.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn plan(&self, creation: &Creation) -> Result<PlanModel, Refusal>;
+    /// Make an array and serve it.
+    ///
+    /// # Errors
+    /// It cannot be made; or a member holds something.
+    fn create(&self, creation: &Creation) -> Result<Done, Refusal>;
+    /// Carry a command out.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    fn change(&self, command: Command) -> Result<Done, Refusal>;
+    /// All events of the log, oldest first.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn events(&self) -> Result<Arc<Vec<EventModel>>, Refusal>;
+    /// Acknowledge events.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    fn acknowledge(&self, from: u64, to: u64) -> Result<(), Refusal>;
+    /// Write to the event log that a user has changed something, or was refused.
+    fn audit(&self, array: Option<&str>, text: String);
+}

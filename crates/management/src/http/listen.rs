@@ -1,0 +1,188 @@
+//! The thread: it accepts connections, and closes those that are too many or too slow.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::patient::Patient;
+use super::serve::serve;
+use super::tls;
+use crate::auth::role::Role;
+use crate::auth::users::Users;
+use crate::controller::Controller;
+use crate::limits::{CONNECTIONS_MAX, HANDSHAKE_TIME_MAX, HEADERS_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WORKERS_MAX};
+use crate::state::{Parts, State};
+
+/// How the interfaces are started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The address; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The folder of the users and of the certificate that is made here.
+    pub folder: PathBuf,
+    /// The administrator's certificate and key, as PEM.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Host names by which clients may come.
+    pub names: Vec<String>,
+    /// Give metrics also under the names that node_exporter has for md.
+    pub metrics_md: bool,
+}
+
+/// Why the interfaces do not start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StartError(pub String);
+
+/// The interfaces at work. Dropped, they end.
+pub struct Management {
+    state: Arc<State>,
+    address: SocketAddr,
+    _ends: oneshot::Sender<()>,
+}
+
+impl std::fmt::Debug for Management {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Management at {}", self.address)
+    }
+}
+
+impl Management {
+    /// Listen, and answer from a thread of their own.
+    ///
+    /// # Errors
+    /// The address is taken; the certificate or the users cannot be read.
+    pub fn start(options: Options, controller: Arc<dyn Controller>) -> Result<Self, StartError> {
+        let fault = |error: io::Error| StartError(format!("HTTP at {}: {error}", options.listen));
+        let is_loopback = options.listen.ip().is_loopback();
+        let names: Vec<String> = own_names().into_iter().chain(options.names.iter().cloned()).collect();
+        let certificate = match (&options.certificate, is_loopback) {
+            (Some((chain, key)), _) => Some(tls::Certificate { chain: chain.clone(), key: key.clone() }),
+            (None, true) => None,
+            (None, false) => {
+                let mut all = names.clone();
+                all.extend(["localhost".into(), own_address(options.listen).to_string()]);
+                Some(tls::make(&options.folder, &all).map_err(StartError)?)
+            }
+        };
+        let acceptor = certificate.as_ref().map(tls::acceptor).transpose().map_err(StartError)?;
+        let users = Users::at(options.folder.join("users.json"));
+        users.all().map_err(StartError)?;
+        let listener = TcpListener::bind(options.listen).map_err(fault)?;
+        listener.set_nonblocking(true).map_err(fault)?;
+        let address = listener.local_addr().map_err(fault)?;
+        let is_tls = acceptor.is_some();
+        let metrics_md = options.metrics_md;
+        let state = Arc::new(State::new(Parts { controller, users, names, is_tls, is_loopback, metrics_md }));
+        let (ends, ended) = oneshot::channel();
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(WORKERS_MAX).build();
+        let runtime = runtime.map_err(fault)?;
+        let shared = Arc::clone(&state);
+        let run = move || {
+            runtime.spawn(async move {
+                if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
+                    accept(listener, shared, acceptor).await;
+                }
+            });
+            // Whether it was told or dropped: it is the end.
+            let _ = runtime.block_on(ended);
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        };
+        thread::Builder::new().name("management".into()).spawn(run).map_err(fault)?;
+        Ok(Self { state, address, _ends: ends })
+    }
+
+    /// The address of the console.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.state.is_tls { "https" } else { "http" };
+        let shown = SocketAddr::new(own_address(self.address), self.address.port());
+        format!("{scheme}://{shown}/")
+    }
+
+    /// A link that signs in once, with this role.
+    #[must_use]
+    pub fn login(&self, role: Role) -> String {
+        format!("{}#login={}", self.url(), self.state.sessions.link(role))
+    }
+
+    /// A token for scripts, with this role: `Authorization: Bearer TOKEN`. It ends as other sessions do.
+    #[must_use]
+    pub fn token(&self, role: Role) -> String {
+        self.state.sessions.begin(role.word(), role, true).0
+    }
+
+    /// Are there users yet?
+    #[must_use]
+    pub fn has_users(&self) -> bool {
+        self.state.users.all().is_ok_and(|users| !users.is_empty())
+    }
+}
+
+/// The name of this machine.
+fn own_names() -> Vec<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty()).into_iter().collect()
+}
+
+/// An address at which others find this one: a server that listens everywhere has the address by which it would go out.
+fn own_address(listen: SocketAddr) -> IpAddr {
+    if !listen.ip().is_unspecified() {
+        return listen.ip();
+    }
+    // Nothing is sent: the kernel only chooses the way.
+    let way = UdpSocket::bind(("0.0.0.0", 0)).and_then(|socket| socket.connect(("192.0.2.1", 9)).map(|()| socket));
+    way.and_then(|socket| socket.local_addr()).map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
+}
+
+async fn accept(listener: tokio::net::TcpListener, state: Arc<State>, acceptor: Option<TlsAcceptor>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            // Out of descriptors, for example: that passes.
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        if connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+            connections.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (state, acceptor, connections) = (Arc::clone(&state), acceptor.clone(), Arc::clone(&connections));
+        tokio::spawn(async move {
+            connection(stream, peer.ip(), state, acceptor).await;
+            connections.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, peer: IpAddr, state: Arc<State>, acceptor: Option<TlsAcceptor>) {
+    let _ = stream.set_nodelay(true);
+    match acceptor {
+        None => talk(stream, peer, state).await,
+        Some(acceptor) => {
+            if let Ok(Ok(stream)) = timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
+                talk(stream, peer, state).await;
+            }
+        }
+    }
+}
+
+async fn talk<T: AsyncRead + AsyncWrite + Unpin + 'static>(stream: T, peer: IpAddr, state: Arc<State>) {
+    let service = service_fn(move |request| serve(request, peer, Arc::clone(&state)));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).max_headers(HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX);
+    // A client that breaks off, or is too slow, is no fault of this server's.
+    let _ = http.serve_connection(TokioIo::new(Patient::new(stream)), service).await;
+}

@@ -1,0 +1,57 @@
+//! Requests by address: a bucket of tokens for each.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::limits::{ADDRESSES_MAX, REQUESTS_A_SECOND, REQUESTS_BURST};
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    tokens: f64,
+    at: Instant,
+}
+
+/// The buckets.
+#[derive(Debug, Default)]
+pub struct Rates(Mutex<HashMap<IpAddr, Bucket>>);
+
+impl Rates {
+    /// May this address ask for something now?
+    pub fn admit(&self, address: IpAddr) -> bool {
+        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if buckets.len() >= ADDRESSES_MAX && !buckets.contains_key(&address) {
+            let quiet = buckets.iter().min_by_key(|(_, bucket)| bucket.at).map(|(address, _)| *address);
+            quiet.map(|address| buckets.remove(&address));
+        }
+        let burst = f64::from(REQUESTS_BURST);
+        let bucket = buckets.entry(address).or_insert(Bucket { tokens: burst, at: now });
+        let grown = now.duration_since(bucket.at).as_secs_f64() * f64::from(REQUESTS_A_SECOND);
+        *bucket = Bucket { tokens: (bucket.tokens + grown).min(burst), at: now };
+        let admitted = bucket.tokens >= 1.0;
+        if admitted {
+            bucket.tokens -= 1.0;
+        }
+        admitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_admitted_and_then_refused_and_other_addresses_are_not_touched() {
+        let rates = Rates::default();
+        let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let admitted = (0..10 * REQUESTS_BURST).filter(|_| rates.admit(one)).count();
+        assert!((REQUESTS_BURST as usize..2 * REQUESTS_BURST as usize).contains(&admitted), "{admitted}");
+        assert!(rates.admit(other));
+        (0..2 * ADDRESSES_MAX).for_each(|nth| {
+            rates.admit(IpAddr::from(u32::try_from(nth).expect("small").to_be_bytes()));
+        });
+        assert!(rates.0.lock().expect("no panic").len() <= ADDRESSES_MAX);
+    }
+}

@@ -1,0 +1,111 @@
+//! The table of routes: from it come the way to a handler, the role that a request needs, and the OpenAPI document.
+
+use hyper::Method;
+
+use super::reply::{Problem, Reply};
+use super::request::Request;
+use crate::auth::role::Role;
+
+/// What carries a request out.
+pub type Handler = fn(&Request) -> Result<Reply, Problem>;
+
+/// Schemas by their names.
+pub type Schemas = Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)>;
+
+/// Adds a type to the schemas, and returns its name.
+pub type Schema = fn(&mut Schemas) -> String;
+
+/// What a client needs for a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// Every client.
+    Nothing,
+    /// A session with at least this role.
+    Role(Role),
+    /// Every client of this machine if no other can come, else a session.
+    Scrape,
+}
+
+/// A route.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Its method.
+    pub method: Verb,
+    /// Its path; parts in braces are named.
+    pub path: &'static str,
+    /// What it needs.
+    pub need: Need,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// The body that it takes.
+    pub takes: Option<Schema>,
+    /// The body that it gives.
+    pub gives: Option<Schema>,
+    /// The query that it takes.
+    pub query: &'static [&'static str],
+    /// What carries it out.
+    pub handler: Handler,
+}
+
+/// Methods that there are routes for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// Read.
+    Get,
+    /// Do.
+    Post,
+    /// Change.
+    Patch,
+    /// End or remove.
+    Delete,
+}
+
+impl Verb {
+    /// As HTTP writes it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    fn is(self, method: &Method) -> bool {
+        method.as_str() == self.word() || (self == Self::Get && *method == Method::HEAD)
+    }
+}
+
+/// The route of a request, and the parts of the path that it names.
+///
+/// # Errors
+/// There is none.
+pub fn find(routes: &[Route], method: &Method, path: &str) -> Result<(Route, Vec<String>), Problem> {
+    let mut allowed = Vec::new();
+    for route in routes {
+        let Some(parts) = matches(route.path, path) else { continue };
+        if route.method.is(method) {
+            return Ok((*route, parts));
+        }
+        allowed.push(route.method.word());
+    }
+    if allowed.is_empty() {
+        return Err(Problem::missing(format!("there is nothing at {path}; see /api/v1/openapi.json")));
+    }
+    let allow = allowed.join(", ");
+    let text = format!("{method} is not possible at {path}; use {allow}");
+    Err(Problem::new(405, "method-not-allowed", text).with("allow", allow))
+}
+
+fn matches(pattern: &str, path: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return Some(parts),
+            (Some(name), Some(part)) if name.starts_with('{') && !part.is_empty() => parts.push(part.to_owned()),
+            (Some(name), Some(part)) if name == part => {}
+            _ => return None,
+        }
+    }
+}

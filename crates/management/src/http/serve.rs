@@ -1,0 +1,165 @@
+//! A request from its head to its answer.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Response, StatusCode};
+use tokio::time::timeout;
+
+use super::body::Payload;
+use super::guard::{check_host, check_origin, path_of, query_of};
+use super::reply::{Problem, Reply};
+use super::request::Request;
+use super::route::{find, Need, Route};
+use crate::api::{stream, ROUTES};
+use crate::auth::sessions::Session;
+use crate::limits::{BODY_BYTES_MAX, BODY_TIME_MAX};
+use crate::state::State;
+
+/// The cookie of a session.
+pub const COOKIE: &str = "openraid-session";
+
+/// What browsers are told with every answer.
+const HEADERS: [(&str, &str); 6] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cache-control", "no-store"),
+];
+
+/// Answer a request.
+pub async fn serve(
+    request: hyper::Request<Incoming>,
+    peer: IpAddr,
+    state: Arc<State>,
+) -> Result<Response<Payload>, Infallible> {
+    let is_head = *request.method() == Method::HEAD;
+    let answer = match answer(request, peer, &state).await {
+        Ok(answer) => answer,
+        Err(problem) => Answer::Whole(problem.reply()),
+    };
+    Ok(response(answer, is_head))
+}
+
+/// What is sent.
+enum Answer {
+    Whole(Reply),
+    Stream(tokio::sync::mpsc::Receiver<Bytes>),
+}
+
+async fn answer(request: hyper::Request<Incoming>, peer: IpAddr, state: &Arc<State>) -> Result<Answer, Problem> {
+    if !state.rates.admit(peer) {
+        let text = "more requests came from this address than are answered; wait a second";
+        return Err(Problem::new(429, "too-many-requests", text).with("retry-after", "1"));
+    }
+    let (head, body) = request.into_parts();
+    check_host(&head.headers, &state.names)?;
+    check_origin(&head.method, &head.headers, state.is_tls)?;
+    let path = path_of(head.uri.path())?;
+    let query = query_of(head.uri.query().unwrap_or_default())?;
+    let (route, parts) = find(ROUTES, &head.method, &path)?;
+    let session = session(state, &head.headers);
+    permit(&route, session.as_ref(), state)?;
+    let body = read_body(&head.method, &head.headers, body).await?;
+    let state = Arc::clone(state);
+    let (method, headers) = (head.method, head.headers);
+    let request = Request { state, method, path, parts, query, headers, body, peer, session };
+    request.know(route.query)?;
+    if route.path == stream::PATH {
+        return stream::begin(request).map(Answer::Stream);
+    }
+    let work = tokio::task::spawn_blocking(move || (route.handler)(&request));
+    let done = work.await.map_err(|_| Problem::new(500, "failed", "the request could not be carried out"))?;
+    done.map(Answer::Whole)
+}
+
+/// The session whose secret a request brings, as a cookie, as a bearer token, or as Redfish does.
+fn session(state: &State, headers: &HeaderMap) -> Option<Session> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+    let token = bearer.or_else(|| text("x-auth-token"));
+    let cookies = || text("cookie").into_iter().flat_map(|all| all.split(';'));
+    let cookie = || cookies().find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='));
+    state.sessions.find(token.or_else(cookie)?)
+}
+
+fn permit(route: &Route, session: Option<&Session>, state: &State) -> Result<(), Problem> {
+    let needed = match route.need {
+        Need::Nothing => return Ok(()),
+        Need::Scrape if state.is_loopback => return Ok(()),
+        Need::Scrape => crate::auth::role::Role::ReadOnly,
+        Need::Role(role) => role,
+    };
+    let Some(session) = session else {
+        let text = "sign in first: open the link that `openraid login` prints, or send a token that `openraid login --token` \
+                    prints as Authorization: Bearer TOKEN";
+        return Err(Problem::new(401, "not-signed-in", text).with("www-authenticate", "Bearer"));
+    };
+    if session.role < needed {
+        let text = format!("this needs the role {}; {} has {}", needed.word(), session.user, session.role.word());
+        return Err(Problem::new(403, "forbidden", text));
+    }
+    Ok(())
+}
+
+async fn read_body(method: &Method, headers: &HeaderMap, body: Incoming) -> Result<Vec<u8>, Problem> {
+    let too_large = || Problem::new(413, "too-large", format!("the body has more than {BODY_BYTES_MAX} bytes"));
+    let length = headers.get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > BODY_BYTES_MAX as u64) {
+        return Err(too_large().with("connection", "close"));
+    }
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    if reads && body.is_end_stream() {
+        return Ok(Vec::new());
+    }
+    let collect = Limited::new(body, BODY_BYTES_MAX).collect();
+    let bytes = match timeout(BODY_TIME_MAX, collect).await {
+        Err(_) => {
+            let text = format!("the body did not come within {} s", BODY_TIME_MAX.as_secs());
+            return Err(Problem::new(408, "too-slow", text).with("connection", "close"));
+        }
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large().with("connection", "close")),
+        Ok(Err(_)) => return Err(Problem::bad("the body broke off").with("connection", "close")),
+        Ok(Ok(collected)) => collected.to_bytes().to_vec(),
+    };
+    let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !reads && !bytes.is_empty() && !kind.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::new(415, "wrong-type", format!("Content-Type {kind:?}: send application/json")));
+    }
+    Ok(bytes)
+}
+
+fn response(answer: Answer, is_head: bool) -> Response<Payload> {
+    let (status, headers, payload) = match answer {
+        Answer::Whole(reply) => {
+            let body = Some(Bytes::from(reply.body)).filter(|body| !body.is_empty() && !is_head);
+            (reply.status, reply.headers, Payload::Whole(body))
+        }
+        Answer::Stream(receiver) => {
+            (200, vec![("content-type", "text/event-stream".to_owned())], Payload::Stream(receiver))
+        }
+    };
+    let mut response = Response::new(payload);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let own = response.headers_mut();
+    for (name, value) in HEADERS {
+        own.insert(name, HeaderValue::from_static(value));
+    }
+    for (name, value) in headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            own.append(HeaderName::from_static(name), value);
+        }
+    }
+    response
+}

@@ -1,0 +1,32 @@
+//! The interfaces of a server over HTTP.
+//!
+//! ```text
+//!  thread `management`                                       the server
+//!   connection -> limits -> route -> user and role -> handler --Controller--> the commands of the control socket
+//!                                                     |
+//!     /api/v1   JSON, OpenAPI, events as they come    +-- ArrayModel, JournalModel ... of the crate `status`
+//!     /metrics  OpenMetrics
+//!     /         the console
+//! ```
+//!
+//! The crate never touches the data path: it asks through [`Controller`] what the control socket is asked, in a thread of its
+//! own, with an async runtime that no other crate may use. All limits are in [`limits`]. A client that is slow, hostile or
+//! gone takes a connection of this crate and nothing else.
+
+#![forbid(unsafe_code)]
+
+mod api;
+mod auth;
+mod console;
+mod controller;
+mod http;
+pub mod limits;
+mod metrics;
+mod place;
+mod state;
+
+pub use auth::role::Role;
+pub use auth::users::Users;
+pub use controller::{Controller, Creation, Done, EventModel, PlanModel, Refusal};
+pub use http::listen::{Management, Options, StartError};
+pub use place::{LocationModel, PlaceModel};

@@ -1,0 +1,62 @@
+//! What clients may use at the most.
+
+use std::time::Duration;
+
+/// Connections at once. One more is closed.
+pub const CONNECTIONS_MAX: usize = 96;
+/// Streams of events at once; each takes a connection.
+pub const STREAMS_MAX: usize = 24;
+/// The head of a request: its line and its headers.
+pub const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Headers of a request.
+pub const HEADERS_MAX: usize = 64;
+/// The body of a request.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+/// A head that takes longer ends the connection; so does silence between two requests.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(8);
+/// A body that takes longer is refused.
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(8);
+/// A TLS handshake that takes longer ends the connection.
+pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
+/// A client that takes nothing of an answer for this long is disconnected.
+pub const STALL_TIME_MAX: Duration = Duration::from_secs(10);
+/// Requests that are worked on at once; the others wait.
+pub const WORKERS_MAX: usize = 6;
+/// Requests of one address a second, over a longer time.
+pub const REQUESTS_A_SECOND: u32 = 100;
+/// Requests of one address in a burst.
+pub const REQUESTS_BURST: u32 = 400;
+/// Addresses whose requests are counted; the one that was quiet for longest is forgotten.
+pub const ADDRESSES_MAX: usize = 1024;
+/// Sessions at once; the one that was idle for longest ends.
+pub const SESSIONS_MAX: usize = 64;
+/// A session that is not used for so long ends.
+pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+/// A session lasts no longer.
+pub const SESSION_TIME_MAX: Duration = Duration::from_secs(12 * 60 * 60);
+/// One-time links at once.
+pub const LINKS_MAX: usize = 8;
+/// A one-time link can be used for so long.
+pub const LINK_TIME_MAX: Duration = Duration::from_secs(15 * 60);
+/// Users.
+pub const USERS_MAX: usize = 64;
+/// The file of users.
+pub const USERS_FILE_BYTES_MAX: u64 = 256 << 10;
+/// Wrong passwords of one address before it has to wait.
+pub const WRONG_PASSWORDS_MAX: u32 = 5;
+/// How long it has to wait.
+pub const WRONG_PASSWORD_WAIT: Duration = Duration::from_secs(60);
+/// Characters of a password, at least.
+pub const PASSWORD_CHARACTERS_MIN: usize = 10;
+/// Bytes of a password, at most.
+pub const PASSWORD_BYTES_MAX: usize = 256;
+/// Events of one answer.
+pub const EVENTS_MAX: usize = 1000;
+/// Settings of one request.
+pub const SETTINGS_MAX: usize = 64;
+/// Members of one request.
+pub const MEMBERS_MAX: usize = 256;
+/// How old a state may be that several readers share.
+pub const SNAPSHOT_AGE_MAX: Duration = Duration::from_millis(200);
+/// How often a stream of events looks for something new.
+pub const STREAM_INTERVAL: Duration = Duration::from_secs(1);

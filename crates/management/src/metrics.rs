@@ -1,0 +1,257 @@
+//! Figures for Prometheus, as OpenMetrics text.
+//!
+//! Every state of a member and every health is a series of its own, so that rules can ask for a state that no member is in:
+//! a slot without a member counts as `removed`. By an option the figures that node_exporter takes from the kernel's md are given
+//! as well, so that its dashboards and rules show these arrays.
+
+use std::fmt::Write;
+
+use openraid_status::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord};
+
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+
+const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const HEALTHS: [(HealthWord, &str); 3] =
+    [(HealthWord::Optimal, "optimal"), (HealthWord::Degraded, "degraded"), (HealthWord::Failed, "failed")];
+const STATES: [(StateWord, &str); 7] = [
+    (StateWord::InSync, "in-sync"),
+    (StateWord::Rebuilding, "rebuilding"),
+    (StateWord::Spare, "spare"),
+    (StateWord::Missing, "removed"),
+    (StateWord::Failing, "failing"),
+    (StateWord::Faulty, "faulty"),
+    (StateWord::Replaced, "replaced"),
+];
+
+/// The figures.
+pub fn reply(request: &Request) -> Result<Reply, Problem> {
+    let arrays = request.state.arrays()?;
+    let journal = request.state.controller.journal()?;
+    let server = request.state.controller.server()?;
+    let events = request.state.controller.events()?;
+    let open = |level: &str| events.iter().filter(|event| event.level == level && !event.acknowledged).count() as u64;
+    let mut page = Page::default();
+    page.family("openraid", "info", "The version of the server.");
+    page.line("openraid_info", &[("version", &server.version)], 1);
+    page.family("openraid_clients", "gauge", "Clients that are connected.");
+    page.line("openraid_clients", &[], server.clients);
+    page.family("openraid_events_open", "gauge", "Events of the log that are not acknowledged.");
+    for level in ["info", "warning", "critical"] {
+        page.line("openraid_events_open", &[("level", level)], open(level));
+    }
+    own(&mut page, &arrays);
+    if let Some(journal) = journal {
+        of_journal(&mut page, &journal);
+    }
+    if request.state.metrics_md {
+        of_md(&mut page, &arrays);
+    }
+    page.text.push_str("# EOF\n");
+    Ok(Reply::text(TYPE, page.text))
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.text, "# TYPE {name} {kind}\n# HELP {name} {help}\n");
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        self.text.push_str(name);
+        for (nth, (label, text)) in labels.iter().enumerate() {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.text, "{}{label}=\"{text}\"", if nth == 0 { '{' } else { ',' });
+        }
+        let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    /// A gauge of every array.
+    fn gauge(&mut self, arrays: &[ArrayModel], name: &str, help: &str, value: impl Fn(&ArrayModel) -> u64) {
+        self.family(name, "gauge", help);
+        arrays.iter().for_each(|array| self.line(name, &[("array", &array.name)], value(array)));
+    }
+}
+
+fn own(page: &mut Page, arrays: &[ArrayModel]) {
+    page.family("openraid_array_health", "gauge", "1 for the health that the array has.");
+    for array in arrays {
+        for (health, word) in HEALTHS {
+            let labels = [("array", array.name.as_str()), ("level", &array.level), ("health", word)];
+            page.line("openraid_array_health", &labels, u64::from(array.health == health));
+        }
+    }
+    page.gauge(arrays, "openraid_array_size_bytes", "Capacity.", |array| array.size_bytes);
+    page.gauge(arrays, "openraid_array_survives", "Members that can be lost now.", |array| array.survives.into());
+    page.gauge(arrays, "openraid_array_slots", "Slots for members.", |array| array.slots.into());
+    let unprotected = |array: &ArrayModel| array.journal.as_ref().is_some_and(|journal| !journal.protected).into();
+    let help = "1 if the journal was to promise the writes of the array and does not.";
+    page.gauge(arrays, "openraid_array_unprotected", help, unprotected);
+    let unsynced = |array: &ArrayModel| u64::from(!array.is_synced());
+    page.gauge(arrays, "openraid_array_unsynced", "1 if parity or copies are not in sync everywhere.", unsynced);
+    let left = |array: &ArrayModel| array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(|check| check.left()).sum();
+    page.gauge(arrays, "openraid_array_mismatches", "Sectors that the last check left different.", left);
+    page.family("openraid_members", "gauge", "Members by state; a slot without a member is removed.");
+    for array in arrays {
+        for (state, word) in STATES {
+            let labels = [("array", array.name.as_str()), ("state", word)];
+            page.line("openraid_members", &labels, count(array, state));
+        }
+    }
+    tasks(page, arrays);
+    hosts(page, arrays);
+    members(page, arrays);
+}
+
+fn count(array: &ArrayModel, state: StateWord) -> u64 {
+    let of = |set: &&ArrayModel| set.members.iter().filter(|member| member.state == state).count() as u64;
+    array.sets().iter().map(of).sum()
+}
+
+fn tasks(page: &mut Page, arrays: &[ArrayModel]) {
+    let each = |page: &mut Page, name: &str, value: fn(&openraid_status::TaskModel) -> u64| {
+        for array in arrays {
+            let nested = !array.legs.is_empty();
+            for (nth, set) in array.sets().into_iter().enumerate() {
+                let Some(task) = &set.task else { continue };
+                let leg = if nested { nth.to_string() } else { String::new() };
+                let labels = [("array", array.name.as_str()), ("leg", &leg), ("task", task.kind.text())];
+                page.line(name, &labels, value(task));
+            }
+        }
+    };
+    page.family("openraid_task_done_bytes", "gauge", "Bytes of each member that a background task has done.");
+    each(page, "openraid_task_done_bytes", |task| task.done_bytes);
+    page.family("openraid_task_total_bytes", "gauge", "Bytes of each member that a background task has to do.");
+    each(page, "openraid_task_total_bytes", |task| task.total_bytes);
+    page.family("openraid_task_paused", "gauge", "1 if the background task is held.");
+    each(page, "openraid_task_paused", |task| task.paused.into());
+}
+
+fn hosts(page: &mut Page, arrays: &[ArrayModel]) {
+    page.family("openraid_host_requests", "counter", "Requests of clients.");
+    for array in arrays {
+        let host = &array.host;
+        let kinds = [("read", host.reads), ("write", host.writes), ("flush", host.flushes), ("other", host.others)];
+        for (kind, value) in kinds {
+            page.line("openraid_host_requests_total", &[("array", &array.name), ("kind", kind)], value);
+        }
+    }
+    page.family("openraid_host_bytes", "counter", "Bytes that clients have read and written.");
+    for array in arrays {
+        for (kind, value) in [("read", array.host.read_bytes), ("write", array.host.written_bytes)] {
+            page.line("openraid_host_bytes_total", &[("array", &array.name), ("kind", kind)], value);
+        }
+    }
+    page.family("openraid_cache_dirty_bytes", "gauge", "Data in the cache of the server that members do not have yet.");
+    if let Some(cache) = arrays.iter().find_map(|array| array.cache.as_ref()) {
+        page.line("openraid_cache_dirty_bytes", &[], cache.dirty_bytes);
+    }
+    page.family("openraid_reasons", "counter", "Decisions of the engine, by reason.");
+    for array in arrays {
+        for reason in &array.reasons {
+            let labels = [("array", array.name.as_str()), ("reason", &reason.reason)];
+            page.line("openraid_reasons_total", &labels, reason.count);
+        }
+    }
+}
+
+fn members(page: &mut Page, arrays: &[ArrayModel]) {
+    let each = |page: &mut Page, name: &str, value: &dyn Fn(&MemberModel) -> Vec<(&'static str, u64)>| {
+        for array in arrays {
+            for member in array.sets().into_iter().flat_map(|set| &set.members) {
+                let (Some(own), Some(drive)) = (&member.member, member.drive) else { continue };
+                let (drive, serial) = (drive.to_string(), member.serial.clone().unwrap_or_default());
+                for (kind, value) in value(member) {
+                    let all = [
+                        ("array", array.name.as_str()),
+                        ("drive", &drive),
+                        ("member", own),
+                        ("serial", &serial),
+                        ("kind", kind),
+                    ];
+                    page.line(name, if kind.is_empty() { &all[..4] } else { &all }, value);
+                }
+            }
+        }
+    };
+    page.family("openraid_member_commands", "counter", "Commands to a member.");
+    each(page, "openraid_member_commands_total", &|member| {
+        vec![("read", member.reads), ("write", member.writes), ("flush", member.flushes)]
+    });
+    page.family("openraid_member_bytes", "counter", "Bytes read from and written to a member.");
+    each(page, "openraid_member_bytes_total", &|member| {
+        vec![("read", member.read_bytes), ("write", member.written_bytes)]
+    });
+    page.family("openraid_member_media_errors", "counter", "Media errors that were repaired.");
+    each(page, "openraid_member_media_errors_total", &|member| vec![("", member.media_errors.into())]);
+    page.family("openraid_member_bad_ranges", "gauge", "Ranges that are known to be bad.");
+    each(page, "openraid_member_bad_ranges", &|member| vec![("", member.bad_ranges.into())]);
+    page.family("openraid_member_outstanding", "gauge", "Commands that the member works on.");
+    each(page, "openraid_member_outstanding", &|member| vec![("", member.outstanding.into())]);
+}
+
+fn of_journal(page: &mut Page, journal: &JournalModel) {
+    page.family("openraid_journal_live", "gauge", "1 if the journal works.");
+    page.line("openraid_journal_live", &[], u64::from(journal.state == "live"));
+    page.family("openraid_journal_device_works", "gauge", "1 if the device of the journal works.");
+    for device in &journal.devices {
+        page.line("openraid_journal_device_works", &[("device", &device.device)], device.works.into());
+    }
+    page.family("openraid_journal_used_bytes", "gauge", "Bytes of the ring that entries take.");
+    page.line("openraid_journal_used_bytes", &[], journal.used_bytes);
+    page.family("openraid_journal_ring_bytes", "gauge", "Bytes of the ring.");
+    page.line("openraid_journal_ring_bytes", &[], journal.ring_bytes);
+}
+
+/// The names of node_exporter's mdadm collector. It has no series for a slot without a member, so that its rules cannot see it:
+/// `removed` is added.
+fn of_md(page: &mut Page, arrays: &[ArrayModel]) {
+    page.family("node_md_state", "gauge", "1 for the state of the array.");
+    for array in arrays {
+        let task = array.tasks().next().map(|(_, task)| task.kind);
+        let now = match task {
+            Some(openraid_status::TaskWord::Check | openraid_status::TaskWord::Repair) => "check",
+            Some(openraid_status::TaskWord::Resync) => "resync",
+            Some(_) => "recovering",
+            None if array.health == HealthWord::Failed => "inactive",
+            None => "active",
+        };
+        for state in ["active", "inactive", "recovering", "resync", "check"] {
+            page.line("node_md_state", &[("device", &array.name), ("state", state)], u64::from(state == now));
+        }
+    }
+    page.family("node_md_disks", "gauge", "Members by state.");
+    for array in arrays {
+        let failed = count(array, StateWord::Faulty) + count(array, StateWord::Failing);
+        let active = count(array, StateWord::InSync);
+        let states = [
+            ("active", active),
+            ("failed", failed),
+            ("spare", count(array, StateWord::Spare) + count(array, StateWord::Rebuilding)),
+            ("removed", u64::from(array.slots).saturating_sub(active)),
+        ];
+        for (state, value) in states {
+            page.line("node_md_disks", &[("device", &array.name), ("state", state)], value);
+        }
+    }
+    page.family("node_md_disks_required", "gauge", "Members that the array has if none is missing.");
+    for array in arrays {
+        page.line("node_md_disks_required", &[("device", &array.name)], array.slots.into());
+    }
+    page.family("node_md_blocks", "gauge", "Blocks of 1024 bytes.");
+    for array in arrays {
+        page.line("node_md_blocks", &[("device", &array.name)], array.size_bytes / 1024);
+    }
+    page.family("node_md_blocks_synced", "gauge", "Blocks that are in sync.");
+    for array in arrays {
+        let (done, total) = array.tasks().next().map_or((1, 1), |(_, task)| (task.done_bytes, task.total_bytes.max(1)));
+        let synced = u128::from(array.size_bytes / 1024) * u128::from(done) / u128::from(total);
+        let synced = u64::try_from(synced).unwrap_or(u64::MAX);
+        page.line("node_md_blocks_synced", &[("device", &array.name)], synced);
+    }
+}

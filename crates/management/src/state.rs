@@ -1,0 +1,91 @@
+//! What all requests share.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use openraid_status::ArrayModel;
+
+use crate::auth::sessions::Sessions;
+use crate::auth::users::Users;
+use crate::controller::{Controller, Refusal};
+use crate::http::rate::Rates;
+use crate::limits::SNAPSHOT_AGE_MAX;
+
+/// What all requests share.
+pub struct State {
+    /// The server.
+    pub controller: Arc<dyn Controller>,
+    /// Users.
+    pub users: Users,
+    /// Sessions and one-time links.
+    pub sessions: Sessions,
+    /// Requests by address.
+    pub rates: Rates,
+    /// Host names by which clients may come, besides addresses and the machine's own name.
+    pub names: Vec<String>,
+    /// Connections are encrypted.
+    pub is_tls: bool,
+    /// Only clients of this machine can come.
+    pub is_loopback: bool,
+    /// Metrics are given also under the names that node_exporter has for md.
+    pub metrics_md: bool,
+    /// Streams of events now.
+    pub streams: AtomicUsize,
+    snapshot: Mutex<Option<(Instant, Arc<Vec<ArrayModel>>)>>,
+}
+
+/// What a state is made of.
+pub struct Parts {
+    /// The server.
+    pub controller: Arc<dyn Controller>,
+    /// Users.
+    pub users: Users,
+    /// Host names.
+    pub names: Vec<String>,
+    /// Connections are encrypted.
+    pub is_tls: bool,
+    /// Only clients of this machine can come.
+    pub is_loopback: bool,
+    /// Metrics of md.
+    pub metrics_md: bool,
+}
+
+impl State {
+    /// A state without sessions.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { controller, users, names, is_tls, is_loopback, metrics_md } = parts;
+        Self {
+            controller,
+            users,
+            sessions: Sessions::default(),
+            rates: Rates::default(),
+            names,
+            is_tls,
+            is_loopback,
+            metrics_md,
+            streams: AtomicUsize::new(0),
+            snapshot: Mutex::default(),
+        }
+    }
+
+    /// All arrays. Readers within a short time share a state, so that many of them cost the server no more than one.
+    ///
+    /// # Errors
+    /// The server is ending.
+    pub fn arrays(&self) -> Result<Arc<Vec<ArrayModel>>, Refusal> {
+        let mut snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, arrays)) = snapshot.as_ref().filter(|(at, _)| at.elapsed() < SNAPSHOT_AGE_MAX) {
+            let _ = at;
+            return Ok(Arc::clone(arrays));
+        }
+        let arrays = Arc::new(self.controller.arrays()?);
+        *snapshot = Some((Instant::now(), Arc::clone(&arrays)));
+        Ok(arrays)
+    }
+
+    /// Something was changed: the next reader asks the server.
+    pub fn forget_snapshot(&self) {
+        *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
