@@ -93,7 +93,9 @@ fn own(page: &mut Page, arrays: &[ArrayModel]) {
     page.gauge(arrays, "openraid_array_unprotected", help, unprotected);
     let unsynced = |array: &ArrayModel| u64::from(!array.is_synced());
     page.gauge(arrays, "openraid_array_unsynced", "1 if parity or copies are not in sync everywhere.", unsynced);
-    let left = |array: &ArrayModel| array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(|check| check.left()).sum();
+    let left = |array: &ArrayModel| {
+        array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(|check| check.left()).sum()
+    };
     page.gauge(arrays, "openraid_array_mismatches", "Sectors that the last check left different.", left);
     page.family("openraid_members", "gauge", "Members by state; a slot without a member is removed.");
     for array in arrays {

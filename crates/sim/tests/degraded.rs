@@ -248,6 +248,29 @@ fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
     });
 }
 
+/// A copy that was not discarded would differ from the others, and no later write or resync would find it.
+#[test]
+fn a_discard_that_a_mirrored_member_refuses_leaves_copies_that_fit() {
+    for seed in seeds(12, 100) {
+        let shape =
+            if seed % 2 == 0 { Shape::raid1(3) } else { Shape::raid10(0x102, 4, openraid_units::Sectors::kib(16)) };
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) });
+        let writes = load(&rig);
+        let trims = Workload { mix: [10, 20, 2, 60, 2], ..writes.clone() };
+        rig.session.run(&mut rig.world, &writes, 60);
+        let slot = Slot(u16::try_from(seed % 3).unwrap());
+        let refuses = rig.drive_in(slot).unwrap();
+        let zeroes = rig.world.drive(refuses).spec().write_zeroes;
+        rig.world.drive_mut(refuses).faults.discards = Some(DriveError::Unsupported);
+        rig.session.run(&mut rig.world, &trims, 80);
+        rig.session.drain(&mut rig.world);
+        assert_eq!(rig.health(), if zeroes { Health::Optimal } else { Health::Degraded });
+        rig.judge_redundancy();
+        rig.judge();
+    }
+}
+
 /// Drives whose content after a discard is unknown.
 #[test]
 fn what_drives_hold_after_a_discard_need_not_be_known() {

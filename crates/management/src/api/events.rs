@@ -58,7 +58,8 @@ pub fn list(request: &Request) -> Result<Reply, Problem> {
     };
     let found: Vec<&EventModel> = all.iter().filter(is_asked).collect();
     let more = found.len() > limit;
-    let kept = if after.is_some() { &found[..found.len().min(limit)] } else { &found[found.len().saturating_sub(limit)..] };
+    let kept =
+        if after.is_some() { &found[..found.len().min(limit)] } else { &found[found.len().saturating_sub(limit)..] };
     let events = kept.iter().map(|event| (*event).clone()).collect();
     Ok(Reply::json(200, &EventsModel { events, more }))
 }

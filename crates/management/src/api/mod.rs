@@ -66,9 +66,15 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/console/{file}", Need::Nothing, "A file of the console.", console::file),
     route(Get, "/metrics", Need::Scrape, "Figures for Prometheus, as OpenMetrics.", metrics::reply),
     route(Get, "/api/v1/openapi.json", Need::Nothing, "This document.", openapi::reply),
-    route(Post, "/api/v1/session", Need::Nothing, "Sign in: with a one-time secret, or with name and password.", session::begin)
-        .takes::<session::SignIn>()
-        .gives::<session::SessionModel>(),
+    route(
+        Post,
+        "/api/v1/session",
+        Need::Nothing,
+        "Sign in: with a one-time secret, or with name and password.",
+        session::begin,
+    )
+    .takes::<session::SignIn>()
+    .gives::<session::SessionModel>(),
     route(Get, "/api/v1/session", READ, "The own session.", session::own).gives::<session::SessionModel>(),
     route(Delete, "/api/v1/session", READ, "Sign out.", session::end),
     route(Get, "/api/v1/server", READ, "The server.", manage::server).gives::<ServerModel>(),
@@ -108,21 +114,33 @@ pub const ROUTES: &[Route] = &[
         .gives::<manage::DoneModel>(),
     route(Delete, "/api/v1/arrays/{array}/check", OPERATE, "End a check or repair.", manage::stop_check)
         .gives::<manage::DoneModel>(),
-    route(Post, "/api/v1/arrays/{array}/pause", OPERATE, "Hold background work.", manage::pause).gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/pause", OPERATE, "Hold background work.", manage::pause)
+        .gives::<manage::DoneModel>(),
     route(Post, "/api/v1/arrays/{array}/resume", OPERATE, "Go on with background work.", manage::resume)
         .gives::<manage::DoneModel>(),
     route(Get, "/api/v1/drives", READ, "All drives, with the arrays that they belong to.", arrays::drives)
         .gives::<arrays::DrivesModel>(),
     route(Get, "/api/v1/journal", READ, "The journal.", arrays::journal).gives::<JournalModel>(),
     route(Get, "/api/v1/settings", READ, "The desired state in force.", manage::settings),
-    route(Get, "/api/v1/events", READ, "Events, oldest first.", events::list)
-        .gives::<events::EventsModel>()
-        .asked(&["after", "before", "limit", "level", "array", "unacknowledged"]),
+    route(Get, "/api/v1/events", READ, "Events, oldest first.", events::list).gives::<events::EventsModel>().asked(&[
+        "after",
+        "before",
+        "limit",
+        "level",
+        "array",
+        "unacknowledged",
+    ]),
     route(Post, "/api/v1/events/acknowledge", OPERATE, "Acknowledge events.", events::acknowledge)
         .takes::<events::Acknowledge>(),
-    route(Get, stream::PATH, READ, "Events as they come, and the state every second (server-sent events).", stream::unreachable)
-        .gives::<EventModel>()
-        .asked(&["after"]),
+    route(
+        Get,
+        stream::PATH,
+        READ,
+        "Events as they come, and the state every second (server-sent events).",
+        stream::unreachable,
+    )
+    .gives::<EventModel>()
+    .asked(&["after"]),
     route(Get, "/api/v1/users", ADMINISTER, "All users.", users::all).gives::<users::UsersModel>(),
     route(Post, "/api/v1/users", ADMINISTER, "Add a user.", users::add).takes::<users::NewUser>(),
     route(Patch, "/api/v1/users/{user}", ADMINISTER, "Change a user.", users::change).takes::<users::ChangeUser>(),

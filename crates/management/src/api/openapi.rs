@@ -61,11 +61,10 @@ fn problem() -> Value {
 }
 
 fn operation(route: &Route, schemas: &mut Schemas) -> Value {
-    let content = |name: &str| json!({"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}});
+    let content =
+        |name: &str| json!({"application/json": {"schema": {"$ref": format!("#/components/schemas/{name}")}}});
     let named = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let parameter = |name: &str, place: &str, required: bool| {
-        json!({"name": name, "in": place, "required": required, "schema": {"type": "string"}})
-    };
+    let parameter = |name: &str, place: &str, required: bool| json!({"name": name, "in": place, "required": required, "schema": {"type": "string"}});
     let mut parameters: Vec<Value> = named.map(|name| parameter(name, "path", true)).collect();
     parameters.extend(route.query.iter().map(|name| parameter(name, "query", *name == "offset")));
     let changes_array = route.path.contains("{array}") && route.method.word() != "GET";
@@ -134,7 +133,10 @@ mod tests {
         assert_eq!(ids.len(), count);
         let array = &document["components"]["schemas"]["ArrayModel"];
         assert_eq!(array["properties"]["size_bytes"]["type"], "integer");
-        assert_eq!(document["paths"]["/api/v1/arrays/{array}/fail"]["post"]["responses"]["200"]["description"], "Done.");
+        assert_eq!(
+            document["paths"]["/api/v1/arrays/{array}/fail"]["post"]["responses"]["200"]["description"],
+            "Done."
+        );
     }
 
     fn collect(value: &Value, found: &mut Vec<String>) {

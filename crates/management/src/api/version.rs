@@ -11,15 +11,23 @@ use crate::http::request::Request;
 pub fn of(array: &ArrayModel) -> String {
     let text = state(array).to_string();
     // FNV-1a: two states that differ need other numbers by chance, not by proof.
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     format!("\"{hash:016x}\"")
 }
 
 fn state(array: &ArrayModel) -> Value {
     let members = array.members.iter().map(|member| {
-        json!([member.slot, member.drive, member.device, member.member, member.state, member.reason, member.replacement])
+        json!([
+            member.slot,
+            member.drive,
+            member.device,
+            member.member,
+            member.state,
+            member.reason,
+            member.replacement
+        ])
     });
     json!({
         "name": array.name,

@@ -99,7 +99,8 @@ fn decoded(raw: &str, plus: bool) -> Option<String> {
         out.push(match byte {
             b'%' => {
                 let digits = [bytes.next()?, bytes.next()?];
-                let digits = std::str::from_utf8(&digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
+                let digits =
+                    std::str::from_utf8(&digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
                 u8::from_str_radix(digits?, 16).ok()?
             }
             b'+' if plus => b' ',
@@ -146,7 +147,8 @@ mod tests {
     #[test]
     fn paths_that_lead_elsewhere_are_refused() {
         assert_eq!(path_of("/api/v1/arrays/a%20b").as_deref(), Ok("/api/v1/arrays/a b"));
-        let bad = ["/..", "/a/../b", "/%2e%2e/x", "/a//b", "//x", "x", "/a%00", "/a%zz", "/a%f", "/%ff", "/a\\..\\b", "*"];
+        let bad =
+            ["/..", "/a/../b", "/%2e%2e/x", "/a//b", "//x", "x", "/a%00", "/a%zz", "/a%f", "/%ff", "/a\\..\\b", "*"];
         for bad in bad {
             assert!(path_of(bad).is_err(), "{bad}");
         }

@@ -182,7 +182,10 @@ async fn connection(stream: TcpStream, peer: IpAddr, state: Arc<State>, acceptor
 async fn talk<T: AsyncRead + AsyncWrite + Unpin + 'static>(stream: T, peer: IpAddr, state: Arc<State>) {
     let service = service_fn(move |request| serve(request, peer, Arc::clone(&state)));
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).max_headers(HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX);
     // A client that breaks off, or is too slow, is no fault of this server's.
     let _ = http.serve_connection(TokioIo::new(Patient::new(stream)), service).await;
 }

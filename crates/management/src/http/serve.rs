@@ -101,7 +101,8 @@ fn permit(route: &Route, session: Option<&Session>, state: &State) -> Result<(),
         Need::Role(role) => role,
     };
     let Some(session) = session else {
-        let text = "sign in first: open the link that `openraid login` prints, or send a token that `openraid login --token` \
+        let text =
+            "sign in first: open the link that `openraid login` prints, or send a token that `openraid login --token` \
                     prints as Authorization: Bearer TOKEN";
         return Err(Problem::new(401, "not-signed-in", text).with("www-authenticate", "Bearer"));
     };
