@@ -1,4 +1,4 @@
-//! Taking a journal in, telling about it, giving up what it holds for an array.
+//! Opening and detaching a journal, its status, and discarding what it holds for an array.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,24 +15,24 @@ use crate::array::sets::Change;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 
-/// Why nothing can be given up now.
+/// Why no entries can be discarded now.
 const LOST: &str =
     "the journal is lost, and what is given up cannot be written down: put its device right first, or stop the \
                     server and use --on DEVICE";
 
-/// The mark of a drive that is used by the journal, where others have their set.
+/// The owner of the journal's drives, in the place of a set.
 pub(super) const JOURNAL_SET: SetId = SetId(u16::MAX);
 
 /// An entry that a driver has found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundEntry {
-    /// Where its header is.
+    /// Position of its header.
     pub position: RingSector,
     /// Sectors of the ring that it takes.
     pub sectors: Sectors,
-    /// The first entry that was needed when it was written: what it refers to is not older.
+    /// The first entry that was needed when it was written. Its references are not older.
     pub tail: u64,
-    /// What it says.
+    /// Its records.
     pub records: Vec<JournalRecord>,
 }
 
@@ -43,11 +43,11 @@ pub struct KeptEntry {
     pub sequence: u64,
     /// Where its header is now.
     pub at: DriveLba,
-    /// What it was in the ring.
+    /// The entry as it was in the ring.
     pub entry: FoundEntry,
 }
 
-/// What a driver has found on the devices of a journal.
+/// The content of a journal's devices, as a driver has found it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundJournal {
     /// The devices, each with its number in the superblock; the log of the first was followed.
@@ -56,49 +56,49 @@ pub struct FoundJournal {
     pub superblock: JournalSuperblock,
     /// The first entry that counts.
     pub tail: LogPlace,
-    /// Where the next entry goes, with a number above all that were ever seen where the log is given up.
+    /// Where the next entry goes. If the log was given up, its number is above all numbers that were seen.
     pub head: LogPlace,
     /// The highest epoch that was seen.
     pub epoch: u64,
     /// The entries from the tail on.
     pub entries: Vec<FoundEntry>,
-    /// Older ones, that were copied out of the ring.
+    /// Older entries, which were copied out of the ring.
     pub kept: Vec<KeptEntry>,
 }
 
-/// What the journal has of an array.
+/// The journal's table entry for an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalArrayStatus {
-    /// Which.
+    /// UUID of the set.
     pub set_uuid: Uuid,
-    /// What its entries mean.
+    /// Whether its entries count.
     pub state: ArrayState,
-    /// Entries that speak of it and were not replayed, because it was not started yet.
+    /// Its entries that were not replayed, because the array was not started yet.
     pub waiting: u64,
 }
 
-/// Everything there is to tell of the journal.
+/// The status of the journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalStatus {
-    /// How it is.
+    /// Its state.
     pub state: JournalState,
     /// Its identity.
     pub uuid: Uuid,
-    /// Its epoch, as far as it is durable: a device of a lower one is behind.
+    /// Its durable epoch. A device with a lower epoch is stale.
     pub epoch: u64,
     /// A higher epoch was asked for and is not durable yet.
     pub epoch_pending: bool,
     /// Its devices, and whether each works.
     pub devices: Vec<(DriveId, bool)>,
-    /// The one of them that is being brought up to date.
+    /// The device that is being brought up to date.
     pub joining: Option<JournalJoin>,
     /// Length of the ring.
     pub ring: Sectors,
-    /// Of that, what entries take.
+    /// Sectors of the ring that entries take.
     pub used: Sectors,
     /// Entries from the tail to the head.
     pub entries: u64,
-    /// Sectors before the ring that keep entries which only absent arrays need, and how many may be kept there.
+    /// Sectors before the ring with entries that only absent arrays need, and how many fit.
     pub kept: Sectors,
     /// See `kept`.
     pub keep_room: Sectors,
@@ -106,14 +106,14 @@ pub struct JournalStatus {
     pub durable: u64,
     /// The arrays of its table.
     pub arrays: Vec<JournalArrayStatus>,
-    /// Writes to members that the log asks for since arrays were started, and that are not done yet.
+    /// Redo records of the log that members do not have yet, since arrays were started.
     pub owed: u64,
-    /// What it did.
+    /// Its counters.
     pub counters: JournalCounters,
 }
 
 impl Controller {
-    /// Take a journal into use. It takes promises when its superblocks are durable.
+    /// Open a journal. It protects writes when its superblocks are durable.
     pub(crate) fn attach_journal(&mut self, found: &FoundJournal) -> Result<AdminOutcome, AdminError> {
         if self.limits.journal.is_zero() {
             return Err(AdminError::NotPossible("the server has no memory for a journal; start it with --journal"));
@@ -134,7 +134,7 @@ impl Controller {
             return Err(AdminError::Full("journal entry"));
         }
         let journal = &mut self.journal;
-        // Whoever let it be used without the other one is not asked again: that one is behind from here on.
+        // A device that was used without the other one needs no confirmation again: the other one is stale from now on.
         let is_alone = found.devices.len() == 1;
         journal.devices = found
             .devices
@@ -160,7 +160,7 @@ impl Controller {
         journal.head = found.head.position;
         journal.durable = found.head.sequence - 1;
         if journal.log.next() != found.head.sequence {
-            // The log was given up: nothing of it counts, and numbers go on behind it.
+            // The log was given up. None of it counts, and the numbers continue above it.
             journal.log.clear(found.head.sequence);
             journal.superblock.as_mut().expect("just put").tail = found.head;
         }
@@ -178,7 +178,7 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// A journal that comes back is told which arrays have nothing in it any more.
+    /// Release the table entries of running sets that have no data in a journal that comes back.
     fn settle_running_sets(&mut self) {
         let free = self.sets.values().filter(|set| !set.may_be_in_journal());
         let uuids = free.filter_map(|set| Some(set.metadata.as_ref()?.common.set_uuid));
@@ -191,7 +191,7 @@ impl Controller {
         }
     }
 
-    /// Is nothing in the journal's hands that a new one could not know of?
+    /// Does the journal hold no data that its successor would not know of?
     fn is_journal_quiet(&self) -> bool {
         let journal = &self.journal;
         let free = self.sets.values().all(|set| !set.journal.has_session() || set.life == Life::Failed);
@@ -201,8 +201,8 @@ impl Controller {
             && journal.open.records.is_empty()
     }
 
-    /// Has every superblock, flush, and everything for a device that joins ended or been given up, and all that arrays had
-    /// logged? What ends later would be taken for something of the next journal.
+    /// Have all superblock writes, flushes, writes to a device that joins, and logged operations ended or been given up?
+    /// What ends later would count for the next journal.
     fn is_nothing_out(&self) -> bool {
         let journal = &self.journal;
         let logged = self.sets.values().any(|set| set.journal.logged > 0);
@@ -213,7 +213,7 @@ impl Controller {
         let claimed = self.journal.devices.iter().filter(|device| device.state.is_claimed());
         let drives: Vec<DriveId> = claimed.map(|device| device.drive).collect();
         self.channels.release(&drives);
-        // What a set that has failed had in it stays there, and is found again with it.
+        // Entries of a failed set stay in the journal, and are found again with it.
         for line in 0..self.cache.lines.len() {
             self.cache.lines.get_mut(line).release_pins();
         }
@@ -223,17 +223,17 @@ impl Controller {
                 self.sets.get_mut(id).journal.forget();
             }
         }
-        // What drives that are silent may still read is theirs as long as they are; writes that have reserved room give it
-        // back when they end.
+        // Buffers that a hung drive may still read stay held until it answers. Writes that have reserved room release it
+        // when they end.
         let (held, reserved, window) =
             (self.journal.held, self.journal.reserved, self.journal.window.for_next_journal());
-        // Rows of a set that has failed go on to miss what was not brought to them, until it is started anew.
+        // Rows of a failed set that were not redone stay incomplete until the set is started again.
         let replay = self.journal.replay.for_next_journal();
         self.journal = Journal { held, reserved, window, replay, ..Journal::new(&self.limits) };
     }
 
-    /// Begin to let go of the journal; refused while it holds promises for arrays that run. What it says last is that
-    /// nothing in it counts, where that is so.
+    /// Begin to detach the journal. It is refused while the journal holds data of running arrays. If no entry is needed any
+    /// more, the last superblock says that the log is empty.
     pub(crate) fn begin_detach_journal(&mut self) -> Result<(), AdminError> {
         match self.journal.state {
             JournalState::None => return Err(AdminError::NotPossible("the server has no journal")),
@@ -259,7 +259,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Is the journal free to go? Then it goes.
+    /// Finish detaching, if the journal is free to go.
     pub(crate) fn check_detached(&mut self) -> Option<Result<AdminOutcome, AdminError>> {
         let writing = self.journal.writing;
         let closing = self.journal.state == JournalState::Closing;
@@ -272,7 +272,8 @@ impl Controller {
         Some(Ok(AdminOutcome::Done))
     }
 
-    /// Give up what the journal holds for an array that is not running. The generation of its superblocks that says so.
+    /// Discard the journal's entries of an array that is not running. Returns the generation of the superblocks that says
+    /// so.
     pub(crate) fn begin_discard(&mut self, set_uuid: Uuid) -> Result<u64, AdminError> {
         let runs = |set: &crate::array::set::Set| {
             set.metadata.as_ref().is_some_and(|m| m.common.set_uuid == set_uuid) && set.life != Life::Failed
@@ -295,17 +296,17 @@ impl Controller {
         Ok(self.journal.request_superblock())
     }
 
-    /// Is it written down that something was given up? Until then it would be back after a crash.
+    /// Is it durable that entries were discarded? Until then a crash would bring them back.
     pub(crate) fn check_discarded(&self, generation: u64) -> Option<Result<AdminOutcome, AdminError>> {
         match self.journal.state {
             JournalState::Lost(_) | JournalState::None => Some(Err(AdminError::NotPossible(LOST))),
-            // With its old table one that was dropped would count.
+            // With the old table a dropped device would count.
             _ if self.journal.is_epoch_pending() => None,
             _ => (self.journal.writing.durable >= generation).then_some(Ok(AdminOutcome::Done)),
         }
     }
 
-    /// What there is to tell of the journal, if there is one.
+    /// The status of the journal, if there is one.
     #[must_use]
     pub fn journal_status(&self) -> Option<JournalStatus> {
         let journal = &self.journal;
@@ -337,7 +338,7 @@ impl Controller {
         })
     }
 
-    /// Are writes of an array promised by the journal now? If not, why not.
+    /// Are writes of an array protected by the journal now?
     ///
     /// # Errors
     /// Why not.
@@ -347,8 +348,9 @@ impl Controller {
         (0..volume.set_count()).try_for_each(|n| self.why_unprotected(volume.set(n)).map_or(Ok(()), Err))
     }
 
-    /// Does the journal keep a write of this array that is acknowledged now? Beside [`Controller::journal_protection`]
-    /// the policy has to say so, and the members that they must not be used without the journal.
+    /// Does the journal protect a write of this array that is acknowledged now? In addition to
+    /// [`Controller::journal_protection`], the policy must ask for it, and the superblocks of the members must have the
+    /// mark.
     #[must_use]
     pub fn is_promising(&self, array: openraid_units::ArrayId) -> bool {
         let Some(array) = self.arrays.find(array) else { return false };

@@ -20,15 +20,16 @@ pub(super) struct Source {
     pub sequence: u64,
 }
 
-/// What is known of places of members, told from the newest to the oldest.
+/// What the log says of places of members, collected from the newest record to the oldest.
 #[derive(Default, Debug)]
 pub(super) struct Newest {
-    /// Ends of places, and what is to be written there; nothing where members have newer bytes than the log.
+    /// By slot and start of a place: its end, and the bytes to be written there. No source: the member has newer bytes than
+    /// the log.
     places: BTreeMap<(Slot, u64), (u64, Option<Source>)>,
 }
 
 impl Newest {
-    /// An older record of a place: what is not known of it counts.
+    /// Add an older record: only those parts of its place count that no newer record covers.
     pub(super) fn add(&mut self, slot: Slot, (at, len): (MemberLba, Sectors), source: Option<Source>) {
         let (start, end) = (at.get(), (at + len).get());
         let before = self.places.range(..=(slot, start)).next_back().filter(|((own, _), _)| *own == slot);
@@ -44,7 +45,7 @@ impl Newest {
         }
     }
 
-    /// What is to be written, in units of so many sectors of a member, and no longer than `most`.
+    /// The redos, cut at units of so many sectors of a member, none longer than `most`.
     fn into_redos(self, unit: Sectors, most: Sectors) -> Vec<PendingRedo> {
         let mut redos = Vec::new();
         for ((slot, start), (end, source)) in self.places {
@@ -68,18 +69,18 @@ impl Newest {
     }
 }
 
-/// How far it is with a redo.
+/// How far a redo is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RedoState {
-    /// Nothing was done.
+    /// It waits.
     Waits,
-    /// An operation does it.
+    /// An operation works on it.
     InWork,
-    /// The member has it, or is not there.
+    /// The member has the bytes, or the slot has no member.
     Done,
 }
 
-/// A place of a member that is to get what the log has for it.
+/// A write that a member has to get from the log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingRedo {
     pub at: MemberLba,
@@ -99,26 +100,26 @@ pub(crate) struct RedoBacklog {
     unit: Sectors,
     most: Sectors,
     pub(super) redos: Vec<PendingRedo>,
-    /// Nothing before this one waits.
+    /// No redo before this one waits.
     first: usize,
-    /// How many are not done, and operations that are at work.
+    /// Redos that are not done, and operations at work.
     pub(super) left: usize,
     pub(super) out: u32,
-    /// Why no more is done; what is left stays in the log.
+    /// Why no more redos begin. The rest stays in the log.
     pub(super) error: Option<&'static str>,
-    /// Hosts use the set already.
+    /// The set serves hosts already.
     pub(super) serves: bool,
-    /// Frames for one write, for when operations that wait for room in the journal have all others: the tail, and so that room,
-    /// may wait for a redo.
+    /// Frames for one write, kept in case all others are held by operations that wait for room in the journal: that room
+    /// may depend on a redo.
     pub(super) spare: Option<Run>,
-    /// The operation that has them.
+    /// The operation that uses the spare frames.
     pub(super) spare_has: u32,
-    /// Nothing is done any more: rows that miss something are neither read nor written until the set is started anew.
+    /// No more redos are done. Rows that lack a redo are neither read nor written until the set is started again.
     pub(super) is_over: bool,
 }
 
 impl RedoBacklog {
-    /// In units of so many sectors of a member, in writes that are no longer than `most`.
+    /// A backlog in units of so many sectors of a member, in writes of at most `most`.
     pub(super) fn new(set: SetId, array: u8, (unit, most): (Sectors, Sectors), newest: Newest) -> Self {
         let redos = newest.into_redos(unit, most);
         let left = redos.len();
@@ -139,12 +140,12 @@ impl RedoBacklog {
         }
     }
 
-    /// Bytes of the longest write, with what a block of the journal's devices reaches over its ends.
+    /// Bytes of the longest write, with the parts of the journal's blocks that reach over its ends.
     pub(super) fn bytes_max(&self) -> u64 {
         self.most.bytes().get() + 2 * FRAME_BYTES
     }
 
-    /// Those whose units meet these rows of the members.
+    /// Redos in the units of these rows.
     fn near(&self, from: u64, to: u64) -> core::ops::Range<usize> {
         let (first, last) = (from / self.unit.get(), to.div_ceil(self.unit.get()));
         let until = |unit| self.redos.partition_point(|own| own.at.get() / self.unit.get() < unit);
@@ -159,7 +160,7 @@ impl RedoBacklog {
         })
     }
 
-    /// The first one that waits.
+    /// The first redo that waits.
     pub(super) fn next(&mut self) -> Option<usize> {
         let rest = &self.redos[self.first..];
         let skip = rest.iter().position(|own| own.state == RedoState::Waits).unwrap_or(rest.len());
@@ -167,8 +168,8 @@ impl RedoBacklog {
         (self.first < self.redos.len()).then_some(self.first)
     }
 
-    /// How many go together from this one on, and their sectors: neighbours of one member in one unit. A block of the
-    /// journal's devices may reach over the ends of the first and the last one only.
+    /// How many redos from this one on become one write, and their sectors: neighbours on one member, in one unit. A block
+    /// of the journal's devices may reach over the ends of the first and the last one only.
     pub(super) fn run_from(&self, index: usize, block: u64) -> (usize, Sectors) {
         let first = &self.redos[index];
         let unit = first.at.get() / self.unit.get();
@@ -188,7 +189,7 @@ impl RedoBacklog {
         (count, len)
     }
 
-    /// An operation takes these, or gives them back.
+    /// Change the state of these redos.
     pub(super) fn set_state(&mut self, index: usize, count: usize, state: RedoState) {
         self.redos[index..index + count].iter_mut().for_each(|own| own.state = state);
         match state {
@@ -211,7 +212,7 @@ mod tests {
         (MemberLba(at), Sectors(len))
     }
 
-    /// Of each sector of a member where its bytes are, by writing everything from the oldest to the newest.
+    /// The source of each sector of a member, found by writing all records from the oldest to the newest.
     fn written(records: &[(Slot, u64, u64, Option<Source>)], slot: Slot, sectors: u64) -> Vec<Option<u64>> {
         let mut written = alloc::vec![None; usize::try_from(sectors).unwrap()];
         for (own, at, len, source) in records.iter().rev().filter(|record| record.0 == slot) {
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_sector_the_newest_redo_counts_and_nothing_where_members_have_newer_bytes() {
+    fn the_newest_redo_of_each_sector_counts_and_none_if_the_member_has_newer_bytes() {
         let mut state = 7_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,12 +1,12 @@
-//! Group commit: records collect while the group before them is on its way; then they go, all together.
+//! Group commit: records collect while the group before them is being written. Then they are written together.
 //!
 //! ```text
 //!  open:    records and payload collect          (Collecting)
 //!  flying:  checksum of the payload -> header and payload written -> durable -> replies
 //! ```
 //!
-//! One group is on its way at a time: an entry counts only if all before it do. Header and payload are written at
-//! the same time; the checksum in the header tells whether both came through.
+//! One group is written at a time, because an entry counts only if all entries before it do. Header and payload are written
+//! at the same time; the checksum in the header shows whether both are complete.
 
 use alloc::vec::Vec;
 use openraid_format::{
@@ -61,11 +61,11 @@ pub(crate) enum JournalWrite {
 /// A group of records: one entry.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// Number of its entry; 0 where there is no group.
+    /// Number of its entry; 0 if there is no group.
     pub sequence: u64,
     /// Where its header goes.
     pub position: RingSector,
-    /// A filler comes before it, because it would have reached over the end of the ring: where.
+    /// Position of a filler before it, if the entry would have reached over the end of the ring.
     wrap: Option<RingSector>,
     /// Which buffer has its payload.
     buffer: usize,
@@ -74,7 +74,7 @@ pub(crate) struct Group {
     /// Pieces and operations that wait until it is durable.
     pub pieces: Vec<u32>,
     pub ops: Vec<u32>,
-    /// Commands that are out, and whether the header is among them already.
+    /// Commands under way, and whether the header was issued.
     pending: u32,
     header_out: bool,
 }
@@ -112,8 +112,8 @@ impl Group {
 }
 
 impl Controller {
-    /// Is there, or can there be, an open group that takes so many records and sectors more? If not, what has to be waited
-    /// for. `spare` sectors of the ring are to stay free behind what hosts send; nothing behind a redo.
+    /// Check that an open group has room for so many more records and sectors, and open one if needed. The error is the
+    /// reason to wait for. Host data must leave `spare` sectors of the ring free, redo records none.
     pub(crate) fn group_takes(&mut self, records: usize, sectors: u64, spare: u64) -> Result<(), Reason> {
         if !self.journal.is_live() {
             return Err(Reason::WaitedForJournal);
@@ -128,7 +128,7 @@ impl Controller {
         fits.then_some(()).ok_or(Reason::WaitedForJournalWrite)
     }
 
-    /// Is there room for a group in the ring, and in the table of entries? Where there is none a round is asked for.
+    /// Check that the ring and the table of entries have room for a group. If not, a round is requested.
     pub(crate) fn ring_takes_group(&mut self, spare: u64) -> Result<(), Reason> {
         let journal = &mut self.journal;
         let fits = journal.free() >= journal.group_room() + spare;
@@ -139,7 +139,7 @@ impl Controller {
 
     fn open_group(&mut self) -> Result<(), Reason> {
         let journal = &mut self.journal;
-        // One that a silent drive may still read is not used again before it has answered.
+        // A buffer that a hung drive may still read is not used again before the drive has answered.
         let mut buffers = journal.buffers.iter().zip(journal.held);
         let Some(buffer) = buffers.position(|(free, held)| *free && held == 0) else {
             return Err(Reason::WaitedForJournalWrite);
@@ -159,8 +159,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Put a line's part of a write into the open group, which takes it: a record of its own, or (not `first`) more
-    /// of the last one. Returns its place in the payload, and where its bytes are to be copied.
+    /// Append a part of a write, at most one line, to the open group, which has room for it: as a record of its own, or
+    /// (not `first`) as more of the last record. Returns its place in the payload, and where its bytes are to be copied.
     pub(crate) fn append_data(
         &mut self,
         set: SetId,
@@ -193,14 +193,14 @@ impl Controller {
         (payload_at, journal.buffer(journal.open.buffer) + payload_at.bytes())
     }
 
-    /// Put a record into the open group, which takes it.
+    /// Append a record to the open group, which has room for it.
     pub(crate) fn append_record(&mut self, record: JournalRecord) {
         self.journal.open.records.push(record);
         self.journal.counters.redo_records += 1;
         self.journal.last_append = self.now;
     }
 
-    /// Take room in the payload of the open group; returns its place there and in the pool.
+    /// Take room in the payload of the open group. Returns its place there and in the pool.
     pub(crate) fn append_payload(&mut self, len: Sectors) -> (Sectors, PoolOffset) {
         let journal = &mut self.journal;
         let payload_at = journal.open.payload;
@@ -209,7 +209,7 @@ impl Controller {
         (payload_at, journal.buffer(journal.open.buffer) + payload_at.bytes())
     }
 
-    /// Let the open group go, if the one before it is through; true where it went.
+    /// Begin to write the open group, if the group before it is durable; true if it began.
     pub(crate) fn seal_group(&mut self, actions: &mut Actions) -> bool {
         let journal = &mut self.journal;
         let ready = journal.is_live() && journal.open.is_used() && !journal.open.records.is_empty();
@@ -236,13 +236,13 @@ impl Controller {
         } else {
             self.sum_payload(actions);
         }
-        // Whoever found no room in the group that went.
+        // Wake writes that found no room in the group.
         self.wake_journal_waiters();
         true
     }
 
-    /// Copies into the buffer may have been handed out together with this: only a job that comes after them sees
-    /// them done for certain, and what is written comes after it.
+    /// Copies into the buffer may have been issued in the same round. Only a job that is issued after them is sure to see
+    /// their bytes, and the write follows that job.
     fn sum_payload(&mut self, actions: &mut Actions) {
         let flying = &self.journal.flying;
         let (at, payload) = (self.journal.buffer(flying.buffer), flying.payload);
@@ -260,7 +260,7 @@ impl Controller {
         self.journal.flying.pending += 1;
     }
 
-    /// The checksum of the payload is known: payload and header can go, both at once.
+    /// The checksum of the payload is known: write payload and header, both at once.
     pub(crate) fn on_checksum(&mut self, crc: u32, actions: &mut Actions) {
         self.journal.flying.pending -= 1;
         if self.journal.is_live() {
@@ -316,8 +316,8 @@ impl Controller {
         self.journal.header = bytes;
     }
 
-    /// The first entry that is needed, as an entry says it that stands here. Never more than the superblock says durably: what
-    /// is kept outside of the ring, and what counts for whom, is said there only, and goes with the tail.
+    /// The first entry that is needed, as a header at this position states it. It is never ahead of the tail in the durable
+    /// superblock: only the superblock says which entries are kept outside of the ring and which count for which array.
     fn tail_place(&self, sequence: u64, position: RingSector) -> LogPlace {
         let tail = self.journal.log.first;
         if tail >= sequence {
@@ -399,7 +399,7 @@ impl Controller {
         Command::new(owner, SetId(0), member, Slot(0), drive)
     }
 
-    /// A command of the journal ended.
+    /// A command of the journal has ended.
     pub(crate) fn on_journal_command(
         &mut self,
         work: JournalWork,
@@ -442,7 +442,7 @@ impl Controller {
         }
     }
 
-    /// Is the group that is on its way durable everywhere? Then those who wait for it go on.
+    /// If the group that is being written is durable on every device, the operations and pieces that wait for it go on.
     pub(crate) fn land_group(&mut self, actions: &mut Actions) {
         let flying = &self.journal.flying;
         if !flying.is_used() || flying.pending > 0 {
@@ -451,7 +451,8 @@ impl Controller {
         if !self.journal.is_live() {
             return self.orphan_groups();
         }
-        // A device was dropped, or joins: until the others say so on disk its log might be taken for the right one.
+        // If a device was dropped or joins, its log could be taken for the right one until the superblocks of the others
+        // are durable.
         if !flying.header_out || self.journal.is_epoch_pending() {
             return;
         }
@@ -474,7 +475,7 @@ impl Controller {
         self.wake_journal_waiters();
     }
 
-    /// The journal is lost: those who wait for a group wait for their data to be on the members instead.
+    /// The journal is lost: pieces that wait for a group now wait until their data is on the members.
     pub(crate) fn orphan_groups(&mut self) {
         for flying in [true, false] {
             let journal = &mut self.journal;
@@ -494,7 +495,7 @@ impl Controller {
         }
     }
 
-    /// Something changed for those who found no room in the journal.
+    /// Wake writes that found no room in the journal.
     pub(crate) fn wake_journal_waiters(&mut self) {
         self.journal.asked = 0;
         self.wake_other_waiters();
@@ -504,7 +505,7 @@ impl Controller {
         self.wake_replay();
     }
 
-    /// An operation waits for the journal, for this reason.
+    /// Hold an operation until the journal has room, for this reason.
     pub(crate) fn wait_for_journal(&mut self, index: u32, reason: Reason) {
         let (stripe, used) = (self.ops[index].stripe.0, narrow(Sectors(self.journal.log.used)));
         self.trace.note_op(&mut self.sets, &self.ops, index, reason, stripe, used);

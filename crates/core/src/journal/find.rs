@@ -1,6 +1,6 @@
-//! What is on the devices of a journal, for a driver that can read them: superblocks, the log, which device counts.
+//! Reading the devices of a journal through a driver: superblocks, the log, and which device counts.
 //!
-//! Pure but for the reads that the driver does; nothing is written here.
+//! The driver reads; the rest is pure. Nothing is written.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,7 +12,7 @@ use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Sectors};
 
 use super::attach::{FoundEntry, FoundJournal, KeptEntry};
 
-/// The ring is swept in pieces of this size.
+/// The ring is read in pieces of this size.
 const SWEEP_SECTORS: Sectors = Sectors::mib(1);
 
 /// A device that may carry a journal.
@@ -26,16 +26,16 @@ pub struct JournalDevice {
     pub block: BlockSize,
 }
 
-/// Why what the devices hold cannot be used. The text says what to do.
+/// Why the content of the devices cannot be used. The text says what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FindError {
     /// No device was named, or more than two.
     Count(usize),
-    /// What a device holds is no journal that can be used.
+    /// A device does not hold a usable journal.
     Journal(DriveId, JournalError),
-    /// The devices do not belong together.
+    /// The devices are not mirrors of each other.
     Mirrors(JournalError),
-    /// Nobody waits for the answer any more: see [`ReadDevice::is_over`].
+    /// The caller does not need the answer any more: see [`ReadDevice::is_over`].
     GivenUp,
 }
 
@@ -51,30 +51,30 @@ impl fmt::Display for FindError {
 }
 impl core::error::Error for FindError {}
 
-/// How a driver reads a device: `false` where it cannot be read.
+/// How a driver reads a device.
 pub trait ReadDevice {
-    /// Fill `bytes` from a sector of the device with this place in the list.
+    /// Fill `bytes` from a sector of the device with this number in the list; false if it cannot be read.
     fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool;
     /// CRC-32C in the usual sense.
     fn crc(&self, register: u32, bytes: &[u8]) -> u32;
-    /// Does nobody wait for the answer any more? Then it ends with [`FindError::GivenUp`].
+    /// Has the caller given up? Then the search ends with [`FindError::GivenUp`].
     fn is_over(&self) -> bool {
         false
     }
 }
 
-/// What becomes of a log that is damaged.
+/// How a damaged log is treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum OnDamage {
     /// It is refused.
     Refuse,
-    /// It is taken as empty.
+    /// It counts as empty.
     GiveUp,
-    /// What stands before the damage is told.
+    /// The entries before the damage are returned.
     Tell,
 }
 
-/// What was found, and what is damaged of it.
+/// The content, and its damage.
 type Found = (FoundJournal, Option<JournalError>);
 
 struct Log {
@@ -104,7 +104,7 @@ pub fn superblock_of(
     Ok(found.superblock)
 }
 
-/// Look at the devices of a journal. With `give_up` a damaged log is taken as empty: what it promised is lost.
+/// Read the devices of a journal. With `give_up` a damaged log counts as empty, and its acknowledged data is lost.
 ///
 /// # Errors
 /// Why they cannot be used.
@@ -117,11 +117,11 @@ pub fn find_journal(
     find(devices, on_damage, reader).map(|(found, _)| found)
 }
 
-/// Look at the devices of a journal that is not to be used now. Of a damaged log that is what stands before the damage, with
-/// the error that says where that is.
+/// Read the devices of a journal that is not about to be used. A damaged log gives the entries before the damage, and the
+/// error that says where it is.
 ///
 /// # Errors
-/// Nothing can be told of them.
+/// The devices say nothing that can be used.
 pub fn inspect_journal(
     devices: &[JournalDevice],
     reader: &mut impl ReadDevice,
@@ -142,7 +142,7 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
         }
         journals.push(superblock.journal);
     }
-    // Also where one of them does not count: it is not the other half of just any journal.
+    // The check includes a device that does not count: both must be of the same journal.
     match journals[..] {
         [one, other] if one != other => return Err(FindError::Mirrors(JournalError::NotMirrors { one, other })),
         _ => {}
@@ -154,7 +154,7 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
     }
 }
 
-/// One of the devices of a reader.
+/// A reader of one device of several.
 struct Only<'a, R> {
     reader: &'a mut R,
     number: usize,
@@ -172,7 +172,7 @@ impl<R: ReadDevice> ReadDevice for Only<'_, R> {
     }
 }
 
-/// Look at devices that are whole, as far as they say.
+/// Read devices that are not unfinished.
 fn find_among(
     devices: &[JournalDevice],
     on_damage: OnDamage,
@@ -199,8 +199,8 @@ fn find_among(
         superblock.kept = Sectors::ZERO;
     }
     let outcome = log.outcome;
-    // The other device has what the better one has, or less: only if both have all of it are both used at once. One that was
-    // started without the other is the whole journal until the other is brought up to date.
+    // The other device has the same entries as the better one, or fewer. Both are used only if both have all of them. A
+    // device that was started without the other is the whole journal until the other is brought up to date.
     let same = found.iter().all(|(own, other)| {
         let log = (other.outcome.head, other.outcome.tail, other.outcome.epoch);
         let mirrors = own.mirrors == superblock.mirrors;
@@ -222,7 +222,7 @@ fn find_among(
     Ok((FoundJournal { devices: order, superblock, tail, head, epoch, entries, kept }, damage))
 }
 
-/// The device that counts, and what is damaged on it and not to be had from the other one.
+/// The device that counts, and its damage that the other device does not make good.
 fn choose(
     devices: &[JournalDevice],
     found: &[(JournalSuperblock, Log)],
@@ -246,8 +246,8 @@ fn choose(
     }
 }
 
-/// The entries that were copied out of the ring, from the device that counts, or from the other one if that has the
-/// same; as far as they can be read, and what is damaged of them.
+/// The entries that were copied out of the ring, as far as they can be read, and their damage. They are read from the
+/// device that counts, or from the other one if that has the same.
 fn find_kept(
     found: &[(JournalSuperblock, Log)],
     best: usize,
@@ -315,7 +315,7 @@ fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadD
     let mut entries: Vec<(u64, FoundEntry)> = Vec::new();
     let mut waiting = None;
     let mut buffer = Vec::new();
-    // Of a piece that cannot be read so much is left to be read block by block: the others in it may say what follows.
+    // The rest of a piece that could not be read is read block by block: other blocks of it may say what follows.
     let mut in_blocks = Sectors::ZERO;
     while !reader.is_over() {
         match scan.need() {

@@ -1,15 +1,16 @@
-//! One of two journal devices is stale at a start, and is brought up to date before the journal is taken into use. This is the
-//! order of the steps. A driver carries them out one after another, and the power may go at any of them.
+//! Bringing a stale journal device up to date at a start: the order of the steps.
 //!
 //! ```text
-//!   of the stale device:                                                       of the better one:
-//!   superblocks say "unfinished" --> log is copied --> superblocks are whole --> superblocks say "one of two"
-//!            (first, last copy)                         (first, last copy)        (first, last copy)
+//!  device    step                                             after it, a start
+//!  stale     superblocks say "unfinished": first, last copy   uses the better device alone
+//!  stale     the log is copied                                the same
+//!  stale     superblocks say "one of two": first, last copy   may follow either device
+//!  better    superblocks say "one of two": first, last copy   uses both
 //! ```
 //!
-//! Every arrow is a flush, and so is the step from the first copy of a superblock to the last. While the log of the stale device
-//! is neither the old one nor the new one, its superblocks say that nothing counts. The better device is changed last, and only in
-//! its superblocks.
+//! A driver carries the steps out one after another, before the journal is opened. Each write is flushed before the next step,
+//! also between the two copies of a superblock, so the power may fail at any step. The better device is changed last, and only
+//! in its superblocks.
 
 use alloc::vec::Vec;
 use openraid_format::{JournalSuperblock, SuperblockCopy};
@@ -19,19 +20,19 @@ use super::attach::FoundJournal;
 
 /// The log is copied in pieces of this size.
 const PIECE: Sectors = Sectors::mib(1);
-/// So many pieces are flushed together: few enough for a slow device to be heard of meanwhile.
+/// So many pieces are flushed together. They are few, so that a slow device answers within the time limit.
 const PIECES_AT_ONCE: usize = 32;
 
-/// What a superblock says that is written by a heal.
+/// The claim of a superblock that is written during the steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HealMark {
-    /// Nothing on the device counts.
+    /// The device does not count.
     Unfinished,
     /// It has everything, and is one of two.
     Whole,
 }
 
-/// A step of a heal. Devices are numbered by their place in the list that was looked at.
+/// A step. Devices are numbered by their place in the list of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HealStep {
     /// Write one copy of [`HealPlan::superblock`].
@@ -40,7 +41,7 @@ pub enum HealStep {
         device: usize,
         /// Which copy.
         copy: SuperblockCopy,
-        /// What it says.
+        /// Its claim.
         mark: HealMark,
     },
     /// Copy a piece from the better device to the same place of the stale one.
@@ -50,7 +51,7 @@ pub enum HealStep {
         /// Length, 1 MiB at the most.
         sectors: Sectors,
     },
-    /// What was written to the device is to be durable before the next step.
+    /// Make earlier writes to the device durable before the next step.
     Flush {
         /// Which device.
         device: usize,
@@ -69,12 +70,12 @@ pub struct HealPlan {
     /// The superblock of the better device, and the highest generation of both.
     superblock: JournalSuperblock,
     generation: u64,
-    /// What the log fills: entries that are kept before the ring, and those from the tail to the head.
+    /// The extents of the log: entries that are kept before the ring, and those from the tail to the head.
     log: Vec<(DriveLba, Sectors)>,
 }
 
 impl HealPlan {
-    /// The plan for what was found on these two drives, whose superblocks these are. None if both have everything.
+    /// The plan for what a search has found on two drives with these superblocks. None if both have everything.
     #[must_use]
     pub fn of(found: &FoundJournal, drives: [DriveId; 2], superblocks: &[JournalSuperblock]) -> Option<Self> {
         let [(drive, mirror)] = found.devices[..] else { return None };
@@ -83,7 +84,7 @@ impl HealPlan {
         let mut log = Vec::from([(found.superblock.keep_area().0, found.superblock.kept)]);
         let mut at = found.tail.position;
         let mut left = ring.distance(at, found.head.position);
-        // Entries that fill the whole ring begin and end at one place.
+        // If entries fill the whole ring, its tail is its head.
         if left.is_zero() && !found.entries.is_empty() {
             left = ring.sectors;
         }
@@ -93,13 +94,13 @@ impl HealPlan {
             at = ring.behind(at, len);
             left -= len;
         }
-        // The log is copied from here on. Older entries on the stale device may be others than those of the better one.
+        // The log is copied from this tail on. Older entries of the stale device may differ from those of the better one.
         let superblock = JournalSuperblock { tail: found.tail, ..found.superblock.clone() };
         let generation = superblocks.iter().map(|own| own.generation).max().unwrap_or(superblock.generation);
         Some(Self { best, stale: 1 - best, mirror, superblock, generation, log })
     }
 
-    /// What is to be done, in this order.
+    /// The steps, in order.
     pub fn steps(&self) -> impl Iterator<Item = HealStep> + '_ {
         let flush = HealStep::Flush { device: self.stale };
         let copies = self.log.iter().flat_map(|(start, sectors)| pieces(*start, *sectors)).enumerate();
@@ -119,7 +120,7 @@ impl HealPlan {
             .chain(marks(self.best, HealMark::Whole))
     }
 
-    /// What the superblock of a device says.
+    /// The superblock of a device.
     #[must_use]
     pub fn superblock(&self, device: usize, mark: HealMark) -> JournalSuperblock {
         let mirror = if device == self.best { self.mirror } else { self.other() };

@@ -1,22 +1,23 @@
-//! A device comes to a journal that runs with one: the one that was dropped, or a new one in its place.
+//! A device joins a journal that runs on one: the device that was dropped, or a new one in its place.
 //!
 //! ```text
-//!            its superblocks       what is written goes      the other one's         its own superblocks
-//!            say "unfinished"      to both; the log is       superblocks say         say that it counts
-//!                                  copied behind             "one of two"
-//!   Idle --> Marking ------------> Copying ----------------> Announcing -----------> Finishing --> Idle
-//!     ^                                                                                             it works
-//!     +---- an error of either, at any time: it is left out, and the other one goes on alone
+//!  state        step                                               device         ends when
+//!  Marking      superblocks say "unfinished": first, last copy     joining        both copies are durable
+//!  Copying      the log is copied; new entries go to both          joining        all older entries are copied
+//!  Announcing   superblocks say "one of two"                       other          they are durable
+//!  Finishing    superblocks say "one of two"                       both           they are durable: both devices work
+//!
+//!  an error in any state: the joining device is dropped, and the other one continues alone
 //! ```
 //!
-//! It counts for nothing until it has everything: a device whose superblock says "unfinished" is never followed, alone or
-//! beside the other one, so the power may go at any time. The other one is told first that there are two: from then
-//! on it is not taken alone without being asked, and only then the new one may be. Entries that were on their way when
-//! copying begins are durable before it does; what comes later is written to both, and is acknowledged when both have it.
-//! While a place of the ring is copied the tail stays behind it, so that nothing new is written there meanwhile.
+//! The device does not count until it has everything. A device whose superblock says "unfinished" is never followed, alone
+//! or with the other one, so the power may fail at any time. The other device is first told that there are two: from then
+//! on it is not used alone without confirmation, and only after that may the new one count. Entries under way when copying
+//! begins are durable before it begins. Later ones are written to both devices, and are acknowledged when both have them.
+//! While a place of the ring is copied, the tail stays before it, so that no entry is written over it.
 //!
-//! It must never make the journal wait for a device longer than for one that works, nor take a device that may have
-//! carried the journal alone: who reads its superblock before asks for that.
+//! The journal must not wait for a joining device longer than for a working one, and must not take a device that may have
+//! carried the journal alone: a driver reads its superblock before it asks for a join.
 
 use openraid_format::{
     journal_superblock_lba, JournalSuperblock, RingSector, SuperblockCopy, JOURNAL_BLOCK_BYTES, JOURNAL_MIRRORS_MAX,
@@ -36,17 +37,17 @@ use crate::io::command::Command;
 /// Commands that a step may need at once.
 const COMMANDS: u32 = 16;
 
-/// How far it is; see the module.
+/// How far a join is; see the module.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum JoinState {
-    /// Nobody joins.
+    /// No device joins.
     #[default]
     Idle,
     /// Its superblocks are being written: the last copy when the first is durable.
     Marking(SuperblockCopy),
     /// The log is being copied.
     Copying,
-    /// Until this generation of the other one's superblock is durable.
+    /// Until this generation of the other device's superblock is durable.
     Announcing(u64),
     /// Until this generation is durable on both.
     Finishing(u64),
@@ -56,47 +57,47 @@ pub(crate) enum JoinState {
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Join {
     pub state: JoinState,
-    /// Its place among the journal's devices.
+    /// Its number among the journal's devices.
     device: usize,
-    /// Commands that are out for it, groups and superblocks of the journal not counted.
+    /// Commands under way for it, except those of groups and superblocks of the journal.
     pub pending: u32,
     /// Above all generations and epochs that it has seen. Each copy of its superblock has a generation of its own.
     generation: u64,
     epoch: u64,
-    /// Of what is kept before the ring so much was copied.
+    /// Sectors before the ring that were copied.
     kept: Sectors,
-    /// The entry whose place is being copied, and what of it was.
+    /// The entry that is being copied, and how much of it was.
     sequence: u64,
     done: Sectors,
     /// Entries from this one on are written to both.
     end: u64,
-    /// What is being copied now, and whether that is kept before the ring.
+    /// The piece that is being copied, and whether it is one before the ring.
     at: DriveLba,
     len: Sectors,
     is_kept: bool,
-    /// Sectors that were copied, and all that were to be when it began.
+    /// Sectors that were copied, and all that were there at the beginning.
     copied: Sectors,
     total: Sectors,
 }
 
-/// How far a device is that joins.
+/// Progress of a join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalJoin {
-    /// Which.
+    /// The device that joins.
     pub drive: DriveId,
-    /// Sectors of the log that it has, of those that were there when it began.
+    /// Sectors of the log that were copied, and all that were there at the beginning.
     pub copied: Sectors,
     /// See `copied`.
     pub total: Sectors,
 }
 
 impl Join {
-    /// Is a device on its way in?
+    /// Does a device join?
     pub(crate) fn is_active(&self) -> bool {
         self.state != JoinState::Idle
     }
 
-    /// Is the log being copied? Then the window is in use, and no entry leaves the ring by another way.
+    /// Is the log being copied? Then the window is in use, and no entry is copied out of the ring.
     pub(crate) fn is_copying(&self) -> bool {
         self.state == JoinState::Copying
     }
@@ -117,7 +118,7 @@ impl Join {
 }
 
 impl Controller {
-    /// Let a device join; `seen` are the highest generation and epoch that its superblock tells of, if it has one.
+    /// Begin a join. `seen` are the highest generation and epoch in the superblock of the device, if it has one.
     pub(crate) fn join_journal(&mut self, drive: DriveId, seen: (u64, u64)) -> Result<AdminOutcome, AdminError> {
         let place = self.place_for(drive)?;
         let known = self.journal.devices.get(place).is_some_and(|own| own.drive == drive && own.state.is_claimed());
@@ -138,7 +139,7 @@ impl Controller {
             state: JoinState::Marking(SuperblockCopy::First),
             device: place,
             generation,
-            // Above that of every device that did not finish: those that stay behind are told apart by it.
+            // The epoch is above that of every device that did not finish, which tells these apart.
             epoch: superblock.epoch.max(seen.1).max(journal.join.epoch) + 1,
             ..Join::default()
         };
@@ -146,7 +147,7 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// Where a device comes in, and whether it may.
+    /// The number that a device would get, if it may join.
     fn place_for(&self, drive: DriveId) -> Result<usize, AdminError> {
         let journal = &self.journal;
         if !journal.is_live() {
@@ -181,7 +182,7 @@ impl Controller {
         Ok(place)
     }
 
-    /// Let go of the device that does not work, so that a driver can take it away.
+    /// Release the device that does not work, so that a driver can take it away.
     pub(crate) fn release_journal_device(&mut self) -> Result<AdminOutcome, AdminError> {
         let dropped = self.journal.devices.iter().position(|own| own.state == DeviceState::Dropped);
         let number = dropped.ok_or(AdminError::NotPossible("no device of the journal was dropped"))?;
@@ -194,14 +195,14 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// Which device joins, and how far it is.
+    /// The device that joins, and its progress.
     pub(crate) fn join_status(&self) -> Option<JournalJoin> {
         let join = &self.journal.join;
         let drive = join.is_active().then(|| self.journal.devices[join.device].drive)?;
         Some(JournalJoin { drive, copied: join.copied.min(join.total), total: join.total })
     }
 
-    /// The device that joins is left out: an error, or the journal ends.
+    /// Drop the device that joins, because of an error or because the journal ends.
     pub(crate) fn leave_out(&mut self) {
         let join = &mut self.journal.join;
         let state = core::mem::take(&mut join.state);
@@ -212,12 +213,12 @@ impl Controller {
         self.check_copied();
         self.sets.look();
         if matches!(state, JoinState::Announcing(_) | JoinState::Finishing(_)) {
-            // The other one may say that there are two, and this one that it counts.
+            // The other device may say that there are two, and this one that it counts.
             self.journal.go_alone();
         }
     }
 
-    /// Move a device that joins on; true where something moved.
+    /// Advance the join; true if something has changed.
     pub(crate) fn pump_join(&mut self, actions: &mut Actions) -> bool {
         let (journal, durable) = (&self.journal, self.journal.writing.durable);
         let state = journal.join.state;
@@ -249,8 +250,8 @@ impl Controller {
         }
     }
 
-    /// Nothing on it counts: its superblocks are to say so before anything else of it is changed. When they do, and
-    /// nothing is on its way that it does not get, copying begins.
+    /// Have the superblocks of the device say that it does not count, before anything else on it changes. Copying begins
+    /// when they do, and when no entry is under way that the device does not get.
     fn mark_unfinished(&mut self, copy: SuperblockCopy, actions: &mut Actions) -> bool {
         let join = self.journal.join;
         let journal = &self.journal;
@@ -302,7 +303,7 @@ impl Controller {
             join.at = ring.drive_lba(RingSector(first.position)) + join.done;
             let left = Sectors(first.sectors) - join.done;
             join.len = left.min(window);
-            // Whole entries that lie behind it, as long as they fit.
+            // Whole entries that follow, as long as they fit.
             let mut next = join.sequence + 1;
             while join.len >= left && next < join.end {
                 let entry = journal.log.get(next);
@@ -323,7 +324,7 @@ impl Controller {
         true
     }
 
-    /// Is the log not copied any more, and nothing of that on its way? Then the window is free.
+    /// The window is free when the log is not being copied and no command of the copy is under way.
     fn check_copied(&mut self) {
         let journal = &mut self.journal;
         if !journal.join.is_copying() && journal.join.pending == 0 {
@@ -331,13 +332,13 @@ impl Controller {
         }
     }
 
-    /// It has everything: the other one is to say that there are two.
+    /// The device has everything: the other one is told that there are two.
     fn announce(&mut self) -> bool {
         let journal = &mut self.journal;
         let start = journal.first_open();
         let (generation, epoch) = (journal.join.generation, journal.join.epoch);
         let superblock = journal.superblock.as_mut().expect("it is live");
-        // Whatever else is in its ring is of an older epoch.
+        // Other content of its ring has an older epoch.
         superblock.epoch = superblock.epoch.max(epoch) + 1;
         superblock.epoch_start = start;
         superblock.generation = superblock.generation.max(generation);
@@ -370,20 +371,21 @@ impl Controller {
         self.check_copied();
     }
 
-    /// A write to the device that joins is durable, or it was left out.
+    /// A write to the device that joins is durable, or the device was dropped.
     pub(crate) fn on_joined_piece(&mut self) {
         self.sets.look();
         let journal = &mut self.journal;
         let join = &mut journal.join;
         join.pending -= 1;
         match join.state {
-            // The tail may have moved on meanwhile. Copies of one generation that differ would be refused at the next start.
+            // The tail may have moved between the copies. Copies of one generation that differ would be refused at the next
+            // start.
             JoinState::Marking(SuperblockCopy::First) => {
                 (join.state, join.generation) = (JoinState::Marking(SuperblockCopy::Last), join.generation + 1);
             }
-            // Its length says that both are there.
+            // A length says that both copies are durable.
             JoinState::Marking(SuperblockCopy::Last) => join.len = openraid_format::JOURNAL_ALIGN,
-            // Nobody may need it any more meanwhile.
+            // The tail may have passed these entries by now.
             JoinState::Copying if join.is_kept => {
                 (join.kept, join.copied) = (join.kept + join.len, join.copied + join.len);
             }

@@ -1,26 +1,26 @@
-//! The entries from the tail to the head, and who still needs each.
+//! The entries from the tail to the head, and what still needs each of them.
 //!
-//! An entry is needed by every cache line whose oldest dirty byte came with it, by every operation whose redo it
-//! holds until the members have it, and by every array that was not started yet and may have to be replayed.
+//! An entry is needed by every cache line whose oldest dirty byte came with it, by every operation whose redo records it
+//! holds until the members have them, and by every array that was not started yet and may have to be replayed.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Entries that are kept outside of the ring at the most.
+/// The most entries that are kept outside of the ring.
 pub(crate) const KEPT_MAX: usize = 4096;
 
 /// An entry of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// Where its header is, in sectors of the ring.
+    /// Position of its header, in sectors of the ring.
     pub position: u64,
-    /// Sectors of the ring that it takes; unknown, and counted as none, until it is sealed.
+    /// Sectors of the ring that it takes; 0 until it is sealed.
     pub sectors: u64,
     /// Lines and operations that need it.
     pub pins: u32,
     /// Lines that its host data would take when it is replayed.
     pub lines: u32,
-    /// Arrays of the journal's table that were not started yet, one bit each.
+    /// Arrays of the journal's table that may need it and were not started yet, one bit each.
     pub waiting: u64,
 }
 
@@ -37,24 +37,24 @@ struct Kept {
 #[derive(Debug)]
 pub(crate) struct Log {
     entries: VecDeque<Entry>,
-    /// Entries that were copied out of the ring, in their order. One may still be in the ring as well.
+    /// Entries that were copied out of the ring, in order. The newest may still be in the ring as well.
     kept: Vec<Kept>,
-    /// Number of the first of them.
+    /// Number of the first entry in the ring.
     pub first: u64,
-    /// Sectors of the ring that they take.
+    /// Sectors of the ring that entries take.
     pub used: u64,
-    /// Lines that all their host data would take, those that are kept elsewhere included.
+    /// Lines that all host data of the log would take, kept entries included.
     pub lines: u32,
-    /// Nobody needs entries before this one.
+    /// No entry before this one is needed.
     needed: u64,
     capacity: usize,
-    /// Places that host data leave for redo.
+    /// Places in the table that host data leaves free for redo records.
     kept_for_redo: u64,
 }
 
 impl Log {
-    /// For so many entries of hosts. Whatever order it goes in, all that may be dirty finds room besides, for it is logged
-    /// once more on its way to the members: so many lines, each maybe in an entry of its own, with a filler now and then.
+    /// A log for so many entries of hosts. There are further places for redo records: dirty data is logged once more on its
+    /// way to the members, in the worst case one entry for each line, with a filler now and then.
     pub(crate) fn new(of_hosts: u32, lines: u32, in_work: u32) -> Self {
         let kept_for_redo = u64::from(lines) + 2 * u64::from(in_work);
         let capacity = of_hosts as usize + lines as usize + 2 * in_work as usize;
@@ -87,23 +87,23 @@ impl Log {
         self.entries.is_empty()
     }
 
-    /// Is there room in the table for so many more?
+    /// Does the table have room for so many more entries?
     pub(crate) fn has_room(&self, count: usize) -> bool {
         self.entries.len() + count <= self.capacity
     }
 
-    /// Is there room in it for a group (a filler, and the entry behind it) of host data, or of redo records?
+    /// Does the table have room for a group (a filler, and its entry) of host data, or of redo records?
     pub(crate) fn takes_group(&self, is_of_hosts: bool) -> bool {
         let kept = if is_of_hosts { self.kept_for_redo } else { 0 };
         self.entries.len() as u64 + 2 + kept <= self.capacity as u64
     }
 
-    /// Is more than this share of what hosts may have of the table taken, by whomever?
+    /// Is more than this share of the hosts' part of the table taken, by entries of any kind?
     pub(crate) fn is_taken_to(&self, (part, whole): (u64, u64)) -> bool {
         self.entries.len() as u64 * whole > (self.capacity as u64 - self.kept_for_redo) * part
     }
 
-    /// How many there are.
+    /// Number of entries in the ring.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -145,7 +145,7 @@ impl Log {
         &mut self.entries[place].pins
     }
 
-    /// The entry that was opened last is sealed with this size.
+    /// Note size and position of the entry that was opened last.
     pub(crate) fn seal(&mut self, sequence: u64, position: u64, sectors: u64) {
         let place = self.place(sequence);
         let entry = &mut self.entries[place];
@@ -167,7 +167,7 @@ impl Log {
         *self.pins_of(sequence) -= 1;
     }
 
-    /// As [`Log::unpin`], of an entry that may be gone because the journal was forgotten.
+    /// As [`Log::unpin`], for an entry that may be gone because the journal was forgotten.
     pub(crate) fn unpin_if_held(&mut self, sequence: u64) {
         let own = usize::try_from(sequence.wrapping_sub(self.first)).unwrap_or(usize::MAX);
         if let (true, Some(entry)) = (self.kept.is_empty(), self.entries.get_mut(own)) {
@@ -208,7 +208,7 @@ impl Log {
         self.kept.iter().rfind(|kept| kept.waiting >> array & 1 == 1).map(|kept| kept.sequence)
     }
 
-    /// An array was started, or its entries mean nothing: nobody waits for them any more.
+    /// An array was started, or its entries do not count: no entry waits for it any more.
     pub(crate) fn settle_array(&mut self, array: u8) {
         for entry in &mut self.entries {
             entry.waiting &= !(1 << array);
@@ -218,7 +218,7 @@ impl Log {
         }
     }
 
-    /// The first entry that is needed, if it is below `end`, whole, and only arrays that are not there need it.
+    /// The first entry that is needed, if it is below `end`, complete, and needed by absent arrays only.
     pub(crate) fn front_waiting(&mut self, end: u64) -> Option<u64> {
         let first = self.first_needed(end);
         if first >= end.min(self.next()) {
@@ -228,13 +228,13 @@ impl Log {
         (entry.pins == 0 && entry.sectors > 0).then_some(first)
     }
 
-    /// May one more entry be kept outside of the ring, of which no more than so many lines may be?
+    /// May this entry be kept outside of the ring, if kept entries may have so many lines together?
     pub(crate) fn may_keep(&self, entry: &Entry, lines_max: u32) -> bool {
         let lines: u32 = self.kept.iter().map(|kept| kept.lines).sum();
         self.kept.len() < KEPT_MAX && lines + entry.lines <= lines_max
     }
 
-    /// This entry has a copy outside of the ring: nobody needs its place any more.
+    /// An entry has a copy outside of the ring: its place in the ring is not needed any more.
     pub(crate) fn keep(&mut self, sequence: u64) {
         let place = self.place(sequence);
         let entry = &mut self.entries[place];
@@ -243,35 +243,35 @@ impl Log {
         self.kept.push(Kept { sequence, pins: 0, lines, waiting });
     }
 
-    /// An entry that was found outside of the ring.
+    /// Add an entry that was found outside of the ring.
     pub(crate) fn load_kept(&mut self, sequence: u64, entry: &Entry) {
         self.lines += entry.lines;
         self.kept.push(Kept { sequence, pins: 0, lines: entry.lines, waiting: entry.waiting });
     }
 
-    /// Is something kept outside of the ring for an array that is not there?
+    /// Is an entry kept outside of the ring for an absent array?
     pub(crate) fn is_kept_for(&self, array: u8) -> bool {
         self.kept.iter().any(|kept| kept.waiting >> array & 1 == 1)
     }
 
-    /// Does an array that is back still need something that is kept outside of the ring? Until it is on the members the
-    /// tail stays: it must not pass what is newer.
+    /// Does an array that is back still need an entry that is kept outside of the ring? Until that is on the members the
+    /// tail must not pass newer entries.
     pub(crate) fn is_kept_pinned(&self) -> bool {
         self.kept.iter().any(|kept| kept.pins > 0)
     }
 
-    /// Is something kept outside of the ring that nobody needs any more?
+    /// Are there kept entries, none of which is needed?
     pub(crate) fn may_empty_kept(&self) -> bool {
         !self.kept.is_empty() && self.kept.iter().all(|kept| kept.pins == 0 && kept.waiting == 0)
     }
 
-    /// Forget what was kept outside of the ring.
+    /// Forget the entries that are kept outside of the ring.
     pub(crate) fn empty_kept(&mut self) {
         self.lines -= self.kept.drain(..).map(|kept| kept.lines).sum::<u32>();
     }
 
-    /// The first entry from the last answer on that somebody needs, or `end`. Only the newest entries are pinned, so
-    /// that what was not needed once is not needed later.
+    /// The first entry that is needed, or `end`. The search continues from the last answer: only the newest entries get
+    /// pinned, so an entry that was not needed once is not needed later.
     pub(crate) fn first_needed(&mut self, end: u64) -> u64 {
         self.needed = self.needed.max(self.first);
         while self.needed < end.min(self.next()) {
@@ -284,7 +284,7 @@ impl Log {
         self.needed.min(end)
     }
 
-    /// Is there an entry at the tail that nobody needs?
+    /// Is the entry at the tail not needed?
     pub(crate) fn may_shrink(&self) -> bool {
         self.entries.front().is_some_and(|entry| entry.pins == 0 && entry.waiting == 0 && entry.sectors > 0)
     }

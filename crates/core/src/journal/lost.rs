@@ -1,5 +1,5 @@
-//! Without its devices the journal promises nothing more. What it had promised is still in the cache: it is brought
-//! to the members without delay, and writes are acknowledged when they are on the members until it is back.
+//! A journal without a working device protects no more writes. Data that it has acknowledged is still in the cache and goes
+//! to the members without delay. Until the journal is back, writes are acknowledged when they are on the members.
 
 use openraid_format::JOURNAL_BLOCK_BYTES;
 use openraid_format::{journal_superblock_lba, ArrayState, SuperblockCopy};
@@ -16,7 +16,7 @@ use crate::events::DriveError;
 use crate::io::command::Owner;
 
 impl Controller {
-    /// Tell the administrator something about the journal.
+    /// Leave a notice about the journal.
     pub(super) fn journal_notice(
         &self,
         drive: Option<openraid_units::DriveId>,
@@ -26,7 +26,7 @@ impl Controller {
         actions.notice(Notice { at: self.now, array: ArrayId(0), slot: None, drive, kind });
     }
 
-    /// A device of the journal does not work.
+    /// A device of the journal has failed.
     pub(crate) fn drop_journal_device(&mut self, number: usize, actions: &mut Actions) {
         let Some(device) = self.journal.devices.get_mut(number) else { return };
         let (drive, state) = (device.drive, device.state);
@@ -46,14 +46,14 @@ impl Controller {
             self.journal_notice(Some(drive), NoticeKind::JournalLost, actions);
             self.lose_journal(JournalLoss::Device);
         }
-        // What waits behind commands that it does not answer would wait for ever.
+        // Commands that wait for a hung device would wait for ever.
         while let Some(command) = self.channels.cancel_queued(drive) {
             let Owner::Journal(work) = command.owner else { unreachable!("the drive is the journal's alone") };
             self.on_journal_command(work, &command, Err(CommandError::Drive(DriveError::Gone)), actions);
         }
     }
 
-    /// The journal takes no promises any more.
+    /// The journal protects no more writes.
     pub(crate) fn lose_journal(&mut self, why: JournalLoss) {
         if matches!(self.journal.state, JournalState::Lost(_) | JournalState::None) {
             return;
@@ -66,8 +66,8 @@ impl Controller {
         self.wake_all_waiters();
     }
 
-    /// A set that has failed is being forgotten: what the journal holds for it stays there until it is started again
-    /// or given up. False where there is nothing.
+    /// A failed set is being forgotten: its entries stay in the journal until it is started again or they are discarded.
+    /// False if there are none.
     pub(crate) fn preserve_entries(&mut self, id: SetId) -> bool {
         let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
         let known = self.journal.superblock.as_ref().zip(uuid).and_then(|(superblock, uuid)| superblock.index_of(uuid));
@@ -77,8 +77,8 @@ impl Controller {
         self.wait_for_set_to_return(id)
     }
 
-    /// A set has failed: the entries of its session wait until it is started again or given up. False where there are
-    /// none that count.
+    /// A set has failed: the entries of its session wait until it is started again or they are discarded. False if none
+    /// count.
     pub(crate) fn wait_for_set_to_return(&mut self, id: SetId) -> bool {
         let own = self.sets.get(id).journal;
         let promised = matches!(own.session(), Session::Marking | Session::On | Session::Leaving | Session::Unmarking);
@@ -91,9 +91,9 @@ impl Controller {
         true
     }
 
-    /// Pieces whose entry was never durable are answered when nothing of their array is dirty any more and no session of it
-    /// that can end is left: until then a crash would bring back what the journal has, over what they wrote. Other arrays
-    /// may be busy for ever. True where some were.
+    /// Pieces whose entry never became durable are answered when no data of their array is dirty any more and no session of
+    /// it can still end: until then a crash would replay older entries over what they wrote. Other arrays are not waited
+    /// for, because they may always be busy. True if pieces were answered.
     pub(crate) fn pump_loss(&mut self, actions: &mut Actions) -> bool {
         if core::mem::take(&mut self.journal_lost_notice) {
             self.journal_notice(None, NoticeKind::JournalFull, actions);
@@ -122,7 +122,7 @@ impl Controller {
         moved
     }
 
-    /// What pieces of an array whose entry was never durable come to, if that is known.
+    /// The result of an array's pieces whose entry never became durable, if it is known.
     fn end_of_orphans(&self, array: ArrayId) -> Option<Option<ReplyStatus>> {
         let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
         let mut sets = (0..volume.set_count()).map(|n| volume.set(n));
@@ -142,8 +142,8 @@ impl Controller {
         Some(failed.then_some(ReplyStatus::IoError))
     }
 
-    /// Write the superblocks where something has changed: all first copies, then all last ones, so that one of them
-    /// is whole at any time.
+    /// Write the superblocks if something has changed: all first copies, then all last ones, so that one of them is
+    /// complete at any time.
     pub(crate) fn pump_journal_superblock(&mut self, actions: &mut Actions) -> bool {
         let writing = &mut self.journal.writing;
         let lost = matches!(self.journal.state, JournalState::Lost(_) | JournalState::None);

@@ -1,4 +1,4 @@
-//! The journal: what hosts were promised and the members do not have yet, on a device of its own.
+//! The journal: a log on devices of its own that makes acknowledged writes durable before they are on the members.
 //!
 //! ```text
 //!   write --> cache line (dirty, pinned to its entry) --> reply, when the entry is durable
@@ -13,19 +13,20 @@
 //! - [`redo`]: the records of a write are durable in the journal before the write goes to members, so that a crash leaves no
 //!   stripe half written. A record never depends on what members hold.
 //! - [`redo_plan`]: which records these are, a pure function.
-//! - [`tail`]: an entry is given up only after a flush of all members that its data was written to.
-//! - [`reservation`]: how the room of the ring is divided, so that every promise can be kept.
-//! - [`replay`]: at a start, data that the log promised to hosts is loaded before the set takes requests.
+//! - [`tail`]: the tail passes an entry only after a flush of all members that its data was written to.
+//! - [`reservation`]: how the room of the ring is divided, so that all acknowledged data can be written to the members.
+//! - [`replay`]: at a start, acknowledged data of the log is loaded before the set takes requests.
 //! - [`redo_backlog`]: the redo records that members do not have yet, the [backlog], are written while the set serves; a row
 //!   is redone before any other access to it.
 //! - [`spill`]: entries that only absent arrays need are copied out of the ring, so that they do not hold up the tail.
 //! - [`join`]: a device comes back, or a new one takes its place, while the journal runs.
 //! - [`window`]: the buffer through which the last three read the log, one at a time.
 //! - [`heal`]: at a start with two devices that differ, the steps that bring the stale one up to date.
-//! - [`lost`]: a journal without a working device promises nothing more; what it had promised goes to the members.
+//! - [`lost`]: a journal without a working device protects no more writes; the data that it has acknowledged goes to the
+//!   members.
 //!
-//! What must never happen: a reply before its entry is durable on every device of the journal; a member write whose
-//! redo is not; an entry forgotten that a crash would still need.
+//! Three things must never happen: a reply before its entry is durable on every device of the journal; a member write
+//! before its redo record is durable; an entry forgotten that a crash would still need.
 
 pub mod attach;
 pub(crate) mod backlog;
@@ -61,27 +62,27 @@ use spill::Spill;
 use tail::Round;
 use window::Window;
 
-/// How the journal is.
+/// The state of a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JournalState {
     /// There is none.
     None,
     /// Its superblocks are being written with a new epoch.
     Opening,
-    /// It takes promises.
+    /// It protects writes.
     Live,
-    /// It takes none any more, because it is being detached: its superblocks are being written.
+    /// It protects no more writes, because it is being detached: its superblocks are being written.
     Closing,
-    /// It takes none any more; what it had promised is being brought to the members.
+    /// It protects no more writes. Data that it has acknowledged goes to the members.
     Lost(JournalLoss),
 }
 
-/// Why a journal takes no promises any more.
+/// Why a journal protects no more writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JournalLoss {
     /// No device of it works any more.
     Device,
-    /// It is full, and what fills it cannot be brought to the members: their array has failed.
+    /// The ring is full of entries that cannot be written to the members, because their array has failed.
     Full,
 }
 
@@ -96,7 +97,7 @@ pub struct JournalCounters {
     pub data_records: u64,
     /// See `data_records`.
     pub data_sectors: u64,
-    /// Records of what members get, and the sectors that had to be written for them.
+    /// Redo records, and the sectors of payload that were written for them.
     pub redo_records: u64,
     /// See `redo_records`.
     pub redo_sectors: u64,
@@ -116,21 +117,21 @@ pub(crate) struct Device {
     pub drive: DriveId,
     /// Its number in the superblock.
     pub mirror: u8,
-    /// The same as it was when the present generation of the superblock began: both copies say the same.
+    /// Its number when the present generation of the superblock began, so that both copies say the same.
     pub written_as: u8,
     pub state: DeviceState,
 }
 
-/// Whether a device takes part.
+/// The part that a device takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DeviceState {
-    /// It does, and has everything.
+    /// It works, and has everything.
     Works,
     /// It is being brought up to date: see [`join`].
     Joins,
-    /// It failed, and the journal still holds on to it.
+    /// It failed, and its drive still belongs to the journal.
     Dropped,
-    /// It failed, and its drive may be anybody's.
+    /// It failed, and its drive was released.
     Released,
 }
 
@@ -139,7 +140,7 @@ impl DeviceState {
         self == Self::Works
     }
 
-    /// Is its drive the journal's?
+    /// Does its drive belong to the journal?
     pub(crate) fn is_claimed(self) -> bool {
         self != Self::Released
     }
@@ -151,31 +152,30 @@ pub(crate) struct Journal {
     pub state: JournalState,
     pub devices: Vec<Device>,
     pub superblock: Option<Box<JournalSuperblock>>,
-    /// As it is being written.
+    /// The superblock as it is being written.
     pub snapshot: Option<Box<JournalSuperblock>>,
     pub writing: SuperblockWrite,
-    /// The generation that says that a device was dropped, or joins: until it is durable nothing is promised.
+    /// The generation that says that a device was dropped, or joins: until it is durable no write is acknowledged.
     pub epoch_raised: u64,
     /// Where the next entry goes.
     pub head: RingSector,
-    /// Somebody found no room in the ring.
+    /// A write found no room in the ring.
     pub short: bool,
-    /// Sectors of the ring that writes past the cache have reserved, and what the one that wants most of those that wait
-    /// asks for.
+    /// Sectors of the ring that writes past the cache have reserved, and the largest need of the writes that wait for room.
     pub reserved: u64,
     pub asked: u64,
-    /// The log is nearly full: what needs an entry below this one does not wait for its age to be destaged.
+    /// If not 0, the log is nearly full: dirty data in entries below this one is destaged whatever its age.
     pub presses: u64,
     pub log: Log,
     pub open: Group,
     pub flying: Group,
-    /// Where headers of entries are made: zero, or the last one.
+    /// Space in which headers are made: zero, or the last header.
     pub header: Vec<u8>,
     /// Everything up to this entry is durable.
     pub durable: u64,
-    /// Buffers of the pool that no group has.
+    /// Which buffers of the pool are free.
     pub buffers: [bool; JOURNAL_BUFFERS],
-    /// Commands that point at each of them and were given up: their drives may still read it.
+    /// For each buffer, the commands that were given up and point at it: drives may still read it.
     pub held: [u32; JOURNAL_BUFFERS],
     pub window: Window,
     base: PoolOffset,
@@ -184,9 +184,9 @@ pub(crate) struct Journal {
     pub spill: Spill,
     pub join: Join,
     pub replay: Replay,
-    /// Pieces whose entry was on its way when the journal was lost.
+    /// Pieces whose entry was being written when the journal was lost.
     pub orphans: Vec<u32>,
-    /// When a record was put in last.
+    /// Time of the last record.
     pub last_append: Instant,
     pub counters: JournalCounters,
 }
@@ -239,19 +239,19 @@ impl Journal {
             spill: Spill::default(),
             join: Join::default(),
             replay: Replay::default(),
-            // In both groups, and once more for what was written past the cache.
+            // In both groups, and once more for writes past the cache.
             orphans: Vec::with_capacity(3 * pieces as usize),
             last_append: Instant::ZERO,
             counters: JournalCounters::default(),
         }
     }
 
-    /// Is everything that waits for an array of the table among what was read when the journal was attached?
+    /// Were all entries that wait for this array read when the journal was opened?
     pub(crate) fn can_replay(&self, array: u8) -> bool {
         self.log.last_waiting_for(array).is_none_or(|last| self.replay.holds(last))
     }
 
-    /// Does it take promises?
+    /// Does the journal protect writes?
     pub(crate) fn is_live(&self) -> bool {
         self.state == JournalState::Live
     }
@@ -260,7 +260,7 @@ impl Journal {
         self.superblock.as_ref().expect("asked of a journal that was attached").ring()
     }
 
-    /// First byte of a buffer of the pool; behind the last is the window.
+    /// First byte of a buffer of the pool. The window follows the last one.
     pub(crate) fn buffer(&self, number: usize) -> PoolOffset {
         self.base + self.buffer_sectors.bytes() * number as u64
     }
@@ -270,8 +270,8 @@ impl Journal {
         journal_entry_sectors(self.buffer_sectors).get()
     }
 
-    /// Sectors that are to be free where a record goes into the open group: its own largest size, and what may be lost at the
-    /// end of the ring.
+    /// Sectors that must be free for an entry: its largest size, the same for the loss at the end of the ring, and a
+    /// header.
     pub(crate) fn group_room(&self) -> u64 {
         2 * self.entry_max() + JOURNAL_ALIGN.get()
     }
@@ -281,7 +281,7 @@ impl Journal {
         self.ring().sectors.get() - self.log.used
     }
 
-    /// Does a device take what is written into the log? One that joins does from the time on when that is copied.
+    /// Do new entries go to this device? They go to a joining one from the beginning of the copy.
     pub(crate) fn is_written(&self, number: usize) -> bool {
         match self.devices[number].state {
             DeviceState::Works => true,
@@ -290,8 +290,8 @@ impl Journal {
         }
     }
 
-    /// The first entry that no header was written for, while no group is on its way. A filler goes with the entry behind
-    /// it.
+    /// The first entry whose header was not written, provided that no group is being written. A filler is written with the
+    /// entry that follows it.
     pub(crate) fn first_unwritten(&self) -> u64 {
         if self.open.is_used() {
             self.open.first()
@@ -309,8 +309,8 @@ impl Journal {
         }
     }
 
-    /// One device carries the journal alone from here on, and the log of the other one is behind: a higher epoch says so
-    /// before anything that it does not have is promised.
+    /// One device carries the journal alone from now on. Before a write is acknowledged that the other one does not have, a
+    /// higher epoch says that the other one is stale.
     pub(crate) fn go_alone(&mut self) {
         let start = self.first_open();
         let superblock = self.superblock.as_mut().expect("it was attached");
@@ -320,20 +320,18 @@ impl Journal {
         self.epoch_raised = self.request_superblock();
     }
 
-    /// The device that works is the whole journal: it may be opened without the other one, and the other one without it may
-    /// not.
+    /// The working device is the whole journal: it may be opened without the other one, but not the other one without it.
     pub(super) fn be_one(&mut self) {
         self.superblock.as_mut().expect("it was attached").mirrors = 1;
         self.devices.iter_mut().filter(|device| device.state.works()).for_each(|device| device.mirror = 0);
     }
 
-    /// Is a higher epoch asked for that is not durable yet? Until it is, a device that was dropped may count at the next
-    /// start.
+    /// Was a higher epoch requested that is not durable yet? Until it is, a dropped device may count at the next start.
     pub(crate) fn is_epoch_pending(&self) -> bool {
         self.epoch_raised > self.writing.durable
     }
 
-    /// The superblock has changed: it is to be written. Returns the generation that will say so.
+    /// Have the changed superblock written. Returns the generation that will say so.
     pub(crate) fn request_superblock(&mut self) -> u64 {
         self.writing.wanted = self.writing.writing + 1;
         self.writing.wanted

@@ -1,8 +1,8 @@
-//! What an operation is about to write to members goes to the journal first, in full: no redo record depends on
-//! what a member holds.
+//! Before an operation writes to members, the journal has its redo records, complete: no redo record depends on the content
+//! of a member.
 //!
-//! A destaged column is in the journal already, as the host's data: its redo record refers to it. Where the line was
-//! written to since it was staged, or came in several parts, the staged bytes are put in again.
+//! A destaged column is in the journal already, as host data, and its redo record refers to it. If the line was written
+//! again after it was staged, or consists of several parts, the staged bytes are logged again.
 
 use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_MAX};
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
@@ -31,10 +31,10 @@ pub(crate) const COLUMNS_MAX: u16 = 60;
 const _: () = assert!(2 * COLUMNS_MAX as usize <= JOURNAL_RECORDS_MAX && COLUMNS_MAX as usize <= REDOS_MAX);
 const _: () = assert!(REDOS_MAX <= JOURNAL_RECORDS_MAX);
 
-/// In the place of an entry: a piece that is answered with those whose entry was never durable.
+/// In the place of an entry number: the piece waits with those whose entry never became durable.
 const ORPHANED: u64 = u64::MAX;
 
-/// Where the journal has the bytes of a stretch of lines.
+/// Place of staged lines in the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Logged {
     sequence: u64,
@@ -108,9 +108,9 @@ impl Controller {
 
     /// The journal was lost: let the operation write without it when the superblocks say that the journal is stale.
     ///
-    /// Until the session has ended, a crash and a journal that is found again would replay old entries over this write. So a
-    /// write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next start
-    /// replays what was promised, over a part of the row.
+    /// Until the session has ended, a crash and a journal that is found again would replay old entries over this write. So
+    /// a write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next
+    /// start replays acknowledged data over a part of the row.
     fn write_without_journal(&mut self, index: u32) -> Gate {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece);
         if self.sets.get(set).has_failed_flush() || self.sets.get(set).is_lost() {
@@ -127,8 +127,8 @@ impl Controller {
         Gate::Open
     }
 
-    /// Have the superblocks say that the journal lacks what is written from now on; true if they do. A stale journal that is
-    /// found again after a crash does not replace a resync.
+    /// Have the superblocks say that the journal lacks later writes; true if they do. A stale journal that is found again
+    /// after a crash does not replace a resync.
     fn request_stale_mark(&mut self, id: SetId) -> bool {
         let unsaid = self.planted.has(Flaw::BehindUnsaid);
         let set = self.sets.get_mut(id);
@@ -174,7 +174,7 @@ impl Controller {
         }
     }
 
-    /// What an operation has logged is on the members, or was not needed.
+    /// The members have the redo records of an operation, or do not need them.
     pub(crate) fn unlog(&mut self, index: u32) {
         let op = &mut self.ops[index];
         let sequence = core::mem::take(&mut op.logged);
@@ -184,8 +184,8 @@ impl Controller {
         }
         let set = op.set;
         self.sets.get_mut(set).journal.logged -= 1;
-        // A stripe of a failed set that was not written to the end is written again when the set comes back: its entries
-        // wait for that.
+        // A row of a failed set that was not completely written is written again when the set comes back: its entries wait
+        // for that.
         self.journal.log.unpin_if_held(sequence);
         self.sets.look();
     }
@@ -286,7 +286,7 @@ impl Controller {
         })
     }
 
-    /// What hosts have written to these columns before is what the members get with this entry: a replay has nothing to
+    /// Revoke the older host data of these columns: the members get it with this entry, so that a replay has nothing to
     /// destage there.
     fn settle_columns(&mut self, index: u32, array: u8, settled: SlotSet) {
         let mut run: Option<(SetLba, Sectors)> = None;
@@ -306,7 +306,7 @@ impl Controller {
         }
     }
 
-    /// What older entries say of the columns that a write past the cache names means nothing any more.
+    /// Revoke older entries for the columns of a write past the cache.
     fn revoke_columns(&mut self, index: u32, array: u8) {
         let op = self.ops[index];
         let sectors = Sectors(u64::from(op.rows()));
@@ -316,8 +316,8 @@ impl Controller {
         }
     }
 
-    /// How many references say what a destage writes to a slot, and the first of them; `None` where the journal does
-    /// not have just that.
+    /// How many references give the bytes that a destage writes to a slot, and the first of them; `None` if the log does
+    /// not have just these bytes.
     fn references_of(&self, op: &Op, slot: Slot) -> Option<(usize, Logged)> {
         if op.kind != OpKind::RowDestage {
             return None;
@@ -333,7 +333,7 @@ impl Controller {
         Some((count, first))
     }
 
-    /// Where the journal has the first part of an extent that was staged.
+    /// The first part of a staged extent in the log.
     fn logged_at(&self, op: &Op, at: SetLba, len: Sectors) -> Option<Logged> {
         let mut found: Option<Logged> = None;
         for (number, first, last) in lines_of(at, len) {
@@ -416,7 +416,7 @@ impl Controller {
         count
     }
 
-    /// Where the first part of an extent stands on the members, every copy, and how long that part is.
+    /// The places of the first part of an extent on the members, one for each copy, and the length of that part.
     fn places_of(&self, set: SetId, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
         let mut places = [None; COPIES_MAX];
         let one = match &self.sets.get(set).geometry {
@@ -438,7 +438,7 @@ impl Controller {
     }
 }
 
-/// Copies of a mirror that the journal keeps records of; more, and the set is not protected by it.
+/// The most copies of a mirror that the journal protects.
 pub(crate) const COPIES_MAX: usize = 16;
 
 /// May a set of this geometry be protected?

@@ -1,14 +1,14 @@
-//! Working off the redo backlog of a set.
+//! Writing the redo backlog of a set to its members.
 //!
 //! ```text
 //!   Waits --> InWork: read from the journal -> written to the member --> Done
 //!     ^          |
-//!     +----------+ the device of the journal fell silent: once more, from the other one
+//!     +----------+ the device of the journal hangs: again, from the other one
 //! ```
 //!
-//! A set with parity serves hosts meanwhile. An operation on rows of the backlog waits until they are redone, and these rows
-//! are redone first. So no stripe is read, and no parity made, from a mixture of old and new blocks. Sets without parity have
-//! few redos and are started after them.
+//! A set with parity serves hosts meanwhile. An operation on rows of the backlog waits until they are redone, and these
+//! rows are redone first. So no stripe is read, and no parity computed, from a mixture of old and new blocks. Sets without
+//! parity have few redos and start after them.
 //!
 //! A pending redo pins its entry. Until the backlog is empty the set counts as one with logged writes: its session stays on,
 //! the active mark and the bits of its bitmap stay set, and no task begins. After a crash the same entries are replayed
@@ -36,8 +36,8 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
-/// Redos in work at once that nobody waits for, and of the table of operations one in so many: enough for every drive of a
-/// set to sort.
+/// The most redos at work that no operation waits for, and their share of the table of operations: enough to let every
+/// drive of a set sort them.
 const REDOS_MAX: u32 = 256;
 const OPS_SHARE: u32 = 4;
 
@@ -45,7 +45,7 @@ const UNREADABLE: &str = "what the journal holds for the array cannot be read";
 const NOT_TAKEN: &str = "a member does not take what the journal holds for it";
 
 impl Replay {
-    /// Does a set have a redo backlog, or did it when it failed?
+    /// Does a set have a redo backlog, or did it have one when it failed?
     #[inline(always)]
     pub(crate) fn is_redoing(&self) -> bool {
         !self.backlogs.is_empty()
@@ -60,14 +60,14 @@ impl Replay {
         self.backlogs.iter_mut().find(|backlog| backlog.set == set)
     }
 
-    /// A set is gone.
+    /// Forget the backlog of a set that is gone.
     pub(crate) fn forget_backlog(&mut self, set: SetId) {
         self.backlogs.retain(|backlog| backlog.set != set);
     }
 }
 
 impl Controller {
-    /// Note what the log owes the members of a set that was loaded; false where that is nothing.
+    /// Make the redo backlog of a set that was loaded; false if it is empty.
     pub(super) fn note_backlog(&mut self, id: SetId, array: u8) -> bool {
         let journal = &mut self.journal;
         let superblock = journal.superblock.as_ref().expect("it is live");
@@ -88,18 +88,19 @@ impl Controller {
         true
     }
 
-    /// Is destage to wait? While a set is loaded what is dirty may be revoked yet. And while anything is owed the tail may
-    /// stand: what destage puts into the log then must leave room there.
+    /// Must destage wait? While a set is loaded, a later record may revoke dirty data. While there is a backlog the tail
+    /// may not move, so destage must leave room in the ring.
     pub(crate) fn is_destage_held(&self) -> bool {
         let journal = &self.journal;
         journal.replay.is_loading() || (journal.replay.is_active() && (journal.short || self.is_ring_pressed()))
     }
 
-    /// Must an operation on a parity set wait, because its rows miss what the journal has for them? It is called again.
+    /// Make an operation on a parity set wait if its rows are in the backlog; true if it waits or has failed. A waiting
+    /// operation is called again.
     pub(crate) fn waits_for_redo(&mut self, index: u32, actions: &mut Actions) -> bool {
         let op = &self.ops[index];
         if op.parent != NONE {
-            // The one that it works for has waited.
+            // Its parent has waited.
             return false;
         }
         let Some((from, to)) = self.member_rows_of(op) else { return false };
@@ -118,7 +119,7 @@ impl Controller {
         true
     }
 
-    /// The rows of the members of a parity set that an operation touches.
+    /// The rows of a parity set's members that an operation touches.
     fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
         let Geometry::Parity(parity) = &self.sets.get(op.set).geometry else { return None };
         let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
@@ -134,7 +135,7 @@ impl Controller {
         Some((start(first), start(last) + parity.chunk().get()))
     }
 
-    /// Move redos on; true where something moved.
+    /// Advance the backlogs; true if something has changed.
     pub(super) fn pump_redos(&mut self, actions: &mut Actions) -> bool {
         let mut moved = core::mem::take(&mut self.journal.replay.is_asked) && self.redo_for_waiters(actions);
         for number in (0..self.journal.replay.backlogs.len()).rev() {
@@ -185,8 +186,8 @@ impl Controller {
         self.journal.replay.backlogs[number].spare.is_some() || self.journal.replay.backlogs[number].out > 0
     }
 
-    /// May one more be in work that nobody waits for, beside so many? Whoever waits for operations or frames goes first, but
-    /// does not keep it from going on.
+    /// May one more redo begin that no operation waits for, with `out` at work? Operations that wait for places or frames
+    /// go first, but one redo is always at work.
     fn may_begin_redo(&self, out: u32) -> bool {
         let most = REDOS_MAX.min(self.limits.ops_max / OPS_SHARE);
         match out {
@@ -200,7 +201,8 @@ impl Controller {
         backlog.error.is_none() && self.sets.get(backlog.set).life != Life::Failed
     }
 
-    /// Begin what operations wait for; true where something began. Where there is no room for all it is looked at again.
+    /// Begin the redos that operations wait for; true if one began. If there is no room for all of them, this is called
+    /// again.
     fn redo_for_waiters(&mut self, actions: &mut Actions) -> bool {
         let mut moved = false;
         for _ in 0..self.wait_redo.len() {
@@ -224,7 +226,7 @@ impl Controller {
         moved
     }
 
-    /// Begin a redo and those beside it that go with it; false where there is no room.
+    /// Begin a redo, with the neighbours that share its write; false if there is no room.
     fn begin_redo(&mut self, number: usize, index: usize, is_awaited: bool, actions: &mut Actions) -> bool {
         let block = self.journal.superblock.as_ref().expect("it was attached").block.sectors().get();
         let backlog = &mut self.journal.replay.backlogs[number];
@@ -232,7 +234,7 @@ impl Controller {
         let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
         if own.slot.0 >= set.slots() || !set.writable.contains(own.slot) {
-            // Nobody is there. Whoever comes is filled.
+            // The slot has no member. A later one is filled by a rebuild.
             self.redos_done(id, index, count);
             return true;
         }
@@ -280,13 +282,13 @@ impl Controller {
         true
     }
 
-    /// The device of the journal that is asked for what it has: one that works, or that has failed since, maybe of a write.
-    /// Who owes answers is not asked for more.
+    /// The device of the journal to read from: a working one, or one that has failed since, perhaps because of a write. A
+    /// device that owes answers is not used.
     fn redo_device(&self) -> Option<usize> {
         self.redo_device_beside(None)
     }
 
-    /// The same, of the others.
+    /// The same, without the device that was tried.
     fn redo_device_beside(&self, tried: Option<usize>) -> Option<usize> {
         let devices = &self.journal.devices;
         let is_it = |number: usize, state| tried != Some(number) && devices[number].state == state;
@@ -295,7 +297,7 @@ impl Controller {
         find(DeviceState::Works).or_else(|| find(DeviceState::Dropped).filter(answers))
     }
 
-    /// Whom to ask after this one. Each of the operation's reads may fail once before it has an end.
+    /// The device to try next. Each read of the operation may fail once before the operation ends.
     fn next_redo_device(&mut self, index: u32, tried: usize) -> Option<usize> {
         let KindData::Redo(data) = &mut self.ops[index].data else { unreachable!("it reads for a redo") };
         data.failed_reads += 1;
@@ -330,7 +332,7 @@ impl Controller {
         self.channels.push(self.now, &command, actions);
     }
 
-    /// A part of what is to be redone was read, or not: then the other device is asked.
+    /// A part of a redo was read, or the other device is asked.
     pub(super) fn on_redo_read(
         &mut self,
         index: u32,
@@ -342,7 +344,7 @@ impl Controller {
         let number = command.member as usize;
         let why = match result {
             Ok(()) => None,
-            // It was waiting when the device was dropped for something else.
+            // The command had not been issued when the device was dropped.
             Err(_) if !command.issued => {
                 self.ops[index].frames_abandoned = true;
                 None
@@ -369,7 +371,7 @@ impl Controller {
         self.op_command_ended(index);
     }
 
-    /// A redo moves on: what was read is written.
+    /// Advance a redo: what was read is written.
     pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         match op.phase {
@@ -396,7 +398,7 @@ impl Controller {
         }
     }
 
-    /// A redo is over. In the place of the spare frames, if it has them, come others where a silent drive may use them.
+    /// A redo has ended. If it used the spare frames and a hung drive may still access them, others take their place.
     fn finish_redo(&mut self, index: u32, actions: &mut Actions) {
         let op = &mut self.ops[index];
         let backlog = self.journal.replay.backlogs.iter_mut().find(|backlog| backlog.set == op.set);
@@ -441,7 +443,7 @@ impl Controller {
         }
     }
 
-    /// All is done, or nothing more will be.
+    /// The backlog of a set is empty, or no more of it can be done.
     fn end_redos(&mut self, number: usize, actions: &mut Actions) -> bool {
         let may = self.may_redo(number);
         let backlog = &mut self.journal.replay.backlogs[number];
@@ -464,7 +466,7 @@ impl Controller {
         match (may, starts) {
             (true, true) => self.begin_to_serve(id, array),
             (false, true) => self.refuse_start(id, error),
-            // A rebuild goes on where it was before anybody writes again.
+            // A rebuild continues where it was before hosts write again.
             (true, false) if self.sets.get(id).life == Life::Running => _ = self.start_task(id, actions),
             (true, false) => {}
             (false, false) => {

@@ -1,4 +1,5 @@
-//! Which records a write of a row segment puts into the journal: a pure function of what is written and of what the log has.
+//! Which records a write of a row segment puts into the journal: a pure function of the written slots and the state of the
+//! log.
 //!
 //! ```text
 //!  slot                                    record
@@ -117,7 +118,7 @@ mod tests {
             + references
     }
 
-    /// Most slots that can refer to the log together, by trying the choices in the order of slots.
+    /// Could the slot refer to the log as well, together with the slots before it that do?
     fn fits(plan: &RedoPlan, slot: Slot, in_log: &[InLog], slots: usize) -> bool {
         let earlier = plan.referred.iter().filter(|own| *own < slot);
         let more: usize = earlier.chain([slot]).map(|own| in_log[own.index()].references.unwrap() - 1).sum();

@@ -1,9 +1,9 @@
-//! Replay: before a set takes requests, what the log promised hosts of it is loaded as dirty lines, entry by entry, record
-//! by record. What the log owes its members is noted then, and brought there while the set serves: see
+//! Replay: before a set takes requests, its acknowledged data is loaded from the log as dirty lines, entry by entry, record
+//! by record. The redo records that its members lack are noted, and written while the set serves: see
 //! [`redo_backlog`](super::redo_backlog).
 //!
-//! Everything can be done again from the start: lines are loaded in the order of the log. Nothing is destaged while a set
-//! is loaded, so that what is revoked later was not written before.
+//! Replay can start again at any time, because lines are loaded in the order of the log. While a set is loaded no data is
+//! destaged, so that data which a later record revokes was not written before.
 
 use alloc::vec::Vec;
 use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector, JOURNAL_ALIGN};
@@ -27,15 +27,15 @@ struct Loaded {
     sequence: u64,
     /// The first entry that was needed when it was written.
     tail: u64,
-    /// Where it was written in the ring, and how long it is.
+    /// Its position in the ring when it was written, and its length.
     position: RingSector,
     sectors: Sectors,
-    /// Where it is now.
+    /// Its place now.
     at: DriveLba,
     records: Vec<JournalRecord>,
 }
 
-/// The set that is being replayed.
+/// The set that is being loaded.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     set: SetId,
@@ -46,23 +46,23 @@ struct Current {
     done: Sectors,
 }
 
-/// Replay of the log that was found when the journal was attached.
+/// Replay of the log that was found when the journal was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     entries: Vec<Loaded>,
     queue: Vec<SetId>,
     current: Option<Current>,
-    /// The window is being read: from which device.
+    /// The device that the window is being read from.
     reading: Option<usize>,
-    /// So much of it is what is needed next; the rest is read ahead.
+    /// Sectors of it that are needed next. The rest is read ahead.
     least: Sectors,
-    /// Copies out of the window that may not be done.
+    /// Copies out of the window that may not be complete.
     copies: u32,
-    /// Why the present set cannot be started.
+    /// Why the set that is being loaded cannot be started.
     error: Option<&'static str>,
     /// The redo backlogs of the sets that were loaded.
     pub(super) backlogs: Vec<RedoBacklog>,
-    /// Operations wait for rows that nothing is done for yet.
+    /// An operation waits for rows whose redos have not begun.
     pub(super) is_asked: bool,
 }
 
@@ -79,13 +79,13 @@ impl Replay {
         };
         let kept = found.kept.iter().map(|kept| loaded(kept.sequence, kept.at, &kept.entry));
         let entries = (found.tail.sequence..).zip(&found.entries);
-        // One that was copied may still be in the ring.
+        // An entry that was copied may still be in the ring.
         let first = found.kept.last().map_or(0, |last| last.sequence + 1);
         let entries = entries.filter(|(sequence, _)| *sequence >= first);
         self.entries = kept.chain(entries.map(|(n, entry)| loaded(n, ring.drive_lba(entry.position), entry))).collect();
     }
 
-    /// For the next journal, which owes nothing: members of sets that have failed miss what they missed.
+    /// For the next journal, which has no redo records for these sets: rows of failed sets stay incomplete.
     pub(super) fn for_next_journal(&mut self) -> Self {
         self.backlogs.iter_mut().for_each(|backlog| backlog.left = 0);
         Self { backlogs: core::mem::take(&mut self.backlogs), ..Self::default() }
@@ -98,8 +98,8 @@ impl Replay {
         }
     }
 
-    /// Where the bytes are now that an entry found in the ring at `at` when it was written; `None` where the tail had
-    /// passed them. What was needed then was in the ring all at once, so that each place belongs to one entry.
+    /// The present source of bytes that were at `at` in the ring when an entry was written; `None` if the tail had passed
+    /// them. All entries that were needed then were in the ring at once, so each place belongs to one entry.
     fn find_referred(&self, ring: &JournalRing, by: &Loaded, at: RingSector) -> Option<Source> {
         let from = self.entries.partition_point(|entry| entry.sequence < by.tail);
         let to = self.entries.partition_point(|entry| entry.sequence < by.sequence);
@@ -112,14 +112,15 @@ impl Replay {
         (within < entry.sectors).then(|| Source { from: entry.at + within, sequence: entry.sequence })
     }
 
-    /// What the log says of members of an array that counts, by the newest redo of each place.
+    /// The newest redo record for each place of the members of an array.
     ///
-    /// Members have newer bytes than the log at two kinds of places, and what older entries have for those is void:
+    /// At two kinds of places the members have newer bytes than the log, and older records do not count:
     ///
-    /// - a redo refers to an entry that the tail has passed. It was complete, and the member was flushed since; what it
-    ///   wrote is nowhere else any more. Older ones may have been staged before it, and still stand in the log behind that
-    ///   entry;
-    /// - a write left the member out, because it was not there or was to be filled later. Since then it was filled.
+    /// - A redo record refers to an entry that the tail has passed. That operation was complete, and the member was flushed
+    ///   since, so its bytes are on the member only. Redo records of older data may have been logged after that entry, and
+    ///   still be in the log.
+    /// - A write left the member out, because the slot had no member or one that was to be filled later. It has been filled
+    ///   since.
     pub(super) fn newest(&self, superblock: &JournalSuperblock, log: &Log, array: u8) -> Newest {
         let ring = superblock.ring();
         let mut newest = Newest::default();
@@ -158,13 +159,13 @@ impl Replay {
         newest
     }
 
-    /// Is a set being loaded, or waiting for its turn, or are its redos to be done before it serves?
+    /// Is a set being loaded or waiting for that, or does one wait for its redos before it serves?
     pub(crate) fn is_loading(&self) -> bool {
         let starts = |backlog: &RedoBacklog| !backlog.serves && !backlog.is_over;
         self.current.is_some() || !self.queue.is_empty() || self.backlogs.iter().any(starts)
     }
 
-    /// Is the log still read for a set?
+    /// Is the log still needed by a set?
     pub(crate) fn is_active(&self) -> bool {
         self.is_loading() || self.backlogs.iter().any(|backlog| !backlog.is_over)
     }
@@ -174,7 +175,7 @@ impl Replay {
         self.entries.last().is_some_and(|last| last.sequence >= sequence)
     }
 
-    /// Can everything that is said of an array be written in blocks of this size?
+    /// Can all records of an array be written in blocks of this size?
     pub(crate) fn is_in_blocks(&self, array: u8, block: BlockSize) -> bool {
         let block = block.sectors().get();
         let mut records = self.entries.iter().flat_map(|entry| &entry.records).filter(|own| own.array() == array);
@@ -187,29 +188,29 @@ impl Replay {
         })
     }
 
-    /// A set wants its part of the log.
+    /// A set waits for its part of the log.
     pub(crate) fn want(&mut self, set: SetId) {
         self.queue.push(set);
     }
 }
 
-/// What has to be done for a record.
+/// The next need of a record.
 enum Need {
-    /// Nothing is left.
+    /// Nothing: it is done.
     Done,
     /// These sectors of the device, from the window.
     Payload(DriveLba, Sectors),
 }
 
 impl Controller {
-    /// Replay goes on when the controller runs next.
+    /// Call replay again in the next round.
     pub(crate) fn wake_replay(&mut self) {
         if self.journal.replay.is_active() {
             self.sets.look();
         }
     }
 
-    /// Move replay on; true where something moved.
+    /// Advance replay; true if something has changed.
     pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
         if matches!(self.journal.state, JournalState::Lost(_)) {
             self.give_replay_up();
@@ -219,7 +220,7 @@ impl Controller {
 
     fn pump_load(&mut self, actions: &mut Actions) -> bool {
         if self.journal.replay.current.is_none() {
-            // The tail stays where it is while replay begins to need what it may be about to pass.
+            // The tail must not move while a replay begins, because it might pass entries that the replay needs.
             if !self.journal.is_live() || self.journal.replay.queue.is_empty() || !self.is_tail_at_rest() {
                 return false;
             }
@@ -239,14 +240,14 @@ impl Controller {
         moved
     }
 
-    /// Have the members of a set on record who of them is not there? Whoever is back later must not count with what he
-    /// had when nothing was redone.
+    /// Is it durable on the members of a set which of them are missing? A missing member that comes back must not count
+    /// with the content from before the redos.
     fn may_replay(&self, set: SetId) -> bool {
         let Some(set) = self.sets.find(set) else { return true };
         set.life == Life::Failed || set.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::is_settled)
     }
 
-    /// Without its devices nobody can read what the journal holds.
+    /// Without a device of the journal its entries cannot be read.
     fn give_replay_up(&mut self) {
         const WHY: &str =
             "the journal has failed before it could be read: start the server anew when it is there again";
@@ -260,13 +261,13 @@ impl Controller {
         }
     }
 
-    /// One step of the present set; false where it has to wait.
+    /// One step for the set that is being loaded; false if it has to wait.
     fn replay_step(&mut self, actions: &mut Actions) -> bool {
         let Some(mut current) = self.journal.replay.current else { return false };
         let failed = self.sets.get(current.set).life == Life::Failed || self.journal.replay.error.is_some();
         let entries = self.journal.replay.entries.len();
         if current.entry >= entries || failed {
-            // Copies may still be made out of the window, and into lines.
+            // Copies from the window into lines may be under way.
             return self.journal.replay.copies == 0 && self.end_load(current, failed);
         }
         let loaded = &self.journal.replay.entries[current.entry];
@@ -316,7 +317,7 @@ impl Controller {
         }
         let at = self.journal.replay.entries[entry].at + JOURNAL_ALIGN + payload_at;
         let left = sectors - done;
-        // A piece that lies in the window as a whole, and in one line.
+        // A piece that is in the window as a whole, and in one line.
         let piece = left.min(Sectors(LINE_SECTORS));
         (Need::Payload(at + done, piece), left)
     }
@@ -327,7 +328,7 @@ impl Controller {
         inside.then(|| self.journal.window_of(WindowUser::Replay) + (at - start).bytes())
     }
 
-    /// The window cannot be had; true where that ends the replay, because it may be so for ever.
+    /// The window is not free. True if that ends the replay, because a hung device may never answer.
     fn ends_for_silence(&mut self) -> bool {
         let silent = self.journal.window.is_silent();
         if silent {
@@ -336,7 +337,7 @@ impl Controller {
         silent
     }
 
-    /// Read a piece, and what lies behind it as far as the window reaches.
+    /// Read a piece, and what follows as far as the window reaches.
     fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, actions: &mut Actions) {
         let superblock = self.journal.superblock.as_ref().expect("it is live");
         let block = superblock.block.sectors().get();
@@ -354,7 +355,7 @@ impl Controller {
         let Some((start, len)) = self.journal.window.holds else { return };
         let least = self.journal.replay.least;
         let works = |from: usize| (from..self.journal.devices.len()).find(|n| self.journal.devices[*n].state.works());
-        // What lies behind the piece may be no entry any more, so that nobody has seen whether it can be read.
+        // What follows the piece may not be part of an entry, so that it was not checked whether it can be read.
         let (device, len) = match works(first) {
             None if len > least => (works(0), least),
             device => (device, len),
@@ -369,7 +370,7 @@ impl Controller {
         self.read_into_window(WindowUser::Replay, number, (start, len), actions);
     }
 
-    /// The window was read, or not: then the other device is asked.
+    /// The window was read, or the other device is asked.
     pub(crate) fn on_replay_read(
         &mut self,
         command: &Command,
@@ -388,7 +389,7 @@ impl Controller {
         }
     }
 
-    /// Records without bytes of their own.
+    /// Apply a record without payload.
     fn replay_plain(&mut self, record: &JournalRecord, set: SetId) {
         if let JournalRecord::Revoke { set_lba, sectors, .. } = *record {
             self.revoke_lines(set, set_lba, sectors);
@@ -408,7 +409,7 @@ impl Controller {
         self.settle_revoked_units(set);
     }
 
-    /// Units of which nothing is dirty any more are free.
+    /// Free dirty units without a dirty line.
     fn settle_revoked_units(&mut self, set: SetId) {
         while let Some(unit) = self.cache.units.first_empty(set) {
             self.cache.units.free(unit);
@@ -416,7 +417,7 @@ impl Controller {
         }
     }
 
-    /// Load what a piece of a record brings; returns how many sectors that was, or `None` where it has to wait.
+    /// Load a piece of a record. Returns its sectors, or `None` if it has to wait.
     fn replay_record(
         &mut self,
         record: &JournalRecord,
@@ -437,7 +438,7 @@ impl Controller {
         Some(sectors)
     }
 
-    /// Load a line, or a part of one, as a host's write; false where there is none to be had.
+    /// Load a line, or a part of one, like a write of a host; false if the cache has no line.
     fn load_line(
         &mut self,
         set: SetId,
@@ -490,10 +491,10 @@ impl Controller {
         true
     }
 
-    /// The set takes requests from here on. What it still needs of the log is pinned by its lines and its redos.
+    /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
     pub(super) fn begin_to_serve(&mut self, id: SetId, array: u8) {
         let set = self.sets.get_mut(id);
-        // It may be to stop already.
+        // The set may already be stopping.
         if set.life == Life::Starting {
             set.life = Life::Running;
         }
@@ -510,8 +511,8 @@ impl Controller {
         self.sets.get_mut(id).journal.refuse(why);
     }
 
-    /// The set is not started: what was loaded for it stays in the journal alone. On the members it would be written
-    /// without a session, and what they do not take again and again.
+    /// The set is not started: data that was loaded for it stays in the journal alone. Otherwise destage would write it
+    /// without a session, and try again and again what members refuse.
     fn forget_loaded(&mut self, id: SetId) {
         let log = &mut self.journal.log;
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));

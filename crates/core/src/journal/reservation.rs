@@ -1,5 +1,5 @@
-//! Room in the ring, and who may take it: whatever is promised can be written to the members, because the redo records of
-//! all that is dirty always find room.
+//! How the room in the ring is divided. The redo records of all dirty data always find room, so that acknowledged data can
+//! be written to the members.
 //!
 //! ```text
 //!  free sectors of the ring
@@ -7,13 +7,13 @@
 //!  | more host data       | writes past the cache    | redo of what is dirty   | two entries      |
 //!  |                      | that have begun          |                         |                  |
 //!  +----------------------+--------------------------+-------------------------+------------------+
-//!    promised writes        what these have reserved   only destage              whoever has an
-//!    take this              before they hold a range   takes this                open group
+//!    for cached writes      reserved before they       for destage only          for the open
+//!                           lock a range                                         group
 //! ```
 //!
 //! The table of entries is divided in the same way: its last places are for redo.
 //!
-//! A write past the cache reserves its part before it holds its range: if it waited for room with a range in its hands,
+//! A write past the cache reserves its part before it locks its range. If it waited for room while it held the range,
 //! destage that would make room might wait for that range.
 
 use openraid_format::JOURNAL_ALIGN;
@@ -30,17 +30,17 @@ use crate::slab::NONE;
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
 const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
 
-/// One write past the cache reserves this share of the ring at the most, so that it gets it sooner or later.
+/// One write past the cache reserves this share of the ring at the most, so that it can get it at some time.
 const RESERVED_SHARE: u64 = 4;
 
 impl Controller {
-    /// Sectors that stay free behind so many more lines of host data than are dirty now.
+    /// Sectors that must stay free after so many more lines of host data.
     pub(crate) fn room_behind_data(&self, lines: u64) -> u64 {
         self.room_kept(lines) + self.journal.asked
     }
 
-    /// Sectors that are kept for what is dirty of sets that log it, so many lines more, and for writes past the cache that
-    /// have begun; and for the end of the ring, which is lost once while all that is written.
+    /// Sectors that are kept for redo records of dirty data, with so many lines more, and for writes past the cache that
+    /// have begun. The end of the ring counts too: one entry's length is lost there once while all that is written.
     fn room_kept(&self, lines: u64) -> u64 {
         let dirty: u32 = if self.cache.is_of_one_set() {
             self.cache.dirty
@@ -51,7 +51,7 @@ impl Controller {
         redo + self.journal.reserved + self.journal.entry_max()
     }
 
-    /// Reserve room for what a write past the cache is about to log; false where it has to wait for that.
+    /// Reserve room for the records of a write past the cache; false if it has to wait.
     pub(crate) fn reserve_room(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
         if !op.is_direct_write() || op.parent != NONE || op.reserved > 0 {
@@ -66,7 +66,7 @@ impl Controller {
         let kept = self.room_kept(0);
         let journal = &mut self.journal;
         if journal.free() < journal.group_room() + kept + need || !journal.log.takes_group(true) {
-            // Promised writes wait for it, too: else they would take what comes free.
+            // Cached writes wait as well, because they would take the room that becomes free.
             (journal.short, journal.asked) = (true, journal.asked.max(need));
             return false;
         }
@@ -75,8 +75,8 @@ impl Controller {
         true
     }
 
-    /// An operation is over: what it has reserved is free, or is taken by what it has logged; what it has destaged needs no
-    /// room any more.
+    /// An operation has ended: the room that it reserved is free, or taken by its entry. Data that it has destaged needs no
+    /// more room.
     pub(crate) fn release_room(&mut self, index: u32) {
         let op = &mut self.ops[index];
         let reserved = core::mem::take(&mut op.reserved);
@@ -87,7 +87,7 @@ impl Controller {
         }
     }
 
-    /// Sectors of the ring that a write past the cache logs at the most.
+    /// The most sectors of the ring that a write past the cache needs.
     fn logs_at_most(&self, op: &Op) -> u64 {
         let set = self.sets.get(op.set);
         match &set.geometry {
@@ -101,14 +101,15 @@ impl Controller {
         }
     }
 
-    /// Is something under way, or about to begin, that makes room in the ring? Whoever waits for room makes none.
+    /// Will an operation that is under way, or about to begin, make room in the ring? One that waits for room itself makes
+    /// none.
     pub(crate) fn may_room_come(&self) -> bool {
         let (mut destage, mut direct) = (0, 0);
         for op in self.journal_ops.iter() {
             destage += u32::from(self.ops[op].is_destage());
             direct += u32::from(self.ops[op].is_direct_write());
         }
-        // Nor does who waits for the range of one that waits for room.
+        // Nor does one that waits for the range of an operation that waits for room.
         direct += self.locked_out();
         let (mut writing, mut passing, mut promising) = (0, 0, false);
         for set in self.sets_in_session() {
@@ -127,7 +128,7 @@ impl Controller {
         u32::try_from(count).expect("operations have a limit")
     }
 
-    /// Sets that may keep entries of the log by what is dirty of them. What others have in the cache says nothing of it.
+    /// Sets whose dirty data may need entries of the log. Dirty data of other sets is not in the log.
     pub(super) fn sets_in_session(&self) -> impl Iterator<Item = SetId> + '_ {
         let keeps = |set: &Set| set.journal.has_session() && set.life != Life::Failed;
         self.sets.iter().filter(move |(_, set)| keeps(set)).map(|(id, _)| id)

@@ -1,18 +1,19 @@
-//! A set and the journal: the time during which the set's superblocks say that the journal holds promises for it.
+//! The session of a set: the time in which its superblocks say that the journal holds data for it.
 //!
 //! ```text
 //!  Off -> Settling -> Entering -> Marking -> On -> Leaving -> Unmarking -> Off
-//!          |           |           |          |      |            +-- the members say so no more
-//!          |           |           |          |      +-- everything is on the members: they are flushed; back to On
-//!          |           |           |          |          where that fails
-//!          |           |           |          +-- writes are promised by the journal
-//!          |           |           +-- the members' superblocks get the mark that keeps others away
-//!          |           +-- the journal's superblock says from which entry on the set counts
-//!          +-- what was written without the journal is flushed
+//!
+//!  Settling    data that was written without the journal is flushed
+//!  Entering    the journal's superblock is written, with the entry from which on the set counts
+//!  Marking     the set's superblocks are written, with the mark that keeps Linux md and other journals away
+//!  On          the journal protects writes
+//!  Leaving     all data is on the members, and they are flushed; back to On if that fails
+//!  Unmarking   the set's superblocks are written, without the mark
 //! ```
 //!
-//! The mark is durable on every member before the first promise, and goes when nothing is promised any more: with
-//! the clean mark when it is quiet, or because the journal is lost, switched off, or the set is stopped.
+//! The mark is durable on every member before the first write is acknowledged. It is cleared when the journal holds no more
+//! data of the set: with the clean mark when the set is quiet, or because the journal is lost, switched off, or the set is
+//! stopped.
 
 use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Sectors, SetId};
@@ -86,7 +87,7 @@ pub(crate) enum SetState {
 pub(crate) struct Marked {
     pub share: Share,
     pub stage: Stage,
-    /// Rows are written that the lost journal does not know: the generation of the superblocks that says so.
+    /// Rows were written that the lost journal does not have: the generation of the superblocks that says so.
     pub stale: Option<u64>,
     /// A write has asked for the session. A session that begins with a replay may be asked for later, or never.
     pub asked: bool,
@@ -225,7 +226,7 @@ impl SetJournal {
         }
     }
 
-    /// The journal is gone, and the set has failed. Why a set is not started is still to be told.
+    /// The journal is gone, and the set has failed. The reason why a set is not started stays.
     pub(super) fn forget(&mut self) {
         if self.has_session() {
             self.state = SetState::Off(Demand::None);
@@ -281,7 +282,7 @@ impl SetJournal {
     }
 }
 
-/// Why a set's writes are not promised by the journal although its policy says so.
+/// Why the journal does not protect a set's writes although its policy says so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unprotected {
     /// There is no journal, or it is lost.
@@ -294,22 +295,23 @@ pub enum Unprotected {
     MetadataAtEnd,
     /// It has a partial parity log.
     PartialParityLog,
-    /// The set does not run, a flush of it has failed, or its members do not take what was written without the journal.
+    /// The set does not run, a flush of it has failed, or its members do not take dirty data that was written without the
+    /// journal.
     NotRunning,
-    /// The journal knows as many arrays as its table has places.
+    /// The journal's table is full.
     TableFull,
 }
 
 impl Set {
-    /// May a journal hold something for it? Not where it runs and does not say on its members that one does; one whose start
-    /// was ended by the loss of the journal says so.
+    /// May a journal hold data for it? A running set without the mark has none. A set whose start ended with the loss of
+    /// the journal has the mark.
     pub(crate) fn may_be_in_journal(&self) -> bool {
         self.life == Life::Failed || self.journal.has_session() || self.journal.marked().is_some()
     }
 }
 
 impl Controller {
-    /// Can the journal promise writes of this set?
+    /// Why the journal cannot protect writes of this set, if it cannot.
     pub(crate) fn why_unprotected(&self, id: SetId) -> Option<Unprotected> {
         let set = self.sets.get(id);
         let Some(metadata) = &set.metadata else { return Some(Unprotected::Shape) };
@@ -319,7 +321,7 @@ impl Controller {
         } else if set.life != Life::Running || set.has_failed_flush() || set.is_lost() {
             Some(Unprotected::NotRunning)
         } else if !set.journal.has_session() && set.dirty.refused {
-            // It begins when nothing is dirty without it, which may be never.
+            // A session begins when no data is dirty without it, which may never be.
             Some(Unprotected::NotRunning)
         } else if set.ppl.is_some() {
             Some(Unprotected::PartialParityLog)
@@ -336,14 +338,14 @@ impl Controller {
         }
     }
 
-    /// Does the journal's table know this set, or can it? A place that was given up by name is one.
+    /// Does the journal's table have a place for this set? The place of a discarded array is one.
     fn has_place_for(&self, set_uuid: Uuid) -> bool {
         let Some(superblock) = &self.journal.superblock else { return false };
         let own = |array: &JournalArray| array.set_uuid == set_uuid || array.state == ArrayState::Discarded;
         superblock.arrays.iter().any(|place| place.as_ref().is_none_or(own))
     }
 
-    /// Are writes of this set to be promised by the journal?
+    /// Should the journal protect writes of this set, and can it?
     pub(crate) fn wants_journal(&self, id: SetId) -> bool {
         self.sets.get(id).policy.write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
     }
@@ -363,22 +365,23 @@ impl Controller {
         false
     }
 
-    /// Is its session one that nobody wants any more? Writes past it wait until it has ended: everything that is written
-    /// meanwhile has to be in the journal, and a crash would bring back what a lost one has, over what was written without
-    /// it, if it is found again.
+    /// Is a session still on that the set should not have? Writes past the cache wait until it has ended: until then all
+    /// writes must be in the journal, and after a crash a lost journal that is found again would replay older data over
+    /// writes without it.
     pub(crate) fn is_session_ending(&self, id: SetId) -> bool {
         let set = self.sets.get(id);
-        // A set whose flush has failed stays where it is until it is started again, and so may one that is stuck.
+        // A set with a failed flush keeps its session until it is started again. So may a set whose members refuse dirty
+        // data.
         let stays = || set.dirty.refused || set.has_failed_flush() || set.is_lost();
         set.journal.has_session() && !stays()
     }
 
-    /// Does the journal still hold something for a set that its members do not have?
+    /// Does the journal hold data of a set that its members do not have?
     pub(crate) fn journal_holds(&self, set: &Set) -> bool {
         set.journal.is_on() && (set.dirty.all() > 0 || set.journal.logged > 0)
     }
 
-    /// Move a set's session on; true where something moved.
+    /// Advance the session of a set; true if something has changed.
     pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         if set.life == Life::Failed {
@@ -388,7 +391,7 @@ impl Controller {
             SetState::Off(demand) => self.begin_session(id, demand, actions),
             SetState::Settling if set.journal.flushes == 0 => self.enter_session(id),
             SetState::Entering(..) if !self.journal.is_live() => self.set_session(id, SetState::Off(Demand::Asked)),
-            // A table that one device has alone counts only if the epoch says so.
+            // A table that is on one device alone counts only if the epoch says so.
             SetState::Entering(share, generation)
                 if self.journal.writing.durable >= generation && !self.journal.is_epoch_pending() =>
             {
@@ -404,7 +407,7 @@ impl Controller {
         let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
         match stage {
             Stage::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
-                // Those who have waited for it come first: it must not be quiet already.
+                // Writes that have waited for the session come first: the set must not be quiet already.
                 let now = self.now;
                 self.sets.get_mut(id).last_write = now;
                 self.set_stage(id, Stage::On)
@@ -444,7 +447,7 @@ impl Controller {
             return self.set_session(id, SetState::Off(Demand::None));
         }
         if !set.is_settled() {
-            // Hosts wait for that.
+            // Hosts wait for destage.
             return set.dirty.all() > 0 && self.hurry_destage(id);
         }
         self.end_hurry(id);
@@ -466,7 +469,7 @@ impl Controller {
             forget_oldest_discarded(superblock);
         }
         let Ok(index) = superblock.enter(array) else {
-            // Another one was quicker. There is no protection, rather than another's place.
+            // Another set took the last place of the table. This one is not protected.
             return self.set_session(id, SetState::Off(Demand::Asked));
         };
         superblock.arrays[usize::from(index)] = Some(array);
@@ -478,7 +481,7 @@ impl Controller {
         self.set_session(id, SetState::Entering(share, generation))
     }
 
-    /// The policy asks for the journal, and its table has no place: once for each time that it becomes full.
+    /// The policy asks for the journal, and its table is full: one notice each time that it becomes full.
     fn tell_table_full(&mut self, id: SetId, actions: &mut Actions) {
         let set = self.sets.get(id);
         let asked = set.policy.write_cache == WriteCache::Journal && !set.journal.told_full;
@@ -513,16 +516,16 @@ impl Controller {
         self.flush_session(id, actions)
     }
 
-    /// Flush what the session has brought to the members, before it ends.
+    /// Flush the members before the session ends.
     fn flush_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        // Those that go on without a journal that was lost may be writing still.
+        // Writes that go on without a lost journal may still be under way.
         let settled = self.sets.get(id).writers == 0;
         let issued = self.flush_members(id, Owner::SessionFlush, actions);
         self.sets.get_mut(id).journal.flushes = issued;
         self.set_stage(id, Stage::Leaving { settled })
     }
 
-    /// Whatever is dirty is written without delay, because a session is to end or to begin; true where that is new.
+    /// Destage dirty data whatever its age, because a session is to end or to begin; true if that is new.
     fn hurry_destage(&mut self, id: SetId) -> bool {
         let own = &mut self.sets.get_mut(id).journal;
         let is_new = !own.hurries();
@@ -533,7 +536,7 @@ impl Controller {
         is_new
     }
 
-    /// Nothing is in a hurry any more because of a session of this set.
+    /// Destage does not hurry for a session of this set any more.
     pub(crate) fn end_hurry(&mut self, id: SetId) {
         let own = &mut self.sets.get_mut(id).journal;
         if own.hurries() {
@@ -544,13 +547,13 @@ impl Controller {
 
     fn unmark_session(&mut self, id: SetId, settled: bool, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
-        // Nothing says what its members have, or one is gone with what it had not flushed: the journal goes on to hold it.
+        // It is unknown what the members have, or one is lost with unflushed data: the journal keeps it.
         if set.has_failed_flush() || set.is_lost() {
             return self.set_stage(id, Stage::On);
         }
-        // Writes past the session wait until it has ended, and everything before is flushed: it is clean as well. Else a crash
-        // would ask for a resync, or for force where a member is missing, of what the journal had in full. So the clean mark that
-        // is on its way comes first.
+        // Writes past the cache wait until the session has ended, and all earlier writes are flushed: the set is clean as
+        // well. Otherwise a crash would ask for a resync, or for force if a member is missing, although the journal had
+        // everything. A clean mark that is being written comes first.
         if set.intent == Intent::Flushing {
             return false;
         }
@@ -576,11 +579,11 @@ impl Controller {
 
     fn end_session(&mut self, id: SetId) -> bool {
         if self.sets.get(id).has_stale_metadata() {
-            // Some member goes on to say that the journal holds something.
+            // The superblock of some member still has the mark.
             return self.set_stage(id, Stage::On);
         }
-        // Nothing in the log counts for it any more. If that does not reach the disk before a crash, its members say
-        // the same.
+        // No entry of the log counts for the set any more. If that is not durable before a crash, the superblocks of the
+        // members say the same.
         let index = self.sets.get(id).journal.index();
         let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
         if let Some(place) = self.journal.superblock.as_mut().map(|s| &mut s.arrays[usize::from(index)]) {
@@ -593,9 +596,8 @@ impl Controller {
     }
 }
 
-/// A place of the table is given to somebody else: that of the array which was given up first. What the log has of it
-/// does not count for whoever gets the place, because that one's entries are younger. If the array comes back after all,
-/// it is one whose journal is lost.
+/// Free the table's place of the array that was discarded first, for another one. Its entries do not count for the new
+/// array, whose entries are younger. If the discarded array comes back, its journal counts as lost.
 fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
     let discarded = |place: &&mut Option<JournalArray>| place.is_some_and(|a| a.state == ArrayState::Discarded);
     let oldest = superblock.arrays.iter_mut().filter(discarded).min_by_key(|place| place.map(|a| a.first_sequence));
@@ -605,13 +607,12 @@ fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
 }
 
 impl Set {
-    /// Is nothing under way that the journal would have to know of?
+    /// Is no write under way and nothing dirty that the journal would have to have?
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.intent, Intent::Clean | Intent::Active) && self.writers == 0 && self.dirty.all() == 0
     }
 
-    /// The mark that keeps others away, as it belongs into its superblocks: which journal, and whether that does not know
-    /// everything.
+    /// The mark for the superblocks: the journal's UUID, and whether that journal is stale.
     pub(crate) fn journal_mark(&self) -> (Option<Uuid>, bool) {
         let own = self.journal.marked().filter(|own| !matches!(own.stage, Stage::Unmarking(_)));
         (own.map(|own| own.share.uuid), own.is_some_and(|own| own.stale.is_some()))

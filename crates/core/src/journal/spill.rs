@@ -1,4 +1,4 @@
-//! Entries that only arrays need which are not there leave the ring, so that the tail passes them.
+//! Entries that only absent arrays need are copied out of the ring, so that the tail can pass them.
 //!
 //! ```text
 //!  ring   | entry | entry | ...          the tail stands at an entry that waits for an absent array
@@ -8,14 +8,14 @@
 //!                      superblock: tail behind it, area longer <+
 //! ```
 //!
-//! A copy is the entry byte by byte: it says itself which one it is, its checksums hold, and replay takes it in its
-//! order, before what is in the ring. A crash between copy and superblock leaves the entry where it was. Entries are
-//! copied whole, so that a copy also has what it said of arrays that are there: for those the superblock says, with every
-//! tail, that nothing below the tail counts. An array that comes back holds the tail until what was kept for it is on its
-//! members. Entries are copied once, the oldest first; the area is emptied as a whole, when nobody needs anything in it.
+//! A copy is the entry byte by byte: it has its own number and checksums, and replay takes it in order, before the entries
+//! in the ring. After a crash between copy and superblock the entry is still in the ring. Entries are copied whole, so a
+//! copy also has records of arrays that are present: for those the superblock says, with every tail, that nothing below the
+//! tail counts. An array that comes back holds the tail until its kept entries are on its members. Entries are copied once,
+//! the oldest first. The area is emptied as a whole, when no entry in it is needed.
 //!
-//! It never moves what a living array needs, and never takes more than its share: then the log is full, and the others go
-//! on without it, as before.
+//! An entry that a running array needs is never moved, and the area never takes more than its share: beyond that the log is
+//! full, and the other arrays continue without it.
 
 use openraid_format::{RingSector, JOURNAL_ALIGN};
 use openraid_units::{DriveLba, Sectors};
@@ -27,28 +27,28 @@ use crate::actions::{Actions, Data};
 use crate::controller::{CommandError, Controller};
 use crate::io::command::Command;
 
-/// Entries that are copied before the tail moves.
+/// The most entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;
-/// Of the lines of the cache one part in so many may be in entries that are kept: all of them have to be loaded again.
+/// Kept entries may have one line of the cache in so many, because all of them have to be loaded again.
 const LINES_SHARE: u32 = 2;
 /// Commands that a copy may need at once.
 const COMMANDS: u32 = 16;
 
-/// Copying entries out of the ring.
+/// The state of copying.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Spill {
-    /// What the area holds, of that what no superblock says yet included.
+    /// Sectors of the area in use. The superblock may not count all of them yet.
     pub used: Sectors,
-    /// The entry that is being copied; 0 is none.
+    /// The entry that is being copied; 0 if there is none.
     sequence: u64,
-    /// Of it so many sectors have a copy, and so many are being copied.
+    /// Sectors of it that were copied, and that are being copied.
     done: Sectors,
     len: Sectors,
-    /// Writes of that piece.
+    /// Writes under way for that piece.
     pub pending: u32,
-    /// Entries since the tail moved.
+    /// Entries that were copied since the tail moved.
     batch: u32,
-    /// The ring could not be read: nothing is copied any more.
+    /// The ring could not be read: no more entries are copied.
     broken: bool,
 }
 
@@ -65,13 +65,13 @@ impl Spill {
 }
 
 impl Controller {
-    /// Is the tail neither moving nor about to?
+    /// Is the tail neither moving nor about to move?
     pub(crate) fn is_tail_at_rest(&self) -> bool {
         let journal = &self.journal;
         journal.round.state == RoundState::Idle && !journal.spill.is_active() && !journal.join.is_copying()
     }
 
-    /// Copy the first entry that is needed by nobody who is there, if room is short; true where that has begun.
+    /// Copy the first entry that only absent arrays need, if room is short; true if a copy began.
     pub(crate) fn pump_spill(&mut self, actions: &mut Actions) -> bool {
         let journal = &self.journal;
         let may =
@@ -113,14 +113,14 @@ impl Controller {
         self.read_into_window(WindowUser::Spill, number, (lba, len), actions);
     }
 
-    /// No entry is being copied any more: it is where it should be, or stays where it is.
+    /// The copy of an entry has ended: it is complete, or the entry stays in the ring.
     fn end_spill(&mut self) {
         self.journal.spill.sequence = 0;
         self.journal.window.give_back(WindowUser::Spill);
         self.sets.look();
     }
 
-    /// A piece was read, or not: then the other device is asked.
+    /// A piece was read, or the other device is asked.
     pub(crate) fn on_spill_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         self.sets.look();
         if !self.journal.is_live() {
@@ -154,7 +154,7 @@ impl Controller {
         self.sets.look();
         let at = self.spill_target();
         let journal = &mut self.journal;
-        // The next piece, or the next entry, would be read into what a silent drive still writes from.
+        // The next read would go into memory that a hung drive still writes from.
         if journal.window.is_silent() || !journal.is_live() {
             return self.end_spill();
         }

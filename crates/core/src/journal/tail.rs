@@ -1,5 +1,5 @@
-//! Moving the tail: when nobody needs the oldest entries any more the members are flushed, then the journal's
-//! superblocks say where the log begins, and only then their place in the ring is used again.
+//! Moving the tail. If the oldest entries are not needed any more, the members are flushed; then the superblocks of the
+//! journal say where the log begins; then the room in the ring is used again.
 
 use openraid_format::{LogPlace, RingSector};
 use openraid_units::{Instant, Nanos, Sectors};
@@ -12,18 +12,18 @@ use crate::io::op::{Op, OpKind};
 use crate::planted::Flaw;
 use crate::slab::NONE;
 
-/// After a flush has failed the next one is tried this much later.
+/// Delay after a failed flush.
 const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 
-/// A round that nobody waits for takes away at least this share of the log; as much is pressed to the members for it.
+/// A round that no write waits for must free at least this share of the log. So much is destaged for it.
 const ROUND_SHARE: u64 = 4;
 
-/// While more than so much of the ring, or of the cache's lines in the log, is taken, dirty data that keeps the tail is
-/// written whatever its age: three of four parts, so that a round can end before anybody has to wait for it.
+/// If more than this share of the ring, or of the cache's lines in the log, is taken, dirty data at the tail is destaged
+/// whatever its age, so that a round can end before a write has to wait for it.
 const PRESSED_SHARE: (u64, u64) = (3, 4);
 
-/// The same of the table of entries, of what hosts may have of it. In whatever order lines are written, each takes an entry
-/// on its way: so when it is nearly full the oldest go first.
+/// The same for the hosts' part of the table of entries: destage may need an entry for each line, so if the table is nearly
+/// full, the oldest data goes first.
 const TABLE_PRESSED_SHARE: (u64, u64) = (1, 2);
 const TABLE_NEARLY_FULL_SHARE: (u64, u64) = (3, 4);
 
@@ -35,26 +35,26 @@ pub(crate) enum RoundState {
     Idle,
     /// The members are flushed.
     Flushing,
-    /// The superblocks are being written: this generation.
+    /// The superblocks are being written, with this generation.
     Writing(u64),
 }
 
-/// A round.
+/// A round: one move of the tail.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Round {
     pub state: RoundState,
-    /// What the tail will be after this round.
+    /// The tail after this round.
     pub target: u64,
     pub pending: u32,
     failed: bool,
     retry_at: Instant,
-    /// What is kept outside of the ring will not be needed after this round.
+    /// The kept entries are not needed after this round.
     empties: bool,
 }
 
 impl Controller {
-    /// The tail must not pass this entry, because nobody knows what the members of a set have of it: a flush of one has
-    /// failed, or one is lost with what it had not flushed.
+    /// The tail must not pass this entry, because it is unknown what the members of a set have of it: a flush has failed,
+    /// or a member is lost with unflushed data.
     fn held_tail(&self) -> u64 {
         let counts = |index, sequence| self.journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
         let stuck = |set: &crate::array::set::Set| {
@@ -73,18 +73,18 @@ impl Controller {
         held.unwrap_or(u64::MAX).min(self.journal.join.holds_tail())
     }
 
-    /// How far the tail could go.
+    /// How far the tail could move.
     fn tail_target(&mut self) -> u64 {
         let (end, held) = (self.journal.durable + 1, self.held_tail());
-        // A session that began before the first entry holds what is left of it.
+        // A session that began before the first entry holds the rest of its entries.
         self.journal.log.first_needed(end).min(held).max(self.journal.log.first)
     }
 
-    /// Weigh whether moving the tail is worth a round now.
+    /// Is moving the tail worth a round now?
     fn weigh_round(&mut self) -> bool {
         let journal = &self.journal;
         let nothing = journal.log.is_empty() && !journal.log.may_empty_kept();
-        // What is kept before the ring may be all that replay may load: then there is no room that a round would make.
+        // Kept entries may take all lines that a replay could load. Then a round makes no room.
         let full = journal.short && !self.cache_waiters.is_empty() && self.replay_lines().is_none();
         if (nothing && !full) || journal.spill.is_active() || self.now < journal.round.retry_at {
             return false;
@@ -93,12 +93,12 @@ impl Controller {
         if journal.short || self.now >= self.idle_round_at() {
             return true;
         }
-        // A round costs flushes and superblocks: it has to be worth them.
+        // A round costs flushes and superblocks.
         let (first, len) = (self.journal.log.first, self.journal.log.len() as u64);
         many && self.tail_target() - first >= len / ROUND_SHARE
     }
 
-    /// Does the log take up much of what there is for it?
+    /// Does the log take much of the ring, the lines, or the table?
     fn is_log_long(&self) -> bool {
         let journal = &self.journal;
         journal.log.used * 2 > journal.ring().sectors.get()
@@ -115,14 +115,15 @@ impl Controller {
         log.may_shrink() && log.first <= self.journal.durable && log.first < self.held_tail()
     }
 
-    /// A round flushes every set in session. Where operations have all places it begins when one of them has ended.
+    /// A round flushes every set in session. If the table of operations is full, the round begins after one of them has
+    /// ended.
     fn has_ops_for_round(&self) -> bool {
         let room = self.ops.room() as usize;
-        // All of them are flushed at the most.
+        // At the most all sets are flushed.
         room > self.sets.numbers_len() || room > self.sets.values().filter(|set| set.journal.has_session()).count()
     }
 
-    /// When a round is due although nothing else happens.
+    /// When a round is due if nothing else happens.
     pub(crate) fn round_deadline(&self) -> Option<Instant> {
         let journal = &self.journal;
         let retry_at = journal.round.retry_at;
@@ -137,7 +138,7 @@ impl Controller {
         idle.then(|| self.idle_round_at())
     }
 
-    /// Move a round on; true where something moved.
+    /// Advance a round; true if something has changed.
     pub(crate) fn pump_tail(&mut self, actions: &mut Actions) -> bool {
         if self.journal.state == JournalState::None {
             return false;
@@ -154,15 +155,15 @@ impl Controller {
         moved | (presses > before)
     }
 
-    /// The log is nearly full and no round is under way that will make room: entries below this one are to go. Those
-    /// are a round's worth of the oldest, or all of them, the oldest first, where the table is nearly full or somebody waits
-    /// for nothing else. Zero where there is room.
+    /// The log is nearly full, and no round is under way that will make room: dirty data in entries below this one is
+    /// destaged now. That is the oldest data, as much as a round frees. If the table is nearly full, or if a write can get
+    /// room in no other way, it is all data, the oldest first. 0 if there is room.
     fn pressed_entry(&self) -> u64 {
         let (journal, log) = (&self.journal, &self.journal.log);
         if !journal.is_live() || journal.round.state != RoundState::Idle {
             return 0;
         }
-        // Somebody waits for nothing else; but what is being written already may be enough.
+        // A write can get room in no other way; but destage that is under way may be enough.
         let stuck = || journal.short && !self.sets_in_session().any(|id| self.cache.is_writing(id));
         if log.is_taken_to(TABLE_NEARLY_FULL_SHARE) || stuck() {
             return u64::MAX;
@@ -177,7 +178,7 @@ impl Controller {
         }
     }
 
-    /// Is little of the ring left?
+    /// Is the ring nearly full?
     pub(super) fn is_ring_pressed(&self) -> bool {
         let (part, whole) = PRESSED_SHARE;
         self.journal.log.used * whole > self.journal.ring().sectors.get() * part
@@ -235,7 +236,7 @@ impl Controller {
             if target == journal.log.next() { journal.head } else { RingSector(journal.log.get(target).position) };
         let superblock = journal.superblock.as_mut().expect("it is live");
         superblock.tail = LogPlace { sequence: target, position };
-        // What is kept says nothing of arrays that do not need it: the tail has passed for them.
+        // Kept entries do not count for arrays that do not need them: the tail has passed for those.
         for (array, index) in superblock.arrays.iter_mut().zip(0_u8..) {
             if let Some(array) = array.as_mut().filter(|_| !journal.log.is_kept_for(index)) {
                 array.first_sequence = array.first_sequence.max(target);
@@ -263,8 +264,7 @@ impl Controller {
         true
     }
 
-    /// Somebody found no room, and nothing that is dirty will make any by being written: members did not take it, or
-    /// nothing is dirty at all.
+    /// A write found no room, and destage of dirty data will make none: members refused the data, or none is dirty.
     fn is_short_for_good(&self) -> bool {
         let written = |id| self.cache.is_writing(id) || self.cache.units.is_any_promising(id);
         if !self.journal.short || self.sets_in_session().any(written) {
@@ -273,8 +273,8 @@ impl Controller {
         !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.sets.get(id).dirty.refused)
     }
 
-    /// Somebody waits for room, and nothing that is under way will make any: the journal is full of what an array
-    /// that has failed needs. The others go on without it.
+    /// A write waits for room, and nothing under way will make any: the journal is full of entries of a failed array. The
+    /// other arrays continue without it.
     fn check_full(&mut self) -> bool {
         let waited = !self.journal_ops.is_empty() || self.is_short_for_good();
         let journal = &self.journal;
@@ -283,7 +283,7 @@ impl Controller {
         if !waited || self.may_room_come() {
             return false;
         }
-        // Who has the window gives it back, and then entries may be copied out of the ring.
+        // A user of the window returns it, and then entries may be copied out of the ring.
         let copies = journal.replay.is_active() || journal.join.is_active() || journal.window.is_used();
         if !quiet || logged || copies {
             return false;

@@ -1,15 +1,16 @@
-//! The window: frames through which the log is read and copied. Three do that, one at a time.
+//! The window: frames through which the log is read and copied. It has three users, one at a time.
 //!
 //! ```text
-//!             take                     give back
-//!   nobody --------> keep, join or replay --------> nobody
+//!           take                      give back
+//!   free --------> spill, join or replay --------> free
 //! ```
 //!
-//! A command on it that a drive does not answer is given up, and the drive may still carry it out: read what is in the
-//! window by then, or write into it. As long as there is such a command nobody gets the window, and who has it goes no
-//! further; it ends when the drive answers after all, or is taken away, or with the server.
+//! A command that is not answered in time is given up, but the drive may still execute it: it may then read from the
+//! window, or write into it. While there is such a command the window has no user, and its last user stops. The wait ends
+//! when the drive answers, when it is removed, or with the server.
 //!
-//! It must never have two users, nor one beside a silent drive: where it is is told to its user only.
+//! The window must never have two users, nor a user while a hung drive may access it. Only its user can ask for its
+//! address.
 
 use openraid_units::{DriveLba, PoolOffset, Sectors};
 
@@ -25,7 +26,7 @@ pub(super) const SILENT: &str =
     "a device of the journal does not answer and may still use the memory through which the \
     log is read: take that device away, or start the server anew";
 
-/// Who may have the window.
+/// Users of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WindowUser {
     /// Copying entries out of the ring.
@@ -36,18 +37,18 @@ pub(crate) enum WindowUser {
     Replay,
 }
 
-/// Who has the window, and what it holds.
+/// The user of the window, and its content.
 #[derive(Default, Debug)]
 pub(crate) struct Window {
     user: Option<WindowUser>,
     /// Commands that point at it and were given up.
     given_up: u32,
-    /// What replay has read: so many sectors of the devices, from this one on.
+    /// Content that replay has read: first sector on the devices, and length.
     pub holds: Option<(DriveLba, Sectors)>,
 }
 
 impl Window {
-    /// Take it, or go on with it; false where another one has it, or a silent drive may use it.
+    /// Take the window, or continue with it; false if another user has it, or if a hung drive may access it.
     pub(super) fn take(&mut self, user: WindowUser) -> bool {
         if self.given_up > 0 || self.user.is_some_and(|own| own != user) {
             return false;
@@ -59,19 +60,19 @@ impl Window {
         true
     }
 
-    /// Give it back, if it is this one's: nothing of his is on its way any more but what was given up.
+    /// Give the window back, if this user has it. Only commands that were given up may still be under way.
     pub(super) fn give_back(&mut self, user: WindowUser) {
         if self.user == Some(user) {
             self.user = None;
         }
     }
 
-    /// Does somebody have it?
+    /// Is the window in use?
     pub(super) fn is_used(&self) -> bool {
         self.user.is_some()
     }
 
-    /// May a drive that does not answer still use it?
+    /// May a hung drive still access it?
     pub(super) fn is_silent(&self) -> bool {
         self.given_up > 0
     }
@@ -87,7 +88,7 @@ impl Window {
         self.given_up -= 1;
     }
 
-    /// For the next journal: what silent drives may use is theirs as long as they are silent.
+    /// For the next journal: a hung drive may access the window until it answers.
     pub(super) fn for_next_journal(&self) -> Self {
         assert!(self.user.is_none(), "who has the window ends before the journal is forgotten");
         Self { given_up: self.given_up, ..Self::default() }
@@ -95,7 +96,7 @@ impl Window {
 }
 
 impl Journal {
-    /// Where the window is, for who has it: behind the last buffer of the pool.
+    /// The address of the window, for its user. It follows the last buffer of the pool.
     pub(super) fn window_of(&self, user: WindowUser) -> PoolOffset {
         let own = self.window.user == Some(user) && self.window.given_up == 0;
         assert!(own, "{user:?} has the window, and has it alone: {:?}", self.window);
@@ -104,7 +105,7 @@ impl Journal {
 }
 
 impl Controller {
-    /// Read a place of a device into the window.
+    /// Read from a device into the window.
     pub(super) fn read_into_window(
         &mut self,
         user: WindowUser,
@@ -136,23 +137,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_has_the_window_and_nobody_beside_a_silent_drive() {
+    fn one_user_has_the_window_and_none_while_a_drive_hangs() {
         let mut window = Window::default();
         assert!(window.take(WindowUser::Replay) && window.take(WindowUser::Replay));
         assert!(!window.take(WindowUser::Spill) && !window.take(WindowUser::Join));
         window.give_back(WindowUser::Join);
-        assert!(!window.take(WindowUser::Spill), "it was somebody else's");
+        assert!(!window.take(WindowUser::Spill), "another user has it");
         window.give_up();
         assert!(!window.take(WindowUser::Replay), "its own command was given up");
         window.give_back(WindowUser::Replay);
         let mut next = window.for_next_journal();
-        assert!(!next.take(WindowUser::Spill), "the drive is as silent as before");
+        assert!(!next.take(WindowUser::Spill), "the drive still hangs");
         next.come_back();
         assert!(next.take(WindowUser::Spill));
     }
 
     #[test]
-    fn what_replay_has_read_is_there_until_another_one_has_the_window_or_a_drive_is_silent() {
+    fn the_content_that_replay_has_read_stays_until_another_user_takes_the_window_or_a_drive_hangs() {
         let place = Some((DriveLba(8), Sectors(8)));
         let mut window = Window { holds: place, ..Window::default() };
         assert!(window.take(WindowUser::Replay));
