@@ -34,6 +34,11 @@ impl Changes {
     const fn insert(&mut self, change: Change) {
         self.0 |= change as u8;
     }
+
+    /// Is this change among them?
+    pub(crate) const fn has(self, change: Change) -> bool {
+        self.0 & change as u8 != 0
+    }
 }
 
 /// See the module header.

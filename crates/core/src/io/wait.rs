@@ -5,6 +5,7 @@
 //! for something that is there already: otherwise a wake-up was forgotten, and the operation might wait forever.
 
 use crate::array::set::{Intent, Life};
+use crate::array::sets::{Change, Changes};
 use crate::controller::Controller;
 use crate::reason::Reason;
 
@@ -39,11 +40,43 @@ pub(crate) enum Wait {
     ReplyMark,
 }
 
+impl Wait {
+    /// Does this change of the set end the wait, or may it?
+    pub(crate) const fn ends_with(self, change: Change) -> bool {
+        match self {
+            Self::ActiveMark | Self::FailureMark | Self::ReplyMark => matches!(change, Change::Marks | Change::Life),
+            Self::Bitmap => matches!(change, Change::Bits | Change::Life),
+            Self::Session | Self::StaleMark => matches!(change, Change::Marks | Change::Session | Change::Life),
+            Self::Range
+            | Self::Frames
+            | Self::Redo
+            | Self::JournalRoom(_)
+            | Self::Entry
+            | Self::Record
+            | Self::Commands => false,
+        }
+    }
+
+    /// May one of these changes end the wait?
+    pub(crate) fn ends_with_any(self, changes: Changes) -> bool {
+        [Change::Marks, Change::Bits, Change::Session, Change::Life]
+            .into_iter()
+            .any(|change| changes.has(change) && self.ends_with(change))
+    }
+}
+
 impl Controller {
-    /// Call the operations that wait for a state of their set, in their order.
+    /// Call the operations that wait for a change which their set has had, in the order in which they began to wait for it.
     pub(crate) fn wake_changed(&mut self) {
-        while let Some(index) = self.wait_set.pop() {
-            self.ready.push(index);
+        for _ in 0..self.wait_set.len() {
+            let index = self.wait_set.pop().expect("counted");
+            let op = &self.ops[index];
+            let wait = op.wait.expect("an operation in a queue says what it waits for");
+            if wait.ends_with_any(self.sets.get(op.set).changes) {
+                self.ready.push(index);
+            } else {
+                self.wait_set.push(index);
+            }
         }
         self.sets.forget_changes();
     }
@@ -97,5 +130,121 @@ impl Controller {
             | Wait::Record
             | Wait::Commands => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::io::op::{Op, OpKind};
+    use crate::limits::Limits;
+    use openraid_units::{ArrayId, BlockSize, Sectors, SetId};
+
+    const CHANGES: [Change; 4] = [Change::Marks, Change::Bits, Change::Session, Change::Life];
+    /// Every wait with what ends it among [`CHANGES`], in their order. The waits after the sixth end with what another
+    /// operation, the journal or a log gives back.
+    const TABLE: [(Wait, [bool; 4]); 13] = [
+        (Wait::Session, [true, false, true, true]),
+        (Wait::ActiveMark, [true, false, false, true]),
+        (Wait::Bitmap, [false, true, false, true]),
+        (Wait::FailureMark, [true, false, false, true]),
+        (Wait::StaleMark, [true, false, true, true]),
+        (Wait::ReplyMark, [true, false, false, true]),
+        (Wait::Range, [false; 4]),
+        (Wait::Frames, [false; 4]),
+        (Wait::Redo, [false; 4]),
+        (Wait::JournalRoom(Reason::WaitedForJournal), [false; 4]),
+        (Wait::Entry, [false; 4]),
+        (Wait::Record, [false; 4]),
+        (Wait::Commands, [false; 4]),
+    ];
+
+    /// A controller with two sets that no drive belongs to.
+    fn controller() -> Controller {
+        let member_size = Sectors(512);
+        let member_sizes = &[member_size; 4];
+        let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
+        let mut controller = Controller::new(Limits::small()).unwrap();
+        for number in 0..2 {
+            let geometry = Geometry::new(&spec).unwrap();
+            let set = controller.new_set(ArrayId(number), geometry, BlockSize::B512, 8);
+            controller.sets.put(SetId(number), set);
+        }
+        controller
+    }
+
+    #[test]
+    fn each_wait_ends_with_the_changes_of_the_table_and_no_other() {
+        for (wait, ends) in TABLE {
+            for (change, ends) in CHANGES.into_iter().zip(ends) {
+                let mut controller = controller();
+                let op = controller.ops.put(Op::new(OpKind::RowWrite, SetId(0))).index;
+                controller.hold_op(op, wait);
+                let in_queue = controller.wait_set.iter().any(|index| index == op);
+                assert_eq!(in_queue, CHANGES.into_iter().any(|change| wait.ends_with(change)), "{wait:?}");
+                controller.sets.changed(SetId(1), change);
+                controller.wake_changed();
+                assert!(controller.ready.is_empty(), "{wait:?} ends with {change:?} of another set");
+                controller.sets.changed(SetId(0), change);
+                controller.wake_changed();
+                assert_eq!(controller.ready.pop(), ends.then_some(op), "{wait:?} and {change:?}");
+                // A change is told once.
+                controller.wake_changed();
+                assert!(controller.ready.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_gives_back_ranges_frames_commands_room_and_redos_calls_those_that_wait_for_it() {
+        let mut controller = controller();
+        let hold = |controller: &mut Controller, wait| {
+            let op = controller.ops.put(Op::new(OpKind::RowWrite, SetId(0))).index;
+            controller.hold_op(op, wait);
+            op
+        };
+        let room = hold(&mut controller, Wait::JournalRoom(Reason::WaitedForJournal));
+        controller.wake_journal_waiters();
+        assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(room), None));
+        let redo = hold(&mut controller, Wait::Redo);
+        controller.wake_redo_waiters();
+        assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(redo), None));
+        // An operation that ends gives its range, its frames and its place among the commands.
+        let first = controller.ops.put(Op { hi: 8, columns: 1, ..Op::new(OpKind::RowRead, SetId(0)) }).index;
+        let own = controller.ops[first].lock_range(controller.sets.get(SetId(0)));
+        assert!(controller.locks.acquire(first, own));
+        controller.ops[first].locked = true;
+        let key = controller.pieces.put(crate::io::request::Piece { ops: 2, ..crate::io::request::Piece::new(0) });
+        (controller.ops[first].piece, controller.sets.get_mut(SetId(0)).ops) = (key.index, 1);
+        let second = controller.ops.put(Op { hi: 8, columns: 1, ..Op::new(OpKind::RowWrite, SetId(0)) }).index;
+        assert!(!controller.locks.acquire(second, controller.ops[second].lock_range(controller.sets.get(SetId(0)))));
+        controller.ops[second].wait = Some(Wait::Range);
+        let commands = hold(&mut controller, Wait::Commands);
+        let frames = hold(&mut controller, Wait::Frames);
+        controller.wait_frames.push(frames);
+        let mut actions = crate::actions::Actions::new(&Limits::small());
+        controller.finish_op(first, &mut actions);
+        let called: [_; 4] = core::array::from_fn(|_| controller.ready.pop());
+        assert_eq!(called, [Some(second), Some(commands), Some(frames), None]);
+    }
+
+    #[test]
+    fn operations_are_called_in_the_order_in_which_they_began_to_wait() {
+        let mut controller = controller();
+        let waits = [Wait::Bitmap, Wait::ActiveMark, Wait::Session, Wait::Bitmap, Wait::FailureMark];
+        let ops = waits.map(|wait| {
+            let op = controller.ops.put(Op::new(OpKind::RowWrite, SetId(0))).index;
+            controller.hold_op(op, wait);
+            op
+        });
+        controller.sets.changed(SetId(0), Change::Marks);
+        controller.wake_changed();
+        let called: [_; 4] = core::array::from_fn(|_| controller.ready.pop());
+        assert_eq!(called, [Some(ops[1]), Some(ops[2]), Some(ops[4]), None]);
+        controller.sets.changed(SetId(0), Change::Life);
+        controller.wake_changed();
+        let called: [_; 3] = core::array::from_fn(|_| controller.ready.pop());
+        assert_eq!(called, [Some(ops[0]), Some(ops[3]), None]);
     }
 }

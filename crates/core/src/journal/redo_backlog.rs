@@ -436,7 +436,7 @@ impl Controller {
         self.sets.look();
     }
 
-    fn wake_redo_waiters(&mut self) {
+    pub(crate) fn wake_redo_waiters(&mut self) {
         self.sets.look();
         while let Some(op) = self.wait_redo.pop() {
             self.ready.push(op);
