@@ -12,6 +12,7 @@
 //! on that level could find wrong; then the judge, which knows what the drives did, says so.
 
 pub mod aim;
+pub mod kept;
 pub mod phase;
 pub mod planted;
 pub mod report;
@@ -21,8 +22,10 @@ pub mod scenario;
 pub mod set;
 pub mod shrink;
 pub mod verdict;
+mod worded;
 pub mod words;
 
+pub use kept::{Condition, Kept};
 pub use phase::Phase;
 pub use planted::Bug;
 pub use report::report;

@@ -2,26 +2,12 @@
 
 use std::fmt;
 
-macro_rules! phases {
-    ($($(#[$doc:meta])* $name:ident = $words:literal;)*) => {
-        /// A phase. Several may hold at the same time.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum Phase {
-            $($(#[$doc])* $name,)*
-        }
-        impl Phase {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-        }
-        impl fmt::Display for Phase {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$name => $words,)* })
-            }
-        }
-    };
-}
+use super::worded::worded;
 
-phases! {
+worded! {
+    /// A phase. Several may hold at the same time.
+    Phase
+
     /// No command is under way, and no member is stale.
     Rest = "no command is out";
     /// A host's write is on its way to a member.

@@ -22,8 +22,7 @@ const STEPS_LEAST: u64 = 4;
 /// The longest.
 const STEPS_MOST: u64 = 24;
 
-/// The source of the random draws for wrong reads: the first number from 15 on that changes none of the runs that tests
-/// keep because they once lost data.
+/// The source of the random draws for wrong reads.
 const WRONG_READS: u64 = 107;
 
 /// The places of superblocks, as often as they are drawn.

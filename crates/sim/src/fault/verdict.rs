@@ -1,10 +1,13 @@
 //! The result of a run, and the table of many.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+use openraid_core::reason::Reason;
 
 use super::phase::Phase;
 use super::scenario::{Mode, Scenario};
+use super::worded::worded;
 
 /// Letters by which failures are told apart.
 const KIND_LETTERS_MAX: usize = 40;
@@ -66,109 +69,71 @@ impl fmt::Display for Excuse {
     }
 }
 
-/// The fault of a run, as a line of the table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Fault {
+worded! {
+    /// The fault of a run, as a line of the table.
+    Fault
     /// Nothing.
-    None,
+    None = "none";
     /// Power cut of everything while hosts worked.
-    Cut,
+    Cut = "power cut";
     /// Power cut of the host and some drives.
-    CutInPart,
+    CutInPart = "power cut of some drives";
     /// Power cut while the array was being assembled.
-    CutInAssembly,
+    CutInAssembly = "power cut in assembly";
     /// Power cut while a member was being filled.
-    CutInRebuild,
+    CutInRebuild = "power cut in rebuild";
     /// Power cut in a resync.
-    CutInResync,
+    CutInResync = "power cut in resync";
     /// Power cut in a check or repair.
-    CutInScrub,
+    CutInScrub = "power cut in scrub";
     /// Power cut while superblocks, bitmap pages or logs of members were being written.
-    CutInMetadata,
+    CutInMetadata = "power cut in metadata";
     /// The process was killed.
-    Kill,
+    Kill = "killed";
     /// A member failed by order.
-    Failed,
+    Failed = "member failed by order";
     /// A drive was pulled.
-    Pulled,
+    Pulled = "drive pulled";
     /// A drive lost its power alone.
-    Vanished,
+    Vanished = "drive lost its power";
     /// A drive took no writes.
-    ReadOnly,
+    ReadOnly = "drive takes no writes";
     /// A drive fell silent for good.
-    Hanging,
+    Hanging = "drive hangs";
     /// Flushes failed, and what they were for was dropped.
-    FlushFailed,
+    FlushFailed = "flush fails";
     /// A drive came back stale.
-    Stale,
+    Stale = "drive back, stale";
     /// A drive was late or silent for a while.
-    Late,
+    Late = "late answers";
     /// Latent sector errors.
-    Latent,
+    Latent = "latent sector errors";
     /// Sectors that take no write either.
-    Dead,
+    Dead = "dead sectors";
     /// Flipped bits in data.
-    Flip,
+    Flip = "bit flips in data";
     /// Flipped bits in a superblock.
-    FlipSuperblock,
+    FlipSuperblock = "bit flips in superblock";
     /// A write that was lost.
-    LostWrite,
+    LostWrite = "lost write";
     /// A write that went elsewhere.
-    Misdirected,
+    Misdirected = "misdirected write";
     /// A read that brought what stands elsewhere.
-    Misread,
+    Misread = "misdirected read";
     /// A bit of what a read brought that flipped on the way.
-    FlipOnTheWay,
+    FlipOnTheWay = "bit flips on the way";
     /// Power cut of everything, and a member was gone for good.
-    CutAndLoss,
+    CutAndLoss = "power cut with a member";
     /// Power cut while a journal was replayed.
-    CutInReplay,
+    CutInReplay = "power cut in replay";
     /// A device of the journal failed.
-    JournalLost,
+    JournalLost = "journal device lost";
     /// A journal that was lost came back.
-    JournalBack,
+    JournalBack = "journal back";
     /// A sector of a journal was damaged.
-    JournalHurt,
+    JournalHurt = "damaged journal";
     /// Power cut while a device of the journal was brought up to date.
-    CutInHeal,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Cut => "power cut",
-            Self::CutInPart => "power cut of some drives",
-            Self::CutInAssembly => "power cut in assembly",
-            Self::CutInRebuild => "power cut in rebuild",
-            Self::CutInResync => "power cut in resync",
-            Self::CutInScrub => "power cut in scrub",
-            Self::CutInMetadata => "power cut in metadata",
-            Self::Kill => "killed",
-            Self::Failed => "member failed by order",
-            Self::Pulled => "drive pulled",
-            Self::Vanished => "drive lost its power",
-            Self::ReadOnly => "drive takes no writes",
-            Self::Hanging => "drive hangs",
-            Self::FlushFailed => "flush fails",
-            Self::Stale => "drive back, stale",
-            Self::Late => "late answers",
-            Self::Latent => "latent sector errors",
-            Self::Dead => "dead sectors",
-            Self::Flip => "bit flips in data",
-            Self::FlipSuperblock => "bit flips in superblock",
-            Self::LostWrite => "lost write",
-            Self::Misdirected => "misdirected write",
-            Self::Misread => "misdirected read",
-            Self::FlipOnTheWay => "bit flips on the way",
-            Self::CutAndLoss => "power cut with a member",
-            Self::CutInReplay => "power cut in replay",
-            Self::JournalLost => "journal device lost",
-            Self::JournalBack => "journal back",
-            Self::JournalHurt => "damaged journal",
-            Self::CutInHeal => "power cut in journal heal",
-        })
-    }
+    CutInHeal = "power cut in journal heal";
 }
 
 /// The counters of a run.
@@ -190,6 +155,8 @@ pub struct Counts {
     pub faults: BTreeMap<Fault, u64>,
     /// In which phase of the engine it went wrong, how often.
     pub pairs: BTreeMap<(Fault, Phase), u64>,
+    /// Kinds of decisions that the engine has taken, as far as its controllers said after each step and before each end.
+    pub reasons: BTreeSet<Reason>,
 }
 
 impl Counts {

@@ -190,10 +190,19 @@ impl<'a> Run<'a> {
 
     fn count(&self, fault: Fault) {
         let phases = self.phases();
+        self.note_reasons();
         let counts = &mut self.account.borrow_mut().counts;
         *counts.faults.entry(fault).or_default() += 1;
         for phase in phases.iter() {
             *counts.pairs.entry((fault, phase)).or_default() += 1;
+        }
+    }
+
+    /// Remember the kinds of decisions, which the next controller will not know.
+    fn note_reasons(&self) {
+        let counts = &mut self.account.borrow_mut().counts;
+        for status in self.sets.iter().filter_map(|set| self.world.status(set.array)) {
+            counts.reasons.extend(status.reasons.iter().filter(|(_, count)| *count > 0).map(|(reason, _)| *reason));
         }
     }
 
@@ -270,6 +279,7 @@ impl<'a> Run<'a> {
         self.note_journal();
         self.settle();
         self.note_members()?;
+        self.note_reasons();
         self.note_counts();
         Ok(())
     }

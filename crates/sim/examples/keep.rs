@@ -1,0 +1,50 @@
+//! Keeps a run as a file that a test runs again: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`.
+//!
+//! With a seed alone it prints the faults, phases and decisions that the run meets: choose the ones that the loss needed. A run that
+//! still loses something is shrunk before it is written; the conditions are then looked for in the shrunk run. A run that loses
+//! nothing any more is written whole, because nothing says which of its steps the loss had needed.
+
+use std::process::ExitCode;
+
+use openraid_sim::fault::shrink::shrink;
+use openraid_sim::fault::{report, Condition, Kept, Scenario};
+
+fn main() -> ExitCode {
+    match keep(std::env::args().skip(1).collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("keep: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn keep(mut words: Vec<String>) -> Result<(), String> {
+    let aimed = words.first().is_some_and(|word| word == "--aimed");
+    words.drain(..usize::from(aimed));
+    let seed = words.first().and_then(|word| word.parse().ok()).ok_or("the first word is the seed of a run")?;
+    let scenario = if aimed { Scenario::aimed(seed) } else { Scenario::draw(seed) };
+    let found = report(&scenario, None);
+    let [_, file, title, why, conditions @ ..] = words.as_slice() else {
+        println!("{scenario}\n{:?}", found.verdict);
+        Condition::met(&found.counts).iter().for_each(|condition| println!("{condition}"));
+        return Ok(());
+    };
+    let scenario = match found.verdict.kind() {
+        Some(kind) => shrink(&scenario, |shorter| report(shorter, None).verdict.kind().as_ref() == Some(&kind)),
+        None => scenario,
+    };
+    let condition = |words: &String| Condition::from_words(words).ok_or(format!("no such condition: {words}"));
+    let meets = conditions.iter().map(condition).collect::<Result<Vec<_>, _>>()?;
+    let kept = Kept { title: title.clone(), why: why.clone(), meets, scenario };
+    let missed = kept.missed(&report(&kept.scenario, None).counts);
+    if !missed.is_empty() {
+        return Err(format!(
+            "seed {seed} does not meet {}",
+            missed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let text = kept.to_string();
+    assert_eq!(Kept::parse(&text).as_ref(), Ok(&kept), "the file is the run");
+    std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))
+}

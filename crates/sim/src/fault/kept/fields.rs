@@ -1,0 +1,277 @@
+//! The fields of a scenario with their keys: one list, which a writer and a reader go over.
+
+use openraid_core::admin::Policy;
+use openraid_core::limits::Limits;
+use openraid_format::MinorVersion;
+use openraid_units::{BlockSize, Sectors};
+
+use super::value::Value;
+use crate::drive::{DriveSpec, Latency};
+use crate::fault::scenario::{JournalSpec, Load, Mode, Scenario};
+use crate::shape::Shape;
+
+/// A writer or a reader.
+pub(super) trait Fields {
+    /// The next field.
+    fn field<T: Value>(&mut self, key: &str, place: &mut T);
+}
+
+/// Writes lines.
+#[derive(Default)]
+pub(super) struct Writer(String);
+
+impl Writer {
+    /// The lines.
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Fields for Writer {
+    fn field<T: Value>(&mut self, key: &str, place: &mut T) {
+        self.0.push_str(&format!("{key} = {}\n", place.words()));
+    }
+}
+
+/// Takes what lines say.
+pub(super) struct Reader {
+    lines: Vec<(String, String)>,
+    wrong: Option<String>,
+}
+
+impl Reader {
+    /// The lines `key = value` of a text.
+    pub(super) fn new(text: &str) -> Result<Self, String> {
+        let line = |line: &str| match line.split_once(" = ") {
+            Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+            None => Err(format!("'{line}': not 'key = value'")),
+        };
+        Ok(Self { lines: text.lines().map(line).collect::<Result<_, _>>()?, wrong: None })
+    }
+
+    /// The first value of a key, which is then gone.
+    pub(super) fn take(&mut self, key: &str) -> Option<String> {
+        let at = self.lines.iter().position(|(known, _)| known == key)?;
+        Some(self.lines.remove(at).1)
+    }
+
+    /// All lines must have been taken.
+    pub(super) fn finish(self) -> Result<(), String> {
+        match (self.wrong, self.lines.first()) {
+            (Some(wrong), _) => Err(wrong),
+            (None, Some((key, _))) => Err(format!("'{key}' is unknown")),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl Fields for Reader {
+    fn field<T: Value>(&mut self, key: &str, place: &mut T) {
+        let Some(words) = self.take(key) else { return };
+        match T::from_words(&words) {
+            Some(value) => *place = value,
+            None => self.wrong = Some(format!("{key} = {words}: not a value of this key")),
+        }
+    }
+}
+
+impl Scenario {
+    /// A scenario without steps, to which a file adds its own values.
+    pub(super) fn plain() -> Self {
+        Self {
+            seed: 0,
+            mode: Mode::Bounded,
+            shape: Shape::raid1(2),
+            legs: 1,
+            bitmap: false,
+            ppl: false,
+            bitmap_chunk: None,
+            junk: false,
+            spares: 0,
+            metadata: MinorVersion::V1_2,
+            drive: DriveSpec::new(Sectors::ZERO),
+            limits: Limits::small(),
+            policy: Policy::default(),
+            journal: None,
+            stable_reads: false,
+            load: Load { depth: 1, len_max: 4096, align: 512, mix: [1; 5], span: u64::MAX },
+            aimed: false,
+            steps: Vec::new(),
+        }
+    }
+}
+
+/// All fields but the steps. A new field of a scenario does not compile until it is in this list.
+pub(super) fn all(scenario: &mut Scenario, fields: &mut impl Fields) {
+    let Scenario {
+        seed,
+        mode,
+        shape,
+        legs,
+        bitmap,
+        ppl,
+        bitmap_chunk,
+        junk,
+        spares,
+        metadata,
+        drive,
+        limits,
+        policy,
+        journal,
+        stable_reads,
+        load,
+        aimed,
+        steps: _,
+    } = scenario;
+    fields.field("seed", seed);
+    fields.field("mode", mode);
+    fields.field("aimed", aimed);
+    array(shape, fields);
+    fields.field("spans", legs);
+    fields.field("spares", spares);
+    fields.field("metadata", metadata);
+    fields.field("bitmap", bitmap);
+    fields.field("bitmap_chunk", bitmap_chunk);
+    fields.field("ppl", ppl);
+    fields.field("used_drives", junk);
+    fields.field("stable_reads", stable_reads);
+    drives(drive, fields);
+    journal_devices(journal, fields);
+    settings(policy, fields);
+    hosts(load, fields);
+    tables(limits, fields);
+}
+
+fn array(shape: &mut Shape, fields: &mut impl Fields) {
+    let Shape { level, layout, members, chunk, blocks, unequal, data } = shape;
+    fields.field("level", level);
+    fields.field("layout", layout);
+    fields.field("members", members);
+    fields.field("chunk", chunk);
+    fields.field("blocks", blocks);
+    fields.field("unequal", unequal);
+    fields.field("member_data", data);
+}
+
+/// Capacity and block of a drive come from the array.
+fn drives(drive: &mut DriveSpec, fields: &mut impl Fields) {
+    let DriveSpec {
+        capacity: _,
+        block: _,
+        latency: Latency { least, most, grain },
+        flush_times,
+        rotational,
+        discard,
+        discard_zeroes,
+        write_zeroes,
+        volatile_cache,
+        fresh,
+    } = drive;
+    fields.field("drive.latency_least", least);
+    fields.field("drive.latency_most", most);
+    fields.field("drive.latency_grain", grain);
+    fields.field("drive.flush_times", flush_times);
+    fields.field("drive.rotational", rotational);
+    fields.field("drive.discard", discard);
+    fields.field("drive.discard_zeroes", discard_zeroes);
+    fields.field("drive.write_zeroes", write_zeroes);
+    fields.field("drive.volatile_cache", volatile_cache);
+    fields.field("drive.fresh", fresh);
+}
+
+fn journal_devices(journal: &mut Option<JournalSpec>, fields: &mut impl Fields) {
+    let mut devices = journal.map_or(0, |journal| journal.mirrors);
+    fields.field("journal.devices", &mut devices);
+    if devices == 0 {
+        *journal = None;
+        return;
+    }
+    let block = BlockSize::B512;
+    let plain = JournalSpec { mirrors: devices, ring: Sectors::mib(4), spins: false, block, volatile: true };
+    let JournalSpec { mirrors: _, ring, spins, block, volatile } = journal.get_or_insert(plain);
+    fields.field("journal.ring", ring);
+    fields.field("journal.rotational", spins);
+    fields.field("journal.block", block);
+    fields.field("journal.volatile_cache", volatile);
+}
+
+fn settings(policy: &mut Policy, fields: &mut impl Fields) {
+    let Policy {
+        partial_write,
+        rebuild_rate,
+        scrub_rate,
+        background_depth,
+        write_cache,
+        read_cache,
+        sorting,
+        read_ahead,
+        read_ahead_max,
+        mirror_read,
+        split_above,
+        split_section,
+        split_streams,
+        adaptive,
+    } = policy;
+    fields.field("policy.partial_write", partial_write);
+    fields.field("policy.rebuild_rate", rebuild_rate);
+    fields.field("policy.scrub_rate", scrub_rate);
+    fields.field("policy.background_depth", background_depth);
+    fields.field("policy.write_cache", write_cache);
+    fields.field("policy.read_cache", read_cache);
+    fields.field("policy.sorting", sorting);
+    fields.field("policy.read_ahead", read_ahead);
+    fields.field("policy.read_ahead_max", read_ahead_max);
+    fields.field("policy.mirror_read", mirror_read);
+    fields.field("policy.split_above", split_above);
+    fields.field("policy.split_section", split_section);
+    fields.field("policy.split_streams", split_streams);
+    fields.field("policy.adaptive", adaptive);
+}
+
+fn hosts(load: &mut Load, fields: &mut impl Fields) {
+    let Load { depth, len_max, align, mix, span } = load;
+    fields.field("load.depth", depth);
+    fields.field("load.len_max", len_max);
+    fields.field("load.align", align);
+    fields.field("load.mix", mix);
+    fields.field("load.span", span);
+}
+
+macro_rules! tables {
+    ($($name:ident),*) => {
+        fn tables(limits: &mut Limits, fields: &mut impl Fields) {
+            let Limits { $($name),* } = limits;
+            $(fields.field(concat!("limits.", stringify!($name)), $name);)*
+        }
+    };
+}
+tables!(
+    pool,
+    cache,
+    journal,
+    journal_entries_max,
+    dirty_max_percent,
+    dirty_high_percent,
+    dirty_low_percent,
+    destage_delay,
+    destage_units_max,
+    destage_units_calm,
+    destage_zones,
+    destage_beside_reads,
+    work,
+    requests_max,
+    pieces_max,
+    piece_bytes_max,
+    ops_max,
+    commands_max,
+    drive_depth_max,
+    queue_age_max,
+    drives_max,
+    rows_max,
+    command_timeout,
+    clean_delay,
+    bitmap_clear_delay,
+    checkpoint_interval,
+    media_errors_max,
+    trace_entries
+);
