@@ -18,6 +18,7 @@ pub use crate::journal::session::{Session, Unprotected};
 pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
 use crate::reason::{FailReason, Reason};
 use crate::scrub::{NotComparable, ScrubMode, ScrubStatus};
+pub use crate::settings::Policy;
 
 /// How the engine chooses between the ways to write part of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,42 +75,6 @@ pub enum MirrorRead {
     TwinStor,
 }
 
-/// Settings of a set that can be changed while it runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Policy {
-    /// How part of a stripe is written.
-    pub partial_write: PartialWritePolicy,
-    /// Upper bound of rebuild and resync, in sectors of each member a second; zero is no bound.
-    pub rebuild_rate: Sectors,
-    /// Upper bound of check and repair, in sectors of each member a second; zero is no bound.
-    pub scrub_rate: Sectors,
-    /// Rows in work at once in the background.
-    pub background_depth: u32,
-    /// When writes are acknowledged.
-    pub write_cache: WriteCache,
-    /// Is what was read kept in the cache?
-    pub read_cache: bool,
-    /// Are commands that wait for a drive that spins chosen by where they go? Otherwise they go as they came.
-    pub sorting: bool,
-    /// What is read before it is asked for. Of a nested array, the setting of its first leg counts.
-    pub read_ahead: ReadAhead,
-    /// The most that is read ahead of one stream.
-    pub read_ahead_max: Sectors,
-    /// Which copy of a mirror is read.
-    pub mirror_read: MirrorRead,
-    /// [`MirrorRead::TwinStor`]: streams in order, and single requests, that are longer than this are read from all
-    /// copies.
-    pub split_above: Sectors,
-    /// [`MirrorRead::TwinStor`]: how much is read from one copy before it is the turn of the next. At least 4 KiB.
-    pub split_section: Sectors,
-    /// [`MirrorRead::TwinStor`]: do streams in order count from where they began? Otherwise only what hosts have asked for
-    /// at once counts, and counts with [`MirrorRead::LeastPending`] as well.
-    pub split_streams: bool,
-    /// Are read-ahead, the rule for mirrors and the time that dirty data waits chosen by what hosts do? The settings are
-    /// where it begins. Of a nested array, the setting of its first leg counts.
-    pub adaptive: bool,
-}
-
 /// A set of settings with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Profile {
@@ -123,8 +88,8 @@ pub enum Profile {
 }
 
 impl Policy {
-    /// The settings of a profile. Where there is a journal that can protect the array, all of them use it: it is the
-    /// quickest of the safe ways to acknowledge a write, and the only one without a write hole.
+    /// The settings of a profile. All of them use a journal that can protect the array: it is the fastest of the safe ways to
+    /// acknowledge a write, and the only one without a write hole.
     #[must_use]
     pub fn of(profile: Profile, has_journal: bool) -> Self {
         let safe = if has_journal { WriteCache::Journal } else { WriteCache::Through };
@@ -143,27 +108,6 @@ impl Policy {
                 adaptive: true,
                 ..balanced
             },
-        }
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            partial_write: PartialWritePolicy::Fewest,
-            rebuild_rate: Sectors::mib(200),
-            scrub_rate: Sectors::mib(100),
-            background_depth: 8,
-            write_cache: WriteCache::Through,
-            read_cache: true,
-            sorting: true,
-            read_ahead: ReadAhead::default(),
-            read_ahead_max: Sectors::mib(4),
-            mirror_read: MirrorRead::default(),
-            split_above: Sectors::mib(1),
-            split_section: Sectors::mib(1),
-            split_streams: true,
-            adaptive: false,
         }
     }
 }

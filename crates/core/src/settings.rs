@@ -1,19 +1,79 @@
 //! The settings of a set by the names under which people read and change them, and what differs between two states.
 //!
-//! Names and words are written here and nowhere else: the server's answers, its news and the fault simulation's stories
-//! all have them from here. It decides nothing, and never takes memory.
+//! The table of settings is the only place that a new setting is written to: the struct, its default, names, ranges, help and
+//! documentation follow from it. It decides nothing, and never takes memory.
 
 use core::fmt;
 
 use openraid_units::{Nanos, Sectors};
 
 use crate::adaptive::{Load, Tuning};
-use crate::admin::{MirrorRead, PartialWritePolicy, Policy, ReadAhead, WriteCache};
+use crate::admin::{MirrorRead, PartialWritePolicy, ReadAhead, WriteCache};
+use crate::limits::WINDOW_ROWS_MAX;
 
-/// Settings of a [`Policy`].
-pub const SETTINGS: usize = 14;
 /// Settings of a [`Tuning`].
 pub const TUNINGS: usize = 3;
+
+/// What a setting of a [`Policy`] may be set to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// On or off, by one of these words.
+    Switch(&'static [&'static str]),
+    /// A number from the first to the second.
+    Number(u32, u32),
+    /// A size from the first to the second.
+    Size(Sectors, Sectors),
+    /// A size each second; zero is no bound.
+    Rate,
+}
+
+/// What a setting has no effect without.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// It always has an effect.
+    Nothing,
+    /// A cache of the server.
+    Cache,
+    /// Copies of the data: an array of level 1 or 10.
+    Copies,
+}
+
+/// One row of the table of settings.
+pub struct Spec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be set to.
+    pub kind: Kind,
+    /// What it has no effect without.
+    pub needs: Needs,
+    /// What it means, in one line without a full stop at the end.
+    pub help: &'static str,
+    get: fn(&Policy) -> Value,
+    set: fn(&mut Policy, Value) -> bool,
+}
+
+impl Spec {
+    /// What it is set to.
+    #[must_use]
+    pub fn get(&self, policy: &Policy) -> Value {
+        (self.get)(policy)
+    }
+
+    /// Set it; false if the value is not of its kind, or outside of its range. Then nothing has changed.
+    #[must_use]
+    pub fn set(&self, policy: &mut Policy, value: Value) -> bool {
+        let fits = match (self.kind, value) {
+            (Kind::Words(words) | Kind::Switch(words), Value::Word(word)) => words.contains(&word),
+            (Kind::Number(least, most), Value::Number(number)) => (least..=most).contains(&number),
+            (Kind::Size(least, most), Value::Size(size)) => (least..=most).contains(&size),
+            (Kind::Rate, Value::Rate(_)) => true,
+            _ => false,
+        };
+        fits && (self.set)(policy, value)
+    }
+}
 
 /// What a setting is set to; shown as people write it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +130,7 @@ impl fmt::Display for Change {
 }
 
 const fn on(on: bool) -> Value {
-    Value::Word(if on { "on" } else { "off" })
+    Value::Word(if on { "on" } else { OFF })
 }
 
 fn differing<const N: usize>(from: [Setting; N], to: [Setting; N]) -> impl Iterator<Item = Change> {
@@ -79,27 +139,185 @@ fn differing<const N: usize>(from: [Setting; N], to: [Setting; N]) -> impl Itera
     pairs.map(change).filter(|change| change.from != change.to)
 }
 
+/// Words for the values of an enum, in the order in which they are listed.
+macro_rules! words {
+    ($($name:ident { $($variant:ident = $word:literal,)* })*) => {$(
+        impl $name {
+            /// All words.
+            pub const WORDS: &'static [&'static str] = &[$($word,)*];
+            /// As it is written.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+            fn named(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)* _ => None }
+            }
+        }
+    )*};
+}
+
+words! {
+    PartialWritePolicy { Fewest = "fewest", ReadModifyWrite = "rmw", }
+    WriteCache { Through = "through", Journal = "journal", Volatile = "volatile", }
+    ReadAhead { None = "none", Always = "always", Adaptive = "adaptive", }
+    MirrorRead {
+        Primary = "primary",
+        RoundRobin = "round-robin",
+        LeastPending = "least-pending",
+        NearestHead = "nearest-head",
+        TwinStor = "twinstor",
+    }
+}
+
+macro_rules! kind {
+    (Words($type:ty)) => { Kind::Words(<$type>::WORDS) };
+    (Switch($($word:literal),+)) => { Kind::Switch(&[$($word),+]) };
+    (Number($least:expr, $most:expr)) => { Kind::Number($least, $most) };
+    (Size($least:expr, $most:expr)) => { Kind::Size($least, $most) };
+    (Rate()) => { Kind::Rate };
+}
+
+macro_rules! value_of {
+    (Words, $field:expr) => {
+        Value::Word($field.name())
+    };
+    (Switch, $field:expr) => {
+        on($field)
+    };
+    ($variant:ident, $field:expr) => {
+        Value::$variant($field)
+    };
+}
+
+macro_rules! put {
+    (Words($type:ty), $field:expr, $value:expr) => {
+        if let Value::Word(word) = $value {
+            <$type>::named(word).map(|found| $field = found).is_some()
+        } else {
+            false
+        }
+    };
+    (Switch($($word:literal),+), $field:expr, $value:expr) => {
+        if let Value::Word(word) = $value {
+            $field = word != OFF;
+            true
+        } else {
+            false
+        }
+    };
+    ($kind:ident($($range:expr),*), $field:expr, $value:expr) => {
+        if let Value::$kind(found) = $value {
+            $field = found;
+            true
+        } else {
+            false
+        }
+    };
+}
+
+/// Makes [`Policy`], its default and its table of settings.
+macro_rules! settings {
+    ($(
+        $(#[$doc:meta])*
+        $field:ident: $type:ty = $default:expr, $name:literal, $kind:ident($($range:tt)*), $needs:ident, $help:literal;
+    )*) => {
+        /// Settings of a set that can be changed while it runs.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct Policy {
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        impl Default for Policy {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl Policy {
+            /// The table of settings, in the order in which they are shown.
+            pub const TABLE: &'static [Spec] = &[$(
+                Spec {
+                    name: $name,
+                    kind: kind!($kind($($range)*)),
+                    needs: Needs::$needs,
+                    help: $help,
+                    get: |policy| value_of!($kind, policy.$field),
+                    set: |policy, value| put!($kind($($range)*), policy.$field, value),
+                },
+            )*];
+        }
+    };
+}
+
+// One entry: the field with its default, the name, what it may be set to, what it needs, and a line of help. `openraid set`,
+// the configuration file, `show`, `--json` and docs/settings.md follow.
+settings! {
+    /// Upper bound of rebuild and resync, in sectors of each member a second; zero is no bound.
+    rebuild_rate: Sectors = Sectors::mib(200), "rebuild.rate", Rate(), Nothing,
+        "upper bound of rebuild and resync, of each member a second";
+    /// Upper bound of check and repair, in sectors of each member a second; zero is no bound.
+    scrub_rate: Sectors = Sectors::mib(100), "scrub.rate", Rate(), Nothing,
+        "upper bound of check and repair, of each member a second";
+    /// How part of a stripe is written.
+    partial_write: PartialWritePolicy = PartialWritePolicy::Fewest, "write.partial", Words(PartialWritePolicy), Nothing,
+        "how part of a stripe is written: with the fewest member I/Os, or always by read-modify-write (rmw)";
+    /// When writes are acknowledged.
+    write_cache: WriteCache = WriteCache::Through, "write.cache", Words(WriteCache), Nothing,
+        "when writes are acknowledged: through (on the members), journal (in the journal; needs serve --journal), or volatile (in the server's cache, which loses what was not flushed when the power fails; needs serve --cache, and --yes)";
+    /// Is what was read kept in the cache?
+    read_cache: bool = true, "read.cache", Switch("on", "off"), Cache,
+        "whether the server's cache keeps what was read";
+    /// Operations of a background task at once.
+    background_depth: u32 = 8, "background.depth", Number(1, WINDOW_ROWS_MAX), Nothing,
+        "operations of a rebuild, resync, check or repair at once";
+    /// What is read before it is asked for. Of a nested array, the setting of its first span counts.
+    read_ahead: ReadAhead = ReadAhead::Adaptive, "read-ahead", Words(ReadAhead), Cache,
+        "data to read before hosts request it: none, the data after every read (always), or after sequential reads (adaptive)";
+    /// The longest window of one stream.
+    read_ahead_max: Sectors = Sectors::mib(4), "read-ahead-max", Size(LINE_MIN, WINDOW_MAX), Cache,
+        "the longest window of one stream; read-ahead=none switches read-ahead off";
+    /// Which copy of a mirror is read.
+    mirror_read: MirrorRead = MirrorRead::LeastPending, "mirror-read", Words(MirrorRead), Copies,
+        "which copy of a mirror is read; twinstor: the nearest head, and long streams in sections from all copies";
+    /// [`MirrorRead::TwinStor`]: sequential streams, and single requests, that are longer than this are read from all copies.
+    split_above: Sectors = Sectors::mib(1), "split-above", Size(Sectors::ZERO, Sectors::MAX), Copies,
+        "twinstor: streams and requests longer than this are read in sections";
+    /// [`MirrorRead::TwinStor`]: how much is read from one copy before it is the turn of the next. At least 4 KiB.
+    split_section: Sectors = Sectors::mib(1), "split-section", Size(LINE_MIN, WINDOW_MAX), Copies,
+        "twinstor: the length of a section";
+    /// [`MirrorRead::TwinStor`]: do sequential streams count from where they began? Otherwise only what hosts have requested
+    /// at once counts, and counts with [`MirrorRead::LeastPending`] as well.
+    split_streams: bool = true, "split-streams", Switch("on", "off"), Copies,
+        "whether sequential streams count as long there, or long single requests only";
+    /// Are commands that wait for a rotating drive chosen by position? Otherwise they are issued in order of arrival.
+    sorting: bool = true, "sorting", Switch("on", "off"), Nothing,
+        "whether commands that wait for a rotating drive are sorted by position";
+    /// Are read-ahead, the mirror policy and the destage delay chosen by the load? The settings are where it begins. Of a
+    /// nested array, the setting of its first span counts.
+    adaptive: bool = false, "adaptive", Switch("on", "off", "reset"), Nothing,
+        "whether read-ahead, mirror-read and the time that dirty data waits follow the load; reset: on, and forget what was learned";
+}
+
+/// Settings of a [`Policy`].
+pub const SETTINGS: usize = Policy::TABLE.len();
+const OFF: &str = "off";
+/// A window of read-ahead, and a section, is at least a line of the cache.
+const LINE_MIN: Sectors = Sectors::kib(4);
+/// A longer window is longer than any cache's share.
+const WINDOW_MAX: Sectors = Sectors::mib(1024);
+
 impl Policy {
-    /// All of them, in the order in which they are shown.
+    /// The row of the table for a name.
     #[must_use]
-    pub const fn settings(&self) -> [Setting; SETTINGS] {
-        let setting = Setting { name: "", value: Value::Number(0) };
-        let mut all = [setting; SETTINGS];
-        all[0] = Setting { name: "rebuild.rate", value: Value::Rate(self.rebuild_rate) };
-        all[1] = Setting { name: "scrub.rate", value: Value::Rate(self.scrub_rate) };
-        all[2] = Setting { name: "write.partial", value: Value::Word(self.partial_write.name()) };
-        all[3] = Setting { name: "write.cache", value: Value::Word(self.write_cache.name()) };
-        all[4] = Setting { name: "read.cache", value: on(self.read_cache) };
-        all[5] = Setting { name: "background.depth", value: Value::Number(self.background_depth) };
-        all[6] = Setting { name: "read-ahead", value: Value::Word(self.read_ahead.name()) };
-        all[7] = Setting { name: "read-ahead-max", value: Value::Size(self.read_ahead_max) };
-        all[8] = Setting { name: "mirror-read", value: Value::Word(self.mirror_read.name()) };
-        all[9] = Setting { name: "split-above", value: Value::Size(self.split_above) };
-        all[10] = Setting { name: "split-section", value: Value::Size(self.split_section) };
-        all[11] = Setting { name: "split-streams", value: on(self.split_streams) };
-        all[12] = Setting { name: "sorting", value: on(self.sorting) };
-        all[13] = Setting { name: "adaptive", value: on(self.adaptive) };
-        all
+    pub fn spec(name: &str) -> Option<&'static Spec> {
+        Self::TABLE.iter().find(|spec| spec.name == name)
+    }
+
+    /// All settings, in the order in which they are shown.
+    #[must_use]
+    pub fn settings(&self) -> [Setting; SETTINGS] {
+        core::array::from_fn(|nth| Setting { name: Self::TABLE[nth].name, value: Self::TABLE[nth].get(self) })
     }
 
     /// What differs in another one.
@@ -122,55 +340,6 @@ impl Tuning {
     /// What differs in another one.
     pub fn changes_to(&self, to: &Self) -> impl Iterator<Item = Change> {
         differing(self.settings(), to.settings())
-    }
-}
-
-impl PartialWritePolicy {
-    /// As it is written.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fewest => "fewest",
-            Self::ReadModifyWrite => "rmw",
-        }
-    }
-}
-
-impl WriteCache {
-    /// As it is written.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Through => "through",
-            Self::Volatile => "volatile",
-            Self::Journal => "journal",
-        }
-    }
-}
-
-impl ReadAhead {
-    /// As it is written.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Always => "always",
-            Self::Adaptive => "adaptive",
-        }
-    }
-}
-
-impl MirrorRead {
-    /// As it is written.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Primary => "primary",
-            Self::RoundRobin => "round-robin",
-            Self::LeastPending => "least-pending",
-            Self::NearestHead => "nearest-head",
-            Self::TwinStor => "twinstor",
-        }
     }
 }
 
@@ -210,6 +379,33 @@ mod tests {
             told,
             ["rebuild.rate 200 MiB/s -> 50 MiB/s", "write.cache through -> journal", "adaptive off -> on"]
         );
+    }
+
+    #[test]
+    fn every_setting_takes_back_what_it_shows_and_nothing_of_another_kind_or_outside_of_its_range() {
+        for spec in Policy::TABLE {
+            let mut policy = Policy { adaptive: true, rebuild_rate: Sectors::ZERO, ..Policy::default() };
+            let (before, value) = (policy, spec.get(&policy));
+            assert!(spec.set(&mut policy, value), "{}", spec.name);
+            let wrong = match spec.kind {
+                Kind::Words(_) | Kind::Switch(_) => [Value::Word("neither"), Value::Number(1)],
+                Kind::Number(_, most) => [Value::Number(most + 1), Value::Word("on")],
+                Kind::Size(..) => [Value::Rate(Sectors::mib(1)), Value::Number(8)],
+                Kind::Rate => [Value::Size(Sectors::mib(1)), Value::Word("none")],
+            };
+            for value in wrong {
+                assert!(!spec.set(&mut policy, value), "{} {value}", spec.name);
+            }
+            assert_eq!(policy, before, "{}", spec.name);
+            if let Kind::Words(words) | Kind::Switch(words) = spec.kind {
+                for word in words {
+                    assert!(spec.set(&mut policy, Value::Word(word)), "{} {word}", spec.name);
+                    let shown = spec.get(&policy).to_string();
+                    assert!(shown == *word || (*word == "reset" && shown == "on"), "{} {word}: {shown}", spec.name);
+                }
+            }
+        }
+        assert!(!Policy::spec("split-section").unwrap().set(&mut Policy::default(), Value::Size(Sectors(7))));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How checks and repairs ended, kept over the end of the server: md's superblock has no field for it.
 //!
-//! The file stands beside the registry and is replaced as a whole. It is a convenience: a file that is missing, damaged or
+//! The file is next to the registry and is replaced as a whole. It is a convenience: a file that is missing, damaged or
 //! of another version means that nothing is known of earlier checks. When a check begins, an aborted one is written down
 //! for it: that is what is known should the server not live to see its end.
 
@@ -36,7 +36,7 @@ impl Default for Checks {
 }
 
 impl Checks {
-    /// Those that are kept beside a registry.
+    /// The results that are kept next to a registry.
     pub fn read(registry: &Registry) -> Self {
         let text = registry.read_beside("checks", FILE_BYTES_MAX);
         let known: Option<Self> = text.and_then(|text| serde_json::from_str(&text).ok());
@@ -48,7 +48,7 @@ impl Checks {
         self.arrays.iter().find(|kept| kept.uuid == uuid).map(|kept| &kept.check).filter(|check| check.events <= events)
     }
 
-    /// Keep the last ones of these arrays, beside those of other servers.
+    /// Keep the last results of these arrays, and leave those of other servers.
     ///
     /// # Errors
     /// The file cannot be written.

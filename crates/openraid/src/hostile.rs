@@ -1,4 +1,4 @@
-//! For tests: superblocks with right checksums over fields that somebody has changed.
+//! For tests: superblocks with right checksums over changed fields.
 
 use openraid_core::events::DriveInfo;
 use openraid_format::{detect_foreign, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
@@ -11,7 +11,7 @@ use crate::making::{Shape, Wish};
 pub const SIZE: Sectors = Sectors::mib(64);
 /// Arrays whose superblocks are changed.
 const SHAPES: [(&str, usize); 7] = [("0", 3), ("1", 2), ("linear", 3), ("5", 4), ("6", 5), ("10", 5), ("4", 3)];
-/// Bytes behind the magic and the version that may be changed: the header, and roles.
+/// Bytes after the magic and the version that may be changed: the header, and roles.
 const CHANGED: std::ops::Range<usize> = 8..388;
 
 /// A drive with this superblock.
@@ -82,7 +82,7 @@ fn random(state: &mut u64) -> usize {
 }
 
 /// Sets of superblocks, so many for each shape: the same change on some or all members, so that they may still agree.
-/// Those that do not decode are left out.
+/// Superblocks that do not decode are left out.
 pub fn hostile_sets(each: usize, mut use_them: impl FnMut(Vec<Superblock>)) {
     let mut state = 0x5eed_5eed;
     for (level, count) in SHAPES {

@@ -1,4 +1,4 @@
-//! What is kept of an array's settings, and what follows from that, the configuration file and the server for its next start.
+//! The kept settings of an array, and the settings of its next start: from these, the configuration file and the server.
 //!
 //! ```text
 //!  profile --> settings that `set` changed --> settings of the file --> journal, cache: what this server can --> Plan
@@ -12,8 +12,8 @@ use openraid_config::{Access, ArrayWish};
 use openraid_core::admin::{Policy, WriteCache};
 use serde::{Deserialize, Serialize};
 
-use crate::server::settings::apply;
 use crate::server::Wish;
+use crate::settings::{apply, is_reset};
 
 /// The setting that stands for what hosts may do.
 pub const ACCESS: &str = "access";
@@ -22,7 +22,7 @@ pub const DRIVE_CACHE: &str = "drive.cache";
 /// The setting that is a whole set of settings.
 pub const PROFILE: &str = "profile";
 
-/// What is kept of an array's settings.
+/// The kept settings of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Kept {
     /// Its writes are to be promised by the controller's journal.
@@ -46,7 +46,7 @@ impl Kept {
                 continue;
             }
             // A reset is an order: what stays is that the policy is on.
-            let value = if (key.as_str(), value.as_str()) == ("adaptive", "reset") { "on" } else { value };
+            let value = if is_reset(key, value) { "on" } else { value };
             self.settings.insert(key.clone(), value.into());
         }
     }
@@ -72,11 +72,11 @@ pub struct Plan {
     pub drive_cache: Option<Wish>,
     /// What hosts may do.
     pub access: Access,
-    /// What is kept and does not apply here, and what is at risk; a line each, without the array's name.
+    /// Kept settings that do not apply here, and risks; a line each, without the array's name.
     pub notes: Vec<String>,
 }
 
-/// How an array starts. `journalled`: whether its writes are to be promised by the journal, if somebody said so.
+/// How an array starts. `journalled`: whether the journal acknowledges its writes, if the command line says so.
 pub fn plan(kept: &Kept, file: Option<&ArrayWish>, able: Able, journalled: Option<bool>) -> Plan {
     let of_file = file.map_or(&[][..], |wish| &wish.settings[..]);
     let in_file = |key: &str| of_file.iter().find(|own| own.key == key).map(|own| own.value.as_str());

@@ -299,7 +299,7 @@ pub fn refused(error: CellError) -> Failure {
     }
 }
 
-/// So many runs at the same time as there are processors, and who is told how many of how many have ended: the bar learns on
+/// As many runs at the same time as there are processors, and a callback that is told how many of how many have ended: the bar learns on
 /// the way how many are to come.
 pub fn runs_at_once() -> (usize, impl Fn(usize, usize) + Sync) {
     let progress = Mutex::new(Progress::counting("runs", 0));

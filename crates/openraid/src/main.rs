@@ -33,6 +33,7 @@ mod quantity;
 mod registry;
 mod server;
 mod sets;
+mod settings;
 mod story;
 mod swarm;
 mod trial;

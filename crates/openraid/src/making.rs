@@ -21,10 +21,10 @@ const CHUNK_DEFAULT: Sectors = Sectors::kib(512);
 const ROUNDING_DEFAULT: Sectors = Sectors::kib(64);
 /// From this much of each member on a new array gets a bitmap, as with mdadm.
 const BITMAP_FROM: Sectors = Bytes::gib(100).sectors_floor();
-/// Legs of 50 and 60 where nobody says how many.
+/// Spans of 50 and 60 if the command line does not say.
 const SPANS_DEFAULT: u16 = 2;
 
-/// What is asked for.
+/// The order.
 #[derive(Clone, Debug)]
 pub struct Wish<'a> {
     /// Name of the array.
@@ -62,7 +62,7 @@ pub struct Leg {
     pub spares: Vec<usize>,
 }
 
-/// What is to be made.
+/// The plan.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Name of the array.
@@ -104,7 +104,7 @@ pub fn random_uuid() -> Uuid {
 }
 
 impl Shape {
-    /// Understand a wish. The members that are there are counted in order, spares behind them.
+    /// Check an order. Present members are counted in order, spares after them.
     ///
     /// # Errors
     /// What does not fit together, as wrong usage.

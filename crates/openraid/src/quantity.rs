@@ -13,7 +13,7 @@ pub fn counted(count: u64, one: &str, several: &str) -> String {
 /// Read a size with the suffix K, M, G or T (also `KiB`, `KB` and so on).
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The text is not of this form; the error says what to write.
 pub fn size(text: &str) -> Result<Bytes, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match text.get(digits.len()..).unwrap_or_default() {
@@ -32,7 +32,7 @@ pub fn size(text: &str) -> Result<Bytes, String> {
 /// The same, in whole sectors and not zero.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The text is not of this form; the error says what to write.
 pub fn sectors(text: &str) -> Result<Sectors, String> {
     let bytes = size(text)?;
     if bytes.get() < SECTOR_BYTES || !bytes.get().is_multiple_of(SECTOR_BYTES) {
@@ -45,7 +45,7 @@ pub fn sectors(text: &str) -> Result<Sectors, String> {
 /// A rate: a size each second, `0` or `none` for no limit.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The text is not of this form; the error says what to write.
 pub fn rate(text: &str) -> Result<Sectors, String> {
     let plain = text.trim_end_matches("/s");
     match plain {
@@ -99,7 +99,7 @@ pub fn human_millis(millis: u64) -> String {
     }
 }
 
-/// The longest time that is promised; beyond it nobody knows.
+/// The longest estimate that is shown.
 const ETA_SECONDS_MAX: u64 = 365 * 86_400;
 
 /// Seconds that the rest takes at this rate; nothing where that cannot be said.

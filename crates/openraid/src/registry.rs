@@ -1,7 +1,7 @@
 //! The registry: a file that remembers which members an array has, so that `serve NAME` finds them.
 //!
 //! What an array is stands on its members, not here: a lost or stale registry costs naming the members once more, and the settings
-//! that were kept. The file is JSON, replaced as a whole (written beside, flushed, renamed), under a
+//! that were kept. The file is JSON, replaced as a whole (written to a second file, flushed, renamed), under a
 //! lock of its own, so that two commands at the same time both take effect.
 
 use std::fs::{self, File, OpenOptions};
@@ -111,7 +111,7 @@ impl Registry {
         Ok(self.entries()?.into_iter().find(|entry| entry.is(uuid, name)))
     }
 
-    /// Remember an array; one of the same name or identity is replaced. What is kept of the same array stays, if the entry brings
+    /// Remember an array; one of the same name or identity is replaced. Kept settings of the same array stay, if the entry brings
     /// nothing of its own.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Registry {
         })
     }
 
-    /// Change what is kept of an array; false if it is not remembered.
+    /// Change the kept settings of an array; false if it is not remembered.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -155,7 +155,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// These members belong to nobody any more; an array without members is forgotten.
+    /// These members belong to no array any more; an array without members is forgotten.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -200,7 +200,7 @@ impl Registry {
         Ok(self.read()?.journals.iter().filter_map(known).collect())
     }
 
-    /// A journal is in use. Of those that were used once as many are remembered as matter to anybody.
+    /// A journal is in use. A limited number of earlier journals is remembered.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -270,12 +270,12 @@ impl Registry {
         self.replace(&self.path, text.as_bytes()).map_err(write)
     }
 
-    /// A folder beside the registry; it may not be there yet.
+    /// A folder next to the registry; it may not be there yet.
     pub fn folder_beside(&self, suffix: &str) -> PathBuf {
         self.beside(suffix)
     }
 
-    /// The text of a file beside the registry, if there is one and it is not too long.
+    /// The text of a file next to the registry, if there is one and it is not too long.
     pub fn read_beside(&self, suffix: &str, bytes_max: u64) -> Option<String> {
         let path = self.beside(suffix);
         let metadata = fs::metadata(&path).ok()?;
@@ -283,7 +283,7 @@ impl Registry {
         text?.ok()
     }
 
-    /// Replace a file beside the registry by a text that is made while nobody else changes it.
+    /// Replace a file next to the registry. The text is made under the lock.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -296,7 +296,7 @@ impl Registry {
         write().map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
     }
 
-    /// Nobody else changes the registry, or what stands beside it, while this is held.
+    /// The lock of the registry and of the files next to it.
     fn lock(&self) -> io::Result<File> {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;

@@ -69,7 +69,7 @@ impl Swarm {
             RUNNING.set(Some(running));
             let report = report_into(&scenario, bug, &account);
             RUNNING.set(None);
-            // Whoever wanted to know may have gone.
+            // The receiver may have gone.
             let _ = reports.send((scenario, report));
         })?;
         self.running += 1;
@@ -118,7 +118,7 @@ fn report_panic(info: &PanicHookInfo<'_>) -> bool {
     let place = info.location().map_or_else(String::new, |place| format!(" (at {}:{})", place.file(), place.line()));
     let words = text_of(info.payload());
     let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
-    // One who panics in the middle of a line keeps the account.
+    // A thread that panics in the middle of a line keeps the account.
     let account = if account.try_borrow_mut().is_ok() { account } else { Rc::default() };
     let verdict = panicked(&format!("{first}{place}\n{rest}"), &account);
     let report = closed(scenario.seed, verdict, &account);

@@ -121,7 +121,7 @@ pub fn legs_missing(name: &str, error: &StartError) -> Failure {
     Failure::new(error.exit(), text)
 }
 
-/// A service that nobody can reach.
+/// A service without clients.
 ///
 /// # Errors
 /// There is no room for it.

@@ -13,7 +13,7 @@ use openraid_units::{ArrayId, Bytes, Sectors};
 use crate::causes::Cause;
 use crate::exit::Failure;
 
-/// What is zeroed at the place of a signature that is not md's: libblkid looks at no longer structure.
+/// Bytes to zero at a signature that is not md's: libblkid looks at no longer structure.
 const SIGNATURE_BYTES: u64 = 4096;
 /// Zeroes of one write.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -97,7 +97,7 @@ pub fn wipe(service: &ServiceHandle, member: OpenedMember, areas: &[Area]) -> Re
 /// Do something with a drive as it is, and let it go. `trouble` says what cannot be done if it fails.
 ///
 /// # Errors
-/// The drive cannot be used, or what is done with it fails.
+/// The drive cannot be used, or an operation on it fails.
 pub fn on_raw_drive(
     service: &ServiceHandle,
     member: OpenedMember,

@@ -120,7 +120,7 @@ pub fn layout_text(level: MdLevel, layout: u32) -> Option<String> {
 /// An array's name: what a superblock, an export and a file name can all hold.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The text says what to write instead.
 pub fn array_name(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if text.is_empty() || text.len() > NAME_BYTES_MAX {

@@ -1,5 +1,5 @@
 //! What a journal costs and gains: 4 KiB random writes on RAID 5 and RAID 6, written through, written through with FUA (the
-//! same promise), with the journal beside the members and with one in memory; writes with a partial parity log and without;
+//! same promise), with the journal on the disk of the members and with one in memory; writes with a partial parity log and without;
 //! the time until a server that was killed serves again, and until the members have what the log has for them. All ways in
 //! one run, in turns, medians.
 //!
@@ -147,7 +147,7 @@ fn set_policy(handle: &ServiceHandle, array: ArrayId, write_cache: WriteCache) {
     let policy = Policy { write_cache, ..Policy::default() };
     handle.admin(AdminCommand::SetPolicy { array, policy }).expect("the policy is taken");
     handle.flush(array).expect("it flushes");
-    // What is dirty goes to the members first.
+    // Dirty data goes to the members first.
     let session = || handle.status().expect("it runs").arrays.swap_remove(0).status.session;
     while write_cache == WriteCache::Through && session() != Session::Off {
         std::thread::sleep(Duration::from_millis(5));
@@ -269,7 +269,7 @@ fn killed_limits(load: Load) -> Limits {
     Limits { dirty_low_percent: 80, ..marks }
 }
 
-/// What is written until the server is killed, and to what.
+/// The writes until the server is killed, and their target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Load {
     /// A number of blocks, which stay in the cache.
@@ -410,7 +410,7 @@ fn measure_restart(folder: &Path, deeds: Deeds, what: &str, limit: Duration) -> 
     handle.read(array, 4 * BLOCK, &mut bytes).expect("it reads");
     let served = begin.elapsed();
     let owed = journal().owed;
-    // Blocks that nobody came to are zero still.
+    // Unwritten blocks are still zero.
     assert!(bytes == content_of(1) || (deeds.load == Load::Overwrites && bytes == [0; BLOCK_BYTES]), "{:?}", bytes[0]);
     while journal().owed > 0 {
         std::thread::sleep(Duration::from_millis(2));

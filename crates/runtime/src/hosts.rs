@@ -6,7 +6,7 @@ use openraid_units::Token;
 
 use crate::slab::{Key, Slab};
 
-/// Who asked.
+/// The owner of the request.
 #[derive(Debug)]
 pub enum Owner {
     /// A connection, by its key; it may be gone by now.
@@ -15,10 +15,10 @@ pub enum Owner {
     Service(Waiter),
 }
 
-/// Where the answer to a request of the service goes.
+/// The destination of an answer to the service.
 pub type Waiter = std::sync::mpsc::Sender<Result<Vec<u8>, ReplyStatus>>;
 
-/// Where the payload of a write is, or where the payload of a read goes.
+/// The place of the payload: source of a write, destination of a read.
 #[derive(Debug)]
 pub enum Payload {
     /// Nowhere: there is none, or it is all in frames, or it goes to the connection.
@@ -36,7 +36,7 @@ pub enum Payload {
 /// A host request.
 #[derive(Debug)]
 pub struct HostRequest {
-    /// Who asked.
+    /// The owner of the request.
     pub owner: Owner,
     /// What.
     pub request: Request,

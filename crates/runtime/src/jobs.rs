@@ -9,7 +9,7 @@ use openraid_parity::{Change, Kernels, List, PqVerdict, SECTOR_BYTES};
 use openraid_sys::{FramePool, PoolRange};
 use openraid_units::{Bytes, PoolOffset};
 
-/// Sectors of one step where a result must be computed beside the pool to be compared.
+/// Sectors of one step where a result must be computed outside of the pool to be compared.
 const CHECK_BYTES: usize = 4096;
 
 /// Carry out a job.
@@ -190,7 +190,7 @@ fn of_columns(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
     }
 }
 
-/// One verdict for all rows: the same one, or nobody is blamed.
+/// One verdict for all rows: the same for each, or no member is named.
 fn combine(before: Verdict, row: Verdict) -> Verdict {
     match (before, row) {
         (Verdict::Match, row) => row,

@@ -17,7 +17,7 @@ pub const LOOK_PAUSE: u32 = 16;
 /// A shard that has any deadline sleeps no longer than this at once, so that it notices when it was stopped meanwhile.
 pub const LOOP_WAIT_MAX: Nanos = Nanos::from_secs(1);
 /// A round of a shard that takes this much longer than it was to take is a standstill: the process was stopped, or the
-/// machine paused. Of a standstill no more than this counts against any time limit. A machine that is merely busy gives a
+/// machine paused. At most this much of a standstill counts against any time limit. A machine that is merely busy gives a
 /// thread its turn within a tenth of that.
 pub const STANDSTILL_MIN: Nanos = Nanos::from_millis(500);
 /// A standstill of this length is reported: time limits of seconds would have passed in it.
@@ -41,13 +41,13 @@ pub const HANDSHAKE_TIME_MAX: Nanos = Nanos::from_secs(30);
 pub const STALL_TIME_MAX: Nanos = Nanos::from_secs(30);
 /// The same while such clients together hold more than half of the frames or requests, so that others go on.
 pub const STALL_TIME_PRESSED_MAX: Nanos = Nanos::from_millis(250);
-/// The same for a client that takes or gives bytes all the time, but has been behind for this long.
+/// The same for a client that takes or gives bytes all the time, but has been slow for this long.
 pub const SLOW_TIME_PRESSED_MAX: Nanos = Nanos::from_secs(2);
 /// How often stalled clients are looked for, while there are any.
 pub const STALL_LOOK_INTERVAL: Nanos = Nanos::from_millis(100);
 /// How long a listener rests after descriptors or memory ran out.
 pub const ACCEPT_PAUSE: Nanos = Nanos::from_millis(200);
-/// Connections taken from one listener in one round, so that a flood of them does not hold up who is served.
+/// Connections taken from one listener in one round, so that a flood of them does not hold up connected clients.
 pub const ACCEPTS_PER_ROUND_MAX: usize = 64;
 
 /// Requests of one connection that are not answered yet.
@@ -81,7 +81,7 @@ pub const SOCKET_BUFFER_BYTES: u32 = 1 << 20;
 pub const STATUS_AGE_MAX: Nanos = Nanos::from_millis(100);
 /// How long a stopping service waits for clients to take their last answers.
 pub const STOP_TIME_MAX: Nanos = Nanos::from_secs(20);
-/// Notices kept for whoever listens; the oldest are dropped.
+/// Notices kept for listeners; the oldest are dropped.
 pub const NOTICES_KEPT_MAX: usize = 4096;
 
 /// How long opening and looking at one member may take: a drive that hangs, an address that never answers.
@@ -107,7 +107,7 @@ pub const REMOTE_RANGE_BYTES_MAX: u64 = 1 << 30;
 /// Memory for copies of writes that one remote member has answered and not flushed. At half of it the member is flushed, at
 /// all of it writes wait for that; what is under way then comes on top.
 pub const REMOTE_KEPT_BYTES_MAX: usize = 32 << 20;
-/// What each of these copies counts for beside its bytes.
+/// Overhead that each of these copies counts for, in addition to its bytes.
 pub const REMOTE_KEPT_ENTRY_BYTES: usize = 64;
 /// Writes that are repeated at once after a remote member has come back.
 pub const REMOTE_REPEATS_MAX: usize = 64;

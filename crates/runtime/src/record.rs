@@ -1,4 +1,4 @@
-//! The stream of events that the engine is told, offered to whoever wants to keep it.
+//! The stream of events that the engine is told, offered to a recorder.
 //!
 //! All that the engine decides depends on its limits, on these events in this order, and on the times of its
 //! `advance` calls. Told the same stream, a fresh engine with the same limits gives the same actions, byte for

@@ -1,4 +1,4 @@
-//! A table whose keys name one use of an entry: a late message to an entry that was used again finds nobody.
+//! A table whose keys name one use of an entry: a late message to an entry that was used again finds nothing.
 
 use openraid_units::Token;
 

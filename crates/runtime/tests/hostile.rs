@@ -17,7 +17,7 @@ use support::victim::{serve_if_victim, Victim};
 
 const READ: Command = Command::Read { dont_fragment: false };
 const WRITE: Command = Command::Write { fua: false };
-/// What a server may have grown by, whoever came: KiB.
+/// KiB that a server may have grown by after all clients.
 const GROWTH_MAX: u64 = 64 << 10;
 /// Far below the 30 seconds after which a silent client is disconnected in any case, far above a slow machine's
 /// hiccups.

@@ -156,7 +156,7 @@ fn a_journal_whose_only_device_hung_is_back_when_it_answers_again() {
     rig.write(0);
     frozen.freeze();
     rig.write(1);
-    // It was lost, and is tried while the device hangs. Until nobody uses it any more another reason is told.
+    // It was lost, and is tried while the device hangs. Another reason is told until it is no longer used.
     rig.wait_for_news("away", |news| matches!(news, JournalNews::StillAway(why) if why.contains("still waits for")));
     rig.write(2);
     frozen.thaw();

@@ -483,7 +483,7 @@ fn members_may_be_exports_of_another_service_over_tcp() {
     let rest = 12_345 + (3 << 20);
     assert!(get(&mut client, rest as u64, bytes.len() - rest) == bytes[rest..]);
     assert_eq!(failures(&server), [FailReason::Administrator]);
-    // The service behind goes away for good: two members are lost, and so are the data, in an orderly way.
+    // The remote service goes away for good: two members are lost, and so are the data, in an orderly way.
     behind.service.stop();
     let answer = client.call(READ, 0, 1 << 20, &[]);
     assert!(answer.result.is_err(), "data from nowhere");

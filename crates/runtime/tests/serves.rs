@@ -16,7 +16,7 @@ fn ram(count: usize) -> Vec<String> {
     vec!["ram:16M".into(); count]
 }
 
-/// A disk beside the array that says what every byte must be.
+/// A reference disk: what every byte of the array must be.
 struct Model {
     client: Client,
     bytes: Vec<u8>,

@@ -70,7 +70,7 @@ impl Exit {
             Self::Incomplete => "parts could not be read, and zeroes were copied in their place",
             Self::Usage => "wrong usage: the command line makes no sense",
             Self::Refused => {
-                "refused: it would do harm, does not fit the state, or names what is not there; nothing was changed"
+                "refused: the command would do harm, does not fit the state, or names something that does not exist; nothing was changed"
             }
             Self::Error => "the operation failed: an I/O error, no space, no permission of the system",
         }

@@ -3,6 +3,7 @@
 use super::MEMBER_HELP;
 use crate::consistency::ConsistencyWord;
 use crate::quantity;
+use crate::settings;
 use clap::{Args, Subcommand, ValueEnum};
 use openraid_units::Bytes;
 
@@ -97,44 +98,25 @@ fn request(text: &str) -> Result<RequestWord, String> {
     number.map(RequestWord::Number).ok_or_else(|| "give the number of a request, from 1 on, or `last`".into())
 }
 
-/// What `set` takes.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Settings:
-  rebuild.rate=50M       upper bound of rebuild and resync, of each member a second; none: no bound
-  scrub.rate=20M         upper bound of check and repair
-  write.partial=fewest   how part of a stripe is written: fewest (member I/Os) or rmw (always read-modify-write)
-  write.cache=through    when writes are acknowledged: through (on the members), journal (in the journal; wants serve
-                         --journal), or volatile (in the server's cache, which forgets what was not flushed when the
-                         power goes; wants --yes, and serve --cache)
-  read.cache=on          whether what was read is kept in the server's cache
-  drive.cache=unchanged  the write caches inside the members' drives: on, off, or unchanged (as they were found); drives of
-                         SCSI, SAS, SATA and virtio only
-  background.depth=8     rows in work at once in the background
-  read-ahead=adaptive    what is read before it is asked for: none, always, or what follows reads in order (adaptive);
-                         wants serve --cache
-  read-ahead-max=4M      the most that is read ahead of one stream
-  mirror-read=least-pending
-                         which copy of a mirror is read: primary, round-robin, least-pending, nearest-head, or twinstor
-                         (nearest head; long streams in sections from all copies)
-  split-above=1M         twinstor: streams and requests longer than this are read in sections,
-  split-section=1M       of this size
-  split-streams=on       whether streams in order count as long there, or long single requests only
-  sorting=on             whether what waits for a drive that spins is ordered by place
-  adaptive=off           whether read-ahead, mirror-read and the time that dirty data waits follow the load: on, off, or
-                         reset (on, and forget what was learned)
-  profile=balanced       all settings but drive.cache at once: protection, balanced (as at first), or performance; all
-                         use the journal where there is one, performance without one the volatile cache (wants --yes
-                         and serve --cache)
+fn set_help() -> String {
+    format!(
+        "\
+Settings, with the values of a new array:
+{}
 
-  access=read-write      what clients may do: read-write, read-only (writes are refused, clients stay connected), or blocked (no
-                         client can connect; rebuilds and checks run)
-
-Settings are kept: the next server of the array has them, under whatever name the array has by then. What that server cannot
-carry out (a write cache without serve --cache) it says, and keeps. Without a setting, all of them are shown.
+A setting is kept: the next server of the array applies it, also if the array was renamed. A server that cannot apply one (a
+write cache without serve --cache) says so and keeps it. Without a setting, all of them are shown. docs/settings.md has the
+table.
 
 Example:
-  openraid set data rebuild.rate=50M write.partial=rmw")]
+  openraid set data rebuild.rate=50M write.partial=rmw",
+        settings::help()
+    )
+}
+
+/// What `set` takes.
+#[derive(Args, Debug)]
+#[command(after_help = set_help())]
 pub struct SetArguments {
     /// Name of the array
     pub array: String,

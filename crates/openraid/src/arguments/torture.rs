@@ -1,4 +1,4 @@
-//! `openraid torture`: arrays, loads and faults drawn from seeds, and a judge beside them.
+//! `openraid torture`: arrays, loads and faults drawn from seeds, and a judge for them.
 
 use clap::Args;
 

@@ -30,7 +30,7 @@ impl Connection {
     /// Connect to the server at this socket.
     ///
     /// # Errors
-    /// Nobody is there; the text says how to start one.
+    /// No server runs; the text says how to start one.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let stream = UnixStream::connect(path).map_err(|error| {
             Failure::cannot_tell(format!(
@@ -72,7 +72,7 @@ impl Connection {
             if left.is_zero() || self.stream.get_ref().set_read_timeout(Some(left)).is_err() {
                 return;
             }
-            // Nothing more is asked: what comes is the end, or a line that nobody waits for.
+            // Nothing more is asked: what comes is the end, or a line that no caller waits for.
             if !self.stream.read(&mut [0; 64]).is_ok_and(|count| count > 0) {
                 return;
             }
@@ -116,7 +116,7 @@ impl Servers {
         Self { asked: asked.map(Path::to_path_buf), folder: super::folder(), registry }
     }
 
-    /// A connection to each of them. Sockets that nobody listens at any more are left out.
+    /// A connection to each of them. Sockets without a listener are left out.
     ///
     /// # Errors
     /// The server that was asked for does not answer.
@@ -185,7 +185,7 @@ impl Servers {
     /// The same, for a verb that needs it.
     ///
     /// # Errors
-    /// Nobody serves it; the text says how to.
+    /// No server serves it; the text says how to serve it.
     pub fn must_serve(&self, array: &str) -> Result<Connection, Failure> {
         if let Some(server) = self.serving(array)? {
             return Ok(server);

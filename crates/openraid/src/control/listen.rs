@@ -1,4 +1,4 @@
-//! The server's end of the control socket: a thread for each of a few clients, who may wait but not hold anybody up.
+//! The server's end of the control socket: a thread for each of a few clients. A client may wait without holding up others.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -25,7 +25,7 @@ const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
 const _: () = assert!(REQUEST_BYTES_MAX <= LINE_BYTES_MAX);
 
-/// Who answers.
+/// The server that answers.
 pub trait Answerer: Send + Sync + 'static {
     /// Carry a command out.
     ///
@@ -33,7 +33,7 @@ pub trait Answerer: Send + Sync + 'static {
     /// The refusal in words.
     fn answer(&self, command: Command) -> Result<Answer, Failure>;
 
-    /// The answer to [`Command::StopAll`] is written: now the server may end, and who asked knows of it.
+    /// The answer to [`Command::StopAll`] is written: the server may end now, because the client has its answer.
     fn end(&self);
 }
 
@@ -101,7 +101,7 @@ fn accept(listener: &UnixListener, answerer: &Arc<dyn Answerer>) {
         let (answerer, clients) = (Arc::clone(answerer), Arc::clone(&clients));
         let counted = Arc::clone(&clients);
         let serve = move || {
-            // Who goes away in the middle is not waited for.
+            // A client that disconnects in the middle is dropped.
             let _ = serve(&stream, answerer.as_ref());
             counted.fetch_sub(1, Ordering::Relaxed);
         };

@@ -19,7 +19,7 @@ pub const LINE_BYTES_MAX: u64 = 4 << 20;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Who it is.
+    /// The server.
     Server(ServerModel),
     /// All arrays.
     Arrays(Vec<ArrayModel>),
@@ -45,7 +45,7 @@ pub enum Answer {
     Confirm {
         /// What would be lost.
         text: String,
-        /// What is to be typed to go on.
+        /// The command to continue with.
         name: String,
     },
     /// It was done: what, and the array afterwards.
@@ -131,7 +131,7 @@ pub fn write_response(result: Result<Answer, Failure>) -> String {
 /// An answer from a line.
 ///
 /// # Errors
-/// The server's refusal, or what is no answer.
+/// The server's refusal, or an answer that cannot be read.
 pub fn read_response(line: &str) -> Result<Answer, Failure> {
     check_version(line, "server")?;
     let response: Response = serde_json::from_str(line)

@@ -147,7 +147,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Who does not hear it any more needs no goodbye.
+        // A server that has gone needs no disconnect request.
         let _ = self.stream.write_all(&ClientTransmission::disconnect());
     }
 }

@@ -14,7 +14,7 @@ use super::client::Client;
 const BLOCK_BYTES: usize = 4096;
 /// The longest request, in blocks.
 const REQUEST_BLOCKS_MAX: u64 = 32;
-/// Of so many requests one writes; the others read and compare.
+/// One request in so many writes; the others read and compare.
 const WRITE_SHARE: u64 = 2;
 /// Blocks read at once in the final comparison.
 const VERIFY_BLOCKS: usize = 256;

@@ -13,7 +13,7 @@ use openraid_units::Bytes;
 use crate::exit::Failure;
 use crate::quantity::{self, counted};
 use crate::registry::is_root;
-use crate::server::settings;
+use crate::settings;
 use crate::words;
 
 /// The file of the whole machine.

@@ -8,7 +8,7 @@ use crate::output::table::Table;
 use crate::quantity::human;
 use crate::registry::Entry;
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceWord {
@@ -27,13 +27,13 @@ pub struct ValueModel {
     pub key: String,
     /// The value, as it is written.
     pub value: String,
-    /// Where it comes from.
+    /// Its source.
     pub from: SourceWord,
     /// The line of the file.
     pub line: Option<u32>,
 }
 
-/// What an array is to be. What is not listed is as it was at first.
+/// The desired state of an array. A setting that is not listed has its first value.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ArrayConfigModel {
     /// Its name; of an array that the file knows by its UUID alone, that.
@@ -57,7 +57,7 @@ pub struct SpareConfigModel {
     pub member: String,
     /// Its array; none: all arrays.
     pub array: Option<String>,
-    /// Of a nested array, the span.
+    /// The span of a nested array.
     pub span: Option<u32>,
     /// The line of the file.
     pub line: u32,
@@ -74,7 +74,7 @@ pub struct ConfigModel {
     pub arrays: Vec<ArrayConfigModel>,
     /// Spares.
     pub spares: Vec<SpareConfigModel>,
-    /// What is allowed and may not be meant.
+    /// Allowed values that may be mistakes.
     pub notes: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ pub fn server_values(wish: &ServerWish) -> Vec<ValueModel> {
     all.into_iter().flatten().collect()
 }
 
-/// The desired state of arrays, from a file and from what is remembered.
+/// The desired state of arrays, from a file and from the registry.
 pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, entries: &[Entry]) -> ConfigModel {
     let is_of = |wish: &ArrayWish, entry: &Entry| match &wish.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),

@@ -1,4 +1,4 @@
-//! The event log: what happened to arrays and servers, kept beside the registry.
+//! The event log: what happened to arrays and servers, kept next to the registry.
 //!
 //! ```text
 //!  server --Draft--> Writer (a thread) --lines--> segments of a fixed size, the oldest is used again

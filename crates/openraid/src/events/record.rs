@@ -63,7 +63,7 @@ pub struct Event {
     /// What happened.
     #[serde(flatten)]
     pub what: Draft,
-    /// Somebody has taken note of it.
+    /// It was acknowledged.
     #[serde(default)]
     pub acknowledged: bool,
 }

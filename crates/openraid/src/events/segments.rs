@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A line overwrites zeroes that have blocks already, so that a full disk takes no event away. When all segments are full, or no
-//! new one can be made, the oldest is emptied and used again: the newest events are those that stay.
+//! new one can be made, the oldest is emptied and used again: the newest events stay.
 //!
 //! A write that a power cut has torn leaves a line whose checksum is wrong; it is passed over. A line whose number is
 //! not above those before it is left from an earlier use of the file.
@@ -40,7 +40,7 @@ pub struct Content {
     pub damaged: u64,
 }
 
-/// What is written.
+/// The bytes written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// Something happened.
@@ -59,7 +59,7 @@ pub enum Entry {
 struct Scanned {
     records: Vec<Record>,
     damaged: u64,
-    /// Where the next line goes.
+    /// Offset of the next line.
     end: u64,
 }
 

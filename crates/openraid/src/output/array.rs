@@ -49,7 +49,7 @@ pub fn survives(array: &ArrayModel) -> String {
     format!("{now} yet; when the {} has passed: {later}", if is_synced { "rebuild" } else { "sync" })
 }
 
-/// What is survived, in words.
+/// The losses that the array survives, in words.
 pub fn survives_text(losses: u32) -> String {
     match losses {
         0 => "no further loss of a member".into(),
@@ -202,7 +202,7 @@ pub fn text(array: &ArrayModel) -> String {
     if let Some(journal) = &array.journal {
         facts.row(["journal", &protection_text(journal)]);
     }
-    if array.settings.write_cache == "volatile" {
+    if array.settings["write_cache"] == "volatile" {
         facts.row(["write cache", VOLATILE]);
     }
     if let Some(profile) = &array.profile {
@@ -381,7 +381,7 @@ fn mdstat_set(set: &ArrayModel) -> String {
         StateWord::Rebuilding if member.replacement => "(R)",
         _ => "",
     };
-    // Who has no slot is counted on from behind them, as md numbers spares.
+    // Members without a slot get the numbers after the slots, as md numbers spares.
     let mut beyond = set.slots..;
     let present = set.members.iter().filter_map(|member| Some((member, member.member.as_deref()?)));
     let members: Vec<String> = present
@@ -408,7 +408,7 @@ fn mdstat_set(set: &ArrayModel) -> String {
         text.push_str(&up_map(set));
     }
     text.push('\n');
-    if set.settings.write_cache == "volatile" {
+    if set.settings["write_cache"] == "volatile" {
         text.push_str("      write cache: VOLATILE\n");
     }
     if let Some(task) = &set.task {

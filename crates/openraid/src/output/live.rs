@@ -32,7 +32,7 @@ impl Live {
         super::print(text);
     }
 
-    /// The state now. `extra` stands behind the arrays and is for terminals only.
+    /// The state now. `extra` follows the arrays and is for terminals only.
     pub fn update(&mut self, arrays: &[ArrayModel], extra: &[String]) {
         if !self.terminal {
             return self.plain(arrays);

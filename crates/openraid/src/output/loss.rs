@@ -1,4 +1,4 @@
-//! What is lost with what a journal holds for an array: in words, and for documents and the control socket.
+//! The data that is lost when the journal entries of an array are discarded: in words, and for documents and the control socket.
 
 use openraid_core::admin::FoundJournal;
 use openraid_format::Uuid;
@@ -16,7 +16,7 @@ const RANGES_MAX: usize = 10_000;
 pub struct Loss {
     /// How much.
     pub tally: Tally,
-    /// Where hosts wrote it.
+    /// Ranges in which hosts wrote it.
     ranges: Vec<LostRange>,
     /// Are places those of legs?
     has_legs: bool,

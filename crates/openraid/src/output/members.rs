@@ -126,7 +126,7 @@ pub fn left_out(set: &SetPlan, members: &[ProbedMember]) -> Vec<LeftOut> {
     lines.collect()
 }
 
-/// What is to be said of a verdict that concerns two members, with the name of the other one.
+/// The text of a verdict that concerns two members, with the name of the other one.
 fn between_two(member: &ProbedMember, verdict: Verdict, set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
     let own = member.look.superblock.as_ref()?;
     match verdict {

@@ -29,7 +29,7 @@ pub struct Output {
     pub typed: &'static str,
 }
 
-/// A document with its schema in front and the end of the command behind.
+/// A document with its schema first and the exit code last.
 #[derive(Serialize)]
 struct Document<'a, T> {
     schema: String,
@@ -122,7 +122,7 @@ fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a document that is not JSON: {error}"))
 }
 
-/// A text on standard output, with a line end. Who does not read any more does not stop the work.
+/// A text on standard output, with a line end. A closed pipe does not stop the work.
 pub fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.trim_end_matches('\n').as_bytes());

@@ -44,7 +44,7 @@ impl Server {
         self.in_force().and_then(|in_force| in_force.wish(served).cloned())
     }
 
-    /// An array whose members the file names is remembered, so that what is set can be kept.
+    /// An array whose members the file names is remembered, so that its settings can be kept.
     ///
     /// # Errors
     /// The registry cannot be written.
@@ -73,7 +73,7 @@ impl Server {
         settings.iter().filter_map(note).collect()
     }
 
-    /// What an array is to be, and whether the file and what is kept say so.
+    /// The desired state of an array, and whether the file or kept settings ask for it.
     pub(super) fn plan_of(
         &self,
         status: &ServiceStatus,
@@ -155,7 +155,7 @@ impl Server {
         notes
     }
 
-    /// Let clients come to an array, unless it is blocked. An export that cannot be opened beside others is told.
+    /// Let clients come to an array, unless it is blocked. An export that cannot be opened is reported.
     ///
     /// # Errors
     /// No export can be opened.
@@ -210,7 +210,7 @@ impl Server {
     }
 }
 
-/// Settings that somebody wrote, in the file or by `set`.
+/// Settings from the file or from `set`.
 fn asked(kept: &Kept, wish: Option<&ArrayWish>) -> Vec<(String, String)> {
     let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
     let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|own| own.key != **key));

@@ -20,7 +20,7 @@ use crate::model::ArrayModel;
 /// What an array's drives are to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Wish {
-    /// As they were before somebody wished for something.
+    /// As they were found.
     #[default]
     AsFound,
     /// Keep writes in their caches.
@@ -132,7 +132,7 @@ impl Server {
         Ok(())
     }
 
-    /// What is wished for an array.
+    /// The setting of an array.
     pub(super) fn drive_cache_wish(&self, array: &str) -> Wish {
         self.state().drive_caches.wishes.get(array).copied().unwrap_or_default()
     }
@@ -168,7 +168,7 @@ impl Server {
     /// Fill in what only the drives know.
     pub(super) fn add_drive_caches(&self, model: &mut ArrayModel, wish: Wish) {
         let fill = |set: &mut ArrayModel| {
-            set.settings.drive_cache = wish.word().into();
+            crate::settings::add_json(&mut set.settings, crate::kept::DRIVE_CACHE, wish.word());
             for member in &mut set.members {
                 let on = member.member.as_deref().and_then(cache_of).and_then(|cache| cache.is_on());
                 member.drive_cache = on.map(|on| if on { "on" } else { "off" }.into());
@@ -180,7 +180,7 @@ impl Server {
 }
 
 impl DriveCaches {
-    /// What is wished for an array.
+    /// The setting of an array.
     pub(super) fn wish(&self, array: &str) -> Wish {
         self.wishes.get(array).copied().unwrap_or_default()
     }

@@ -38,7 +38,7 @@ impl Server {
     pub fn open_journal(&self, request: JournalRequest) -> Result<Vec<String>, Failure> {
         let mut started = self.handle.attach_journal(&request)?;
         self.handle.wait_for_journal()?;
-        // Before anything is promised: what is promised from here on only these devices have.
+        // Before any write is acknowledged: from here on only these devices have acknowledged data.
         let keeper = JournalKeeper::start(self.handle(), request)?;
         if self.journal.set(OwnJournal { keeper }).is_err() {
             return Err(Failure::refused("the server has a journal already"));
@@ -180,7 +180,7 @@ impl Server {
         }
     }
 
-    /// What is to be known of the journal when an array that does not use it begins to run.
+    /// The note on the journal when an array that does not use it starts.
     pub(super) fn without_journal(&self, status: &ServiceStatus, served: &Served) -> Option<String> {
         if !self.has_journal() {
             return None;
@@ -297,7 +297,7 @@ impl Server {
             let remedy = "bring the missing members back to get it, or add --lost to give it up for good";
             return Ok(model(false, format!("the journal holds {what}; {remedy}")));
         }
-        // What is given up has to be written down, and a journal that is lost writes nothing.
+        // A discard must be recorded, and a lost journal writes nothing.
         self.open_full_journal()?;
         for known in known {
             let discard = AdminCommand::DiscardJournalled { set_uuid: known.set_uuid };

@@ -1,7 +1,7 @@
 //! What limits an array now, and which knob moves it: judged by what its parts did in the last seconds.
 //!
 //! ```text
-//!  samples of the status --difference--> Figures --judge--> a sentence with the figures behind it
+//!  samples of the status --difference--> Figures --judge--> a sentence with its figures
 //! ```
 //!
 //! Busy times are those in which a part had anything to do. From them and the numbers of requests follow mean depth and
@@ -20,7 +20,7 @@ use crate::exit::Failure;
 use crate::model::{LimitModel, PartModel};
 use crate::quantity::{counted, human_rate};
 
-/// What is looked at: the last so many nanoseconds.
+/// The window: the last so many nanoseconds.
 const WINDOW: Nanos = Nanos::from_secs(2);
 /// Below this nothing can be said.
 const WINDOW_MIN: Nanos = Nanos::from_millis(200);
@@ -306,7 +306,7 @@ fn verdict(figures: &Figures) -> Verdict {
             knob: "serve with more --memory, or let clients have less under way".into(),
         };
     }
-    // A look ends as soon as a request comes: it keeps a CPU busy, but nobody waits for it.
+    // Polling ends as soon as a request comes: it keeps a CPU busy, but no request waits for it.
     let worked = figures.processor.saturating_sub(figures.looking) / 10;
     if worked >= BUSY {
         return Verdict {
@@ -534,7 +534,7 @@ mod tests {
         assert_eq!((full.part.as_str(), full.waits_for_journal), ("journal", 54));
         assert!(full.text.contains("waited for it 50 times; 97 % of its ring is taken"), "{}", full.text);
         assert!(full.knob.starts_with("a larger journal"), "{}", full.knob);
-        // The ring is empty: more of it helps nobody.
+        // The ring is empty: a larger one would not help.
         let small = judge("data", &Figures { logged: waits(0, 4, 50), fill: 0, ..writes.clone() });
         assert_eq!((small.part.as_str(), small.waits_for_journal), ("cache", 54));
         assert!(small.text.contains("0 % of the journal's ring is taken"), "{}", small.text);
@@ -550,7 +550,7 @@ mod tests {
         assert!(judge("data", &dirty)
             .text
             .contains("the cache is full of dirty data: writes waited for room 60 times"));
-        // Of a hundred writes nine waits are too few to name what they waited for.
+        // Nine waits in a hundred writes are too few to name a cause.
         assert_eq!(judge("data", &Figures { logged: waits(9, 9, 9), ..writes }).part, "clients");
     }
 }

@@ -188,7 +188,7 @@ fn check_copy(members: &Members<'_>, own: &Superblock, text: &str, consent: Cons
 /// Refuse a drive that holds something, unless the user said that it may be lost.
 ///
 /// # Errors
-/// What is on it, and how to use it all the same.
+/// What it holds, and how to use it anyway.
 pub fn check_free(probed: &ProbedMember, overwrite: bool) -> Result<(), Failure> {
     if overwrite || probed.look.foreign.is_empty() && probed.look.superblock_error.is_none() {
         return Ok(());

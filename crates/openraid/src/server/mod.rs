@@ -52,7 +52,7 @@ use view::Served;
 pub struct Server {
     handle: ServiceHandle,
     registry: Registry,
-    /// Where clients come in.
+    /// Addresses for clients.
     listens: Vec<Listening>,
     access: Access,
     without_flush: bool,
@@ -131,7 +131,7 @@ struct State {
     emptied: bool,
     /// The configuration that it goes by.
     in_force: Option<Arc<InForce>>,
-    /// News of other threads that nobody was told of yet.
+    /// News of other threads that are not reported yet.
     told: Vec<News>,
     /// Spares for all arrays that were tried.
     tried_spares: spares::Tried,
@@ -146,9 +146,9 @@ pub struct ServerOptions {
     pub handle: ServiceHandle,
     /// The registry to keep up to date.
     pub registry: Registry,
-    /// Where clients come in.
+    /// Addresses for clients.
     pub listens: Vec<Listening>,
-    /// What is written.
+    /// What the server writes.
     pub access: Access,
     /// Take remote members without flush.
     pub without_flush: bool,

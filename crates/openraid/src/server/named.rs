@@ -32,7 +32,7 @@ pub(super) struct Found {
     pub member: MemberStatus,
 }
 
-/// The members of a served array, and what is known of their drives.
+/// The members of a served array, and their drives.
 #[derive(Clone, Copy)]
 pub(super) struct Members<'a> {
     status: &'a ServiceStatus,
@@ -40,7 +40,7 @@ pub(super) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Of this array.
+    /// Members of this array.
     pub const fn of(status: &'a ServiceStatus, served: &'a Served) -> Self {
         Self { status, served }
     }

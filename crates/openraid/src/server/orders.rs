@@ -131,7 +131,7 @@ impl Server {
         told(name, self.handle.admin(command))
     }
 
-    /// Give a command to every set of an array. Where one refuses, those before it have done it.
+    /// Give a command to every set of an array. If one refuses, those before it have done it.
     pub(super) fn each_set(&self, name: &str, command: impl Fn(ArrayId) -> AdminCommand) -> Result<Served, Failure> {
         let served = self.find(name)?;
         for set in served.sets() {

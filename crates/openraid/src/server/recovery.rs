@@ -44,7 +44,7 @@ fn resync_text(plan: &Assembly) -> String {
 fn bitmap_text(bitmap: &PlannedBitmap) -> String {
     let chunk = Bytes(u64::from(bitmap.header.chunk));
     let regions = bitmap.header.sync_size.bytes().get().div_ceil(chunk.get());
-    // What lies behind the last region means nothing.
+    // Bits after the last region mean nothing.
     let ones: u64 = bitmap.bits.iter().map(|byte| u64::from(byte.count_ones())).sum();
     let marked = ones.min(regions);
     let size = human(Bytes(marked.saturating_mul(chunk.get()).min(bitmap.header.sync_size.bytes().get())));

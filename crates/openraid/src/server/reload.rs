@@ -118,7 +118,7 @@ impl Server {
     }
 }
 
-/// What is said of an array whose members nobody knows.
+/// The note on an array with unknown members.
 pub fn unknown(wish: &ArrayWish) -> String {
     format!(
         "line {}: array {} is not remembered, and the file names no members of it; write members = [\"...\"], or assemble it \

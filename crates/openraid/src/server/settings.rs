@@ -1,10 +1,11 @@
 //! Settings of an array: read, checked, changed, told.
 //!
-//! What puts data at risk is confirmed here, whoever asks. A setting that is wrong changes nothing, those before it
+//! A change that puts data at risk needs a confirmation here, from every client. A setting that is wrong changes nothing, those before it
 //! included. What has no effect on this array is set all the same, and said.
 
 use openraid_config::Access;
-use openraid_core::admin::{AdminCommand, PartialWritePolicy, Policy, Unprotected, WriteCache};
+use openraid_core::admin::{AdminCommand, Policy, Unprotected, WriteCache};
+use openraid_core::settings::Needs;
 use openraid_format::{MdLevel, MinorVersion, Superblock};
 use openraid_runtime::service::ServiceStatus;
 
@@ -16,7 +17,7 @@ use crate::control::Answer;
 use crate::exit::Failure;
 use crate::kept::{Kept, ACCESS, DRIVE_CACHE, PROFILE};
 use crate::output;
-use crate::quantity::rate;
+use crate::settings;
 
 /// What a command changes.
 struct Change {
@@ -45,7 +46,7 @@ impl Server {
         let asked = settings.iter().any(|(key, _)| key == "write.cache");
         let journalled = asked || is_journalled(&before) != is_journalled(&policy);
         let kept = self.keep(&served, settings, journalled.then(|| is_journalled(&policy)));
-        let mut text = policy_text(&policy);
+        let mut text = settings::text(&policy);
         text.push_str(&format!("\ndrive.cache={}", self.drive_cache_wish(name).word()));
         text.push_str(&format!("\naccess={}", self.find(name)?.access.word()));
         if let Some(journal) = self.array(name)?.journal {
@@ -74,7 +75,7 @@ impl Server {
             match key.as_str() {
                 DRIVE_CACHE => change.drive_cache = Some(value.parse().map_err(Failure::usage)?),
                 ACCESS => change.access = Some(value.parse().map_err(Failure::usage)?),
-                _ => apply(&mut change.policy, key, value, has_journal).map_err(Failure::usage)?,
+                _ => settings::apply(&mut change.policy, key, value, has_journal).map_err(Failure::usage)?,
             }
         }
         if let (WriteCache::Journal, Some(why)) = (change.policy.write_cache, never_protected(status, served)) {
@@ -96,7 +97,7 @@ impl Server {
         if settings.iter().any(|(key, _)| ![DRIVE_CACHE, ACCESS].contains(&key.as_str())) {
             self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
         }
-        if settings.iter().any(|(key, value)| super::reading::is_reset(key, value)) {
+        if settings.iter().any(|(key, value)| settings::is_reset(key, value)) {
             self.each_set(name, |array| AdminCommand::ResetAdaptive { array })?;
         }
         if let Some((_, profile)) = settings.iter().rev().find(|(key, _)| key == PROFILE) {
@@ -139,23 +140,6 @@ impl Server {
         let served = self.find(name)?;
         let uuid = served.uuid();
         self.registry.keep(uuid.as_deref(), name, |kept| kept.journalled = journalled).map(drop)
-    }
-}
-
-/// Every setting by its name.
-pub fn names() -> Vec<&'static str> {
-    let policy = Policy::default().settings().map(|setting| setting.name);
-    policy.into_iter().chain([DRIVE_CACHE, PROFILE]).collect()
-}
-
-/// Check a setting without an array.
-///
-/// # Errors
-/// What may be written instead.
-pub fn check(key: &str, value: &str) -> Result<(), String> {
-    match key {
-        DRIVE_CACHE => value.parse::<Wish>().map(drop),
-        _ => apply(&mut Policy::default(), key, value, true),
     }
 }
 
@@ -202,106 +186,22 @@ fn unconfirmed(settings: &[(String, String)], has_journal: bool, never: Option<U
 }
 
 /// Settings that this array, or this server, has no use for.
-pub(super) fn without_effect(settings: &[(String, String)], status: &ServiceStatus, served: &Served) -> Vec<String> {
+pub(super) fn without_effect(wanted: &[(String, String)], status: &ServiceStatus, served: &Served) -> Vec<String> {
     let copies = |view: &openraid_runtime::service::ArrayView| view.status.superblock.as_ref().is_some_and(has_copies);
     let sets = served.sets();
     let has_copies = status.arrays.iter().any(|view| sets.contains(&view.status.array) && copies(view));
     let mut notes = Vec::new();
-    for (key, value) in settings {
+    for (key, value) in wanted {
         let off = matches!(value.as_str(), "none" | "off");
-        match key.as_str() {
-            "read-ahead" | "read-ahead-max" | "read.cache" if status.cache.is_none() && !off => {
+        match settings::needs(key) {
+            Needs::Cache if status.cache.is_none() && !off => {
                 notes.push(format!("{key}={value} has no effect: the server has no cache; start it with --cache SIZE"));
             }
-            "mirror-read" | "split-above" | "split-section" | "split-streams" if !has_copies => {
+            Needs::Copies if !has_copies => {
                 notes.push(format!("{key}={value} has no effect: {} has no copies to choose from", served.name));
             }
-            _ => {}
+            Needs::Nothing | Needs::Cache | Needs::Copies => {}
         }
     }
     notes
-}
-
-/// Change one setting. `has_journal`: there is one that can protect the array.
-///
-/// # Errors
-/// What may be written instead.
-pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Result<(), String> {
-    match key {
-        "rebuild.rate" => policy.rebuild_rate = rate(value)?,
-        "scrub.rate" => policy.scrub_rate = rate(value)?,
-        "write.partial" => {
-            policy.partial_write = match value {
-                "fewest" => PartialWritePolicy::Fewest,
-                "rmw" => PartialWritePolicy::ReadModifyWrite,
-                _ => return Err(format!("write.partial={value}: use fewest or rmw")),
-            };
-        }
-        "background.depth" => {
-            let depth = value.parse().ok().filter(|depth| (1..=DEPTH_MAX).contains(depth));
-            policy.background_depth =
-                depth.ok_or_else(|| format!("background.depth={value}: use a number from 1 to {DEPTH_MAX}"))?;
-        }
-        "write.cache" => {
-            policy.write_cache = match value {
-                "through" => WriteCache::Through,
-                "volatile" => WriteCache::Volatile,
-                "journal" => WriteCache::Journal,
-                _ => return Err(format!("write.cache={value}: use through, journal or volatile")),
-            };
-        }
-        "read.cache" => {
-            policy.read_cache = match value {
-                "on" => true,
-                "off" => false,
-                _ => return Err(format!("read.cache={value}: use on or off")),
-            };
-        }
-        _ => {
-            return super::reading::apply(policy, key, value, has_journal).unwrap_or_else(|| {
-                Err(format!("unknown setting {key:?}; known settings: {}, {ACCESS}", names().join(", ")))
-            })
-        }
-    }
-    Ok(())
-}
-
-/// Rows in work at once in the background, at most.
-const DEPTH_MAX: u32 = openraid_core::limits::WINDOW_ROWS_MAX;
-
-/// The settings, one a line, as they are written.
-fn policy_text(policy: &Policy) -> String {
-    let lines: Vec<String> =
-        policy.settings().iter().map(|setting| format!("{}={}", setting.name, setting.value)).collect();
-    lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use openraid_units::Sectors;
-
-    #[test]
-    fn settings_are_taken_by_name_and_nonsense_is_refused() {
-        let mut policy = Policy::default();
-        apply(&mut policy, "rebuild.rate", "50M", false).unwrap();
-        apply(&mut policy, "scrub.rate", "none", false).unwrap();
-        apply(&mut policy, "write.partial", "rmw", false).unwrap();
-        apply(&mut policy, "background.depth", "3", false).unwrap();
-        assert_eq!((policy.rebuild_rate, policy.scrub_rate), (Sectors::mib(50), Sectors::ZERO));
-        assert_eq!((policy.partial_write, policy.background_depth), (PartialWritePolicy::ReadModifyWrite, 3));
-        let before = policy;
-        for (key, value) in [
-            ("rebuild.rate", "fast"),
-            ("rebuild.rate", "-1M"),
-            ("write.partial", "most"),
-            ("background.depth", "0"),
-            ("background.depth", "1000"),
-            ("cache", "on"),
-        ] {
-            assert!(apply(&mut policy, key, value, false).is_err(), "{key}={value}");
-        }
-        assert_eq!(policy, before);
-        assert!(policy_text(&policy).contains("rebuild.rate=50 MiB/s\nscrub.rate=none\n"));
-    }
 }

@@ -22,7 +22,7 @@ use crate::trial;
 pub struct Taken {
     /// Names of the arrays that are served now.
     pub served: Vec<String>,
-    /// What was not started, and why, and what is not as it was to be; a line each.
+    /// Arrays that were not started and why, and deviations from the desired state; a line each.
     pub failed: Vec<Failure>,
     /// What was not clean and is replayed or resynced; a line each.
     pub recovered: Vec<String>,
@@ -82,7 +82,7 @@ impl Server {
         Ok(Taken { served, failed, recovered, left_out })
     }
 
-    /// Where nothing reaches the members, a rebuild or a resync would only fill memory.
+    /// If nothing reaches the members, a rebuild or a resync would only fill memory.
     fn hold_background(&self, started: &StartedArray) -> Result<(), Failure> {
         if self.access != Access::Untouched {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Stories of requests, told to other processes: steps are kept while somebody wants them.
+//! Stories of requests, told to other processes. Steps are recorded while a client wants them.
 
 use std::time::{Duration, Instant};
 
@@ -13,16 +13,16 @@ use crate::story::{assemble, Names, Owner, StoriesModel, Story, StoryModel};
 
 /// Stories in one answer at the most.
 const STORIES_MAX: usize = 200;
-/// Who follows and has not asked for this long has gone: steps are not kept for it any more.
+/// A follower that has not asked for this long has gone: steps are no longer recorded for it.
 const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// For whom steps are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Keeping {
-    /// Nobody.
+    /// No client.
     #[default]
     Off,
-    /// Somebody who follows, and asked at this time.
+    /// A follower that asked at this time.
     Follower(Instant),
     /// Everybody, until it is ended by name.
     On,
@@ -31,13 +31,13 @@ pub enum Keeping {
 /// Which stories are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// Those that ended since this number.
+    /// Requests that ended since this number.
     Since(u64),
     /// The one of this request, ended or not.
     Request(u64),
     /// That of the last request that ended.
     Last,
-    /// So many, those that took longest.
+    /// The slowest, so many.
     Slowest(usize),
 }
 
@@ -59,7 +59,7 @@ impl Server {
         Ok(Answer::Done { text, array: None })
     }
 
-    /// End keeping for those who followed and have gone.
+    /// Stop recording for followers that have gone.
     pub(super) fn forget_followers(&self) -> Result<(), Failure> {
         let gone = match self.state().keeping {
             Keeping::Follower(asked) => asked.elapsed() > FOLLOWER_SILENCE_MAX,

@@ -12,14 +12,12 @@ use openraid_format::{FeatureMap, MdLevel, Superblock};
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
 use openraid_units::{ArrayId, Nanos, Sectors, Slot};
 
-use super::drive_cache::Wish;
 use super::rates::Rates;
-use super::reading::PROFILES;
 use super::settings::never_protected;
 use crate::consistency::ConsistencyWord;
 use crate::model::{
     ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, HealthWord, HostModel, MemberModel, ProfileModel,
-    ProtectionModel, ReasonModel, SettingsModel, StateWord, TaskModel, TaskWord,
+    ProtectionModel, ReasonModel, StateWord, TaskModel, TaskWord,
 };
 use crate::quantity::eta_seconds;
 use crate::sets;
@@ -81,7 +79,7 @@ impl Served {
     }
 }
 
-/// What is told of an array; nothing if it does not run any more.
+/// The model of an array; nothing if it does not run any more.
 pub fn model(status: &ServiceStatus, served: &Served, rates: &Rates) -> Option<ArrayModel> {
     let view = view_of(status, served.array)?;
     let Some(started) = &served.started else {
@@ -155,7 +153,7 @@ fn nested_model(
         access: served.access.word().into(),
         profile: Some(profile(status, served, &own.policy)),
         members: Vec::new(),
-        settings: settings(&own.policy),
+        settings: crate::settings::json(&own.policy),
         adaptive: super::reading::adaptive(&own.adaptive, status.at),
         host: host(own),
         cache: cache(status, &own.cached),
@@ -233,7 +231,7 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         profile: None,
         members: own.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         legs: Vec::new(),
-        settings: settings(&own.policy),
+        settings: crate::settings::json(&own.policy),
         adaptive: super::reading::adaptive(&own.adaptive, status.at),
         host: host(own),
         cache: cache(status, &own.cached),
@@ -337,7 +335,7 @@ fn task_model(task: &TaskStatus, rate: u64) -> TaskModel {
     }
 }
 
-/// What is told of a member.
+/// The model of a member.
 pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
     let drive = member.drive.and_then(|number| drives.iter().find(|view| view.drive == number));
     let (state, reason, done) = match member.state {
@@ -377,31 +375,11 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
     }
 }
 
-/// Settings as people write them.
-pub fn settings(policy: &Policy) -> SettingsModel {
-    SettingsModel {
-        rebuild_rate: policy.rebuild_rate.bytes().get(),
-        scrub_rate: policy.scrub_rate.bytes().get(),
-        write_partial: policy.partial_write.name().into(),
-        background_depth: policy.background_depth,
-        write_cache: policy.write_cache.name().into(),
-        read_cache: policy.read_cache,
-        read_ahead: policy.read_ahead.name().into(),
-        read_ahead_max: policy.read_ahead_max.bytes().get(),
-        mirror_read: policy.mirror_read.name().into(),
-        split_above: policy.split_above.bytes().get(),
-        split_section: policy.split_section.bytes().get(),
-        split_streams: policy.split_streams,
-        sorting: policy.sorting,
-        adaptive: policy.adaptive,
-        drive_cache: Wish::default().word().into(),
-    }
-}
-
 /// The profile in force: the one that was set, or the one that every array begins with, and what is set otherwise.
 fn profile(status: &ServiceStatus, served: &Served, policy: &Policy) -> ProfileModel {
     let can_journal = status.journal.is_some() && never_protected(status, served).is_none();
-    let known = served.profile.as_deref().and_then(|name| PROFILES.iter().find(|(own, _)| *own == name));
+    let known =
+        served.profile.as_deref().and_then(|name| crate::settings::PROFILES.iter().find(|(own, _)| *own == name));
     let (name, base) = match known {
         Some((name, profile)) => (*name, Policy::of(*profile, can_journal)),
         None => ("balanced", Policy::default()),

@@ -1,4 +1,4 @@
-//! From a sequence of steps to stories: who belongs to whom.
+//! From a sequence of steps to stories: which step belongs to which request.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub enum Owner {
 pub struct Story {
     /// Whose.
     pub owner: Owner,
-    /// Of a request: which array it came to, if that is known.
+    /// The array of a request, if known.
     pub array: Option<ArrayId>,
     /// Its steps.
     pub steps: Vec<Step>,
@@ -36,9 +36,9 @@ struct Shelf {
     stories: Vec<Story>,
     requests: BTreeMap<u64, usize>,
     ops: BTreeMap<OpName, usize>,
-    /// Who waits for an entry of the journal.
+    /// Requests that wait for a journal entry.
     entries: BTreeMap<u64, Vec<usize>>,
-    /// Who left something dirty in a unit since it was written last.
+    /// Requests that made a unit dirty since it was written last.
     dirty: BTreeMap<(SetId, u64), Vec<usize>>,
 }
 
@@ -117,7 +117,7 @@ impl Shelf {
             };
             self.ops.insert(op, at);
         }
-        // What began before the first step that is kept belongs to nobody.
+        // Operations from before the first recorded step belong to no request.
         let Some(at) = self.ops.get(&op).copied() else { return };
         self.stories[at].steps.push(*step);
         match step.what {

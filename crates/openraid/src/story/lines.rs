@@ -187,7 +187,7 @@ impl Teller<'_> {
         }
     }
 
-    /// What happens to an entry of the journal, and with it to those who wait for it.
+    /// What happens to a journal entry, and to the requests that wait for it.
     fn of_journal(&mut self, step: &Step) {
         match step.what {
             What::Logged { entry } => {

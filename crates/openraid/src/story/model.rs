@@ -65,7 +65,7 @@ pub struct StoryModel {
 pub struct StoriesModel {
     /// Stories that have ended, in the order of their ends; or the ones that were asked for.
     pub stories: Vec<StoryModel>,
-    /// Ask with this number for those that end from now on.
+    /// The number to ask with for requests that end from now on.
     pub next: u64,
     /// Stories that ended and are not among them, because there were too many at once.
     pub left_out: u64,

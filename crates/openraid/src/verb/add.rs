@@ -9,7 +9,7 @@ use crate::members::{lasting_spec, NewFiles};
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, the drive cannot be used, or the server refuses.
+/// No server serves the array, the drive cannot be used, or the server refuses.
 pub fn run(arguments: &AddArguments, context: &Context) -> Outcome {
     let mut server = context.servers.must_serve(&arguments.array)?;
     let spec = lasting_spec(&arguments.member)?;

@@ -90,7 +90,7 @@ fn specs(arguments: &AssembleArguments, context: &Context) -> Result<Vec<MemberS
     Ok(specs)
 }
 
-/// What is to be remembered of each array that started.
+/// The registry entry of each array that started.
 fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> Vec<Entry> {
     let members_of = |uuid| -> Vec<String> {
         let set = plans.iter().filter(|set| set.uuid == uuid).flat_map(|set| &set.members);

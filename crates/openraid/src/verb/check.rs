@@ -10,7 +10,7 @@ use crate::exit::Outcome;
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &CheckArguments, context: &Context) -> Outcome {
     let array = arguments.array.clone();
     if arguments.stop {
@@ -22,7 +22,7 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> Outcome {
 /// Begin a check or repair, and wait for its end where that is wanted.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn begin(context: &Context, name: &str, kind: CheckWord, follow: bool) -> Outcome {
     let command = Command::Check { array: name.into(), kind };
     if !follow {

@@ -18,7 +18,7 @@ use crate::output::table::Table;
 struct Body {
     a: String,
     b: String,
-    /// What each is called beside the other: by what differs.
+    /// Short names of two reviews: the parts in which they differ.
     a_is: String,
     b_is: String,
     mean_ratio: Option<f64>,

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Outcome};
 pub fn run(shell: clap_complete::Shell) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "openraid", &mut script);
-    // Who does not read to the end does not want it.
+    // A reader that closes the pipe early is no error.
     let _ = std::io::stdout().lock().write_all(&script);
     Ok(Exit::Fine)
 }

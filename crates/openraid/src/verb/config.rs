@@ -103,7 +103,7 @@ fn member(device: &Path, context: &Context) -> Outcome {
     }
 }
 
-/// What is in force, from the server that runs; what would be, where none runs or a file is named.
+/// The state in force, from the running server. Without a server, or if a file is named: the state that would be in force.
 fn show(file: Option<&Path>, context: &Context) -> Outcome {
     let mut servers = if file.is_some() { Vec::new() } else { context.servers.connect()? };
     let config = match servers.as_mut_slice() {

@@ -78,7 +78,7 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
     let view = view.ok_or_else(|| Failure::failed("the array does not run"))?;
     let (size, health) = (view.status.capacity.bytes().get(), view.status.health);
     check_input(size, &array.name)?;
-    // A resync would read what is about to be written; it goes on afterwards.
+    // A resync would read data that is about to be written; it resumes afterwards.
     each_set(&handle, array, |array| AdminCommand::Pause { array })?;
     let unbounded = Policy { rebuild_rate: Sectors::ZERO, ..Policy::default() };
     each_set(&handle, array, |array| AdminCommand::SetPolicy { array, policy: unbounded })?;

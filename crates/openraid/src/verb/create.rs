@@ -159,8 +159,8 @@ fn wish(arguments: &CreateArguments, bitmap: Option<bool>) -> Wish<'_> {
     }
 }
 
-/// Wipe what is there, where that was asked for, and have the engine make the array.
-/// Refuse files that do not exist: what is wanted is that they are made.
+/// Wipe the members if asked to, and have the engine make the array.
+/// Refuse files that do not exist, and name the option that makes them.
 fn check_there(specs: &[MemberSpec]) -> Result<(), Failure> {
     let is_missing = |spec: &&MemberSpec| {
         let Place::Path(path) = &spec.place else { return false };

@@ -61,7 +61,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     if probed.is_empty() {
         lines.push(unopened_text(arguments, context));
     } else if tried.is_empty() {
-        // Those that could not be opened a moment ago cost their time limit again.
+        // A member that could not be opened a moment ago would cost its time limit again.
         let again: Vec<_> = probed.iter().map(|member| member.spec.clone()).collect();
         let (opened, _) = open_some(&again, options(Use::ReadExclusive));
         (tried, not_started) = try_out(opened, true, arguments.read)?;

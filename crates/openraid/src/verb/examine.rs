@@ -1,4 +1,4 @@
-//! `openraid examine`: what stands on a member. Nothing is written, whoever uses it meanwhile.
+//! `openraid examine`: the metadata of a member. Nothing is written, also if a server uses it.
 
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{BitmapHeader, ForeignKind, Role, Superblock};
@@ -247,7 +247,7 @@ fn superblock_body(own: &Superblock) -> SuperblockBody {
     }
 }
 
-/// Sectors of a superblock may be anything: what is beyond 2^64 bytes is shown as the most.
+/// Sectors of a superblock may be anything: more than 2^64 bytes is shown as 2^64.
 fn bytes(sectors: Sectors) -> u64 {
     sectors.get().saturating_mul(512)
 }

@@ -49,7 +49,7 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or what is asked for is not kept.
+/// No server serves the array, or the request is not recorded.
 pub fn run(arguments: &ExplainArguments, context: &Context) -> Outcome {
     let name = arguments.array.as_str();
     let mut server = context.servers.must_serve(name)?;
@@ -84,7 +84,7 @@ fn stories(server: &mut Connection, command: &Command) -> Result<StoriesModel, F
     }
 }
 
-/// Stories as they end, until the server ends or somebody ends this.
+/// Stories as they end, until the server ends or the user stops it.
 fn follow(server: &mut Connection, name: &str, context: &Context) -> Outcome {
     // What ended before is of no interest.
     let mut since = stories(server, &Command::Stories { array: name.into(), since: u64::MAX })?.next;

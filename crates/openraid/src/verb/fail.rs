@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &FailArguments, context: &Context) -> Outcome {
     let array = arguments.member.array.clone();
     let member = member_name(&arguments.member.member)?;

@@ -59,7 +59,7 @@ struct AdoptBody {
 /// Do it.
 ///
 /// # Errors
-/// A device cannot be used, or nobody knows the journal or the array.
+/// A device cannot be used, or no server and no registry knows the journal or the array.
 pub fn run(arguments: &JournalArguments, context: &Context) -> Outcome {
     match &arguments.verb {
         JournalVerb::Create(arguments) => create(arguments, context),
@@ -149,7 +149,7 @@ fn of_server(context: &Context) -> Result<JournalModel, Failure> {
     ))
 }
 
-/// What devices hold: whoever uses them is asked first, and knows better than what stands on them meanwhile.
+/// What devices hold. A server that uses them is asked first: it knows more than the devices show meanwhile.
 fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Failure> {
     let resolved = |path: &str| std::path::Path::new(path).canonicalize().ok();
     let own: Vec<_> = specs.iter().filter_map(|spec| resolved(&spec.text)).collect();
@@ -167,14 +167,14 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
     of_devices(specs, &context.registry)
 }
 
-/// What stands on devices, whoever uses them: nobody is asked.
+/// What devices hold, read from the devices: no server is asked.
 ///
 /// # Errors
 /// It is no journal, or cannot be followed.
 pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalModel, Failure> {
     let locked = |spec: &MemberSpec| open(spec, options(Use::ReadExclusive)).err().filter(is_in_use);
     let holder = specs.iter().find_map(locked);
-    // Of one that is being written, what looks like damage is none.
+    // Apparent damage on a device that a server is writing is no damage.
     let wanted = LookFor { damaged: holder.is_none(), ..LookFor::default() };
     let found = look(specs, options(Use::Examine), &wanted).map_err(|error| match &holder {
         Some(holder) => Failure::cannot_tell(format!("{error}; it is in use meanwhile ({holder}): ask its server")),
@@ -460,7 +460,7 @@ fn tell_loss(context: &Context, loss: &LossModel) -> Exit {
     }
 }
 
-/// One of two devices, and nobody has said that the other one is dead.
+/// One of two devices, and no option says that the other one is dead.
 fn half(found: &FoundDevices, remedy: &str) -> Failure {
     let whole = found.superblocks.iter().position(|own| !own.unfinished).unwrap_or(0);
     let also = found

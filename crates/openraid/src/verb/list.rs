@@ -56,7 +56,7 @@ fn is_same(array: &ArrayModel, entry: &Entry) -> bool {
     }
 }
 
-/// What is said of an array whose writes its journal was to promise, and does not; `openraid show` says why.
+/// The note on an array whose writes its journal should acknowledge, and does not; `openraid show` says why.
 const NOT_PROTECTED: &str = "NOT PROTECTED by a journal";
 
 fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {

@@ -54,9 +54,9 @@ use crate::registry::Registry;
 pub struct Context {
     /// How to answer.
     pub output: Output,
-    /// What is remembered.
+    /// The registry.
     pub registry: Registry,
-    /// Who can be asked.
+    /// The servers that can be asked.
     pub servers: Servers,
     /// What applies to every verb.
     pub common: Common,
@@ -121,7 +121,7 @@ struct DoneBody<'a> {
 /// Have the server of an array do something, and tell what came of it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn ask(context: &Context, array: &str, command: &Command) -> Outcome {
     let answer = context.servers.must_serve(array)?.ask(command)?;
     tell_done(context, &answer)

@@ -23,10 +23,10 @@ const LIMIT_BUSY: f64 = 0.9;
 const LOAD_BUSY: f64 = 0.7;
 /// Percent of requests that another size of the cache must bring, or cost, to be worth it.
 const CACHE_SIZE_PAYS: f64 = 5.0;
-/// Levels that are looked at where nobody names any; those that cannot be are left out then.
+/// Levels that are compared if the command line names none; impossible ones are left out.
 const USUAL_LEVELS: [Level; 6] =
     [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60];
-/// Of so few drives a mirror is one of the usual choices, too.
+/// With so few drives a mirror is also a usual choice.
 const MIRROR_DRIVES_MAX: u16 = 3;
 
 #[derive(Serialize)]
@@ -346,7 +346,7 @@ fn gained(gain: &Gain) -> String {
     }
 }
 
-/// The fastest, and what is known about those behind it.
+/// The fastest level, and how certain its lead is.
 fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
     let Some(best) = safe.iter().max_by(|one, two| one.healthy.iops.total_cmp(&two.healthy.iops)) else {
         return Vec::new();
@@ -368,7 +368,7 @@ fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
     lines
 }
 
-/// What more of the cache brings, and whether less of it would do: only what is more than chance.
+/// What a larger cache gains, and whether a smaller one is enough. Differences within chance are left out.
 fn cache_size(plan: &LevelPlan) -> Option<String> {
     let words = |size: &CacheSize| {
         let gain = size.gain.filter(|_| size.steady)?;

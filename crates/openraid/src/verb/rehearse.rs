@@ -1,4 +1,4 @@
-//! `openraid rehearse`: a prediction held against service, on drives that nobody has.
+//! `openraid rehearse`: a prediction held against service, on modelled drives.
 //!
 //! ```text
 //!  cells --> simulated machine, virtual time            --> predicted \
@@ -131,7 +131,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         body.cells.push(pair(cell, &predicted, &measured));
         body.worst_mean_error_percent = worst(body.cells.iter(), |pair| pair.mean_error_percent);
         body.worst_p99_error_percent = worst(body.cells.iter(), |pair| pair.p99_error_percent);
-        // Written after each cell: who interrupts it has what was measured so far.
+        // Written after each cell, so that an interrupted run keeps its results.
         write_atomically(&report, render(&page(&body, subject, arguments, &library)).as_bytes())
             .map_err(Failure::failed)?;
         write_atomically(&results, context.output.kept(&body).as_bytes()).map_err(Failure::failed)?;

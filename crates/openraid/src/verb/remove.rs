@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &MemberArguments, context: &Context) -> Outcome {
     order(arguments, false, context)
 }

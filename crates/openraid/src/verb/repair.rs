@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &RepairArguments, context: &Context) -> Outcome {
     let kind = if arguments.trust_data { CheckWord::RepairTrustData } else { CheckWord::Repair };
     check::begin(context, &arguments.array, kind, arguments.follow)

@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &ReplaceArguments, context: &Context) -> Outcome {
     let member = member_name(&arguments.member)?;
     let with = arguments.with.as_deref().map(member_name).transpose()?;

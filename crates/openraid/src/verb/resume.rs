@@ -8,7 +8,7 @@ use crate::exit::Outcome;
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &ArrayArgument, context: &Context) -> Outcome {
     ask(context, &arguments.array, &Command::Resume { array: arguments.array.clone() })
 }

@@ -26,15 +26,15 @@ use crate::laboratory::{drive_fits, effort, library, load, machine, may_be_writt
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 
-/// Arrays of a simulated target where nobody says.
+/// Arrays of a simulated target if the command line names none.
 const ARRAYS: [&str; 4] = ["single", "raid0x4", "raid10x4", "raid5x4"];
-/// Methods where nobody says.
+/// Methods if the command line names none.
 const METHODS: [&str; 4] = ["response-time", "sequential", "database", "file-server"];
 
 /// Reasons of cells without a result that are told; all are in the results.
 const REASONS_MAX: usize = 5;
 
-/// What is to be measured.
+/// The targets to measure.
 struct Wanted {
     methods: Vec<&'static Method>,
     /// A load of the user's own.
@@ -141,7 +141,7 @@ fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'stat
     Ok(if all { methods().iter().collect() } else { named })
 }
 
-/// May the results of a target go into a folder? What is there must be a review of the same target, or nothing.
+/// May the results of a target go into a folder? The folder must be empty, or hold a review of the same target.
 fn guard(folder: &Path, facts: &TargetFacts) -> Result<(), Failure> {
     let target = &facts.name;
     let path = folder.join("results.json");

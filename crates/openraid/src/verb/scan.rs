@@ -85,7 +85,7 @@ fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context
     Ok(Some(format!("next: `openraid assemble {}` remembers where the members are", words.join(" "))))
 }
 
-/// Where nothing is found, so many members that could not be read say why.
+/// If nothing is found, the errors of so many unreadable members are shown.
 const UNREADABLE_SHOWN_MAX: usize = 8;
 
 fn places(arguments: &ScanArguments) -> Result<Vec<MemberSpec>, Failure> {

@@ -53,7 +53,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let signals =
         Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
     let ready_fd = arguments.ready_fd.map(ready_descriptor).transpose()?;
-    // What is wrong with the line itself, or with the file, is said first.
+    // Errors of the command line or of the file come first.
     let file = configuration(arguments)?;
     let chosen = Chosen::of(arguments, file.as_ref());
     let listen = listens(&chosen)?;
@@ -222,7 +222,7 @@ fn ready_descriptor(number: i32) -> Result<File, Failure> {
     })
 }
 
-/// What is written. What a journal holds for an array is a part of its content, and belongs on the members.
+/// What the server writes. Data that a journal holds for an array is part of its content, and belongs on the members.
 fn access(arguments: &ServeArguments, chosen: &Chosen) -> Access {
     match (arguments.read_only, chosen.journal.is_empty()) {
         (false, _) => Access::ReadWrite,
@@ -231,7 +231,7 @@ fn access(arguments: &ServeArguments, chosen: &Chosen) -> Access {
     }
 }
 
-/// Start what is wanted, and say why the rest of it was not started.
+/// Start the wanted arrays, and say why others were not started.
 fn begin(
     arguments: &ServeArguments,
     context: &Context,
@@ -290,7 +290,7 @@ fn begin(
         let why = Failure::joined(&reasons, Exit::Refused);
         return Err(Failure { text: format!("nothing can be served:\n  {}", why.text), ..why });
     }
-    // What the file alone names is remembered from now on, so that what is set can be kept.
+    // Arrays that only the file names are remembered from now on, so that settings can be kept.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
     reasons.iter().for_each(|reason| context.output.warn(&reason.text));
     taken.failed = reasons;
@@ -328,7 +328,7 @@ fn make(
         members: &names,
         spares: &[],
         size: None,
-        // Memory is all zero, and zeroes are consistent; and nobody finds it dirty later.
+        // Memory is all zero, and zeroes are consistent; and no later start finds it dirty.
         assume_clean: specs.iter().all(is_memory),
         bitmap: specs.iter().all(is_memory).then_some(false),
         ppl: false,

@@ -9,7 +9,7 @@ use crate::exit::{Failure, Outcome};
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
     let mut settings = Vec::new();
     for text in &arguments.settings {
@@ -27,7 +27,7 @@ pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
                 policy.text()
             )));
         }
-        // Behind the others: a profile has a word on it, too.
+        // After the others: a profile also sets it.
         settings.push(("write.cache".to_owned(), value.to_owned()));
     }
     // Whether something is put at risk depends on the server: it asks for the confirmation.

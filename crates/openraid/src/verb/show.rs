@@ -1,4 +1,4 @@
-//! `openraid show`: one array, from its server, or from its members where nobody serves it.
+//! `openraid show`: one array, from its server, or from its members if no server serves it.
 
 use std::thread;
 use std::time::Duration;
@@ -37,7 +37,7 @@ struct Body<'a> {
 /// Do it.
 ///
 /// # Errors
-/// Nobody knows the array, or its members make none.
+/// No registry and no server knows the array, or its members make none.
 pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     if let Some(seconds) = arguments.wait {
         context.servers.wait_for(&arguments.array, Duration::from_secs(seconds))?;
@@ -83,7 +83,7 @@ fn raw_drives(context: &Context, arguments: &ShowArguments, raw: &[ArrayModel]) 
     context.output.answer(exit, &Drives { served: true, array: None, arrays: raw }, &human)
 }
 
-/// What an array that nobody serves would be: started in memory, looked at, forgotten.
+/// The state that an unserved array would have: it is started in memory, inspected and dropped.
 fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     let Some(entry) = context.registry.find(name)? else {
         return Err(unknown_array(name));
@@ -118,7 +118,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     Ok(array)
 }
 
-/// What is followed.
+/// The array that is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Until {
     /// All tasks.
@@ -130,7 +130,7 @@ pub enum Until {
 /// Follow the tasks of an array to their end.
 ///
 /// # Errors
-/// Nobody serves it.
+/// No server serves it.
 pub fn follow(context: &Context, name: &str, until: Until) -> Outcome {
     let mut server = context.servers.must_serve(name)?;
     let mut last = String::new();

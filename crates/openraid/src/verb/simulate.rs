@@ -39,7 +39,7 @@ struct Body<'a> {
     range: Option<Range>,
     bottleneck: Option<&'a str>,
     result: &'a CellResult,
-    /// Of the last requests, where they were asked for.
+    /// Latencies of the last requests, if they were asked for.
     #[serde(skip_serializing_if = "<[StoryModel]>::is_empty")]
     stories: &'a [StoryModel],
 }
@@ -48,9 +48,9 @@ struct Body<'a> {
 struct ListBody {
     controllers: Vec<Entry>,
     drives: Vec<Entry>,
-    /// Of hosts.
+    /// Host requests.
     buses: Vec<String>,
-    /// Of drives.
+    /// Drive commands.
     links: Vec<String>,
 }
 

@@ -19,7 +19,7 @@ struct Body<'a> {
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &SpareArguments, context: &Context) -> Outcome {
     match &arguments.verb {
         SpareVerb::Add(arguments) => add::run(arguments, context),

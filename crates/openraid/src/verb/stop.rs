@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure, Outcome};
 /// Do it.
 ///
 /// # Errors
-/// Nobody serves the array, or the server refuses.
+/// No server serves the array, or the server refuses.
 pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
     if let Some(array) = &arguments.array {
         let mut server = context.servers.must_serve(array)?;

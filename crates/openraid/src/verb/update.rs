@@ -56,7 +56,7 @@ struct Change {
     to_bytes: u64,
 }
 
-/// What is to be done.
+/// The change to make.
 struct Plan {
     arrays: Vec<Array>,
     /// Superblocks on members.
@@ -244,7 +244,7 @@ fn changed_meanwhile(name: &str) -> Failure {
     Failure::refused(format!("{name}: its superblock has changed meanwhile; nothing more was written, try again"))
 }
 
-/// Write the members one after the other, each durably before the next: what is interrupted is finished by the next try.
+/// Write the members one after the other, each durably before the next: an interrupted update is finished by the next one.
 fn write_members(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());

@@ -89,7 +89,7 @@ fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
     Ok(found.claims.into_iter().filter(wanted).collect())
 }
 
-/// A system that nobody knows makes its claims not applicable, one by one: it is said once, here.
+/// An unknown system makes its claims not applicable, one by one: it is said once, here.
 fn warn_of_systems(claims: &[Claim], library: &Library) {
     let systems: BTreeSet<&str> = claims.iter().map(|claim| claim.system.as_str()).collect();
     for system in systems {
@@ -108,7 +108,7 @@ fn file(path: &Path) -> Result<String, Failure> {
     Ok(content)
 }
 
-/// Where values are kept; nowhere if that is wanted, or if the user has no home.
+/// The file that keeps values; none on request, or if the user has no home.
 fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
     if arguments.no_cache {
         return None;

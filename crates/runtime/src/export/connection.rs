@@ -1,4 +1,4 @@
-//! One client: its socket, what it may do next, and what is under way for it.
+//! One client: its socket, what it may do next, and its requests in progress.
 //!
 //! ```text
 //!  Negotiating --export chosen--> Serving --goodbye, end of stream--> (finishing: answers what runs, then closes)
@@ -25,7 +25,7 @@ pub struct Connection {
     pub socket: Socket,
     /// The kernel's name for it in the set that is waited for.
     pub event_token: u64,
-    /// Where it is in its life.
+    /// Its phase.
     pub phase: Phase,
     /// What waits to be sent.
     pub output: Output,
@@ -41,9 +41,9 @@ pub struct Connection {
     pub write_bytes: u64,
     /// No more requests are read; it is closed when everything is answered.
     pub finishing: bool,
-    /// It is in the list of those that have something to send.
+    /// It is in the list of connections with output.
     pub dirty: bool,
-    /// It is in the list of those that may read no more for now.
+    /// It is in the list of connections that must not read for now.
     pub parked: bool,
     /// It waits for its client to take or give bytes.
     pub waits: bool,
@@ -53,7 +53,7 @@ pub struct Connection {
     pub progress_at: Instant,
 }
 
-/// Where a connection is in its life.
+/// The phase of a connection.
 #[derive(Debug)]
 pub enum Phase {
     /// The client chooses an export.
@@ -69,7 +69,7 @@ pub struct Serving {
     pub session: Session,
     /// The parser of its requests.
     pub parser: Transmission,
-    /// The array behind the export.
+    /// The array of the export.
     pub array: ArrayId,
     /// A payload that is still in the socket.
     pub stream: Option<Stream>,
@@ -91,7 +91,7 @@ pub struct Stream {
     pub early: Vec<u8>,
     /// How many of them are used up.
     pub early_used: usize,
-    /// Where it goes, in order.
+    /// Its destinations, in order.
     pub transfers: VecDeque<Transfer>,
     /// Bytes of the first transfer that are there.
     pub done: u32,

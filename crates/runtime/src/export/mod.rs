@@ -58,7 +58,7 @@ pub struct Shared {
 pub struct Offer {
     /// As clients see it.
     pub info: ExportInfo,
-    /// The array behind it.
+    /// Its array.
     pub array: ArrayId,
 }
 
@@ -211,7 +211,7 @@ impl Exports {
         }
     }
 
-    /// What is offered, by name and array.
+    /// The exports, by name and array.
     pub fn offered(&self) -> impl Iterator<Item = (&ExportInfo, ArrayId)> {
         self.infos.iter().zip(self.arrays.iter().copied())
     }
@@ -222,7 +222,7 @@ impl Exports {
         ExportCounters { connections: self.table.len(), connections_max: self.connections_max, ..self.counters }
     }
 
-    /// A listener has somebody.
+    /// A listener has a new client.
     pub fn on_listener(&mut self, door: usize, shared: &mut Shared) {
         for _ in 0..ACCEPTS_PER_ROUND_MAX {
             match self.doors[door].listener.accept() {
@@ -264,7 +264,7 @@ impl Exports {
             return;
         }
         self.counters.accepted += 1;
-        // Who has chosen or left is not waited for: a flood of short connections leaves nothing behind.
+        // A client that has chosen or left has no deadline: a flood of short connections leaves no entries.
         while let Some((_, oldest)) = self.choosing.front() {
             if self.table.get(*oldest).is_some_and(|c| matches!(c.phase, Phase::Negotiating(_))) {
                 break;

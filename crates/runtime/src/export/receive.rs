@@ -1,7 +1,7 @@
 //! Requests from sockets into the engine: many in one call.
 //!
 //! All connections share one receive buffer. Small payloads stay in it until the engine has said which frames they
-//! go to, which is in the same round nearly always; what is left after a round is copied out.
+//! go to, which is in the same round nearly always; the rest after a round is copied out.
 
 use openraid_core::events::BlockRequest;
 use openraid_core::events::RequestKind;
@@ -187,7 +187,7 @@ impl Exports {
                     let serving =
                         Serving { session, parser, array, stream: None, streams: false, held: None, alone: None };
                     connection.phase = Phase::Serving(Box::new(serving));
-                    // Where the kernel does not give larger buffers, it gives its usual ones.
+                    // The kernel may refuse larger buffers; then the usual ones stay.
                     let _ = connection.socket.set_buffers(SOCKET_BUFFER_BYTES, SOCKET_BUFFER_BYTES);
                 }
                 HandshakeEvent::Close(openraid_nbd::server::CloseReason::Aborted) => {
@@ -210,7 +210,7 @@ struct Batch<'a> {
     key: Key,
     inbox: &'a [u8],
     start: usize,
-    /// The next byte to look at, and the first behind the last.
+    /// The next byte to look at, and the end.
     at: usize,
     end: usize,
     /// The buffer must be kept up to here.

@@ -1,7 +1,7 @@
 //! Large payloads: from the socket straight into frames, as the engine hands the frames out.
 //!
 //! The engine asks for the payload in pieces, in order. Nothing else is read from the connection meanwhile: the
-//! bytes behind the payload belong to the next request. Where the request fails first, the rest of its payload is
+//! bytes after the payload belong to the next request. If the request fails first, the rest of its payload is
 //! read and forgotten.
 
 use openraid_core::actions::Transfer;
@@ -13,7 +13,7 @@ use super::{Exports, Shared};
 use crate::limits::STREAM_BYTES_PER_ROUND_MAX;
 use crate::slab::Key;
 
-/// Where a payload stands after the socket was asked.
+/// The state of a payload after the socket was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// All of it is there.

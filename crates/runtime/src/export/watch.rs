@@ -1,4 +1,4 @@
-//! What happens by the clock: clients that are too slow, listeners that rest, and what is told of an array's state.
+//! What happens by the clock: clients that are too slow, listeners that rest, and reports of an array's state.
 
 use openraid_core::admin::Health;
 use openraid_nbd::server::{chunk_status, Session};
@@ -15,7 +15,7 @@ use crate::limits::{
 use crate::slab::Key;
 
 impl Exports {
-    /// Somebody waits for a client: look after it.
+    /// Work waits for a client: look after it.
     pub(super) fn watch(&mut self, now: Instant) {
         self.look_at.get_or_insert(now + STALL_LOOK_INTERVAL);
     }
@@ -89,7 +89,7 @@ struct Waits {
     /// What it holds of memory and requests.
     bytes: u64,
     requests: usize,
-    /// How long its client has neither taken nor given a byte, and how long it has been behind.
+    /// How long its client has neither taken nor given a byte, and how long it has been slow.
     still: Nanos,
     behind: Nanos,
 }
@@ -119,7 +119,7 @@ pub struct StatusCache {
 pub struct ArrayExtent {
     /// Bytes that have all their redundancy.
     whole: u64,
-    /// What is to be said of the rest.
+    /// The report on the rest.
     rest: u32,
 }
 

@@ -81,7 +81,7 @@ pub struct OpenedMember {
     pub info: DriveInfo,
     /// Fallbacks taken.
     pub notes: Vec<String>,
-    /// Where its bytes are.
+    /// The place of its bytes.
     pub medium: Medium,
 }
 
@@ -335,7 +335,7 @@ impl OpenedMember {
         }
     }
 
-    /// The same member, but what is written to it stays in memory and is forgotten with it.
+    /// The same member, but writes stay in memory and are dropped with it.
     #[must_use]
     pub fn overlaid(self) -> Self {
         let info = DriveInfo { discard: false, discard_zeroes: false, write_zeroes: false, ..self.info };
@@ -414,7 +414,7 @@ fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Open
     let own = spec.clone();
     // If it hangs, the thread stays with it: nothing can bring it back from the kernel.
     let spawned = thread::Builder::new().name("open-member".into()).spawn(move || {
-        // The channel has room for the first word; it matters to nobody later.
+        // The channel has room for the first word; later ones are not needed.
         let tell = || {
             let _ = first.try_send(());
         };
@@ -423,7 +423,7 @@ fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Open
             let probed = probed.map_err(|error| OpenError::Probe { member: own.text.clone(), error })?;
             Ok((member, probed))
         });
-        // Who asked may have given up.
+        // The caller may have given up.
         let _ = sender.send(result);
     });
     match spawned {

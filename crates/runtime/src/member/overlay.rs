@@ -35,7 +35,7 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Keep what is written to whole sectors from `lba` on.
+    /// Keep a write of whole sectors from `lba` on.
     ///
     /// # Errors
     /// [`DriveError::NoSpace`]: the limit is reached. What was kept of this write before that stays.

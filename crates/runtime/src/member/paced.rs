@@ -5,7 +5,7 @@
 //!           +-> model of the drive: when it would be done ----+
 //! ```
 //!
-//! So the engine, its exports and clients run on drives that nobody has. A paced member never answers before its
+//! So the engine, its exports and clients run on modelled drives. A paced member never answers before its
 //! drive would; how much later it does is measured. The model is that of the simulation, with the same seed, and each
 //! drive has a phase of its own by its number.
 
@@ -34,11 +34,11 @@ pub struct PacedMember {
     rotational: bool,
     write_cache: Option<bool>,
     sectors: Sectors,
-    /// Where its bytes are.
+    /// The place of its bytes.
     pub store: Store,
 }
 
-/// Where the bytes of a paced member are.
+/// The place of the bytes of a paced member.
 #[derive(Debug)]
 pub enum Store {
     /// In memory.
@@ -186,7 +186,7 @@ pub struct Paced {
     lateness: Lateness,
 }
 
-/// Where the bytes of a paced member at work are.
+/// The place of the bytes of a paced member at work.
 #[derive(Debug)]
 pub enum Content {
     /// In memory.

@@ -19,7 +19,7 @@ pub struct MemberSpec {
     pub place: Place,
 }
 
-/// Where a member is.
+/// The address of a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// A regular file or a block device.
@@ -39,7 +39,7 @@ pub struct ModelSpec {
     pub profile: String,
     /// How much of the drive is used; all of it where nothing is said.
     pub size: Option<Sectors>,
-    /// Where the content is; in memory where nothing is said.
+    /// The place of the content; memory by default.
     pub file: Option<PathBuf>,
     /// The drive's write cache; as it comes from the factory where nothing is said.
     pub cache: Option<bool>,

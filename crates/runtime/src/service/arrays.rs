@@ -120,7 +120,7 @@ impl ServiceHandle {
 
     fn start_set(&self, set: &[Attached], mut options: AssembleOptions) -> Result<StartedArray, StartError> {
         let uuid = set[0].probed.look.superblock.as_ref().map(|superblock| superblock.set_uuid);
-        // What was given up by name is lost, whoever asks.
+        // Data that was discarded by name is lost.
         options.journal_lost |= self.status()?.journal.is_some_and(|journal| {
             journal.arrays.iter().any(|own| Some(own.set_uuid) == uuid && own.state == ArrayState::Discarded)
         });
@@ -175,7 +175,7 @@ impl ServiceHandle {
             match self.start_striped(legs) {
                 Ok(array) => started.arrays.push(array),
                 Err((error, legs)) => {
-                    // A leg by itself holds only parts of the stripe: nobody is served by it.
+                    // A span by itself holds only parts of the stripe: it is not exported.
                     for leg in legs {
                         self.stop_and_release(&leg)?;
                     }

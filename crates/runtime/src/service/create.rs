@@ -26,7 +26,7 @@ pub struct CreateRequest {
     pub layout: u32,
     /// Chunk; of no meaning for RAID 1.
     pub chunk: Sectors,
-    /// Where the superblock goes.
+    /// The place of the superblock.
     pub minor: MinorVersion,
     /// A member for each slot; `None` is a missing one.
     pub slots: Vec<Option<OpenedMember>>,

@@ -44,7 +44,7 @@ const OWN_REQUEST_BYTES_MAX: u64 = 1 << 20;
 /// The preferred size that is told to clients is a power of two up to this.
 const PREFERRED_BYTES_MAX: u32 = 32 << 20;
 
-/// Where clients may come from.
+/// Addresses to listen on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Listen {
     /// A TCP address; port 0 takes a free one.
@@ -63,7 +63,7 @@ pub struct ServiceConfig {
     pub huge: HugePages,
     /// Touch all frames before serving.
     pub touch: bool,
-    /// Where clients may come from; nowhere is allowed.
+    /// Addresses to listen on; none is allowed.
     pub listen: Vec<Listen>,
     /// Keeps the stream of events.
     pub recorder: Option<Box<dyn Recorder>>,
@@ -101,7 +101,7 @@ pub struct ServiceHandle {
     waker: Waker,
     limits_pool: Bytes,
     hanging: journal::Hanging,
-    /// Who opens the journal anew has this: it is not looked at meanwhile.
+    /// Held while the journal is opened again: it is not inspected meanwhile.
     reopening: Arc<Mutex<()>>,
 }
 

@@ -59,7 +59,7 @@ impl Shard {
                         openraid_core::actions::ReplyStatus::Ok => Ok(Vec::new()),
                         status => Err(status),
                     };
-                    // Who asked may have gone.
+                    // The caller may have gone.
                     let _ = waiter.send(result);
                 }
             }
@@ -80,7 +80,7 @@ fn own_transfer(transfer: &Transfer, shared: &mut Shared) {
     if transfer.last && transfer.direction == Direction::ToHost {
         let host = shared.hosts.remove(transfer.token);
         if let (Owner::Service(waiter), Payload::Own(bytes)) = (host.owner, host.payload) {
-            // Who asked may have gone.
+            // The caller may have gone.
             let _ = waiter.send(Ok(bytes));
         }
     }

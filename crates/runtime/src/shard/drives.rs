@@ -64,7 +64,7 @@ pub struct DriveView {
 pub struct Drives {
     engine: IoEngine,
     table: Vec<Option<Drive>>,
-    /// Where the next free number is looked for: a number that somebody may still have before their eyes is given out
+    /// Where the next free number is looked for: a number that a user may still see on the screen is given out
     /// again as late as can be.
     next: usize,
     /// What was asked of files and devices, by the index of the tag.
@@ -493,7 +493,7 @@ impl Drives {
     }
 }
 
-/// Carry out what is not for the member itself; `None` for reads.
+/// Carry out a command that the overlay takes; `None` for reads.
 fn keep(
     overlay: &mut Overlay,
     command: &DriveCommand,

@@ -1,7 +1,7 @@
 //! A shard: one thread that drives one engine of the core.
 //!
 //! ```text
-//!  wait -> read all ready sockets -> hand in -> advance -> carry out the actions, those that end at once included
+//!  wait -> read all ready sockets -> hand in -> advance -> carry out the actions, including those that end at once
 //!    ^                                            ^               |
 //!    |                                            +--- more ended-+
 //!    +---- send once per connection <- members' commands to the kernel, what has ended back
@@ -40,7 +40,7 @@ use clock::{ShardClock, Wait};
 use drives::{Drives, REMOTE_CLASS};
 use looks::Looks;
 
-/// The kernel's names for what is waited for once.
+/// The kernel's names for one-time events.
 const ENGINE: u64 = 4 << 56;
 const WAKER: u64 = 5 << 56;
 const SIGNALS: u64 = 6 << 56;
@@ -57,7 +57,7 @@ pub struct ShardConfig {
     pub pool: PoolOptions,
     /// The kernel's engine for members.
     pub engine: EngineOptions,
-    /// Where clients come from.
+    /// The listeners.
     pub listeners: Vec<Listener>,
     /// Keeps the stream of events.
     pub recorder: Option<Box<dyn Recorder>>,
@@ -124,7 +124,7 @@ impl Shard {
     /// Make a shard. Call it on the thread that will run it.
     ///
     /// # Errors
-    /// What is missing.
+    /// The missing resource.
     pub fn new(config: ShardConfig) -> Result<Self, ShardError> {
         openraid_sys::clock::make_timers_exact();
         let limits = config.limits;
@@ -183,7 +183,7 @@ impl Shard {
     pub fn run(mut self) {
         while !self.ended {
             self.wait();
-            // Whoever leaves makes room for those who come: listeners last.
+            // Disconnecting clients make room for new ones: listeners come last.
             for listeners in [false, true] {
                 for nth in 0..self.events.len() {
                     if self.events.get(nth).is_some_and(|e| (e.token & CLASS == LISTENER_CLASS) == listeners) {
@@ -356,7 +356,7 @@ impl Shard {
             let Shared { epoll, pool, control, now, .. } = &mut self.shared;
             self.drives.exchange(epoll, pool, control, *now);
             if control.is_stirred() {
-                // Commands that the kernel answers from its memory end within the round, one behind the other: they took time.
+                // Commands that the kernel answers from its memory end within the round, one after the other: they took time.
                 self.read_clock(Wait::UpTo(Nanos::ZERO));
                 continue;
             }

@@ -18,7 +18,7 @@ use crate::export::{ExportCounters, Offer};
 use crate::member::remote::RemoteNews;
 use crate::member::OpenedMember;
 
-/// The way back to whoever asked.
+/// The way back to the caller.
 pub type Answer<T> = mpsc::Sender<T>;
 
 /// Something to do.

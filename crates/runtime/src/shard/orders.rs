@@ -15,7 +15,7 @@ use crate::hosts::{HostRequest, Owner, Payload};
 use crate::member::OpenedMember;
 use crate::slab::Key;
 
-/// Who waits for an answer of the engine.
+/// Callers that wait for an answer of the engine.
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// A caller, for the answer itself.
@@ -37,7 +37,7 @@ impl Shard {
         }
     }
 
-    // An answer that nobody waits for any more is dropped everywhere below.
+    // An answer whose caller has gone is dropped everywhere below.
     fn take_order(&mut self, order: Order) {
         match order {
             Order::Attach(member, answer) => self.attach(*member, answer),

@@ -19,7 +19,7 @@ use crate::arguments::ReviewArguments;
 use crate::exit::Failure;
 use crate::output::progress::Progress;
 
-/// Seconds of a cell where nobody says.
+/// Seconds of a cell if the command line does not say.
 const SECONDS: u32 = 10;
 /// Requests of the writes that fill a target.
 const FILL_BYTES: u32 = 128 << 10;
@@ -152,7 +152,7 @@ fn precondition(
     stamp: &str,
     context: &Context,
 ) -> Result<(), Failure> {
-    // The program's own number does not matter to what is on the target.
+    // The program's own number does not affect the data on the target.
     let which = stamp.split_once(" real: ").map_or(stamp, |(_, which)| which);
     if fs::read_to_string(mark).is_ok_and(|known| known == which) {
         context.output.warn(&format!("it was filled before; remove {} to fill it again", mark.display()));

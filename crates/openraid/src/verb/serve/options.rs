@@ -35,7 +35,7 @@ pub struct Chosen {
     pub journal: Vec<String>,
     /// What the command line has said, as it is told.
     pub told: Vec<ValueModel>,
-    /// Where the command line and the file differ.
+    /// Differences between the command line and the file.
     pub notes: Vec<String>,
 }
 

@@ -11,11 +11,11 @@ use crate::quantity::human;
 
 /// Memory through which a journal is written: four buffers of the largest entry.
 const JOURNAL_BUFFERS: Bytes = Bytes::mib(4);
-/// Cache of a server with a journal where nobody says how much.
+/// Cache of a server with a journal if no size is given.
 const JOURNAL_CACHE: Bytes = Bytes::mib(64);
-/// Where the least memory that works is looked for: a few MiB are enough.
+/// Step of the search for the least memory that works; a few MiB.
 const LEAST_MEMORY_MIB_MAX: u64 = 1024;
-/// Of the memory for payload, so many parts in so many are for the engine's own work.
+/// Share of the payload memory for the engine's own work: numerator and denominator.
 const WORK_SHARE: (u64, u64) = (2, 5);
 
 /// The limits of the engine.

@@ -11,7 +11,7 @@ use crate::registry::Entry;
 use crate::server::desired::InForce;
 use crate::server::reload::unknown;
 
-/// What is to be served.
+/// The arrays to serve.
 #[derive(Debug, Default)]
 pub struct Wanted {
     /// Members of arrays.
@@ -27,7 +27,7 @@ pub fn is_service(arguments: &ServeArguments, file: Option<&InForce>) -> bool {
     file.is_some() && arguments.names.is_empty() && arguments.scan.is_empty() && arguments.level.is_none()
 }
 
-/// What is to be served.
+/// The arrays to serve.
 ///
 /// # Errors
 /// A name that names nothing, or nothing is remembered.

@@ -25,7 +25,7 @@ use crate::swarm::Swarm;
 const LOST_MAX: usize = 200;
 /// How often signals and the time are looked at while no run ends.
 const TICK: Duration = Duration::from_millis(200);
-/// How often it is said how far it is where nobody sees a bar.
+/// How often progress is printed if there is no terminal for a bar.
 const NEWS_EVERY: Duration = Duration::from_secs(60);
 
 /// A run that lost something.
@@ -83,7 +83,7 @@ impl Ending {
 /// Do it.
 ///
 /// # Errors
-/// A bug that nobody knows; no thread to be had.
+/// An unknown planted bug; no thread could be started.
 pub fn run(arguments: &TortureArguments, context: &Context) -> Outcome {
     let bug = arguments.planted.as_deref().map(named).transpose()?;
     match arguments.replay {
@@ -166,7 +166,7 @@ fn carry_out(arguments: &TortureArguments, bug: Option<Bug>) -> Result<Many, Fai
                 swarm.begin(scenario).map_err(Failure::failed)?;
             }
         }
-        // Who asks twice does not want to wait for the runs that go on.
+        // A second Ctrl-C does not wait for the runs in progress.
         if swarm.running() == 0 || signalled > 1 {
             many.ending = over.filter(|_| next.is_some() || signalled > 0).unwrap_or(Ending::Seeds);
             many.unjudged = swarm.running();
@@ -207,7 +207,7 @@ fn note(many: &mut Many, scenario: &Scenario, report: &Report, watch: &Watch) {
     if many.bug.is_some_and(|bug| bug.is_shown_by(&report.verdict)) {
         many.found.push(report.seed);
     }
-    // Whoever stops it in the middle of an hour has the seeds all the same.
+    // A run that is stopped early still prints its seeds.
     watch.above(&lost.line());
     many.lost.push(lost);
 }

@@ -232,7 +232,7 @@ impl ByPolicy {
         let used = |policy: &str| tally.kinds.keys().any(|kind| kind.policy == policy);
         let (mut policies, mut heads) = (Vec::new(), vec![what]);
         for (place, (policy, head)) in POLICIES.into_iter().enumerate() {
-            // What stands behind a plus refers to the plain one before it, which is shown for its sake.
+            // A figure after a plus refers to the plain one before it.
             let group = POLICIES[place..].iter().skip(1).take_while(|(_, head)| head.starts_with('+'));
             let leads = !head.starts_with('+') && group.into_iter().any(|(policy, _)| used(policy));
             if used(policy) || leads {

@@ -20,7 +20,7 @@ use super::{Done, Remote, Surroundings};
 use crate::export::output::Output;
 use crate::limits::{CONNECT_TIME_MAX, RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     /// By TCP.
@@ -58,7 +58,7 @@ pub enum RemoteError {
     Changed,
     /// After a pause another member answers, or an older state of this one.
     Another,
-    /// The server may have forgotten writes that nobody can repeat.
+    /// The server may have lost writes that cannot be repeated.
     Forgotten,
     /// After a pause the server does not do what has to come before commands.
     Resume(DriveError),
@@ -135,7 +135,7 @@ pub(super) struct Up {
     /// Bytes received and not understood.
     pub buffer: Vec<u8>,
     pub filled: usize,
-    /// Where data of a read goes that is still in the socket.
+    /// The destination of read data that is still in the socket.
     pub incoming: Option<Incoming>,
     pub registered: Interest,
 }
@@ -173,7 +173,7 @@ impl Remote {
         let timeout = self.options.command_timeout;
         if self.tasks.iter().any(|(_, task)| around.now.since(task.since) >= timeout) {
             if self.is_up() {
-                // Only without the old connection is it certain that nobody writes into the frames any more.
+                // Only without the old connection is it certain that no one writes into the frames any more.
                 self.drop_link(RemoteError::Silent, around);
             }
             self.give_up(around.now, done);
@@ -341,7 +341,7 @@ impl Remote {
         }
     }
 
-    /// Say goodbye, if there is somebody to say it to.
+    /// Send the disconnect request, if the server is connected.
     pub fn part_in_good_form(&self, pool: &openraid_sys::FramePool) {
         if let Link::Up(up) = &self.link {
             let _ = up.socket.send(pool, &[Piece::Bytes(&ClientTransmission::disconnect())], 0);

@@ -45,7 +45,7 @@ pub struct Surroundings<'a> {
     pub epoll: &'a Epoll,
     /// See `epoll`.
     pub token: u64,
-    /// Where payload is.
+    /// The place of payload.
     pub pool: &'a mut FramePool,
     /// The time.
     pub now: Instant,
@@ -123,7 +123,7 @@ pub struct Remote {
     /// A flush of [`Work::Flush`] is under way.
     flushing_early: bool,
     stage: Stage,
-    /// Where the superblock is, and what it says at least.
+    /// The place of the superblock, and its lowest event count.
     identity: Option<(DriveLba, MemberIdentity)>,
     /// The superblock's first block while it is read again.
     sector: Vec<u8>,
@@ -360,7 +360,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Where the payload of a part is in the pool, if it is there.
+    /// The place of the payload of a part in the pool, if it has one.
     fn frames_of(&self, key: Key) -> Option<PoolOffset> {
         let Work::Command { task, offset } = self.parts.get(key)?.work else { return None };
         match self.tasks.get(task)?.command.data {

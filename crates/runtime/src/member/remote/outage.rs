@@ -20,7 +20,7 @@ pub enum RemoteNews {
     },
 }
 
-/// What has been told, and what is to be told.
+/// Reports that were sent, and reports to send.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     since: Option<Instant>,

@@ -13,7 +13,7 @@ use crate::slab::{Key, Slab};
 /// Bytes that one call takes from one server, so that others get their turn.
 const BYTES_PER_CALL_MAX: usize = 4 << 20;
 
-/// Where data of a read goes that is still in the socket.
+/// The destination of read data that is still in the socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Incoming {
     Frames(PoolRange),
@@ -83,7 +83,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Understand what is in the buffer.
+    /// Parse the buffer.
     fn parse(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) -> Result<(), RemoteError> {
         let mut at = 0;
         loop {
@@ -155,7 +155,7 @@ impl Remote {
         remaining > 0
     }
 
-    /// The same for the block that tells who the member is.
+    /// The same for the block that identifies the member.
     fn on_sector(&mut self, from: usize, received: std::ops::Range<usize>, remaining: u32) -> bool {
         let Link::Up(up) = &mut self.link else { return true };
         let rest = from + received.len();
@@ -166,7 +166,7 @@ impl Remote {
         remaining > 0
     }
 
-    /// Where in the pool a part of a read's data goes.
+    /// The destination in the pool of a part of a read's data.
     fn place(&self, cookie: Cookie, offset: ArrayOffset, length: Bytes) -> Option<PoolRange> {
         let key = Key::from_token(Token(cookie.0));
         let request = self.parts.get(key)?.pending.request();

@@ -6,7 +6,7 @@
 //!
 //! First the superblock is read: another drive may answer to the name by now, or the server may have gone back to an older
 //! state than it had promised to keep. Then the writes are repeated that were answered and not flushed, in their old order.
-//! Only then are commands sent, those that were not answered first: no read sees what the server has forgotten.
+//! Only then are commands sent, unanswered ones first: no read sees what the server has forgotten.
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_format::MemberIdentity;
@@ -31,7 +31,7 @@ pub(super) enum Stage {
     Serving,
 }
 
-/// What is known of writes that the server has answered.
+/// Writes that the server has answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Standing {
     /// No flush has succeeded yet. The server's cache may hold writes of an earlier user, and nothing can repeat those.

@@ -143,13 +143,13 @@ pub struct LookFor {
     /// When journals were used last. Of two devices the one that has carried its journal alone since then needs no other
     /// one, dead as that may be.
     pub last_uses: Vec<LastUse>,
-    /// Of a damaged log, what can be read of it: to be shown, or given up.
+    /// The readable part of a damaged log: to be shown, or discarded.
     pub damaged: bool,
 }
 
 impl LookFor {
     /// Does the device with this superblock have everything, whatever became of the other one? It says that it is the whole
-    /// journal, and nobody has used the journal later.
+    /// journal, and the journal was not used later.
     fn is_whole(&self, superblock: &JournalSuperblock) -> bool {
         let is_last = |last: &LastUse| last.journal == superblock.journal && last.epoch <= superblock.epoch;
         superblock.mirrors == 1 && !superblock.unfinished && self.last_uses.iter().any(is_last)
@@ -160,9 +160,9 @@ impl LookFor {
 struct Reader<F> {
     read: F,
     kernels: Kernels,
-    /// Who waits sees that devices answer.
+    /// The waiting caller sees that devices answer.
     pulse: Pulse,
-    /// Of whom they are lent: it may want them back.
+    /// The lender, which may take them back.
     lent: Option<Lent>,
 }
 
@@ -225,7 +225,7 @@ pub(super) fn look_beside(
     })
 }
 
-/// The error of who has waited so long for a device.
+/// The error after so long a wait for a device.
 pub(super) fn unanswered_by(device: String, unanswered: Unanswered, silence_max: Nanos) -> JournalStartError {
     match unanswered {
         Unanswered::Silent => JournalStartError::Silent(device, silence_max),

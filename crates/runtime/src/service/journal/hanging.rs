@@ -1,4 +1,4 @@
-//! Devices of the journal that this process still has open although nobody uses them, because they do not answer: commands
+//! Devices of the journal that this process still has open although they are unused, because they do not answer: commands
 //! that were never answered keep a drive attached, and a look that was given up keeps what it opened.
 //!
 //! Such a device counts as silent until it answers. One that is open for any other reason never does.
@@ -70,7 +70,7 @@ impl Hanging {
     }
 }
 
-/// What a look has to know of devices that hang, and where it notes those that do.
+/// The devices that hang, as a search needs to know them and adds to them.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Held {
     paths: Vec<PathBuf>,
@@ -136,7 +136,7 @@ fn wait_or_note<T>(asked: Asked<T>, silence_max: Nanos, note: impl FnOnce(&Watch
 }
 
 impl ServiceHandle {
-    /// Detach drives of the journal that nobody uses any more. One that does not answer stays attached, and is tried again
+    /// Detach drives of the journal that are no longer used. One that does not answer stays attached, and is tried again
     /// before devices of the journal are opened the next time.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Of two devices of a journal the stale one gets what the other one has. The order of the steps is that of
+//! The stale one of two journal devices gets the data of the other one. The order of the steps is that of
 //! [`openraid_core::journal::heal`].
 //!
 //! A thread of its own does it, which may take as long as it likes while the devices answer. A device may well be read and
@@ -16,7 +16,7 @@ use super::patience::{ask, Pulse, Unanswered};
 use super::JournalStartError;
 use crate::member::OpenedMember;
 
-/// Bring a device that is behind up to date, so that both are used. One that cannot be written, or does not answer for so
+/// Bring a stale device up to date, so that both are used. One that cannot be written, or does not answer for so
 /// long, is left out: both were read, so the other one has everything.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ fn carry_out(plan: &HealPlan, lent: &Lent, held: &Held, silence_max: Nanos) -> R
         Ok(Ok(())) => return Ok(Healed::Both(lent.take_back())),
         Ok(Err(failed)) => failed,
         Err(unanswered) => {
-            // The one that does not come back hangs. If that is the one that is behind, nothing was written to the other one.
+            // The one that does not come back hangs. If that is the stale one, nothing was written to the other one.
             let (best, behind) = (lent.take(plan.best), lent.take(plan.stale));
             let silent = if best.is_some() { plan.stale } else { plan.best };
             let is_behind = unanswered == Unanswered::Silent && behind.is_none();
@@ -126,7 +126,7 @@ impl Healing {
     ) -> Result<T, Failed> {
         let done = self.lent.with(device, work);
         self.pulse.beat();
-        // Who waited has given up.
+        // The caller has given up.
         let done = done.unwrap_or_else(|| Err(JournalStartError::Hangs(self.lent.specs[device].text.clone())));
         done.map_err(|error| (device, error))
     }
@@ -159,7 +159,7 @@ mod tests {
     use super::super::pair::Pair;
     use super::*;
 
-    /// A pair of which the first device is behind, and this one hangs while that is mended.
+    /// A pair with a stale first device; this device hangs during the repair.
     fn while_hangs(name: &str, device: usize) -> (Pair, Result<Healed, JournalStartError>) {
         let pair = Pair::new(name);
         let mut found = pair.look(&Held::default()).expect("both can be read");

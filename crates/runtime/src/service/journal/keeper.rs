@@ -119,7 +119,7 @@ struct Keeping {
 }
 
 impl Keeping {
-    /// Look at the journal, and try to bring back what is lost; false when the service has ended.
+    /// Look at the journal, and try to bring lost devices back; false when the service has ended.
     fn look(&mut self) -> bool {
         let Ok(status) = self.handle.status() else { return false };
         match status.journal.as_ref().map(|journal| journal.state) {
@@ -169,7 +169,7 @@ impl Keeping {
     /// Tell what came of an attempt, where that is news.
     fn tell(&self, result: Result<Option<Vec<String>>, JournalStartError>, away: impl Fn(String) -> JournalNews) {
         let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody may listen.
+        // There may be no listener.
         match result {
             Ok(notes) => {
                 *trouble = None;
@@ -187,7 +187,7 @@ impl Keeping {
         }
     }
 
-    /// What an administrator should know of a journal that is back; none where somebody else has opened it.
+    /// What an administrator should know of a journal that is back; none if another process has opened it.
     fn bring_back(&mut self) -> Result<Option<Vec<String>>, JournalStartError> {
         let is_away = |state| matches!(state, JournalState::Lost(_) | JournalState::None);
         let back = self.handle.reopen_journal(&self.shared.request(), is_away);

@@ -1,4 +1,4 @@
-//! Where the host data stand that are lost with what a journal holds for an array.
+//! The places of host data that are lost when the journal entries of an array are discarded.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::find::entries_of;
 pub struct LostRange {
     /// Identity of the set: of the array, or of a leg of it.
     pub set_uuid: Uuid,
-    /// Where it begins in the set's data.
+    /// Its start in the set's data.
     pub at: SetLba,
     /// Its length.
     pub len: Sectors,

@@ -52,7 +52,7 @@ pub fn adopt(found: &mut FoundDevices, controller: Uuid) -> Result<(), JournalSt
     })
 }
 
-/// Give up what a journal that is not in use holds for an array. A device that is behind may know nothing of it, and gets
+/// Discard the entries of an array in an unused journal. A device that is behind may know nothing of it, and gets
 /// everything from the other one.
 ///
 /// # Errors
@@ -68,7 +68,7 @@ pub fn discard(found: &mut FoundDevices, set_uuid: Uuid) -> Result<(), JournalSt
     })
 }
 
-/// Change the superblocks, and write those that say true.
+/// Change the superblocks, and write the valid ones.
 fn change(found: &mut FoundDevices, change: impl Fn(&mut JournalSuperblock) -> bool) -> Result<(), JournalStartError> {
     for (device, superblock) in found.devices.iter().zip(&mut found.superblocks) {
         if change(superblock) {

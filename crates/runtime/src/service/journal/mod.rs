@@ -3,12 +3,12 @@
 //! ```text
 //!  make    superblocks on one or two devices
 //!  find    superblocks and log are read, on threads that may be silent for so long; nothing is written
-//!  heal    of two devices, the one that is behind gets what the other one has
+//!  heal    the stale one of two devices gets the data of the other
 //!  attach  the devices go to the shard, the log to the engine
 //!  rejoin  a device comes (back) to a journal that is in use
 //!  keeper  a journal that was lost, or one of its devices, is looked for again
 //!  hanging devices that are still open because they do not answer
-//!  lost    where what is given up with a log stands in its array
+//!  lost    places of discarded log data in its array
 //!  lent    devices that are read and written on threads that may be silent for so long
 //! ```
 //!
@@ -62,7 +62,7 @@ pub struct JournalRequest {
     pub open: OpenOptions,
 }
 
-/// When a journal was used last: one of its devices that was left then is behind, whatever it says itself.
+/// When a journal was used last: a device that was left out then is stale, whatever its superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastUse {
     /// Its identity.
@@ -80,7 +80,7 @@ impl JournalRequest {
 }
 
 /// Every opening takes this many epochs: the first is its own, and so many times less one it may go on with one device of
-/// two. Two devices that are used one without the other never have the same, as long as who uses them remembers.
+/// two. Two devices that are used one without the other never have the same, as long as their users remember.
 const EPOCHS_OF_AN_OPENING: u64 = 1 << 20;
 
 /// The last epoch before that of the next opening.
@@ -91,7 +91,7 @@ fn end_of_opening(epoch: u64) -> u64 {
 /// A journal that is in use.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JournalStarted {
-    /// What an administrator should know: a device that is missing or was behind, fallbacks taken.
+    /// What an administrator should know: a missing or stale device, fallbacks taken.
     pub notes: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ impl ServiceHandle {
     /// Take a journal into use, before the arrays that need it are started.
     ///
     /// # Errors
-    /// Why it cannot be used; nothing was written then but on a device that was behind.
+    /// Why it cannot be used; nothing was written then except to a stale device.
     pub fn attach_journal(&self, request: &JournalRequest) -> Result<JournalStarted, JournalStartError> {
         let status = self.status()?;
         let wanted = LookFor {
@@ -157,7 +157,7 @@ impl ServiceHandle {
         Ok(numbers)
     }
 
-    /// Open the journal anew, if it is in a state that wants that; none where it is not, any more.
+    /// Open the journal again, if its state asks for it; none if it no longer does.
     ///
     /// # Errors
     /// Why it cannot be used.
@@ -169,7 +169,7 @@ impl ServiceHandle {
         let wants_now = || -> Result<bool, JournalStartError> {
             Ok(wants(self.status()?.journal.map_or(JournalState::None, |journal| journal.state)))
         };
-        // Who wants nothing of it does not wait for who opens it, which may take minutes.
+        // A command that does not need the journal does not wait until it is open, which may take minutes.
         if !wants_now()? {
             return Ok(None);
         }

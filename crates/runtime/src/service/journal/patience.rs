@@ -1,5 +1,5 @@
 //! Waiting for what a thread does with devices that may never answer. It may take as long as it likes while they do answer;
-//! who waits gives up when nothing has been heard for a while, and the thread ends by itself whenever that may be.
+//! the caller gives up if it hears nothing for a while, and the thread ends by itself whenever that may be.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -71,7 +71,7 @@ pub fn ask<T: Send + 'static>(
     let own = pulse.clone();
     let spawned = thread::Builder::new().name(name.into()).spawn(move || {
         let _watched = own.clone();
-        // Who asked may have given up.
+        // The caller may have given up.
         let _ = sender.send(work(own));
     });
     spawned.map_err(|error| Unanswered::NoThread(error.to_string()))?;

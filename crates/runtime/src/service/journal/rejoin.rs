@@ -1,6 +1,6 @@
 //! A device joins a journal that is in use: the one that was dropped when it answers again, or a new one in its place.
 //!
-//! What it is is read first, with a time limit, so that a device that hangs keeps nobody waiting; the engine then brings it
+//! Its superblock is read first, with a time limit, so that a hung device keeps no command waiting; the engine then brings it
 //! up to date. One that may have carried the journal alone is refused: it may hold promises that the other one has not.
 
 use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};

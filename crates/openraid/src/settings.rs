@@ -1,0 +1,360 @@
+//! The settings of an array, as people write them: names, values, help. `set`, the configuration file, `show`, `--json` and
+//! docs/settings.md have them from here.
+//!
+//! The engine's settings are the table [`Policy::TABLE`]. Three more stand here: they concern the server, or all settings at
+//! once.
+
+use openraid_core::admin::{Policy, Profile};
+use openraid_core::settings::{Kind, Needs, Spec, Value};
+use openraid_units::Sectors;
+use serde_json::{Map, Value as Json};
+
+use crate::kept::{ACCESS, DRIVE_CACHE, PROFILE};
+use crate::quantity::{human, rate, size};
+use crate::server::Wish;
+
+/// The profiles by name.
+pub const PROFILES: [(&str, Profile); 3] =
+    [("protection", Profile::Protection), ("balanced", Profile::Balanced), ("performance", Profile::Performance)];
+
+/// A setting that is not in the table of the engine.
+struct Other {
+    name: &'static str,
+    default: &'static str,
+    values: &'static str,
+    needs: &'static str,
+    help: &'static str,
+}
+
+const OTHERS: [Other; 3] = [
+    Other {
+        name: DRIVE_CACHE,
+        default: "unchanged",
+        values: "on, off, unchanged",
+        needs: "drives of SCSI, SAS, SATA or virtio",
+        help: "the write caches inside the members' drives; unchanged: as they were found",
+    },
+    Other {
+        name: PROFILE,
+        default: "balanced",
+        values: "protection, balanced, performance",
+        needs: "",
+        help: "all settings but drive.cache and access at once; each profile uses the journal if there is one, and performance \
+               without a journal the volatile cache (needs serve --cache, and --yes)",
+    },
+    Other {
+        name: ACCESS,
+        default: "read-write",
+        values: "read-write, read-only, blocked",
+        needs: "",
+        help: "what clients may do; read-only: writes are refused, and clients stay connected; blocked: no client can connect, \
+               and rebuilds and checks run",
+    },
+];
+
+/// Every setting that the table `settings` of a configuration file may have.
+pub fn names() -> Vec<&'static str> {
+    Policy::TABLE.iter().map(|spec| spec.name).chain([DRIVE_CACHE, PROFILE]).collect()
+}
+
+/// Check a setting without an array.
+///
+/// # Errors
+/// What may be written instead.
+pub fn check(key: &str, value: &str) -> Result<(), String> {
+    match key {
+        DRIVE_CACHE => value.parse::<Wish>().map(drop),
+        _ => apply(&mut Policy::default(), key, value, true),
+    }
+}
+
+/// Change one setting. `has_journal`: there is a journal that can protect the array.
+///
+/// # Errors
+/// What may be written instead.
+pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Result<(), String> {
+    if key == PROFILE {
+        let found = PROFILES.iter().find(|(name, _)| *name == value).map(|(_, found)| *found);
+        let found = found.ok_or_else(|| wrong_word(key, value, &PROFILES.map(|(name, _)| name)))?;
+        *policy = Policy::of(found, has_journal);
+        return Ok(());
+    }
+    let spec = Policy::spec(key)
+        .ok_or_else(|| format!("unknown setting {key:?}; known settings: {}, {ACCESS}", names().join(", ")))?;
+    let read = read(spec, value)?;
+    if spec.set(policy, read) {
+        return Ok(());
+    }
+    let limit = match (spec.kind, read) {
+        (Kind::Number(least, most), _) => format!("a number from {least} to {most}"),
+        (Kind::Size(least, _), Value::Size(size)) if size < least => format!("at least {}", human(least.bytes())),
+        (Kind::Size(_, most), _) => format!("at most {}", human(most.bytes())),
+        (Kind::Words(_) | Kind::Switch(_) | Kind::Rate, _) => panic!("bug: {key}={value} was read and does not fit"),
+    };
+    Err(format!("{key}={value}: use {limit} ({})", spec.help))
+}
+
+/// The value of a setting from its text. Ranges are not checked.
+fn read(spec: &Spec, text: &str) -> Result<Value, String> {
+    let key = spec.name;
+    match spec.kind {
+        Kind::Words(words) | Kind::Switch(words) => {
+            let found = words.iter().find(|word| **word == text);
+            found.map(|word| Value::Word(word)).ok_or_else(|| wrong_word(key, text, words))
+        }
+        Kind::Number(least, most) => {
+            let found = text.parse().map(Value::Number);
+            found.map_err(|_| format!("{key}={text}: use a number from {least} to {most}"))
+        }
+        Kind::Size(..) => {
+            let found = size(text).map_err(|error| format!("{key}={text}: {error}"))?;
+            Ok(Value::Size(found.sectors_floor()))
+        }
+        Kind::Rate => Ok(Value::Rate(rate(text)?)),
+    }
+}
+
+fn wrong_word(key: &str, value: &str, words: &[&str]) -> String {
+    match words {
+        [one, other] => format!("{key}={value}: use {one} or {other}"),
+        _ => format!("{key}={value}: use one of {}", words.join(", ")),
+    }
+}
+
+/// Does this setting make the adaptive policy forget? A reset is an order, not a value: it leaves the policy on.
+pub fn is_reset(key: &str, value: &str) -> bool {
+    (key, value) == ("adaptive", "reset")
+}
+
+/// Does a setting have no effect without a cache, or without copies?
+pub fn needs(key: &str) -> Needs {
+    Policy::spec(key).map_or(Needs::Nothing, |spec| spec.needs)
+}
+
+/// All settings of an array, one a line, as they are shown.
+pub fn text(policy: &Policy) -> String {
+    let lines = policy.settings().map(|setting| format!("{}={}", setting.name, setting.value));
+    lines.join("\n")
+}
+
+/// The key of a setting in `--json`.
+fn json_key(name: &str) -> String {
+    name.replace(['.', '-'], "_")
+}
+
+/// All settings of an array as `--json` has them: sizes and rates in bytes, switches as booleans.
+pub fn json(policy: &Policy) -> Map<String, Json> {
+    let value = |spec: &Spec| match (spec.kind, spec.get(policy)) {
+        (Kind::Switch(_), Value::Word(word)) => Json::from(word == "on"),
+        (_, Value::Word(word)) => Json::from(word),
+        (_, Value::Number(number)) => Json::from(number),
+        (_, Value::Size(size) | Value::Rate(size)) => Json::from(size.bytes().get()),
+        (_, Value::Time(time)) => Json::from(time.get() / 1_000_000),
+    };
+    let mut all: Map<String, Json> = Policy::TABLE.iter().map(|spec| (json_key(spec.name), value(spec))).collect();
+    add_json(&mut all, DRIVE_CACHE, Wish::default().word());
+    all
+}
+
+/// Add one of the settings that are not in the engine's table.
+pub fn add_json(settings: &mut Map<String, Json>, name: &str, word: &str) {
+    settings.insert(json_key(name), word.into());
+}
+
+/// A value as people may write it: `200M`, `none`, `on`.
+fn written(value: Value) -> String {
+    let short = |size: Sectors| human(size.bytes()).replace(" KiB", "K").replace(" MiB", "M").replace(" GiB", "G");
+    match value {
+        Value::Size(size) => short(size),
+        Value::Rate(rate) if !rate.is_zero() => short(rate),
+        _ => value.to_string(),
+    }
+}
+
+/// What a setting may be set to, in words.
+fn values(kind: Kind) -> String {
+    match kind {
+        Kind::Words(words) | Kind::Switch(words) => words.join(", "),
+        Kind::Number(least, most) => format!("{least} to {most}"),
+        Kind::Size(Sectors::ZERO, Sectors::MAX) => "any size".into(),
+        Kind::Size(least, most) => format!("{} to {}", written(Value::Size(least)), written(Value::Size(most))),
+        Kind::Rate => "a size each second or none".into(),
+    }
+}
+
+const fn needs_text(needs: Needs) -> &'static str {
+    match needs {
+        Needs::Nothing => "",
+        Needs::Cache => "serve --cache",
+        Needs::Copies => "level 1 or 10",
+    }
+}
+
+/// A setting for readers: name, default, values, needs, help.
+type Row = (&'static str, String, String, &'static str, &'static str);
+
+fn rows() -> Vec<Row> {
+    let first = Policy::default();
+    let own = |spec: &'static Spec| {
+        (spec.name, written(spec.get(&first)), values(spec.kind), needs_text(spec.needs), spec.help)
+    };
+    let other = |other: &'static Other| {
+        (other.name, other.default.to_owned(), other.values.to_owned(), other.needs, other.help)
+    };
+    Policy::TABLE.iter().map(own).chain(OTHERS.iter().map(other)).collect()
+}
+
+/// The columns of the help of `set`.
+const HELP_INDENT: usize = 25;
+/// The length of its lines.
+const HELP_WIDTH: usize = 118;
+
+/// The list of settings in the help of `set`, with the values of a new array.
+pub fn help() -> String {
+    let mut lines = Vec::new();
+    for (name, default, values, needs, help) in rows() {
+        let needs = if needs.is_empty() { String::new() } else { format!("; needs {needs}") };
+        let mut line = format!("  {:<1$}", format!("{name}={default}"), HELP_INDENT - 3);
+        for word in format!("{help} ({values}{needs})").split_whitespace() {
+            if line.len() + 1 + word.len() > HELP_WIDTH {
+                lines.push(std::mem::replace(&mut line, " ".repeat(HELP_INDENT - 1)));
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+/// The table of docs/settings.md.
+#[cfg(test)]
+fn page_table() -> String {
+    let mut text = String::from("| Setting | At first | Values | Needs | Meaning |\n| --- | --- | --- | --- | --- |\n");
+    for (name, default, values, needs, help) in rows() {
+        let needs = if needs.is_empty() { "" } else { &format!("{needs} ") };
+        let values = values.split(", ").map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        let values = if values.contains(' ') && !values.contains("`, `") { values.replace('`', "") } else { values };
+        text.push_str(&format!("| `{name}` | `{default}` | {values} | {needs}| {help} |\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_config::Access;
+    use openraid_core::admin::{MirrorRead, PartialWritePolicy, ReadAhead, WriteCache};
+
+    #[test]
+    fn settings_are_taken_by_name_and_nonsense_is_refused() {
+        let mut policy = Policy::default();
+        let good = "rebuild.rate=50M scrub.rate=none write.partial=rmw background.depth=3 read-ahead=always read-ahead-max=1M \
+                    mirror-read=twinstor split-above=128K split-section=64K split-streams=off sorting=off adaptive=on";
+        for pair in good.split_whitespace() {
+            let (key, value) = pair.split_once('=').unwrap();
+            apply(&mut policy, key, value, false).unwrap();
+        }
+        let expected = Policy {
+            rebuild_rate: Sectors::mib(50),
+            scrub_rate: Sectors::ZERO,
+            partial_write: PartialWritePolicy::ReadModifyWrite,
+            background_depth: 3,
+            read_ahead: ReadAhead::Always,
+            read_ahead_max: Sectors::mib(1),
+            mirror_read: MirrorRead::TwinStor,
+            split_above: Sectors::kib(128),
+            split_section: Sectors::kib(64),
+            split_streams: false,
+            sorting: false,
+            adaptive: true,
+            ..Policy::default()
+        };
+        assert_eq!(policy, expected);
+        let bad = "rebuild.rate=fast rebuild.rate=-1M write.partial=most background.depth=0 background.depth=1000 cache=on \
+                   read-ahead=sometimes read-ahead-max=2T read-ahead-max=-1 read-ahead-max=0 mirror-read= split-section=0 \
+                   split-section=512 sorting=yes adaptive=learn profile=fast write.cache=on read.cache=1";
+        for pair in bad.split_whitespace() {
+            let (key, value) = pair.split_once('=').unwrap();
+            let why = apply(&mut policy, key, value, false).expect_err(pair);
+            assert!(!why.is_empty() && policy == expected, "{pair}: {why}");
+        }
+        assert!(text(&policy).contains("rebuild.rate=50 MiB/s\nscrub.rate=none\n"));
+        assert_eq!(apply(&mut policy, "read.cache", "1", false), Err("read.cache=1: use on or off".into()));
+    }
+
+    fn profile(name: &str, has_journal: bool) -> Policy {
+        let mut policy = Policy { sorting: false, split_streams: false, ..Policy::default() };
+        apply(&mut policy, "profile", name, has_journal).unwrap();
+        policy
+    }
+
+    #[test]
+    fn every_profile_is_all_settings_at_once_and_uses_the_journal_if_there_is_one() {
+        let first = Policy::default();
+        for has_journal in [false, true] {
+            let safe = if has_journal { WriteCache::Journal } else { WriteCache::Through };
+            assert_eq!(profile("balanced", has_journal), Policy { write_cache: safe, ..first });
+            let protection = Policy {
+                rebuild_rate: Sectors::ZERO,
+                scrub_rate: Sectors::mib(200),
+                background_depth: 16,
+                write_cache: safe,
+                ..first
+            };
+            assert_eq!(profile("protection", has_journal), protection);
+            let performance = Policy {
+                rebuild_rate: Sectors::mib(50),
+                scrub_rate: Sectors::mib(20),
+                background_depth: 4,
+                write_cache: if has_journal { WriteCache::Journal } else { WriteCache::Volatile },
+                mirror_read: MirrorRead::NearestHead,
+                adaptive: true,
+                ..first
+            };
+            assert_eq!(profile("performance", has_journal), performance);
+        }
+        assert_eq!(profile("balanced", false), first, "as an array is at first");
+    }
+
+    #[test]
+    fn a_reset_leaves_the_policy_on() {
+        let mut policy = Policy::default();
+        apply(&mut policy, "adaptive", "reset", false).unwrap();
+        assert!(policy.adaptive && is_reset("adaptive", "reset") && !is_reset("adaptive", "on"));
+    }
+
+    #[test]
+    fn defaults_in_the_help_are_values_that_set_takes_and_words_of_other_settings_are_theirs() {
+        for (name, default, ..) in rows() {
+            if name != ACCESS {
+                assert_eq!(check(name, &default), Ok(()), "{name}={default}");
+            }
+            assert!(
+                help().contains(&format!("\n  {name}={default} ")) || help().starts_with(&format!("  {name}")),
+                "{name}"
+            );
+        }
+        let [drives, profiles, access] = &OTHERS;
+        assert_eq!(access.values, Access::ALL.map(Access::word).join(", "));
+        assert_eq!(profiles.values, PROFILES.map(|(name, _)| name).join(", "));
+        assert!(drives.values.split(", ").all(|word| word.parse::<Wish>().is_ok()));
+        assert!(help().lines().all(|line| line.len() <= HELP_WIDTH), "{}", help());
+    }
+
+    #[test]
+    fn the_page_of_settings_has_the_table() {
+        const BEGIN: &str = "<!-- settings: begin -->\n";
+        const END: &str = "<!-- settings: end -->\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+        let page = std::fs::read_to_string(path).expect("the page");
+        let (head, rest) = page.split_once(BEGIN).expect("the table begins");
+        let (table, tail) = rest.split_once(END).expect("the table ends");
+        let wanted = format!("\n{}\n", page_table());
+        if std::env::var_os("OPENRAID_BLESS").is_some() {
+            std::fs::write(path, format!("{head}{BEGIN}{wanted}{END}{tail}")).expect("it can be written");
+        } else {
+            assert_eq!(table, wanted, "docs/settings.md is stale; run this test with OPENRAID_BLESS=1");
+        }
+    }
+}
