@@ -109,7 +109,17 @@ const TABLE: &[Imports] = &[
             "openraid-management",
             "openraid-runtime",
         ],
-        external: &["clap", "clap_complete", "clap_mangen", "indicatif", "serde", "serde_json"],
+        external: &[
+            "clap",
+            "clap_complete",
+            "clap_mangen",
+            "indicatif",
+            "lettre",
+            "rustls",
+            "serde",
+            "serde_json",
+            "ureq",
+        ],
     },
     // For tests only: nothing may import it but as a dev-dependency.
     Imports { package: "openraid-oracle", own: &[], external: &[] },

@@ -25,6 +25,8 @@ pub struct Desired {
     pub arrays: Vec<ArrayWish>,
     /// Spares.
     pub spares: Vec<SpareWish>,
+    /// Where alarms are sent.
+    pub sinks: Vec<SinkWish>,
     /// What is allowed and may not be meant: a name of a drive that can change, for example.
     pub notes: Vec<crate::Problem>,
 }
@@ -181,4 +183,116 @@ pub struct SpareWish {
     pub line: u32,
     /// Which arrays it is for.
     pub whom: SpareFor,
+}
+
+/// How much an alarm matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum AlarmLevel {
+    /// All alarms.
+    Info,
+    /// Warnings and critical ones.
+    #[default]
+    Warning,
+    /// Critical ones.
+    Critical,
+}
+
+impl AlarmLevel {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// The form of a webhook's messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WebhookForm {
+    /// The program's own JSON.
+    #[default]
+    Json,
+    /// As Alertmanager's API takes alerts.
+    Alertmanager,
+}
+
+/// How a mail server is spoken to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MailTls {
+    /// In plain text.
+    None,
+    /// In plain text until STARTTLS, which is required.
+    #[default]
+    StartTls,
+    /// TLS from the beginning.
+    Tls,
+}
+
+/// Where a sink sends alarms.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SinkKind {
+    /// A program, called as mdadm calls its PROGRAM.
+    Exec {
+        /// Its absolute path.
+        program: PathBuf,
+    },
+    /// An HTTP server that takes POST requests.
+    Webhook {
+        /// Its address.
+        url: String,
+        /// The form of the messages.
+        form: WebhookForm,
+    },
+    /// A mail server.
+    Mail {
+        /// `HOST:PORT`.
+        server: String,
+        /// How it is spoken to.
+        tls: MailTls,
+        /// The sender.
+        from: String,
+        /// The receivers.
+        to: Vec<String>,
+        /// The account, if the server wants one.
+        user: Option<String>,
+        /// The file with its password.
+        password_file: Option<PathBuf>,
+    },
+    /// The journal of systemd.
+    Journald {
+        /// Its socket.
+        socket: PathBuf,
+    },
+}
+
+impl SinkKind {
+    /// As it is written.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Exec { .. } => "exec",
+            Self::Webhook { .. } => "webhook",
+            Self::Mail { .. } => "mail",
+            Self::Journald { .. } => "journald",
+        }
+    }
+}
+
+/// What stands in `[sinks.NAME]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SinkWish {
+    /// Its name.
+    pub name: String,
+    /// The line of its table.
+    pub line: u32,
+    /// Alarms below this level are not sent.
+    pub level: AlarmLevel,
+    /// Where they are sent.
+    pub kind: SinkKind,
 }

@@ -19,6 +19,9 @@
 //! [[spares]]
 //! member = "/dev/disk/by-id/ata-X"
 //! for = "all"
+//!
+//! [sinks.mail]                         # where alarms are sent
+//! kind = "mail"
 //! ```
 //!
 //! The crate is pure: it opens no file, resolves no name and looks at no drive. The words that the command line knows as well
@@ -31,15 +34,20 @@ mod desired;
 mod nearest;
 mod problem;
 mod read;
+mod sinks;
 mod table;
 
-pub use desired::{Access, ArrayId, ArrayWish, Desired, Placed, ServerWish, Setting, SpareFor, SpareWish};
+pub use desired::{
+    Access, AlarmLevel, ArrayId, ArrayWish, Desired, MailTls, Placed, ServerWish, Setting, SinkKind, SinkWish,
+    SpareFor, SpareWish, WebhookForm,
+};
 pub use nearest::nearest;
 pub use problem::{Problem, Problems};
 pub use read::{
     ARRAYS_MAX, DRIVE_DEPTH_MAX, EXPORTS_MAX, FILE_BYTES_MAX, JOURNAL_DEVICES_MAX, LISTENS_MAX, MEMBERS_MAX,
     QUEUE_AGE_MAX_SECONDS, SPARES_MAX,
 };
+pub use sinks::{JOURNALD_SOCKET, RECEIVERS_MAX, SINKS_MAX};
 
 use openraid_units::Bytes;
 

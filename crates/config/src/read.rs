@@ -32,7 +32,7 @@ pub const DRIVE_DEPTH_MAX: u64 = 128;
 /// The longest time that a command waits for others.
 pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
 
-const TOP: &[&str] = &["server", "arrays", "spares"];
+const TOP: &[&str] = &["server", "arrays", "spares", "sinks"];
 const SERVER: &[&str] = &["nbd", "nbd-unix", "memory", "cache", "drive-depth", "queue-age", "journal"];
 const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
 const SPARE: &[&str] = &["member", "for", "span"];
@@ -74,6 +74,8 @@ fn belongs(word: &str, settings: &[&str]) -> Option<String> {
         Some("[arrays.NAME]".into())
     } else if SPARE.contains(&word) {
         Some("[[spares]]".into())
+    } else if crate::sinks::is_key(word) {
+        Some("[sinks.NAME]".into())
     } else if TOP.contains(&word) {
         Some("the top of the file".into())
     } else {
@@ -96,10 +98,10 @@ fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
     }
     let spares: Vec<SpareWish> = spares.iter().take(SPARES_MAX).filter_map(|section| spare(section, words)).collect();
     check_uses(top);
-    Desired { server, arrays, spares, notes: Vec::new() }
+    Desired { server, arrays, spares, sinks: crate::sinks::read(top), notes: Vec::new() }
 }
 
-fn most(count: usize) -> String {
+pub(crate) fn most(count: usize) -> String {
     format!("{count} is the most")
 }
 
@@ -143,7 +145,7 @@ fn server(section: &Section<'_>, words: &dyn Words) -> ServerWish {
     }
 }
 
-const ABSOLUTE: &str = "write the whole path, from / on: a service has no folder of its own";
+pub(crate) const ABSOLUTE: &str = "write the whole path, from / on: a service has no folder of its own";
 
 /// `HOST:PORT`, `:PORT` or `PORT`. Whether the host exists is seen when the server starts.
 fn check_address(section: &Section<'_>, word: &Word) {

@@ -1,6 +1,6 @@
 //! Whole files: what they mean, and each kind of mistake with its line and its remedy.
 
-use openraid_config::{parse, Access, ArrayId, Desired, Setting, SpareFor, Words, FILE_BYTES_MAX};
+use openraid_config::{parse, Access, AlarmLevel, ArrayId, Desired, Setting, SpareFor, Words, FILE_BYTES_MAX};
 use openraid_units::Bytes;
 
 /// Plain words, which share nothing with those of the program.
@@ -175,4 +175,39 @@ fn a_drive_whose_name_can_change_is_noted() {
     let desired = good("[arrays.a]\nmembers = [\"/dev/sdb\", \"/dev/disk/by-id/x\"]\n");
     assert_eq!(desired.notes.len(), 1);
     assert!(desired.notes[0].to_string().starts_with("line 2: arrays.a.members: /dev/sdb may be another drive"));
+}
+
+#[test]
+fn sinks_are_read_and_each_mistake_is_named() {
+    let desired = good(
+        "[sinks.pager]\nkind = \"exec\"\nprogram = \"/bin/pager\"\nlevel = \"critical\"\n[sinks.mail]\nkind = \"mail\"\n\
+         server = \"mail:587\"\nfrom = \"a@b\"\nto = \"c@d\"\n[sinks.hook]\nkind = \"webhook\"\nurl = \"https://host/x\"\n\
+         form = \"alertmanager\"\n[sinks.log]\nkind = \"journald\"\n",
+    );
+    let sinks: Vec<(&str, &str, AlarmLevel)> =
+        desired.sinks.iter().map(|sink| (sink.name.as_str(), sink.kind.word(), sink.level)).collect();
+    let wanted = [
+        ("hook", "webhook", AlarmLevel::Warning),
+        ("log", "journald", AlarmLevel::Warning),
+        ("mail", "mail", AlarmLevel::Warning),
+        ("pager", "exec", AlarmLevel::Critical),
+    ];
+    assert_eq!(sinks, wanted);
+    wrong(
+        "[sinks.a]\nkind = \"exce\"\n[sinks.b]\nkind = \"webhook\"\nurl = \"ftp://x\"\nlevel = \"loud\"\n[sinks.c]\n\
+         kind = \"mail\"\nserver = \"mail\"\nfrom = \"me\"\nuser = \"x\"\n[sinks.d]\nkind = \"exec\"\nprogram = \"run me\"\n\
+         to = \"x\"\n[sinks.\"e e\"]\nkind = \"journald\"\n",
+        &[
+            (2, "sinks.a.kind", "did you mean exec?"),
+            (5, "sinks.b.url", "write https://HOST/PATH"),
+            (6, "sinks.b.level", "use one of info, warning, critical"),
+            (7, "sinks.c.to", "missing"),
+            (7, "sinks.c.user", "write user and password-file"),
+            (9, "sinks.c.server", "write HOST:PORT"),
+            (10, "sinks.c.from", "write NAME@HOST"),
+            (14, "sinks.d.program", "not an absolute path"),
+            (15, "sinks.d.to", "it belongs in [sinks.NAME]"),
+            (16, "sinks.\"e e\"", "no name of a sink"),
+        ],
+    );
 }

@@ -120,7 +120,7 @@ fn life_of_a_configuration() -> Vec<Value> {
         lab.line("config check openraid.toml --json").json(),
         lab.line("config member d0 --json").json(),
     ];
-    let rest = "[arrays.data]\naccess = \"read-write\"\n[[spares]]\nmember = \"/dev/sdx\"\nfor = \"data\"\nspan = 0\n";
+    let rest = "[sinks.log]\nkind = \"journald\"\nsocket = \"/nowhere\"\n[arrays.data]\naccess = \"read-write\"\n[[spares]]\nmember = \"/dev/sdx\"\nfor = \"data\"\nspan = 0\n";
     std::fs::write(&file, format!("{listen}{rest}")).expect("room");
     said.push(lab.line("config check openraid.toml --json").json());
     let server = support::Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"]));
@@ -129,6 +129,7 @@ fn life_of_a_configuration() -> Vec<Value> {
     lab.line("fail data d0").expect(0);
     said.push(lab.line("events --json").json());
     said.push(lab.line("alarms --json").json());
+    said.push(lab.line("alarms test log --json").json());
     said.push(lab.line("alarms acknowledge data --json").json());
     said.push(lab.line("events --acknowledge 1 --json").json());
     std::fs::write(&file, format!("{listen}memory = \"161M\"\n{}", rest.replace("write", "only"))).expect("room");

@@ -38,7 +38,8 @@ impl Level {
             | "EventsLost"
             | "StoodStill"
             | "LeftOut"
-            | "StartProblem" => Self::Warning,
+            | "StartProblem"
+            | "SinkFailed" => Self::Warning,
             _ => Self::Info,
         }
     }

@@ -160,6 +160,11 @@ pub enum Command {
         /// The name of an alarm, the name of an array, or `all`.
         which: String,
     },
+    /// Send a test alarm.
+    TestAlarm {
+        /// To this sink; none: to all.
+        sink: Option<String>,
+    },
     /// The desired state in force.
     Config,
     /// Read the configuration file again.

@@ -1,5 +1,7 @@
 //! Since when each state holds, and what was acknowledged. No clock and no file: the caller brings the time.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use crate::events::Level;
@@ -36,9 +38,30 @@ pub struct Alarm {
     pub until: Option<u64>,
     /// When it was acknowledged.
     pub acknowledged: Option<u64>,
+    /// What sinks have been told of it, by the name of the sink.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub told: BTreeMap<String, Told>,
+}
+
+/// What a sink has been told of an alarm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Told {
+    /// That it holds, at this level.
+    pub level: Level,
+    /// That it is over.
+    pub ended: bool,
 }
 
 impl Alarm {
+    /// Has this sink something to be told? A sink that was told of a beginning is told of the end, whatever its level is now.
+    fn is_pending(&self, sink: &str, least: Level) -> bool {
+        match self.told.get(sink) {
+            None => self.what.level >= least && (self.until.is_some() || self.acknowledged.is_none()),
+            Some(told) if self.until.is_some() => !told.ended,
+            Some(told) => self.what.level > told.level && self.acknowledged.is_none(),
+        }
+    }
+
     fn is_about(&self, subject: &Subject) -> bool {
         match subject {
             Subject::Array(key) => {
@@ -76,6 +99,9 @@ impl Alarm {
 pub struct Book {
     /// Alarms that hold and alarms that ended, in the order in which they began.
     pub alarms: Vec<Alarm>,
+    /// Sinks that are known: a new one is not told of alarms that ended before.
+    #[serde(default)]
+    pub sinks: BTreeSet<String>,
 }
 
 impl Book {
@@ -101,7 +127,14 @@ impl Book {
                     Subject::Array(_) => None,
                 };
                 let what = shortened(condition);
-                self.alarms.push(Alarm { what, server, since: now, until: None, acknowledged: None });
+                self.alarms.push(Alarm {
+                    what,
+                    server,
+                    since: now,
+                    until: None,
+                    acknowledged: None,
+                    told: BTreeMap::new(),
+                });
                 changed = true;
             }
         }
@@ -134,6 +167,34 @@ impl Book {
         }
     }
 
+    /// From now on there are these sinks. Messages that are due to others are dropped.
+    pub fn set_sinks(&mut self, names: &BTreeSet<String>) {
+        for alarm in &mut self.alarms {
+            alarm.told.retain(|name, _| names.contains(name));
+            let new = names.iter().filter(|name| alarm.until.is_some() && !self.sinks.contains(*name));
+            let told = Told { level: alarm.what.level, ended: true };
+            alarm.told.extend(new.map(|name| (name.clone(), told)));
+        }
+        self.sinks.clone_from(names);
+    }
+
+    /// The alarms that a sink is owed a message about.
+    pub fn pending(&self, sink: &str, least: Level, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
+        let own = self.alarms.iter().filter(|alarm| is_own(&alarm.subject()));
+        own.filter(|alarm| alarm.is_pending(sink, least)).cloned().collect()
+    }
+
+    /// A sink has been told of these alarms, as they were then.
+    pub fn note_told(&mut self, sink: &str, sent: &[Alarm]) {
+        for alarm in &mut self.alarms {
+            let is_it = |sent: &&Alarm| sent.since == alarm.since && sent.what.is_same(&alarm.what);
+            if let Some(sent) = sent.iter().find(is_it) {
+                let told = Told { level: sent.what.level, ended: sent.until.is_some() };
+                alarm.told.insert(sink.to_owned(), told);
+            }
+        }
+    }
+
     /// The alarms of a subject that hold, the most important first.
     pub fn of(&self, subject: &Subject) -> Vec<AlarmModel> {
         let own = self.alarms.iter().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject));
@@ -152,11 +213,16 @@ impl Book {
 
     fn limit(&mut self) {
         let mut more = self.alarms.iter().filter(|alarm| alarm.until.is_some()).count().saturating_sub(ENDED_MAX);
-        self.alarms.retain(|alarm| {
-            let goes = alarm.until.is_some() && more > 0;
-            more -= usize::from(goes);
-            !goes
-        });
+        // Alarms that every sink knows of go first.
+        for all_told in [true, false] {
+            let is_told =
+                |alarm: &Alarm| self.sinks.iter().all(|sink| alarm.told.get(sink).is_some_and(|told| told.ended));
+            self.alarms.retain(|alarm| {
+                let goes = alarm.until.is_some() && more > 0 && (!all_told || is_told(alarm));
+                more -= usize::from(goes);
+                !goes
+            });
+        }
         for level in [Level::Info, Level::Warning, Level::Critical] {
             let mut more = self.alarms.iter().filter(|alarm| alarm.until.is_none()).count().saturating_sub(ACTIVE_MAX);
             self.alarms.retain(|alarm| {
@@ -267,6 +333,45 @@ mod tests {
         // A clock that was set back makes no alarm end before it began.
         book.observe(&server("8"), 5, &[]);
         assert_eq!(told(&book)[0].2, Some(10));
+    }
+
+    #[test]
+    fn a_sink_is_told_of_each_state_once_and_of_its_end_and_of_nothing_older_than_itself() {
+        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let pending = |book: &Book| -> Vec<(String, Option<u64>)> {
+            let pending = book.pending("mail", Level::Warning, |_| true);
+            pending.into_iter().map(|own| (own.what.event, own.until)).collect()
+        };
+        let fail = condition("Fail", Level::Warning);
+        book.observe(&data, 10, std::slice::from_ref(&fail));
+        book.observe(&data, 11, &[]);
+        book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
+        assert_eq!(pending(&book), [], "it ended before there was a sink");
+        let degraded = condition("DegradedArray", Level::Warning);
+        book.observe(&data, 20, &[degraded.clone(), condition("RebuildStarted", Level::Info)]);
+        assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
+        let sent = book.pending("mail", Level::Warning, |_| true);
+        // It gets worse while the message is on its way: that is another message.
+        book.observe(&data, 21, &[Condition { level: Level::Critical, ..degraded.clone() }]);
+        book.note_told("mail", &sent);
+        assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
+        book.note_told("mail", &book.pending("mail", Level::Warning, |_| true));
+        assert_eq!(pending(&book), []);
+        book.observe(&data, 30, &[]);
+        assert_eq!(pending(&book), [("DegradedArray".into(), Some(30))]);
+        // A state that came and went while the sink could not be reached is told, too.
+        book.observe(&data, 40, std::slice::from_ref(&fail));
+        book.observe(&data, 41, &[]);
+        assert_eq!(pending(&book), [("DegradedArray".into(), Some(30)), ("Fail".into(), Some(41))]);
+        book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
+        assert_eq!(pending(&book).len(), 2, "a restart forgets nothing");
+        book.set_sinks(&BTreeSet::new());
+        book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
+        assert_eq!(pending(&book), []);
+        // An acknowledged state needs no message.
+        book.observe(&data, 50, std::slice::from_ref(&degraded));
+        book.acknowledge(51, |_| true);
+        assert_eq!(pending(&book), []);
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! The alarms of a running server, and the thread that writes them down: a disk that hangs holds no command up.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{io, mem};
 
+use openraid_config::SinkWish;
+
 use super::book::{Alarm, Book, Subject};
+use super::sinks::thread::Running;
 use super::store::Store;
 use crate::output;
 use openraid_status::alarm::{AlarmModel, Condition};
@@ -14,23 +18,50 @@ use openraid_status::alarm::{AlarmModel, Condition};
 /// After this time a write that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// What the server and the thread share.
+/// What the server, the writing thread and the threads of sinks share.
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
+pub struct Shared {
+    /// The alarms.
+    pub state: Mutex<State>,
+    /// Something in them has changed.
+    pub changed: Condvar,
     /// The file cannot be written.
     fails: AtomicBool,
 }
 
+/// The alarms of a server.
 #[derive(Debug, Default)]
-struct State {
-    book: Book,
+pub struct State {
+    /// All of them, and those of other servers as they were at the start.
+    pub book: Book,
     /// Subjects that this server looks after.
-    own: Vec<Subject>,
+    pub own: Vec<Subject>,
     /// Not in the file yet.
     is_new: bool,
     ends: bool,
+    /// Why a sink did not take its last message, by its name.
+    failures: BTreeMap<String, String>,
+    /// What became of sinks: their names, and why they fail, if they do.
+    news: Vec<(String, Option<String>)>,
+}
+
+impl Shared {
+    /// What came of a message to a sink.
+    pub fn note_sent(&self, sink: &str, alarms: &[Alarm], sent: &Result<(), String>) {
+        let mut state = lock(&self.state);
+        let before = match sent {
+            Ok(()) => {
+                state.book.note_told(sink, alarms);
+                state.is_new = true;
+                state.failures.remove(sink)
+            }
+            Err(why) => state.failures.insert(sink.to_owned(), why.clone()),
+        };
+        if before.is_some() == sent.is_ok() {
+            state.news.push((sink.to_owned(), sent.clone().err()));
+        }
+        self.changed.notify_all();
+    }
 }
 
 /// The alarms of a server.
@@ -40,6 +71,7 @@ pub struct Keeper {
     server: String,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    sinks: Mutex<Vec<Running>>,
 }
 
 impl Keeper {
@@ -64,7 +96,7 @@ impl Keeper {
             let shared = Arc::clone(&shared);
             thread::Builder::new().name("alarms".into()).spawn(move || write(&store, &shared))?
         };
-        Ok(Self { server, shared, thread: Some(thread) })
+        Ok(Self { server, shared, thread: Some(thread), sinks: Mutex::default() })
     }
 
     /// Alarms that are not kept: those of a demonstration.
@@ -72,7 +104,7 @@ impl Keeper {
         let server = format!("process {}", std::process::id());
         let own = vec![Subject::Server(server.clone())];
         let shared = Shared { state: Mutex::new(State { own, ..State::default() }), ..Shared::default() };
-        Self { server, shared: Arc::new(shared), thread: None }
+        Self { server, shared: Arc::new(shared), thread: None, sinks: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -118,6 +150,48 @@ impl Keeper {
         own.map(Alarm::model).collect()
     }
 
+    /// Alarms go to these sinks from now on; what does not work is told.
+    pub fn set_sinks(&self, wishes: &[SinkWish]) -> Vec<String> {
+        let mut running = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let names: BTreeSet<String> = wishes.iter().map(|wish| wish.name.clone()).collect();
+            let mut state = self.state();
+            state.book.set_sinks(&names);
+            state.failures.retain(|name, _| names.contains(name));
+            state.is_new = true;
+        }
+        // The line is only where it stands.
+        let is_same = |a: &SinkWish, b: &SinkWish| (&a.name, a.level, &a.kind) == (&b.name, b.level, &b.kind);
+        running.retain(|own| {
+            let stays = wishes.iter().any(|wish| is_same(wish, &own.wish));
+            if !stays {
+                own.end();
+            }
+            stays
+        });
+        let mut notes = Vec::new();
+        for wish in wishes {
+            if !running.iter().any(|own| is_same(wish, &own.wish)) {
+                match Running::start(wish.clone(), &self.shared) {
+                    Ok(sink) => running.push(sink),
+                    Err(error) => notes.push(format!("sink {}: no thread: {error}", wish.name)),
+                }
+            }
+        }
+        self.shared.changed.notify_all();
+        notes
+    }
+
+    /// Sinks that did not take their last message, and why.
+    pub fn failing_sinks(&self) -> Vec<(String, String)> {
+        self.state().failures.clone().into_iter().collect()
+    }
+
+    /// What became of sinks since the last call: why one fails, or none if it works again.
+    pub fn sink_news(&self) -> Vec<(String, Option<String>)> {
+        mem::take(&mut self.state().news)
+    }
+
     /// Can the file not be written?
     pub fn fails(&self) -> bool {
         self.shared.fails.load(Ordering::Relaxed)
@@ -137,7 +211,8 @@ fn is_gone(server: &str) -> bool {
     })
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+/// The state, whatever became of a thread that held it.
+pub fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

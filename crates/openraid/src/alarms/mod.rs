@@ -13,7 +13,9 @@
 pub mod book;
 pub mod conditions;
 pub mod keeper;
+pub mod sinks;
 pub mod store;
+pub mod test;
 
 pub use book::Subject;
 pub use keeper::Keeper;

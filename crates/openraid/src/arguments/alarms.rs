@@ -1,5 +1,7 @@
 //! `openraid alarms`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use crate::events::Level;
@@ -21,7 +23,8 @@ Examples:
   openraid alarms --level warning --array data
   openraid alarms --ended
   openraid alarms acknowledge data:DegradedArray
-  openraid alarms acknowledge all"
+  openraid alarms acknowledge all
+  openraid alarms test mail"
 )]
 pub struct AlarmsArguments {
     /// What to do; without a verb, alarms are listed
@@ -46,5 +49,14 @@ pub enum AlarmsVerb {
         /// The name of an alarm as `openraid alarms` prints it, the name of an array, or `all`
         #[arg(value_name = "ALARM|ARRAY|all")]
         which: String,
+    },
+    /// Send a test alarm to the sinks of the configuration file, and say which of them took it
+    Test {
+        /// The name of a sink; without it, all of them
+        #[arg(value_name = "SINK")]
+        sink: Option<String>,
+        /// The configuration file, if no server runs [default: the one that `openraid serve` reads]
+        #[arg(long, value_name = "FILE", env = "OPENRAID_CONFIG")]
+        config: Option<PathBuf>,
     },
 }

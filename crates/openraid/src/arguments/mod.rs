@@ -195,6 +195,7 @@ impl Verb {
             Self::Events(_) => "events",
             Self::Alarms(arguments) => match arguments.verb {
                 Some(AlarmsVerb::Acknowledge { .. }) => "alarms acknowledge",
+                Some(AlarmsVerb::Test { .. }) => "alarms test",
                 None => "alarms",
             },
             Self::Erase(_) => "wipe-metadata",
@@ -232,6 +233,7 @@ impl Verb {
             Self::Events(_) => "events",
             Self::Alarms(arguments) => match arguments.verb {
                 Some(AlarmsVerb::Acknowledge { .. }) => "alarms-acknowledge",
+                Some(AlarmsVerb::Test { .. }) => "alarms-test",
                 None => "alarms",
             },
             Self::Reload => "reload",

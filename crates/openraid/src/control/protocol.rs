@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 pub use openraid_status::{Command, ServerModel};
 
+use crate::alarms::test::TestModel;
 use crate::alarms::AlarmModel;
 use crate::desired::model::{ConfigModel, ReloadModel};
 use crate::exit::{Exit, Failure};
@@ -35,6 +36,8 @@ pub enum Answer {
     Alarms(Vec<AlarmModel>),
     /// The names of alarms that are acknowledged now.
     Acknowledged(Vec<String>),
+    /// What came of a test alarm.
+    Tested(Vec<TestModel>),
     /// What limits an array.
     Limit(Box<LimitModel>),
     /// Stories.

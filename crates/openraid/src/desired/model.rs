@@ -1,6 +1,6 @@
 //! The desired state as it is told: each value with its source.
 
-use openraid_config::{ArrayId, ArrayWish, Desired, ServerWish, SpareFor};
+use openraid_config::{ArrayId, ArrayWish, Desired, ServerWish, SinkKind, SinkWish, SpareFor};
 use serde::{Deserialize, Serialize};
 
 use crate::kept::{ACCESS, PROFILE};
@@ -63,6 +63,32 @@ pub struct SpareConfigModel {
     pub line: u32,
 }
 
+/// A sink of alarms.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SinkConfigModel {
+    /// Its name.
+    pub name: String,
+    /// `exec`, `webhook`, `mail` or `journald`.
+    pub kind: String,
+    /// Alarms below this level are not sent.
+    pub level: String,
+    /// The program, address, receivers or socket.
+    pub target: String,
+    /// The line of the file.
+    pub line: u32,
+}
+
+fn sink(own: &SinkWish) -> SinkConfigModel {
+    let target = match &own.kind {
+        SinkKind::Exec { program } => program.display().to_string(),
+        SinkKind::Webhook { url, .. } => url.clone(),
+        SinkKind::Mail { to, .. } => to.join(", "),
+        SinkKind::Journald { socket } => socket.display().to_string(),
+    };
+    let (kind, level) = (own.kind.word().into(), own.level.word().into());
+    SinkConfigModel { name: own.name.clone(), kind, level, target, line: own.line }
+}
+
 /// The desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ConfigModel {
@@ -74,6 +100,9 @@ pub struct ConfigModel {
     pub arrays: Vec<ArrayConfigModel>,
     /// Spares.
     pub spares: Vec<SpareConfigModel>,
+    /// Where alarms are sent.
+    #[serde(default)]
+    pub sinks: Vec<SinkConfigModel>,
     /// Allowed values that may be mistakes.
     pub notes: Vec<String>,
 }
@@ -139,7 +168,8 @@ pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, 
         SpareConfigModel { member: spare.member.clone(), array, span, line: spare.line }
     });
     let notes = desired.notes.iter().map(ToString::to_string).collect();
-    ConfigModel { path, server, arrays, spares: spares.collect(), notes }
+    let sinks = desired.sinks.iter().map(sink).collect();
+    ConfigModel { path, server, arrays, spares: spares.collect(), sinks, notes }
 }
 
 fn array(entry: Option<&Entry>, wish: Option<&ArrayWish>) -> ArrayConfigModel {
@@ -208,6 +238,10 @@ impl ConfigModel {
                 (Some(array), Some(span)) => format!("span {span} of array {array}"),
             };
             lines.push(format!("spare {} for {whom} (line {})", spare.member, spare.line));
+        }
+        for sink in &self.sinks {
+            let SinkConfigModel { name, kind, level, target, line } = sink;
+            lines.push(format!("sink {name}: {kind} {target}, level {level} and above (line {line})"));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         if lines.is_empty() {

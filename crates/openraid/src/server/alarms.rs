@@ -5,7 +5,9 @@ use super::spares::Tried;
 use super::start::Taken;
 use super::view::Served;
 use super::{Server, State};
+use crate::alarms::test::test;
 use crate::alarms::{conditions, AlarmModel, Condition, Subject};
+use crate::control::Answer;
 use crate::events::Level;
 use crate::exit::Failure;
 use crate::model::{ArrayModel, HealthWord, StateWord};
@@ -99,6 +101,11 @@ impl Server {
                 ..Condition::of_server("DeviceDisappeared", Level::Critical, format!("{name}: the array is not there"))
             }));
         }
+        found.extend(self.alarms.failing_sinks().into_iter().map(|(sink, why)| Condition {
+            next_step: Some(format!("openraid alarms test {sink}")),
+            member: Some(sink),
+            ..Condition::of_server("SinkFailed", Level::Warning, format!("alarms do not arrive: {why}"))
+        }));
         if self.alarms.fails() {
             let text = "alarms cannot be written down: they are lost if the server ends".into();
             found.push(Condition::of_server("StateUnwritable", Level::Warning, text));
@@ -108,9 +115,25 @@ impl Server {
 
     /// Look at the state of everything, so that alarms begin and end without being asked for.
     pub fn watch(&self) {
+        let news = self.alarms.sink_news().into_iter().map(|(sink, why)| match why {
+            Some(why) => plain("SinkFailed", format!("sink {sink}: {why}; it is tried again")),
+            None => plain("SinkBack", format!("sink {sink}: alarms arrive again")),
+        });
+        self.add_told(news.collect());
         // An error means that the service is ending.
         let _ = self.arrays();
         self.server_alarms();
+    }
+
+    /// Send alarms to the sinks of the configuration file from now on.
+    pub fn follow_sinks(&self) -> Vec<String> {
+        self.in_force().map(|in_force| self.alarms.set_sinks(&in_force.desired.sinks)).unwrap_or_default()
+    }
+
+    /// Send a test alarm to the sink of this name, or to all.
+    pub(super) fn test_sinks(&self, name: Option<&str>) -> Result<Answer, Failure> {
+        let sinks = self.in_force().map(|in_force| in_force.desired.sinks.clone()).unwrap_or_default();
+        test(&sinks, name).map(Answer::Tested)
     }
 
     /// All alarms, ended ones included.

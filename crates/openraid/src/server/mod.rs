@@ -353,6 +353,7 @@ impl Answerer for Server {
             Command::List => self.arrays().map(Answer::Arrays),
             Command::Config => self.config(),
             Command::Alarms => self.all_alarms().map(Answer::Alarms),
+            Command::TestAlarm { sink } => self.test_sinks(sink.as_deref()),
             Command::AcknowledgeAlarms { which } => Ok(Answer::Acknowledged(self.acknowledge_alarms(&which))),
             Command::Journal => self.journal_model().map(|journal| Answer::Journal(journal.map(Box::new))),
             Command::Show { array } => self.array(&array).map(|array| Answer::Array(Box::new(array))),

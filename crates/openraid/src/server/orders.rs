@@ -92,6 +92,7 @@ impl Server {
             Command::Hello
             | Command::Alarms
             | Command::AcknowledgeAlarms { .. }
+            | Command::TestAlarm { .. }
             | Command::Config
             | Command::List
             | Command::Show { .. }

@@ -42,6 +42,7 @@ impl Server {
         }
         self.take_new(before, &now, &mut told);
         told.notes.extend(self.take_own_spares());
+        told.notes.extend(self.follow_sinks());
         Ok(told)
     }
 

@@ -1,13 +1,17 @@
 //! `openraid alarms`. Servers are asked; alarms that no server looks after are read from the file.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::Context;
 use crate::alarms::book::{Alarm, Book};
 use crate::alarms::keeper::is_meant;
+use crate::alarms::test::{test, TestModel};
 use crate::alarms::{AlarmModel, Store};
 use crate::arguments::{AlarmsArguments, AlarmsVerb};
 use crate::control::{Answer, Command, Connection};
+use crate::desired;
 use crate::events::segments::Entry;
 use crate::events::{Draft, Log};
 use crate::exit::{Exit, Failure, Outcome};
@@ -33,6 +37,7 @@ pub fn run(arguments: &AlarmsArguments, context: &Context) -> Outcome {
     match &arguments.verb {
         None => list(arguments, context),
         Some(AlarmsVerb::Acknowledge { which }) => acknowledge(which, context),
+        Some(AlarmsVerb::Test { sink, config }) => try_out(sink.as_deref(), config.as_deref(), context),
     }
 }
 
@@ -132,4 +137,35 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
     }
     let text = format!("{} acknowledged", counted(known.len() as u64, "alarm", "alarms"));
     Ok(context.output.answer(Exit::Fine, &Acknowledged { acknowledged: known }, &text))
+}
+
+#[derive(Serialize)]
+struct Tried {
+    sinks: Vec<TestModel>,
+}
+
+/// A server sends the test itself: it may see another network, and other files.
+fn try_out(sink: Option<&str>, config: Option<&Path>, context: &Context) -> Outcome {
+    let mut servers = if config.is_some() { Vec::new() } else { context.servers.connect()? };
+    let sinks = match servers.as_mut_slice() {
+        [] => {
+            let path = config.map(Path::to_path_buf).or_else(desired::default_path);
+            let path = path.ok_or_else(|| {
+                Failure::usage("no server runs, and there is no configuration file; name one with --config FILE")
+            })?;
+            test(&desired::load(&path)?.sinks, sink)?
+        }
+        [server] => match server.ask(&Command::TestAlarm { sink: sink.map(Into::into) })? {
+            Answer::Tested(sinks) => sinks,
+            _ => return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
+        },
+        _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),
+    };
+    let line = |own: &TestModel| match &own.error {
+        None => format!("{} ({}): delivered", own.sink, own.kind),
+        Some(why) => format!("{} ({}): NOT delivered: {why}", own.sink, own.kind),
+    };
+    let text = sinks.iter().map(line).collect::<Vec<_>>().join("\n");
+    let exit = if sinks.iter().all(|own| own.error.is_none()) { Exit::Fine } else { Exit::Error };
+    Ok(context.output.answer(exit, &Tried { sinks }, &text))
 }

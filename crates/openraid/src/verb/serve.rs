@@ -84,6 +84,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let log = Log::at(context.registry.folder_beside("events"));
     let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
     server.alarms_at_start(&taken, expected).iter().for_each(|news| events.note(Draft::now(news)));
+    server.follow_sinks().iter().for_each(|note| context.output.warn(note));
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     tell_ready(context, &server, &socket, &taken)?;

@@ -1,0 +1,77 @@
+//! A program with the arguments of mdadm's PROGRAM: the event, the array, and the member if there is one.
+//!
+//! mdadm has no event for most ends of states: the program is called for an end only if mdadm has one. The environment says the rest.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{line, Batch, SEND_TIME_MAX, SINGLES_MAX};
+use crate::alarms::AlarmModel;
+
+/// How often it is looked whether the program has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+pub(super) fn send(program: &Path, batch: &Batch) -> Result<(), String> {
+    let calls: Vec<(&str, &AlarmModel)> =
+        batch.alarms.iter().filter_map(|alarm| Some((event(alarm)?, alarm))).collect();
+    if calls.len() > SINGLES_MAX {
+        let summary = batch.summary();
+        return call(
+            program,
+            Command::new(program).args(["AlarmSummary", "server", &summary]).env("OPENRAID_TEXT", &summary),
+        );
+    }
+    for (event, alarm) in calls {
+        let mut command = Command::new(program);
+        command.arg(event).arg(alarm.what.array.as_deref().unwrap_or("server"));
+        command.args(&alarm.what.member);
+        command.env("OPENRAID_ALARM", &alarm.id).env("OPENRAID_LEVEL", alarm.what.level.word());
+        command.env("OPENRAID_TEXT", line(alarm)).env("OPENRAID_HOST", &batch.host);
+        command.env("OPENRAID_STATE", if alarm.until_seconds.is_some() { "over" } else { "holds" });
+        command.env("OPENRAID_NEXT_STEP", alarm.what.next_step.as_deref().unwrap_or_default());
+        call(program, &mut command)?;
+    }
+    Ok(())
+}
+
+/// The word for the beginning of a state, or for its end.
+fn event(alarm: &AlarmModel) -> Option<&str> {
+    match (alarm.until_seconds, alarm.what.event.as_str()) {
+        (None, "ResyncStarted") => Some("RebuildStarted"),
+        (None, event) => Some(event),
+        (Some(_), "RebuildStarted" | "ResyncStarted") => Some("RebuildFinished"),
+        (Some(_), _) => None,
+    }
+}
+
+fn call(program: &Path, command: &mut Command) -> Result<(), String> {
+    let shown = program.display();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("{shown} cannot be started: {error}"))?;
+    match wait(&mut child).map_err(|error| format!("{shown}: {error}"))? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(format!("{shown} ended with {status}")),
+        None => Err(format!("{shown} did not end within {} s and was killed", SEND_TIME_MAX.as_secs())),
+    }
+}
+
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + SEND_TIME_MAX;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= until {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+}

@@ -1,0 +1,79 @@
+//! Sinks: the ways by which alarms leave the machine.
+//!
+//! ```text
+//!  Book --pending(sink)--> a thread for each sink --Batch--> exec | webhook | mail | journald
+//!    ^                          |
+//!    +------note_told-----------+   after the sink has taken it
+//! ```
+//!
+//! A sink is owed the difference between the states that hold and the states that it was told of. So one state is one message, a
+//! server that was killed goes on where it was, and a sink that comes back gets a summary. Each sink has a thread of its own: one that
+//! hangs holds up neither another sink nor the server.
+
+mod exec;
+mod journald;
+mod mail;
+pub mod thread;
+mod webhook;
+
+use std::time::Duration;
+
+use openraid_config::{SinkKind, SinkWish};
+
+use super::model::AlarmModel;
+use crate::quantity::counted;
+
+/// A sink that has not taken a message after this time has failed.
+pub const SEND_TIME_MAX: Duration = Duration::from_secs(20);
+/// More alarms than this are one message instead of one for each.
+const SINGLES_MAX: usize = 5;
+
+/// Alarms that a sink is to be told of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Batch {
+    /// The name of this machine.
+    pub host: String,
+    /// The alarms, the oldest first. There is at least one.
+    pub alarms: Vec<AlarmModel>,
+}
+
+impl Batch {
+    /// All of them in a line.
+    fn summary(&self) -> String {
+        if let [one] = &self.alarms[..] {
+            return line(one);
+        }
+        let open = self.alarms.iter().filter(|alarm| alarm.until_seconds.is_none());
+        let worst = open.clone().max_by_key(|alarm| alarm.what.level);
+        let count = counted(self.alarms.len() as u64, "alarm", "alarms");
+        let worst = worst.map_or_else(|| "all over".into(), line);
+        format!("{count}, {} of them over; the worst: {worst}", self.alarms.len() - open.count())
+    }
+}
+
+/// An alarm in a line.
+fn line(alarm: &AlarmModel) -> String {
+    let state = if alarm.until_seconds.is_some() { "over: " } else { "" };
+    let text = alarm.what.text.replace(['\n', '\r'], "; ");
+    format!("{state}{} {}: {text}", alarm.what.level.word(), alarm.what.event)
+}
+
+/// Send a batch.
+///
+/// # Errors
+/// Why the sink did not take it, in words.
+pub fn send(sink: &SinkWish, batch: &Batch) -> Result<(), String> {
+    match &sink.kind {
+        SinkKind::Exec { program } => exec::send(program, batch),
+        SinkKind::Webhook { url, form } => webhook::send(url, *form, batch),
+        SinkKind::Mail { .. } => mail::send(&sink.kind, batch),
+        SinkKind::Journald { socket } => journald::send(socket, batch),
+    }
+}
+
+/// The name of this machine.
+pub fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost" } else { name }.to_owned()
+}

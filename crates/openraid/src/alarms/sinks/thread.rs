@@ -1,0 +1,102 @@
+//! The thread of a sink: it waits for something to tell, tells it, and tries again with growing pauses.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use openraid_config::{AlarmLevel, SinkWish};
+
+use super::{host, send, Batch};
+use crate::alarms::book::Alarm;
+use crate::alarms::keeper::{lock, Shared};
+use crate::events::Level;
+
+/// Alarms that come within this time of the first one share its message.
+const COLLECT: Duration = Duration::from_millis(700);
+/// The first pause after a failure. It doubles up to the longest.
+const RETRY_FIRST: Duration = Duration::from_secs(2);
+/// The longest pause.
+const RETRY_LONGEST: Duration = Duration::from_secs(300);
+/// How often a sleeping thread looks whether it is still wanted.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A sink at work.
+#[derive(Debug)]
+pub struct Running {
+    /// What the configuration says of it.
+    pub wish: SinkWish,
+    ends: Arc<AtomicBool>,
+}
+
+impl Running {
+    /// Start the thread of a sink. It is never waited for: a sink may hang.
+    ///
+    /// # Errors
+    /// The system makes no thread.
+    pub fn start(wish: SinkWish, shared: &Arc<Shared>) -> std::io::Result<Self> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let (shared, own, is_over) = (Arc::clone(shared), wish.clone(), Arc::clone(&ends));
+        std::thread::Builder::new().name("sink".into()).spawn(move || run(&own, &shared, &is_over))?;
+        Ok(Self { wish, ends })
+    }
+
+    /// It is not wanted any more.
+    pub fn end(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The level of the file as that of alarms.
+pub const fn level(level: AlarmLevel) -> Level {
+    match level {
+        AlarmLevel::Info => Level::Info,
+        AlarmLevel::Warning => Level::Warning,
+        AlarmLevel::Critical => Level::Critical,
+    }
+}
+
+fn run(wish: &SinkWish, shared: &Shared, ends: &AtomicBool) {
+    let host = host();
+    let mut pause = RETRY_FIRST;
+    while wait_for_alarms(wish, shared, ends) {
+        std::thread::sleep(COLLECT);
+        let pending = pending(wish, shared);
+        if pending.is_empty() {
+            continue;
+        }
+        let batch = Batch { host: host.clone(), alarms: pending.iter().map(Alarm::model).collect() };
+        let sent = send(wish, &batch);
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
+        shared.note_sent(&wish.name, &pending, &sent);
+        if sent.is_ok() {
+            pause = RETRY_FIRST;
+            continue;
+        }
+        let until = Instant::now() + pause;
+        while Instant::now() < until && !ends.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK_INTERVAL.min(until.saturating_duration_since(Instant::now())));
+        }
+        pause = (pause * 2).min(RETRY_LONGEST);
+    }
+}
+
+fn pending(wish: &SinkWish, shared: &Shared) -> Vec<Alarm> {
+    let state = lock(&shared.state);
+    state.book.pending(&wish.name, level(wish.level), |subject| state.own.contains(subject))
+}
+
+/// False if the sink is not wanted any more.
+fn wait_for_alarms(wish: &SinkWish, shared: &Shared, ends: &AtomicBool) -> bool {
+    loop {
+        if ends.load(Ordering::Relaxed) {
+            return false;
+        }
+        if !pending(wish, shared).is_empty() {
+            return true;
+        }
+        let state = lock(&shared.state);
+        drop(shared.changed.wait_timeout(state, LOOK_INTERVAL).unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,64 @@
+//! A POST request: the program's own JSON, or alerts as Alertmanager's API (v2) takes them.
+
+use openraid_config::WebhookForm;
+use serde_json::{json, Value};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::Agent;
+
+use super::{Batch, SEND_TIME_MAX};
+use crate::alarms::AlarmModel;
+use crate::quantity::utc;
+
+/// Alertmanager takes an alert for over after five minutes without news of it, unless it has an end. A state is told once: while it
+/// holds, its end is said to be so far away.
+const FAR_AWAY_SECONDS: u64 = 366 * 86_400;
+
+pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), String> {
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::PlatformVerifier)
+        .unversioned_rustls_crypto_provider(provider)
+        .build();
+    let agent: Agent = Agent::config_builder()
+        .timeout_global(Some(SEND_TIME_MAX))
+        .max_redirects(0)
+        .user_agent(concat!("openraid/", env!("CARGO_PKG_VERSION")))
+        .tls_config(tls)
+        .build()
+        .into();
+    let body = match form {
+        WebhookForm::Json => own(batch),
+        WebhookForm::Alertmanager => Value::Array(batch.alarms.iter().map(|alarm| alert(alarm, &batch.host)).collect()),
+    };
+    let sent = agent.post(url).header("Content-Type", "application/json").send(body.to_string());
+    match sent {
+        Ok(answer) if answer.status().is_success() => Ok(()),
+        Ok(answer) => Err(format!("{url} answered {}", answer.status())),
+        Err(error) => Err(format!("{url}: {error}")),
+    }
+}
+
+fn own(batch: &Batch) -> Value {
+    json!({ "schema": "openraid/alarm-message/1", "host": batch.host, "summary": batch.summary(), "alarms": batch.alarms })
+}
+
+fn alert(alarm: &AlarmModel, host: &str) -> Value {
+    let mut labels = json!({
+        "alertname": alarm.what.event,
+        "severity": alarm.what.level.word(),
+        "instance": host,
+        "alarm": alarm.id,
+    });
+    for (key, value) in [("array", &alarm.what.array), ("member", &alarm.what.member)] {
+        if let Some(value) = value {
+            labels[key] = value.clone().into();
+        }
+    }
+    let mut annotations = json!({ "summary": alarm.what.text });
+    if let Some(next) = &alarm.what.next_step {
+        annotations["next_step"] = next.clone().into();
+    }
+    let time = |seconds| utc(seconds).replacen(' ', "T", 1).replace(" UTC", "Z");
+    let ends = alarm.until_seconds.unwrap_or(alarm.since_seconds + FAR_AWAY_SECONDS);
+    json!({ "labels": labels, "annotations": annotations, "startsAt": time(alarm.since_seconds), "endsAt": time(ends) })
+}

@@ -1,0 +1,55 @@
+//! A test alarm: it goes to sinks at once, whatever their levels are, and is kept nowhere.
+
+use std::thread;
+
+use openraid_config::SinkWish;
+use serde::{Deserialize, Serialize};
+
+use super::model::{AlarmModel, Condition};
+use super::sinks::{host, send, Batch};
+use crate::events::Level;
+use crate::exit::Failure;
+
+/// What came of a test alarm.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TestModel {
+    /// The name of the sink.
+    pub sink: String,
+    /// `exec`, `webhook`, `mail` or `journald`.
+    pub kind: String,
+    /// Why it did not take the alarm; none if it did.
+    pub error: Option<String>,
+}
+
+/// Send a test alarm to the sink of this name, or to all, at the same time.
+///
+/// # Errors
+/// There is no such sink, or none at all.
+pub fn test(sinks: &[SinkWish], name: Option<&str>) -> Result<Vec<TestModel>, Failure> {
+    let meant = sinks.iter().filter(|sink| name.is_none_or(|name| sink.name == name));
+    let meant: Vec<&SinkWish> = meant.collect();
+    if meant.is_empty() {
+        let names: Vec<&str> = sinks.iter().map(|sink| sink.name.as_str()).collect();
+        return Err(Failure::refused(match name {
+            Some(name) if !names.is_empty() => {
+                format!("there is no sink {name}; the configuration file has {}", names.join(", "))
+            }
+            _ => "the configuration file has no sinks; see docs/config.md for [sinks.NAME]".into(),
+        }));
+    }
+    let what = Condition::of_server("TestMessage", Level::Info, "this is a test of the way that alarms take".into());
+    let since_seconds = openraid_sys::clock::wall_seconds();
+    let (id, message_id) = (what.id(), what.message_id());
+    let alarm = AlarmModel { id, message_id, what, since_seconds, until_seconds: None, acknowledged_seconds: None };
+    let batch = Batch { host: host(), alarms: vec![alarm] };
+    let sent: Vec<Result<(), String>> = thread::scope(|scope| {
+        let threads: Vec<_> = meant.iter().map(|sink| scope.spawn(|| send(sink, &batch))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("it panicked".into()))).collect()
+    });
+    let told = meant.iter().zip(sent).map(|(sink, sent)| TestModel {
+        sink: sink.name.clone(),
+        kind: sink.kind.word().into(),
+        error: sent.err(),
+    });
+    Ok(told.collect())
+}

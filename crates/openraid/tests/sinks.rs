@@ -1,0 +1,296 @@
+//! Sinks: what a program, a web server, a mail server and the journal of systemd are told, against small servers of the test's own.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::sync::mpsc::{channel, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{Lab, Server};
+
+/// A message that is not there after this time does not come.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn array(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab
+}
+
+/// A service with these sinks.
+fn serve(lab: &Lab, sinks: &str) -> Server {
+    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n{sinks}", lab.path("nbd.sock")))
+        .expect("room");
+    Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
+}
+
+/// A program that writes down how it was called, a line each.
+fn program(lab: &Lab) -> String {
+    let path = lab.path("program");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s|' \"$@\" >> {0}\nprintf '%s %s\\n' \"$OPENRAID_STATE\" \"$OPENRAID_LEVEL\" >> {0}\n",
+        lab.path("calls").display()
+    );
+    fs::write(&path, script).expect("room");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    path.display().to_string()
+}
+
+/// The lines of a file, once there are so many.
+#[track_caller]
+fn lines(lab: &Lab, name: &str, count: usize) -> Vec<String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let text = fs::read_to_string(lab.path(name)).unwrap_or_default();
+        if text.lines().count() >= count {
+            return text.lines().map(ToOwned::to_owned).collect();
+        }
+        assert!(Instant::now() < until, "{count} lines are not in {text}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A web server: the bodies of what it is sent. It answers with this line.
+fn web(listener: TcpListener, answer: &'static str) -> Receiver<(String, Value)> {
+    let (sender, bodies) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.expect("a connection");
+            let mut reader = BufReader::new(&stream);
+            let (mut first, mut len) = (String::new(), 0);
+            reader.read_line(&mut first).expect("a request");
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).expect("a header");
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    len = value.trim().parse().expect("a number");
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; len];
+            reader.read_exact(&mut body).expect("a body");
+            write!(&stream, "HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").expect("it listens");
+            let body = serde_json::from_slice(&body).expect("JSON");
+            if sender.send((first.trim().to_owned(), body)).is_err() {
+                return;
+            }
+        }
+    });
+    bodies
+}
+
+/// A mail server: the lines of each session. It refuses receivers if told so.
+fn mail(listener: TcpListener, refuses: bool) -> Receiver<Vec<String>> {
+    let (sender, sessions) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.expect("a connection");
+            let mut out = &stream;
+            let mut said = Vec::new();
+            out.write_all(b"220 fake\r\n").expect("it listens");
+            let mut in_data = false;
+            for line in BufReader::new(&stream).lines().map_while(Result::ok) {
+                let verb = line.get(..4).unwrap_or_default().to_ascii_uppercase();
+                let answer = match verb.as_str() {
+                    _ if in_data && line != "." => "",
+                    _ if in_data => {
+                        in_data = false;
+                        "250 taken\r\n"
+                    }
+                    "DATA" => {
+                        in_data = true;
+                        "354 go on\r\n"
+                    }
+                    "RCPT" if refuses => "550 no such user\r\n",
+                    "QUIT" => "221 bye\r\n",
+                    _ => "250 fine\r\n",
+                };
+                let ends = verb == "QUIT" && !in_data;
+                said.push(line);
+                let _ = out.write_all(answer.as_bytes());
+                if ends {
+                    break;
+                }
+            }
+            if sender.send(said).is_err() {
+                return;
+            }
+        }
+    });
+    sessions
+}
+
+fn listener() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    (listener, port)
+}
+
+fn events(message: &Value) -> Vec<(String, bool)> {
+    let alarms = message["alarms"].as_array().expect("a list").iter();
+    alarms.map(|own| (own["event"].as_str().expect("text").to_owned(), own["until_seconds"].is_null())).collect()
+}
+
+#[test]
+fn a_program_is_called_as_mdadm_calls_it_and_a_web_server_gets_both_forms() {
+    let lab = array("sinks");
+    let ((json, json_port), (alerts, alerts_port)) = (listener(), listener());
+    let (json, alerts) = (web(json, "200 OK"), web(alerts, "200 OK"));
+    let sinks = format!(
+        "[sinks.script]\nkind = \"exec\"\nprogram = {:?}\nlevel = \"info\"\n[sinks.hook]\nkind = \"webhook\"\n\
+         url = \"http://127.0.0.1:{json_port}/hook\"\n[sinks.am]\nkind = \"webhook\"\nform = \"alertmanager\"\n\
+         url = \"http://127.0.0.1:{alerts_port}/api/v2/alerts\"\nlevel = \"critical\"\n",
+        program(&lab)
+    );
+    let server = serve(&lab, &sinks);
+    lab.line("fail data d1").expect(0);
+    let d1 = lab.path("d1").display().to_string();
+    let mut calls = lines(&lab, "calls", 2);
+    calls.sort();
+    assert_eq!(calls, ["DegradedArray|data|holds critical".to_owned(), format!("Fail|data|{d1}|holds critical")]);
+    let (request, message) = json.recv_timeout(PATIENCE).expect("a message");
+    assert_eq!((request.as_str(), &message["schema"]), ("POST /hook HTTP/1.1", &"openraid/alarm-message/1".into()));
+    assert_eq!(events(&message), [("DegradedArray".into(), true), ("Fail".into(), true)], "one message for both");
+    let (request, message) = alerts.recv_timeout(PATIENCE).expect("a message");
+    assert_eq!(request, "POST /api/v2/alerts HTTP/1.1");
+    let labels = &message[0]["labels"];
+    assert_eq!((&labels["alertname"], &labels["severity"]), (&"DegradedArray".into(), &"critical".into()));
+    assert_eq!(message[0]["annotations"]["next_step"], "openraid add data DRIVE");
+    let starts = message[0]["startsAt"].as_str().expect("a time");
+    assert!(starts.len() == 20 && starts.as_bytes()[10] == b'T' && starts.ends_with('Z'), "{starts}");
+    assert!(message[0]["endsAt"].as_str() > Some(starts), "it is not over: {message:#}");
+    // The end is told to sinks that were told of the beginning.
+    lab.line("remove data d1").expect(0);
+    lab.line("add data --file-size 16M d3").expect(0);
+    lab.wait_for("data", |array| array["health"] == "optimal");
+    let mut over = Vec::new();
+    while over.len() < 2 {
+        let (_, message) = json.recv_timeout(PATIENCE).expect("a message");
+        over.extend(events(&message).into_iter().filter(|(_, holds)| !holds).map(|(event, _)| event));
+    }
+    over.sort();
+    assert_eq!(over, ["DegradedArray", "Fail"]);
+    // A test reaches all of them whatever their level is.
+    let tested = lab.line("alarm test --json").expect(0).json();
+    let sinks = tested["sinks"].as_array().expect("a list").clone();
+    assert!(sinks.len() == 3 && sinks.iter().all(|own| own["error"].is_null()), "{sinks:#?}");
+    let until = Instant::now() + PATIENCE;
+    while !lines(&lab, "calls", 2).contains(&"TestMessage|server|holds info".into()) {
+        assert!(Instant::now() < until);
+    }
+    lab.line("alarm test nowhere").refused(65, &["there is no sink nowhere", "script"]);
+    server.stop();
+    // Without a server the file says where to.
+    lab.line("alarm test hook --config openraid.toml").expect(0).says(&["hook (webhook): delivered"]);
+}
+
+#[test]
+fn a_mail_server_and_the_journal_are_told_in_their_protocols_and_many_alarms_are_one_message() {
+    let lab = array("mail");
+    for nth in 0..8 {
+        lab.line(&format!("create a{nth} --level 1 --assume-clean --file-size 16M x{nth} y{nth}")).expect(0);
+        fs::remove_file(lab.path(&format!("y{nth}"))).expect("it was there");
+    }
+    let (smtp, port) = listener();
+    let sessions = mail(smtp, false);
+    let journal = UnixDatagram::bind(lab.path("journal")).expect("a socket");
+    journal.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let sinks = format!(
+        "[sinks.mail]\nkind = \"mail\"\nserver = \"127.0.0.1:{port}\"\ntls = \"none\"\nfrom = \"raid@example.org\"\n\
+         to = [\"a@example.org\", \"b@example.org\"]\n[sinks.log]\nkind = \"journald\"\nsocket = {:?}\n\
+         [sinks.script]\nkind = \"exec\"\nprogram = {:?}\nlevel = \"critical\"\n",
+        lab.path("journal"),
+        program(&lab)
+    );
+    let server = serve(&lab, &sinks);
+    // What was wrong at the start arrives, too.
+    let session = sessions.recv_timeout(PATIENCE).expect("a mail");
+    for line in ["MAIL FROM:<raid@example.org>", "RCPT TO:<a@example.org>", "RCPT TO:<b@example.org>"] {
+        assert!(session.iter().any(|said| said.starts_with(line)), "{line} is not in {session:#?}");
+    }
+    let text = session.join("\n").replace("=\n", "");
+    assert!(text.contains("Subject: openraid on"), "{text}");
+    for nth in 0..8 {
+        assert!(text.contains(&format!("acknowledge: openraid alarms acknowledge a{nth}:DegradedArray")), "{text}");
+    }
+    let summary = &lines(&lab, "calls", 1)[0];
+    assert!(
+        summary.starts_with("AlarmSummary|server|8 alarms, 0 of them over; the worst: critical DegradedArray: a"),
+        "{summary}"
+    );
+    let mut bytes = [0; 4096];
+    let mut entry = || {
+        let len = journal.recv(&mut bytes).expect("an entry");
+        String::from_utf8_lossy(&bytes[..len]).into_owned()
+    };
+    let degraded = std::iter::repeat_with(&mut entry).find(|text| text.contains("OPENRAID_EVENT=DegradedArray\n"));
+    let degraded = degraded.expect("it comes");
+    assert!(
+        degraded.starts_with("MESSAGE=critical DegradedArray: a") && degraded.contains("\nPRIORITY=2\n"),
+        "{degraded}"
+    );
+    server.stop();
+}
+
+#[test]
+fn a_sink_that_hangs_or_refuses_holds_up_neither_the_others_nor_clients_and_gets_its_messages_after_a_restart() {
+    let lab = array("hang");
+    // One takes connections and never answers, one refuses the receiver, one is not there yet.
+    let ((hangs, hang_port), (refusing, refusing_port), (late, late_port)) = (listener(), listener(), listener());
+    drop(late);
+    let _sessions = mail(refusing, true);
+    let sinks = format!(
+        "[sinks.hang]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:{hang_port}/\"\n[sinks.mail]\nkind = \"mail\"\n\
+         server = \"127.0.0.1:{refusing_port}\"\ntls = \"none\"\nfrom = \"raid@example.org\"\nto = \"a@example.org\"\n\
+         level = \"critical\"\n[sinks.late]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:{late_port}/\"\n\
+         level = \"critical\"\n[sinks.script]\nkind = \"exec\"\nprogram = {:?}\n",
+        program(&lab)
+    );
+    let mut server = serve(&lab, &sinks);
+    lab.line("fail data d1").expect(0);
+    server.wait_for_news("SinkFailed", 2);
+    support::write_some(&lab, &server);
+    let told = lab.line("alarms --json").expect(0).json();
+    let failed = |name: &str| {
+        let id = format!("server:SinkFailed:{name}");
+        told["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == id.as_str()).cloned()
+    };
+    let mail = failed("mail").expect("it refuses");
+    assert!(mail["text"].as_str().is_some_and(|text| text.contains("no such user")), "{mail:#}");
+    assert_eq!(failed("late").expect("it is not there")["next_step"], "openraid alarms test late");
+    // The failure itself is an alarm for sinks that work.
+    let until = Instant::now() + PATIENCE;
+    while !lines(&lab, "calls", 2).iter().any(|call| call.starts_with("SinkFailed|server|late|")) {
+        assert!(Instant::now() < until, "{:?}", lines(&lab, "calls", 2));
+    }
+    lab.line("alarm test late").refused_aloud(74, &["late (webhook): NOT delivered"]);
+    let since = told["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == "data:DegradedArray");
+    let since = since.expect("it is degraded")["since_seconds"].clone();
+    drop(hangs);
+    server.kill();
+    let listener = TcpListener::bind(("127.0.0.1", late_port)).expect("the port is free again");
+    let late = web(listener, "204 No Content");
+    let mut server = serve(&lab, &sinks);
+    let (_, message) = late.recv_timeout(PATIENCE).expect("it was not forgotten");
+    let alarms = message["alarms"].as_array().expect("a list");
+    let degraded = alarms.iter().find(|own| own["id"] == "data:DegradedArray").expect("it is degraded");
+    assert_eq!(degraded["since_seconds"], since);
+    server.wait_for_news("SinkFailed", 1);
+    // Sinks can be taken out under way.
+    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n", lab.path("nbd.sock"))).expect("room");
+    lab.line("reload").expect(0);
+    let told = lab.line("alarms --json").expect(0).json();
+    let ids: Vec<&str> =
+        told["alarms"].as_array().expect("a list").iter().filter_map(|own| own["id"].as_str()).collect();
+    assert!(ids.iter().all(|id| !id.contains("SinkFailed")), "{ids:?}");
+    lab.line("alarm test").refused(65, &["the configuration file has no sinks"]);
+    server.stop();
+}
