@@ -23,6 +23,8 @@ pub struct Desired {
     pub server: ServerWish,
     /// Arrays, by name, in the order of the file's keys.
     pub arrays: Vec<ArrayWish>,
+    /// The HTTP interfaces.
+    pub management: ManagementWish,
     /// Spares.
     pub spares: Vec<SpareWish>,
     /// Where alarms are sent.
@@ -65,6 +67,39 @@ impl ServerWish {
             ("drive-depth", differs(&self.drive_depth, &other.drive_depth)),
             ("queue-age", differs(&self.queue_age, &other.queue_age)),
             ("journal", differs(&self.journal, &other.journal)),
+        ];
+        all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    }
+}
+
+/// What stands in `[management]`: it takes effect when the server starts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ManagementWish {
+    /// The address of API, console, metrics and Redfish: `HOST:PORT`, or `PORT` on the loopback; without it there are none.
+    pub listen: Option<Placed<String>>,
+    /// The certificate chain, as PEM.
+    pub certificate: Option<Placed<PathBuf>>,
+    /// Its key, as PEM.
+    pub key: Option<Placed<PathBuf>>,
+    /// Host names by which clients may come.
+    pub names: Option<Placed<Vec<String>>>,
+    /// Give metrics also under the names that node_exporter has for md.
+    pub metrics_md: Option<Placed<bool>>,
+}
+
+impl ManagementWish {
+    /// The keys whose values differ in another one.
+    #[must_use]
+    pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
+        fn differs<T: PartialEq>(a: &Option<Placed<T>>, b: &Option<Placed<T>>) -> bool {
+            a.as_ref().map(|own| &own.value) != b.as_ref().map(|own| &own.value)
+        }
+        let all = [
+            ("management.listen", differs(&self.listen, &other.listen)),
+            ("management.certificate", differs(&self.certificate, &other.certificate)),
+            ("management.key", differs(&self.key, &other.key)),
+            ("management.names", differs(&self.names, &other.names)),
+            ("management.metrics-md", differs(&self.metrics_md, &other.metrics_md)),
         ];
         all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

@@ -38,8 +38,8 @@ mod sinks;
 mod table;
 
 pub use desired::{
-    Access, AlarmLevel, ArrayId, ArrayWish, Desired, MailTls, Placed, ServerWish, Setting, SinkKind, SinkWish,
-    SpareFor, SpareWish, WebhookForm,
+    Access, AlarmLevel, ArrayId, ArrayWish, Desired, MailTls, ManagementWish, Placed, ServerWish, Setting, SinkKind,
+    SinkWish, SpareFor, SpareWish, WebhookForm,
 };
 pub use nearest::nearest;
 pub use problem::{Problem, Problems};

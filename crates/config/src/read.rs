@@ -7,7 +7,9 @@ use openraid_units::Bytes;
 use toml::de::DeTable;
 
 use crate::cross::check_uses;
-use crate::desired::{Access, ArrayId, ArrayWish, Desired, Placed, ServerWish, Setting, SpareFor, SpareWish};
+use crate::desired::{
+    Access, ArrayId, ArrayWish, Desired, ManagementWish, Placed, ServerWish, Setting, SpareFor, SpareWish,
+};
 use crate::nearest::nearest;
 use crate::problem::{Problem, Problems, PROBLEMS_MAX};
 use crate::table::{Reader, Section, Word};
@@ -32,8 +34,9 @@ pub const DRIVE_DEPTH_MAX: u64 = 128;
 /// The longest time that a command waits for others.
 pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
 
-const TOP: &[&str] = &["server", "arrays", "spares", "sinks"];
+const TOP: &[&str] = &["server", "management", "arrays", "spares", "sinks"];
 const SERVER: &[&str] = &["nbd", "nbd-unix", "memory", "cache", "drive-depth", "queue-age", "journal"];
+const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "names", "metrics-md"];
 const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
 const SPARE: &[&str] = &["member", "for", "span"];
 
@@ -70,6 +73,8 @@ fn belongs(word: &str, settings: &[&str]) -> Option<String> {
     let is_setting = settings.iter().any(|own| *own == word || own.split('.').next() == Some(word));
     if SERVER.contains(&word) {
         Some("[server]".into())
+    } else if MANAGEMENT.contains(&word) {
+        Some("[management]".into())
     } else if ARRAY.contains(&word) {
         Some("[arrays.NAME]".into())
     } else if SPARE.contains(&word) {
@@ -86,6 +91,7 @@ fn belongs(word: &str, settings: &[&str]) -> Option<String> {
 fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
     top.know(TOP);
     let server = top.table("server").map(|section| server(&section, words)).unwrap_or_default();
+    let management = top.table("management").map(|section| management(&section)).unwrap_or_default();
     let arrays = top.table("arrays").map(|section| section.all_tables()).unwrap_or_default();
     if arrays.len() > ARRAYS_MAX {
         top.complain(top.at_key("arrays"), "arrays", &format!("{} arrays", arrays.len()), &most(ARRAYS_MAX));
@@ -98,7 +104,7 @@ fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
     }
     let spares: Vec<SpareWish> = spares.iter().take(SPARES_MAX).filter_map(|section| spare(section, words)).collect();
     check_uses(top);
-    Desired { server, arrays, spares, sinks: crate::sinks::read(top), notes: Vec::new() }
+    Desired { server, management, arrays, spares, sinks: crate::sinks::read(top), notes: Vec::new() }
 }
 
 pub(crate) fn most(count: usize) -> String {
@@ -119,7 +125,7 @@ fn server(section: &Section<'_>, words: &dyn Words) -> ServerWish {
         }
     };
     let nbd = section.texts("nbd", LISTENS_MAX).map(|all| {
-        all.iter().for_each(|word| check_address(section, word));
+        all.iter().for_each(|word| check_address(section, "nbd", word));
         Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd") }
     });
     let nbd_unix = section.texts("nbd-unix", LISTENS_MAX).map(|all| {
@@ -145,15 +151,48 @@ fn server(section: &Section<'_>, words: &dyn Words) -> ServerWish {
     }
 }
 
+/// Host names of one server.
+const NAMES_MAX: usize = 16;
+
+fn management(section: &Section<'_>) -> ManagementWish {
+    section.know(MANAGEMENT);
+    let line = |key: &str| section.reader.line(section.at_key(key));
+    let path = |key: &str| {
+        let word = section.text(key)?;
+        if !word.text.starts_with('/') {
+            section.complain(word.at, key, &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
+        }
+        Some(Placed { value: PathBuf::from(word.text), line: line(key) })
+    };
+    let listen = section.text("listen").map(|word| {
+        check_address(section, "listen", &word);
+        Placed { value: word.text, line: line("listen") }
+    });
+    let (certificate, key) = (path("certificate"), path("key"));
+    if certificate.is_some() != key.is_some() {
+        let (has, lacks) = if certificate.is_some() { ("certificate", "key") } else { ("key", "certificate") };
+        section.complain(section.at_key(has), has, &format!("{lacks} is missing"), "name both files, or none of them");
+    }
+    let names = section.texts("names", NAMES_MAX).map(|all| {
+        for word in all.iter().filter(|word| word.text.is_empty() || word.text.contains([':', '/', ' '])) {
+            let what = format!("{:?} is not the name of a host", word.text);
+            section.complain(word.at, "names", &what, "write the name without scheme and port");
+        }
+        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("names") }
+    });
+    let metrics_md = section.switch("metrics-md").map(|value| Placed { value, line: line("metrics-md") });
+    ManagementWish { listen, certificate, key, names, metrics_md }
+}
+
 pub(crate) const ABSOLUTE: &str = "write the whole path, from / on: a service has no folder of its own";
 
 /// `HOST:PORT`, `:PORT` or `PORT`. Whether the host exists is seen when the server starts.
-fn check_address(section: &Section<'_>, word: &Word) {
+fn check_address(section: &Section<'_>, key: &str, word: &Word) {
     let (host, port) = word.text.rsplit_once(':').unwrap_or(("", &word.text));
     let host_fits = host.is_empty() || !host.contains(|c: char| c.is_whitespace() || c == '/');
     if port.parse::<u16>().is_err() || !host_fits {
         let what = format!("{:?} is not an address", word.text);
-        section.complain(word.at, "nbd", &what, "write HOST:PORT, as in 127.0.0.1:10809");
+        section.complain(word.at, key, &what, "write HOST:PORT, as in 127.0.0.1:10809");
     }
 }
 

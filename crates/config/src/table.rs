@@ -192,6 +192,17 @@ impl<'r> Section<'r> {
         fits
     }
 
+    /// `true` or `false`.
+    pub fn switch(&self, key: &str) -> Option<bool> {
+        let value = self.get(key)?;
+        let switch = value.get_ref().as_bool();
+        if switch.is_none() {
+            let what = format!("{} where true or false belongs", kind(value.get_ref()));
+            self.complain(self.at_key(key), key, &what, "write true or false");
+        }
+        switch
+    }
+
     /// A table below this one.
     pub fn table(&self, key: &str) -> Option<Section<'r>> {
         let value = self.get(key)?;

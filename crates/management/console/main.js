@@ -1,1 +1,86 @@
+// The shell: signing in, the way to a page, one sentence of health on every page.
 
+import { h, keyed, field, say } from "./ui.js";
+import { call, close, get, listen, open, state } from "./api.js";
+import { sentence } from "./words.js";
+import { page as overview } from "./overview.js";
+import { page as array } from "./array.js";
+import { page as drives } from "./drives.js";
+import { page as journal } from "./journal.js";
+import { page as create } from "./create.js";
+import { page as events } from "./events.js";
+import { page as settings } from "./settings.js";
+
+const PAGES = [["", "Overview", overview], ["drives", "Drives", drives], ["journal", "Battery", journal], ["create", "Create", create], ["events", "Events", events], ["settings", "Settings", settings]];
+const main = document.getElementById("main");
+const top = document.getElementById("top");
+const theme = localStorage.getItem("theme");
+if (theme) document.documentElement.dataset.theme = theme;
+let update = () => {};
+const health = h("div", {});
+
+function shell(current) {
+  const leave = async () => { await call("DELETE", "/session"); state.session = null; close(); signIn(); };
+  top.replaceChildren(h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid"),
+    h("nav", { "aria-label": "Pages" }, h("ul", {}, PAGES.map(([path, title]) => h("li", {}, h("a", { href: `#/${path}`, "aria-current": path === current ? "page" : null }, title))))),
+    h("div", { className: "right" }, h("span", {}, `${state.session.user} (${state.session.role})`), h("button", { onclick: leave }, "Sign out"))), health);
+  showHealth();
+}
+
+function showHealth() {
+  const order = { failed: 0, degraded: 1, optimal: 2 };
+  const worst = [...state.arrays].sort((a, b) => order[a.health] - order[b.health])[0];
+  const bad = state.arrays.filter((own) => own.health !== "optimal").length;
+  const kind = !state.fresh ? "degraded" : worst ? worst.health : "optimal";
+  const text = !state.fresh ? "The server does not answer; this page may be out of date." : !worst ? "No array is served." : worst.health === "optimal" ? `All well: ${state.arrays.length === 1 ? "1 array is" : `${state.arrays.length} arrays are`} optimal.` : `${sentence(worst)}${bad > 1 ? ` ${bad - 1} more need attention.` : ""}`;
+  keyed(health, [text, kind], () => h("p", { className: `health ${kind}`, role: "status" }, text, worst && worst.health !== "optimal" ? h("a", { href: `#/array/${encodeURIComponent(worst.name)}` }, "Look at it") : null));
+}
+
+function route() {
+  if (!state.session) return;
+  const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const known = PAGES.find(([own]) => own === path);
+  shell(path);
+  main.replaceChildren();
+  document.title = `${known ? known[1] : decodeURIComponent(rest.join("/"))} \u2013 openraid`;
+  update = path === "array" ? array(main, decodeURIComponent(rest.join("/"))) : (known || PAGES[0])[2](main);
+  update();
+}
+
+function signIn(message) {
+  update = () => {};
+  top.replaceChildren(h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid")));
+  const name = h("input", { autocomplete: "username", required: true });
+  const password = h("input", { type: "password", autocomplete: "current-password", required: true });
+  const error = h("p", { className: "error", role: "alert" }, message || "");
+  main.replaceChildren(h("form", { className: "card", onsubmit: async (event) => {
+    event.preventDefault();
+    try { await call("POST", "/session", { name: name.value, password: password.value }); begin(); } catch (problem) { error.textContent = problem.message; }
+  } }, h("h1", {}, "Sign in"), field("Name", name), field("Password", password), error, h("p", {}, h("button", { className: "main" }, "Sign in")),
+  h("p", { className: "hint" }, "No password yet, or forgotten? On the server, ", h("code", {}, "openraid login"), " prints a link that signs in once.")));
+}
+
+async function begin() {
+  const once = /^#login=([0-9a-f]+)$/.exec(location.hash);
+  let message = "";
+  if (once) {
+    history.replaceState(null, "", "/");
+    try { await call("POST", "/session", { one_time: once[1] }); } catch (problem) { message = problem.message; }
+  }
+  try { state.session = await get("/session"); } catch (problem) { signIn(message || (problem.status === 401 ? "" : problem.message)); return; }
+  state.arrays = (await get("/arrays")).arrays;
+  state.fresh = true;
+  open();
+  if (state.session.first) say("No user has a password yet: add an administrator under Settings.");
+  route();
+}
+
+listen((kind, value) => {
+  if (kind === "session") { close(); signIn("The session has ended."); return; }
+  if (kind === "log") { update.log?.(value); return; }
+  if (!state.session) return;
+  showHealth();
+  update();
+});
+addEventListener("hashchange", () => { if (/^#login=/.test(location.hash)) { begin(); return; } route(); main.focus(); });
+begin();

@@ -5,10 +5,23 @@ use crate::http::request::Request;
 
 const PAGE: &str = include_str!("../console/index.html");
 
+const JS: &str = "text/javascript; charset=utf-8";
+
 /// Files by name, with their types.
 const FILES: &[(&str, &str, &str)] = &[
     ("style.css", "text/css; charset=utf-8", include_str!("../console/style.css")),
-    ("main.js", "text/javascript; charset=utf-8", include_str!("../console/main.js")),
+    ("main.js", JS, include_str!("../console/main.js")),
+    ("ui.js", JS, include_str!("../console/ui.js")),
+    ("api.js", JS, include_str!("../console/api.js")),
+    ("words.js", JS, include_str!("../console/words.js")),
+    ("overview.js", JS, include_str!("../console/overview.js")),
+    ("chart.js", JS, include_str!("../console/chart.js")),
+    ("array.js", JS, include_str!("../console/array.js")),
+    ("drives.js", JS, include_str!("../console/drives.js")),
+    ("journal.js", JS, include_str!("../console/journal.js")),
+    ("create.js", JS, include_str!("../console/create.js")),
+    ("events.js", JS, include_str!("../console/events.js")),
+    ("settings.js", JS, include_str!("../console/settings.js")),
 ];
 
 /// The page.

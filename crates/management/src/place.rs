@@ -25,6 +25,6 @@ pub struct LocationModel {
     pub member: Option<String>,
     /// `data`, `copy`, `p`, `q`, or `other` data of the same stripe.
     pub role: String,
-    /// The byte on the member's drive, of data and copies; of the others, the same row.
-    pub drive_offset_bytes: Option<u64>,
+    /// The byte in the member's data area; of parity and of other data, the one of the same row.
+    pub member_offset_bytes: u64,
 }

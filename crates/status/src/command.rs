@@ -167,6 +167,14 @@ pub enum Command {
     },
     /// The desired state in force.
     Config,
+    /// Make a link that signs in to the console once.
+    Login {
+        /// `Administrator`, `Operator` or `ReadOnly`.
+        role: String,
+        /// A token for scripts in place of the link.
+        #[serde(default)]
+        token: bool,
+    },
     /// Read the configuration file again.
     Reload,
     /// Everything about the journal.

@@ -619,6 +619,7 @@ pub struct ArrayModel {
     /// Legs of a nested array.
     pub legs: Vec<ArrayModel>,
     /// Settings.
+    #[schema(value_type = Object)]
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// What the adaptive policy does, while it is on.
     pub adaptive: Option<AdaptiveModel>,

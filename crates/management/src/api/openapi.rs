@@ -55,7 +55,7 @@ fn problem() -> Value {
             "type": {"type": "string", "description": "urn:openraid:problem:WORD"},
             "title": {"type": "string"},
             "status": {"type": "integer"},
-            "detail": {"type": "string", "description": "What is wrong, and what to do."},
+            "detail": {"type": "string", "description": "The cause, and what to do."},
         },
     })
 }

@@ -1,4 +1,4 @@
-//! Server-sent events: what is written to the event log, as it comes, and the state of all arrays every second.
+//! Server-sent events: events of the log as they are written, and the state of all arrays every second.
 //!
 //! ```text
 //!  id: 17                      a client that lost its connection sends Last-Event-ID: 17
@@ -86,7 +86,7 @@ async fn feed(request: Request, place: Place, after: Option<u64>, sender: Sender
     }
 }
 
-/// What is new; nothing when the session or the server has ended.
+/// New events and the state; nothing when the session or the server has ended.
 fn round(request: &Request, state: &State, last: Option<u64>) -> Option<(String, u64)> {
     let number = request.session.as_ref().map(|session| session.number);
     if !state.sessions.all().iter().any(|session| Some(session.number) == number) {

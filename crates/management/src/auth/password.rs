@@ -11,7 +11,7 @@ const NONE: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAA
 /// Check that a new password is one.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The rule that it breaks.
 pub fn check_new(password: &str) -> Result<(), String> {
     if password.chars().count() < PASSWORD_CHARACTERS_MIN {
         return Err(format!("the password is too short: use {PASSWORD_CHARACTERS_MIN} characters or more"));

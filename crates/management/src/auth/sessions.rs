@@ -47,7 +47,7 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begin a session; its secret, and what is told of it.
+    /// Begin a session. Returns its secret and its public part.
     pub fn begin(&self, user: &str, role: Role, by_link: bool) -> (String, Session) {
         let mut table = self.table();
         clear(&mut table);

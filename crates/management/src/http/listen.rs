@@ -1,4 +1,4 @@
-//! The thread: it accepts connections, and closes those that are too many or too slow.
+//! The thread: it accepts connections, and closes excess and slow ones.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

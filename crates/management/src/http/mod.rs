@@ -1,4 +1,4 @@
-//! HTTP: connections, limits, requests and replies. What is asked and answered is the business of the other modules.
+//! HTTP: connections, limits, requests and replies. The other modules decide about content.
 
 pub mod body;
 pub mod guard;

@@ -1,4 +1,4 @@
-//! A stream that gives up if its client takes nothing of what is written.
+//! A stream that gives up if its client reads no answers.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! Answers. An error is a document of RFC 9457, `application/problem+json`: what is wrong, and what to do.
+//! Answers. An error is a document of RFC 9457, `application/problem+json`: the cause, and what to do.
 
 use openraid_status::Exit;
 use serde::Serialize;

@@ -3,11 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hyper::{HeaderMap, Method};
+use hyper::HeaderMap;
 use serde::de::DeserializeOwned;
 
 use super::reply::Problem;
-use crate::auth::role::Role;
 use crate::auth::sessions::Session;
 use crate::state::State;
 
@@ -15,10 +14,6 @@ use crate::state::State;
 pub struct Request {
     /// What all requests share.
     pub state: Arc<State>,
-    /// The method.
-    pub method: Method,
-    /// The path, decoded.
-    pub path: String,
     /// The parts of the path that the route names.
     pub parts: Vec<String>,
     /// The query, decoded.
@@ -77,10 +72,5 @@ impl Request {
     /// The user's name.
     pub fn user(&self) -> &str {
         self.session.as_ref().map_or("anonymous", |session| &session.user)
-    }
-
-    /// The user's role.
-    pub fn role(&self) -> Option<Role> {
-        self.session.as_ref().map(|session| session.role)
     }
 }

@@ -51,7 +51,7 @@ pub async fn serve(
     Ok(response(answer, is_head))
 }
 
-/// What is sent.
+/// The answer to a request.
 enum Answer {
     Whole(Reply),
     Stream(tokio::sync::mpsc::Receiver<Bytes>),
@@ -72,8 +72,7 @@ async fn answer(request: hyper::Request<Incoming>, peer: IpAddr, state: &Arc<Sta
     permit(&route, session.as_ref(), state)?;
     let body = read_body(&head.method, &head.headers, body).await?;
     let state = Arc::clone(state);
-    let (method, headers) = (head.method, head.headers);
-    let request = Request { state, method, path, parts, query, headers, body, peer, session };
+    let request = Request { state, parts, query, headers: head.headers, body, peer, session };
     request.know(route.query)?;
     if route.path == stream::PATH {
         return stream::begin(request).map(Answer::Stream);

@@ -45,7 +45,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// What makes TLS of connections. TLS 1.2 and 1.3 are spoken; what is older is refused.
+/// The TLS settings of all connections: TLS 1.2 and 1.3; older versions are refused.
 ///
 /// # Errors
 /// The files cannot be read, or do not belong together.

@@ -5,10 +5,10 @@ use std::thread;
 use openraid_config::SinkWish;
 use serde::{Deserialize, Serialize};
 
-use super::model::{AlarmModel, Condition};
 use super::sinks::{host, send, Batch};
 use crate::events::Level;
 use crate::exit::Failure;
+use openraid_status::alarm::{AlarmModel, Condition};
 
 /// What came of a test alarm.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -14,6 +14,17 @@ pub struct ArrayArgument {
     pub array: String,
 }
 
+/// What `login` takes.
+#[derive(Args, Debug)]
+pub struct LoginArguments {
+    /// Administrator, Operator or ReadOnly
+    #[arg(long, value_name = "ROLE", default_value = "Administrator")]
+    pub role: String,
+    /// Print a token for scripts: they send it as `Authorization: Bearer TOKEN`
+    #[arg(long)]
+    pub token: bool,
+}
+
 /// What `show` takes.
 #[derive(Args, Debug)]
 pub struct ShowArguments {

@@ -27,8 +27,9 @@ pub use lab::{
     RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
 };
 pub use manage::{
-    AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, MemberArguments, RepairArguments,
-    ReplaceArguments, RequestWord, SetArguments, ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
+    AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LoginArguments, MemberArguments,
+    RepairArguments, ReplaceArguments, RequestWord, SetArguments, ShowArguments, SpareArguments, SpareVerb,
+    StopArguments, SwitchWord,
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
@@ -116,6 +117,8 @@ pub enum Verb {
     Config(ConfigArguments),
     /// Have a running server read its configuration file again; no client is disconnected
     Reload,
+    /// Print a link that signs in to the console once, or a token for scripts
+    Login(LoginArguments),
     /// List recorded and served arrays
     List,
     /// Show an array: state, members, failures it survives now, running tasks
@@ -236,6 +239,7 @@ impl Verb {
                 Some(AlarmsVerb::Test { .. }) => "alarms-test",
                 None => "alarms",
             },
+            Self::Login(_) => "login",
             Self::Reload => "reload",
             Self::List => "list",
             Self::Show(_) => "show",

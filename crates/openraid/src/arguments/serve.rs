@@ -40,6 +40,13 @@ pub struct ServeArguments {
     /// Listen on a unix socket; may be given several times
     #[arg(long, value_name = "PATH")]
     pub nbd_unix: Vec<PathBuf>,
+    /// Serve the console, the HTTP API, metrics and Redfish at this address: HOST:PORT, or PORT on the loopback. Beyond the
+    /// loopback they are encrypted
+    #[arg(long, value_name = "HOST:PORT")]
+    pub http: Option<String>,
+    /// Give metrics also under the names that node_exporter has for md
+    #[arg(long)]
+    pub metrics_md: bool,
     /// Look for members in this folder
     #[arg(long, value_name = "DIR")]
     pub scan: Vec<PathBuf>,

@@ -8,6 +8,7 @@ mod client;
 mod load;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use openraid_format::MinorVersion;
+use openraid_management::{Management, Options, Role};
 use openraid_runtime::service::{Listen, Service, ServiceEvent};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::{Signals, Use};
@@ -24,6 +26,7 @@ use serde::Serialize;
 use crate::alarms::Keeper;
 use crate::arguments::DemoArguments;
 use crate::control::{self, Answerer, Command};
+use crate::events::{Draft, Log, Writer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
 use crate::members::{open_every, options, spec, written_spec, NewFiles};
@@ -32,7 +35,7 @@ use crate::notify::Notifier;
 use crate::output::live::Live;
 use crate::quantity::{human, human_rate};
 use crate::registry::Registry;
-use crate::server::{Access, Listening, Server, ServerOptions};
+use crate::server::{web, Access, Listening, Server, ServerOptions};
 use crate::verb::Context;
 use crate::words::LevelWord;
 use load::{Counters, Load};
@@ -52,6 +55,8 @@ const PULLED: usize = 2;
 const REBUILD_RATE: &str = "8M";
 /// A rebuild that takes longer has failed.
 const REBUILD_TIME_MAX: Duration = Duration::from_secs(180);
+/// The port of the console, if it is free.
+const CONSOLE_PORT: u16 = 8440;
 /// How often the state is shown.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -86,6 +91,8 @@ struct Demo<'a> {
     context: &'a Context,
     service: &'a Service,
     server: Arc<Server>,
+    events: Writer,
+    console: Arc<Management>,
     live: Live,
     since: Instant,
     last: (Instant, u64, u64),
@@ -118,6 +125,9 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     });
     let answerer: Arc<dyn Answerer> = Arc::<Server>::clone(&server);
     let (_, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
+    let console = console(&server)?;
+    let log = Log::at(Registry::at(Some(&folder.path.join("registry.json"))).folder_beside("events"));
+    let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
     let drives = drives(&folder.path, arguments.model.as_deref())?;
     make(&server, &drives)?;
     let now = Instant::now();
@@ -125,6 +135,8 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         context,
         service: &service,
         server,
+        events,
+        console,
         live: Live::new(),
         since: now,
         last: (now, 0, 0),
@@ -145,6 +157,18 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         context.output.document(Exit::Fine, &body);
     }
     Ok(Exit::Fine)
+}
+
+/// The console, at its usual port or at a free one.
+fn console(server: &Arc<Server>) -> Result<Arc<Management>, Failure> {
+    let at = |port| Options {
+        listen: SocketAddr::from(([127, 0, 0, 1], port)),
+        folder: PathBuf::new(),
+        certificate: None,
+        names: Vec::new(),
+        metrics_md: false,
+    };
+    web::start(server, at(CONSOLE_PORT)).or_else(|_| web::start(server, at(0)))
 }
 
 fn folder(arguments: &DemoArguments) -> Result<Folder, Failure> {
@@ -223,6 +247,7 @@ impl Demo<'_> {
             self.say(&format!("each answers when a {profile} would, by the model of the simulation"));
         }
         self.say(&format!("served at {}", array.addresses.join(" ")));
+        self.say(&format!("console (signs in once): {}", self.console.login(Role::Administrator)));
         let load = Load::start(socket, NAME, CLIENTS).map_err(Failure::failed)?;
         self.say(&format!("{CLIENTS} clients write random data, read it back and compare"));
         let counters = Arc::clone(&load.counters);
@@ -286,6 +311,9 @@ impl Demo<'_> {
     fn hear(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + TICK;
         self.server.sample()?;
+        for news in self.server.take_told() {
+            self.events.note(Draft::now(&news));
+        }
         loop {
             match self.service.events().recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(ServiceEvent::Signal(_) | ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
@@ -294,6 +322,7 @@ impl Demo<'_> {
                 }
                 Ok(event) => {
                     if let Some(news) = self.server.news(&event) {
+                        self.events.note(Draft::now(&news));
                         self.say(&news.text);
                     }
                 }

@@ -20,6 +20,7 @@ mod spares;
 pub mod start;
 mod stories;
 pub mod view;
+pub mod web;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -71,6 +72,8 @@ pub struct Server {
     giving: AtomicBool,
     /// Its alarms.
     alarms: Keeper,
+    /// The HTTP interfaces, if it has any.
+    management: OnceLock<Arc<openraid_management::Management>>,
     /// Held while how checks ended is brought to its file.
     noting_checks: Mutex<()>,
 }
@@ -184,6 +187,7 @@ impl Server {
             chosen,
             giving: AtomicBool::new(false),
             alarms,
+            management: OnceLock::new(),
             noting_checks: Mutex::default(),
         })
     }
@@ -362,6 +366,7 @@ impl Answerer for Server {
             Command::Stories { array, since } => self.tell(&array, Wanted::Since(since)),
             Command::Story { array, request } => self.tell(&array, request.map_or(Wanted::Last, Wanted::Request)),
             Command::Slowest { array, count } => self.tell(&array, Wanted::Slowest(count)),
+            Command::Login { role, token } => self.login(&role, token),
             command => {
                 let _one_at_a_time = exclusive();
                 self.carry_out(command)

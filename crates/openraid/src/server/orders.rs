@@ -94,6 +94,7 @@ impl Server {
             | Command::AcknowledgeAlarms { .. }
             | Command::TestAlarm { .. }
             | Command::Config
+            | Command::Login { .. }
             | Command::List
             | Command::Show { .. }
             | Command::Journal

@@ -31,6 +31,8 @@ impl Server {
         let mut told = ReloadModel { path: before.path.display().to_string(), notes, ..ReloadModel::default() };
         let keys = before.desired.server.changed_keys(&desired.server);
         told.restart.extend(keys.into_iter().map(|key| format!("server.{key}")));
+        let keys = before.desired.management.changed_keys(&desired.management);
+        told.restart.extend(keys.into_iter().map(str::to_owned));
         let now = Arc::new(InForce { path: before.path.clone(), desired });
         self.state().in_force = Some(Arc::clone(&now));
         let all: Vec<Served> = self.state().arrays.clone();

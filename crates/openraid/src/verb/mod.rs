@@ -19,6 +19,7 @@ pub mod explain;
 pub mod fail;
 pub mod journal;
 pub mod list;
+pub mod login;
 pub mod man;
 pub mod pause;
 pub mod plan;
@@ -77,6 +78,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Events(arguments) => events::run(arguments, context),
         Verb::Alarms(arguments) => alarms::run(arguments, context),
         Verb::Config(arguments) => config::run(arguments, context),
+        Verb::Login(arguments) => login::run(arguments, context),
         Verb::Reload => reload::run(context),
         Verb::List => list::run(context),
         Verb::Show(arguments) => show::run(arguments, context),

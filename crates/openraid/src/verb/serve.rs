@@ -1,6 +1,7 @@
 //! `openraid serve`: arrays over NBD, in the foreground, until a signal or `openraid stop`.
 
 mod attend;
+mod http;
 mod options;
 mod sizes;
 mod wanted;
@@ -57,6 +58,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let file = configuration(arguments)?;
     let chosen = Chosen::of(arguments, file.as_ref());
     let listen = listens(&chosen)?;
+    http::options(arguments, file.as_ref())?;
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
     let wanted = wanted(arguments, context, file.as_ref())?;
@@ -64,6 +66,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let expected = if stays { expected(context)? } else { Vec::new() };
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
+    let in_force = file.clone();
     let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
     let service = Service::start(config)?;
     let server = Server::new(ServerOptions {
@@ -87,7 +90,8 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     server.follow_sinks().iter().for_each(|note| context.output.warn(note));
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
-    tell_ready(context, &server, &socket, &taken)?;
+    let web = http::start(arguments, in_force.as_ref(), &server)?;
+    tell_ready(context, &server, &socket, &taken, web.as_deref().map(http::told))?;
     if let Some(mut file) = ready_fd {
         // Dropped after that: the reader sees the end.
         let told = writeln!(file, "ready");
@@ -158,7 +162,7 @@ fn open_journal(
 fn listens(chosen: &Chosen) -> Result<Vec<Listen>, Failure> {
     let mut listens = Vec::new();
     for text in &chosen.nbd {
-        listens.extend(addresses(text)?.into_iter().map(Listen::Tcp));
+        listens.extend(addresses("--nbd", text)?.into_iter().map(Listen::Tcp));
     }
     for path in &chosen.nbd_unix {
         let absolute =
@@ -172,8 +176,8 @@ fn listens(chosen: &Chosen) -> Result<Vec<Listen>, Failure> {
 }
 
 /// `HOST:PORT`, `:PORT` or `PORT` (both on the loopback).
-fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
-    let wrong = |why: String| Failure::usage(format!("--nbd {text}: {why}; write HOST:PORT, as in 127.0.0.1:10809"));
+fn addresses(option: &str, text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let wrong = |why: String| Failure::usage(format!("{option} {text}: {why}; write HOST:PORT, as in 127.0.0.1:10809"));
     let plain = text.strip_prefix(':').unwrap_or(text);
     if let Ok(port) = plain.parse::<u16>() {
         return Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]);
@@ -353,12 +357,21 @@ fn make(
     Ok(())
 }
 
-fn tell_ready(context: &Context, server: &Server, socket: &Path, taken: &Taken) -> Result<(), Failure> {
+fn tell_ready(
+    context: &Context,
+    server: &Server,
+    socket: &Path,
+    taken: &Taken,
+    web: Option<(String, Option<String>)>,
+) -> Result<(), Failure> {
     let arrays = server.arrays()?;
     let Taken { recovered, left_out, .. } = taken;
     if context.output.json {
         let control = socket.display().to_string();
-        context.output.document(Exit::Fine, &Line::Ready { arrays: &arrays, control, recovered, left_out });
+        let (console, login) = web.map_or((None, None), |(console, login)| (Some(console), login));
+        context
+            .output
+            .document(Exit::Fine, &Line::Ready { arrays: &arrays, control, recovered, left_out, console, login });
         return Ok(());
     }
     for note in server.describe()?.notes {
@@ -379,6 +392,12 @@ fn tell_ready(context: &Context, server: &Server, socket: &Path, taken: &Taken) 
     }
     for line in recovered {
         context.output.say(line);
+    }
+    if let Some((console, login)) = web {
+        context.output.say(&format!("console: {console}"));
+        if let Some(login) = login {
+            context.output.say(&format!("  first sign-in, once within 15 minutes: {login}"));
+        }
     }
     context.output.say(&format!("ready (control socket {}; Ctrl-C stops)", socket.display()));
     Ok(())

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use openraid_config::{SinkKind, SinkWish};
 
-use super::model::AlarmModel;
 use crate::quantity::counted;
+use openraid_status::alarm::AlarmModel;
 
 /// A sink that has not taken a message after this time has failed.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(20);

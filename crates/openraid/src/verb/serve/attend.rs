@@ -37,6 +37,10 @@ pub enum Line<'a> {
         recovered: &'a [String],
         /// Members that arrays were started without.
         left_out: &'a [LeftOut],
+        /// The console, if there is one.
+        console: Option<String>,
+        /// A link that signs in to it once, while no user has a password.
+        login: Option<String>,
     },
     /// A piece of news.
     News(NewsBody<'a>),

@@ -1,0 +1,56 @@
+// The server: requests, the stream of events, and the last state of everything.
+
+export const state = { session: null, arrays: [], server: null, journal: null, versions: new Map(), fresh: false };
+const listeners = new Set();
+export const listen = (listener) => { listeners.add(listener); return () => listeners.delete(listener); };
+const tell = (kind, value) => listeners.forEach((listener) => listener(kind, value));
+
+export class Problem extends Error {
+  constructor(status, text) { super(text); this.status = status; }
+}
+
+export async function call(method, path, body, version) {
+  const headers = {};
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (version) headers["If-Match"] = version;
+  let answer;
+  try {
+    answer = await fetch(`/api/v1${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  } catch {
+    throw new Problem(0, "The server does not answer.");
+  }
+  const text = await answer.text();
+  const value = text ? JSON.parse(text) : null;
+  if (!answer.ok) {
+    if (answer.status === 401 && path !== "/session") { state.session = null; tell("session"); }
+    throw new Problem(answer.status, value?.detail || `The server answered ${answer.status}.`);
+  }
+  return { value, version: answer.headers.get("etag") };
+}
+
+export const get = async (path) => (await call("GET", path)).value;
+export const array = (name) => state.arrays.find((own) => own.name === name);
+const path = (name) => `/arrays/${encodeURIComponent(name)}`;
+
+/** Change an array: only if it still is what this page shows. */
+export async function change(name, method, what, body = {}) {
+  const seen = array(name);
+  const { value, version } = await call("GET", path(name));
+  const shape = (own) => own && JSON.stringify([own.health, own.members.map((m) => [m.slot, m.device, m.state]), own.legs.length]);
+  if (seen && shape(seen) !== shape(value)) throw new Problem(412, "The array has changed meanwhile. Look again and repeat.");
+  return (await call(method, path(name) + what, body, version)).value;
+}
+
+let stream;
+export function open() {
+  stream?.close();
+  stream = new EventSource("/api/v1/stream");
+  stream.addEventListener("status", (event) => {
+    state.arrays = JSON.parse(event.data).arrays;
+    state.fresh = true;
+    tell("status");
+  });
+  stream.addEventListener("log", (event) => tell("log", JSON.parse(event.data)));
+  stream.addEventListener("error", () => { state.fresh = false; tell("status"); });
+}
+export function close() { stream?.close(); stream = undefined; }

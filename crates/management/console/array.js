@@ -1,0 +1,162 @@
+import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag } from "./ui.js";
+import { array as find, change, get, state } from "./api.js";
+import { level, members, percent, sentence, stateKind, step, tasks, taskText } from "./words.js";
+import { Chart } from "./chart.js";
+
+export function page(main, name) {
+  const head = h("div", {});
+  const parts = { members: h("section", { className: "card" }), task: h("section", { className: "card" }), policy: h("section", { className: "card" }), cache: h("section", { className: "card" }) };
+  const charts = { iops: new Chart("Requests a second", (v) => String(Math.round(v)), ["reads", "writes"]), rate: new Chart("Throughput", rate, ["read", "written"]), latency: new Chart("Mean latency", (v) => `${(v / 1e6).toFixed(2)} ms`) };
+  const limit = h("p", {}, "What limits the array is measured \u2026");
+  const live = h("section", { className: "card" }, h("h2", {}, "Load"), Object.values(charts).map((chart) => chart.element), limit);
+  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, parts.task, parts.policy, parts.cache), stripeMap(name));
+  let before = null;
+  let asked = 0;
+  return () => {
+    const array = find(name);
+    if (!array) { keyed(head, null, () => h("p", {}, `${name} is not served.`)); return; }
+    keyed(head, [sentence(array), step(array)], () => h("p", { className: `health ${array.health}` }, sentence(array), nextStep(array)));
+    keyed(parts.members, members(array).map((m) => [m.slot, m.member, m.state, m.reason, m.device, m.media_errors, m.bad_ranges]), () => memberTable(array));
+    keyed(parts.task, tasks(array).map((task) => [task.kind, percent(task), task.paused, task.rate]).concat([[array.last_check, array.legs.map((leg) => leg.last_check)]]), () => taskCard(array));
+    keyed(parts.policy, [array.settings, array.profile, array.access, array.consistency_policy], () => policy(array));
+    keyed(parts.cache, [array.cache, array.journal], () => cache(array));
+    const now = { at: performance.now(), ...array.host };
+    if (before) {
+      const seconds = Math.max(0.2, (now.at - before.at) / 1000);
+      const per = (key) => Math.max(0, (now[key] - before[key]) / seconds);
+      charts.iops.add([per("reads"), per("writes")]);
+      charts.rate.add([per("read_bytes"), per("written_bytes")]);
+    }
+    before = now;
+    if ((asked += 1) % 2 === 1) get(`/arrays/${encodeURIComponent(name)}/limit`).then((own) => { charts.latency.add([own.mean_ns]); limit.textContent = `${own.text}. ${own.knob === "none" ? "" : `What moves it: ${own.knob}.`}`; }, () => {});
+  };
+}
+
+const done = (value) => say(value.text.split("\n")[0]);
+
+function nextStep(array) {
+  const next = step(array);
+  if (!next) return null;
+  const faulty = members(array).find((member) => ["faulty", "replaced"].includes(member.state));
+  const act = next.href ? () => { location.hash = next.href; } : () => (faulty ? removeMember(array, faulty) : addDrive(array));
+  return [h("button", { id: "next-step", className: "main", onclick: act }, next.text), h("code", {}, next.cli)];
+}
+
+const target = (member) => (member.drive === null ? `slot:${member.slot}` : `drive:${member.drive}`);
+
+function memberTable(array) {
+  const rows = members(array).map((member, nth) => {
+    const button = (text, act, risk) => h("button", { id: `m${nth}-${text}`, className: risk ? "risk" : "", onclick: act, "aria-label": `${text} ${member.member || `slot ${member.slot}`}` }, text);
+    const gone = ["faulty", "replaced"].includes(member.state);
+    const acts = [];
+    if (["in-sync", "rebuilding"].includes(member.state)) acts.push(button("Fail", () => failMember(array, member), true));
+    if (member.state === "in-sync") acts.push(button("Replace", () => replaceMember(array, member)));
+    if (gone || member.state === "spare") acts.push(button("Remove", () => removeMember(array, member)));
+    if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.leg)));
+    const place = member.slot ?? (member.left_slot === null ? "\u2013" : `was ${member.left_slot}`);
+    return [member.leg === null ? String(place) : `${member.leg}.${place}`, member.member || "no member", member.serial || "\u2013", bytes(member.size_bytes),
+      [tag(member.state, stateKind(member.state)), member.reason ? ` ${member.reason}` : ""], `${member.media_errors} media, ${member.bad_ranges} bad ranges`, h("td", { className: "act" }, acts)];
+  });
+  return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Serial", "Size", "State", "Errors", "Actions"], rows),
+    h("p", {}, h("button", { id: "add-spare", onclick: () => addDrive(array) }, "Add a drive or spare"))];
+}
+
+function failMember(array, member) {
+  const named = member.member || target(member);
+  ask({ title: `Fail ${named}`, risk: true, name: array.name, button: "Fail this member", cli: `openraid fail ${array.name} ${named}`,
+    text: array.survives > 0 ? `The array goes on without it and survives ${array.survives - 1} more after that.` : "The array has no redundancy left: it would lose data.",
+    act: async (typed) => done(await change(array.name, "POST", "/fail", { member: target(member), device: member.device, confirm: typed })) });
+}
+
+function removeMember(array, member) {
+  ask({ title: `Remove ${member.member}`, text: "Its place in the list is given up; nothing is written to it.", button: "Remove", cli: `openraid remove ${array.name} ${member.member}`,
+    act: async () => done(await change(array.name, "POST", "/remove", { member: target(member), spare: member.state === "spare", device: member.device })) });
+}
+
+function addDrive(array, leg = null) {
+  const drive = h("input", { placeholder: "/dev/disk/by-id/\u2026", required: true, spellcheck: false });
+  ask({ title: `Add a drive to ${array.name}`, text: "It fills a missing slot at once; otherwise it waits as a spare. A drive that holds something is refused.", button: "Add", cli: `openraid add ${array.name} DRIVE`,
+    fields: field("Path of the drive", drive), act: async () => done(await change(array.name, "POST", "/add", { member: drive.value.trim(), leg })) });
+}
+
+function replaceMember(array, member) {
+  const drive = h("input", { placeholder: "empty: a spare", spellcheck: false });
+  ask({ title: `Replace ${member.member}`, text: "Its content is copied to the other drive, which then takes its slot. The array keeps its redundancy meanwhile.", button: "Replace",
+    cli: `openraid replace ${array.name} ${member.member} --with DRIVE`, fields: field("Path of the new drive", drive),
+    act: async () => done(await change(array.name, "POST", "/replace", { member: target(member), with: drive.value.trim() || null, device: member.device })) });
+}
+
+function checkText(check) {
+  const when = new Date(check.at_seconds * 1000).toLocaleString();
+  if (check.outcome === "clean") return `${check.kind} of ${when}: everything agrees`;
+  if (check.outcome === "mismatches") return `${check.kind} of ${when}: ${check.mismatches} sectors differed, ${check.repaired} repaired, ${check.left} left`;
+  if (check.outcome === "aborted") return `${check.kind} of ${when}: ended early (${check.reason})`;
+  return `${check.kind} of ${when}: nothing could be compared (${check.reason})`;
+}
+
+function taskCard(array) {
+  const run = (method, what, body) => async () => { try { done(await change(array.name, method, what, body)); } catch (problem) { say(problem.message); } };
+  const own = tasks(array);
+  const checks = [array, ...array.legs].map((set) => set.last_check).filter(Boolean);
+  const checking = own.some((task) => ["check", "repair"].includes(task.kind));
+  return [h("h2", {}, "Background work"),
+    own.length ? own.map((task) => [h("p", {}, taskText(task)), h("progress", { max: 100, value: percent(task), "aria-label": `${task.kind} ${percent(task)} %` })]) : h("p", {}, "Nothing runs."),
+    checks.length ? checks.map((check) => h("p", {}, checkText(check))) : h("p", {}, "No check is known."),
+    checking ? h("button", { id: "stop-check", onclick: run("DELETE", "/check") }, "Stop the check") : [h("button", { id: "check", onclick: run("POST", "/check", {}) }, "Check"), h("button", { id: "repair", onclick: run("POST", "/check", { kind: "repair" }) }, "Repair")],
+    own.some((task) => task.paused) ? h("button", { id: "resume", onclick: run("POST", "/resume") }, "Resume") : h("button", { id: "pause", onclick: run("POST", "/pause") }, "Pause")];
+}
+
+const WORDS = { "write-through": 0, through: "acknowledged when they are on the members", journal: "acknowledged when they are in the journal; nothing is lost in a power cut", volatile: "acknowledged from memory: what was not flushed is lost in a power cut" };
+
+function policy(array) {
+  const s = array.settings;
+  return [h("h2", {}, "Policy"), facts([
+    ["Profile", array.profile ? `${array.profile.name}${array.profile.set ? "" : " (as at first)"}` : "\u2013"],
+    ["Level", `${level(array)}${array.layout ? `, ${array.layout}` : ""}`], ["Size", bytes(array.size_bytes)], ["Chunk", array.chunk_bytes ? bytes(array.chunk_bytes) : "none"],
+    ["Access", array.access], ["Writes", WORDS[s.write_cache]], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
+    ["After a crash", array.consistency_policy || "no redundancy"], ["Rebuild", s.rebuild_rate ? `at most ${rate(s.rebuild_rate)}` : "no bound"], ["Check", s.scrub_rate ? `at most ${rate(s.scrub_rate)}` : "no bound"],
+    ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
+  h("button", { id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
+  h("button", { id: "stop-array", className: "risk", onclick: () => ask({ title: `Stop ${array.name}`, risk: true, name: array.name, text: "Its clients are disconnected. The members keep their data.", button: "Stop", cli: `openraid stop ${array.name}`,
+    act: async (typed) => { done(await change(array.name, "DELETE", "", { confirm: typed })); location.hash = "#/"; } }) }, "Stop this array")];
+}
+
+function setPolicy(array) {
+  const s = array.settings;
+  const size = (count) => (count ? `${Math.round(count / 1048576)}M` : "none");
+  const inputs = { profile: [select([["", "unchanged"], "protection", "balanced", "performance"], ""), ""], access: [select(["read-write", "read-only", "blocked"], array.access), array.access],
+    "write.cache": [select(["through", "journal", "volatile"], s.write_cache), s.write_cache], "read-ahead": [select(["none", "always", "adaptive"], s.read_ahead), s.read_ahead],
+    "rebuild.rate": [h("input", { value: size(s.rebuild_rate) }), size(s.rebuild_rate)], "scrub.rate": [h("input", { value: size(s.scrub_rate) }), size(s.scrub_rate)],
+    "mirror-read": [select(["primary", "round-robin", "least-pending", "nearest-head", "twinstor"], s.mirror_read), s.mirror_read], adaptive: [select(["on", "off"], s.adaptive ? "on" : "off"), s.adaptive ? "on" : "off"] };
+  const risk = h("input", { type: "checkbox", id: "accept-risk" });
+  ask({ title: `Settings of ${array.name}`, button: "Apply", cli: `openraid set ${array.name} KEY=VALUE \u2026`,
+    fields: [Object.entries(inputs).map(([key, [input]]) => field(key, input)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose what was not flushed")],
+    act: async () => {
+      const settings = Object.fromEntries(Object.entries(inputs).filter(([, [input, before]]) => input.value !== before).map(([key, [input]]) => [key, input.value]));
+      if (Object.keys(settings).length) { const value = await change(array.name, "PATCH", "/settings", { settings, accept_risk: risk.checked }); say(value.text.split("\n").filter((line) => /^(note|warning)/.test(line)).join("\n") || "The settings are changed."); }
+    } });
+}
+
+function cache(array) {
+  const own = array.cache;
+  return [h("h2", {}, "Cache and journal"), own ? facts([["Cache", bytes(own.size_bytes)], ["Not on the members yet", `${bytes(own.dirty_bytes)} of at most ${bytes(own.dirty_max_bytes)}`],
+    ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache. ", h("code", {}, "openraid serve --cache SIZE"), " gives it one."),
+  array.journal ? h("p", {}, array.journal.protected ? "The journal promises its writes." : `Not protected: ${array.journal.reason}.`) : h("p", {}, "No journal promises its writes.")];
+}
+
+function stripeMap(name) {
+  const offset = h("input", { value: "0", inputMode: "numeric", id: "offset" });
+  const out = h("div", { "aria-live": "polite" });
+  const look = async (event) => {
+    event?.preventDefault();
+    try {
+      const place = await get(`/arrays/${encodeURIComponent(name)}/place?offset=${encodeURIComponent(offset.value.trim())}`);
+      const array = find(name);
+      const chunk = array?.chunk_bytes || 1048576;
+      out.replaceChildren(h("p", {}, `Byte ${place.offset_bytes}${place.stripe === null ? "" : `, stripe ${place.stripe}`}${place.leg === null ? "" : `, span ${place.leg}`}:`),
+        h("div", { className: "stripe" }, place.members.map((own) => h("div", { className: `cell ${own.role}` }, h("strong", {}, `slot ${own.slot}: ${own.role.length === 1 ? own.role.toUpperCase() : own.role}`), h("br"), own.member || "no member", h("br"), `byte ${own.member_offset_bytes} of its data`))),
+        h("button", { id: "before", onclick: () => { offset.value = String(Math.max(0, place.offset_bytes - chunk)); look(); } }, "One chunk back"), h("button", { id: "after", onclick: () => { offset.value = String(place.offset_bytes + chunk); look(); } }, "One chunk on"));
+    } catch (problem) { out.replaceChildren(h("p", { className: "error" }, problem.message)); }
+  };
+  return h("section", { className: "card" }, h("h2", {}, "Stripe map"), h("form", { onsubmit: look }, field("Byte of the array", offset, "Shows which members hold it, and where."), h("p", {}, h("button", {}, "Show"))), out);
+}

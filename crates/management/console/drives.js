@@ -1,0 +1,19 @@
+import { h, keyed, bytes, table, tag } from "./ui.js";
+import { state } from "./api.js";
+import { arrayLink, members, stateKind } from "./words.js";
+
+export function page(main) {
+  const list = h("section", { className: "card" });
+  main.append(h("h1", {}, "Drives"), list);
+  return () => {
+    const all = state.arrays.flatMap((array) => members(array).filter((m) => m.member).map((member) => ({ array: array.name, ...member })));
+    keyed(list, all.map((m) => [m.array, m.slot, m.member, m.state, m.media_errors, m.bad_ranges, m.notes]), () => all.length ? table("Drives", ["Drive", "Serial", "Size", "Array", "Slot", "State", "Its cache", "Commands", "Transferred", "Errors", "Notes"], all.map((m, nth) => [
+      m.member, m.serial, bytes(m.size_bytes), arrayLink(m.array), String(m.slot ?? "\u2013"), tag(m.state, stateKind(m.state)), m.drive_cache || "unknown",
+      h("td", { id: `commands-${nth}` }), h("td", { id: `moved-${nth}` }), `${m.media_errors} media, ${m.bad_ranges} bad ranges`, m.notes.join("; ") || "none"])) : h("p", {}, "No array is served."));
+    all.forEach((m, nth) => {
+      const put = (id, text) => { const cell = document.getElementById(id); if (cell) cell.textContent = text; };
+      put(`commands-${nth}`, `${m.reads} reads, ${m.writes} writes, ${m.outstanding} now`);
+      put(`moved-${nth}`, `${bytes(m.read_bytes)} read, ${bytes(m.written_bytes)} written`);
+    });
+  };
+}

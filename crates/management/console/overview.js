@@ -1,0 +1,29 @@
+import { h, keyed, bytes, facts, tag } from "./ui.js";
+import { state, get } from "./api.js";
+import { arrayLink, level, members, sentence, tasks, taskText, percent } from "./words.js";
+
+export function page(main) {
+  const list = h("div", { className: "grid" });
+  const server = h("section", { className: "card" });
+  const open = h("section", { className: "card" });
+  main.append(h("h1", {}, "Overview"), list, h("div", { className: "grid" }, server, open));
+  Promise.all([get("/server"), get("/events?unacknowledged=true&level=warning&limit=5")]).then(([own, events]) => {
+    server.replaceChildren(h("h2", {}, "Controller"), facts([
+      ["Program", `openraid ${own.version}, process ${own.pid}`], ["Engine", own.engine], ["Parity", own.kernels],
+      ["Clients", String(own.clients)], ["Listens at", own.listens.join(" ")], own.notes.length ? ["Notes", own.notes.join("; ")] : null]));
+    open.replaceChildren(h("h2", {}, "Open alarms"), events.events.length
+      ? h("ul", {}, events.events.map((event) => h("li", {}, tag(event.level, event.level), ` ${event.text}`)))
+      : h("p", {}, "None. Every warning is acknowledged."), h("a", { href: "#/events" }, "All events"));
+  }, () => {});
+  return () => keyed(list, state.arrays.map((array) => [array.name, array.health, array.survives, array.task?.done_bytes, array.legs.map((leg) => leg.task?.done_bytes), array.access]), () =>
+    state.arrays.length ? state.arrays.map(card) : h("section", { className: "card" }, h("h2", {}, "No array is served"),
+      h("p", {}, "Make one, or start one with ", h("code", {}, "openraid serve NAME"), "."), h("a", { href: "#/create" }, "Create an array")));
+}
+
+function card(array) {
+  return h("section", { className: "card" }, h("h2", {}, arrayLink(array.name), " ", tag(array.health, array.health)),
+    h("p", {}, sentence(array)),
+    tasks(array).map((task) => h("progress", { max: 100, value: percent(task), "aria-label": taskText(task) })),
+    facts([["Level", level(array)], ["Size", bytes(array.size_bytes)], ["Members", String(members(array).length)],
+      ["Write cache", array.settings.write_cache], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
+}

@@ -1,0 +1,40 @@
+import { h, ask, facts, field, say, select, table } from "./ui.js";
+import { call, get, state } from "./api.js";
+
+export function page(main) {
+  const users = h("section", { className: "card" });
+  const config = h("section", { className: "card" });
+  const theme = select([["", "as the system"], "light", "dark"], localStorage.getItem("theme") || "");
+  theme.addEventListener("change", () => { localStorage.setItem("theme", theme.value); document.documentElement.dataset.theme = theme.value; });
+  main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), users, config);
+  const load = async () => {
+    const own = await get("/settings");
+    const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : value.from]);
+    config.replaceChildren(h("h2", {}, "Desired state"), facts([["Configuration file", own.path || "none"]]),
+      own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "The server is as at first."),
+      own.arrays.map((array) => [h("h2", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "As at first. Settings are changed on the page of the array.")]),
+      own.spares.length ? table("Spares", ["Drive", "For"], own.spares.map((spare) => [spare.member, spare.array || "all arrays"])) : h("p", {}, "No spares for all arrays are configured."));
+    if (state.session.role !== "Administrator") { users.replaceChildren(h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
+    const all = (await get("/users")).users;
+    const change = async (name, body) => { try { await call("PATCH", `/users/${encodeURIComponent(name)}`, body); load(); } catch (problem) { say(problem.message); } };
+    users.replaceChildren(h("h2", {}, "Users"), all.length ? table("Users", ["Name", "Role", "State", "Actions"], all.map((user) => [user.name, user.role, user.locked ? "locked" : "may sign in", h("td", { className: "act" },
+      h("button", { onclick: () => newPassword(user.name, change) }, "New password"), h("button", { onclick: () => change(user.name, { locked: !user.locked }) }, user.locked ? "Unlock" : "Lock"),
+      h("button", { className: "risk", onclick: () => ask({ title: `Remove ${user.name}`, risk: true, name: user.name, button: "Remove", act: async () => { await call("DELETE", `/users/${encodeURIComponent(user.name)}`); load(); } }) }, "Remove"))]))
+      : h("p", {}, "No user has a password yet. Add an administrator: the link that you came by works only once."), h("button", { className: "main", id: "add-user", onclick: () => addUser(load) }, "Add a user"));
+  };
+  load().catch((problem) => say(problem.message));
+  return () => {};
+}
+
+function addUser(load) {
+  const name = h("input", { autocomplete: "username" });
+  const role = select(["Administrator", "Operator", "ReadOnly"], "Administrator");
+  const password = h("input", { type: "password", autocomplete: "new-password" });
+  ask({ title: "Add a user", button: "Add", fields: [field("Name", name), field("Role", role, "ReadOnly sees everything; Operator changes settings and members; Administrator makes and stops arrays and changes users."), field("Password", password, "10 characters or more.")],
+    act: async () => { await call("POST", "/users", { name: name.value.trim(), role: role.value, password: password.value }); load(); } });
+}
+
+function newPassword(name, change) {
+  const password = h("input", { type: "password", autocomplete: "new-password" });
+  ask({ title: `New password of ${name}`, button: "Change", fields: field("Password", password, "10 characters or more. Sessions of this user end."), act: () => change(name, { password: password.value }) });
+}

@@ -1,0 +1,110 @@
+// Elements, formats, dialogs. Text from the server only ever becomes text, never markup.
+
+/** Make an element: properties, `on...` listeners, attributes; children are nodes, texts or lists of both. */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key in element && !["list", "form"].includes(key)) element[key] = value;
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Build a part of the page again only if what it shows has changed; the focus stays where it was. */
+export function keyed(element, key, build) {
+  const text = JSON.stringify(key);
+  if (element.shown === text) return;
+  element.shown = text;
+  const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
+  element.replaceChildren(...[build()].flat(3).filter(Boolean));
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+export function bytes(count) {
+  if (count === null || count === undefined) return "\u2013";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let nth = 0;
+  while (count >= 1024 && nth < units.length - 1) { count /= 1024; nth += 1; }
+  return `${nth === 0 || count >= 100 ? Math.round(count) : count.toFixed(1)} ${units[nth]}`;
+}
+
+export const rate = (count) => `${bytes(count)}/s`;
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "unknown";
+  if (seconds < 90) return `${seconds} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
+
+export const time = (seconds) => new Date(seconds * 1000).toLocaleString();
+
+export function tag(text, kind) {
+  return h("span", { className: `tag ${kind || ""}` }, text);
+}
+
+export function table(label, columns, rows) {
+  const head = h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column))));
+  const body = rows.map((cells) => h("tr", {}, cells.map((cell, nth) => {
+    const own = cell instanceof HTMLTableCellElement ? cell : h("td", {}, cell ?? "\u2013");
+    own.dataset.label = columns[nth];
+    return own;
+  })));
+  return h("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": label },
+    h("table", { className: "stack" }, head, h("tbody", {}, body)));
+}
+
+export function facts(pairs) {
+  return h("dl", {}, pairs.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value ?? "\u2013")]));
+}
+
+let hides;
+export function say(text) {
+  const element = document.getElementById("say");
+  element.textContent = text;
+  clearTimeout(hides);
+  hides = setTimeout(() => { element.textContent = ""; }, 8000);
+}
+
+/** A field with its label. */
+export function field(label, input, hint) {
+  input.id ||= `f-${label.toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
+  const parts = [h("label", { htmlFor: input.id }, label), input];
+  if (hint) {
+    parts.push(h("p", { className: "hint", id: `${input.id}-hint` }, hint));
+    input.setAttribute("aria-describedby", `${input.id}-hint`);
+  }
+  return h("div", {}, parts);
+}
+
+export function select(options, value) {
+  return h("select", {}, options.map((own) => {
+    const [key, text] = Array.isArray(own) ? own : [own, own];
+    return h("option", { value: key, selected: key === value }, text);
+  }));
+}
+
+/** Ask before something is done. With `name`, that name has to be typed. `act` gets the fields and may refuse. */
+export function ask({ title, text, cli, name, fields = [], button, risk, act }) {
+  const typed = name ? h("input", { autocomplete: "off", spellcheck: false }) : null;
+  const error = h("p", { className: "error", role: "alert" });
+  const go = h("button", { className: risk ? "risk" : "main", type: "submit", disabled: Boolean(name) }, button);
+  typed?.addEventListener("input", () => { go.disabled = typed.value !== name; });
+  const dialog = h("dialog", { "aria-labelledby": "ask-title" },
+    h("form", { method: "dialog", onsubmit: async (event) => {
+      event.preventDefault();
+      go.disabled = true;
+      try { await act(typed?.value); dialog.close(); } catch (problem) { error.textContent = problem.message; }
+      go.disabled = Boolean(name) && typed.value !== name;
+    } },
+    h("h2", { id: "ask-title" }, title), text && h("p", {}, text), fields,
+    typed && field(`Type ${name} to confirm`, typed),
+    cli && [h("p", { className: "hint" }, "The same on the command line:"), h("pre", {}, cli)],
+    error, go, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel")));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}

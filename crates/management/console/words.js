@@ -1,0 +1,45 @@
+// States in words, and the one next step for each.
+
+import { h, duration, rate } from "./ui.js";
+
+export const sets = (array) => (array.legs.length ? array.legs : [array]);
+export const members = (array) => sets(array).flatMap((set, leg) => set.members.map((member) => ({ ...member, leg: array.legs.length ? leg : null })));
+export const tasks = (array) => sets(array).map((set) => set.task).filter(Boolean);
+export const level = (array) => array.level.replace(/^raid/, "RAID ").replace("jbod", "Raw drive").replace("single", "Single");
+const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+
+export function percent(task) {
+  return task.total_bytes ? Math.floor((task.done_bytes * 100) / task.total_bytes) : 100;
+}
+
+export function taskText(task) {
+  const left = task.paused ? "paused" : `${rate(task.rate)}, ${task.eta_seconds === null ? "time left unknown" : `${duration(task.eta_seconds)} left`}`;
+  return `${task.kind} ${percent(task)} %, ${left}`;
+}
+
+/** A sentence on an array. */
+export function sentence(array) {
+  const all = members(array);
+  const missing = all.filter((member) => member.state === "missing").length;
+  const parts = [`${array.name} is ${array.health}`];
+  if (array.health === "failed") parts.push("its data cannot be read");
+  else if (array.health === "degraded") parts.push(missing ? `${plural(missing, "member")} missing` : "a member is not in sync yet");
+  parts.push(array.survives ? `survives the loss of any ${plural(array.survives, "more member").replace("1 more member", "member")}` : "survives no loss of a member");
+  tasks(array).forEach((task) => parts.push(taskText(task)));
+  if (array.journal && !array.journal.protected) parts.push("NOT PROTECTED by the journal");
+  if (array.access !== "read-write") parts.push(array.access);
+  return `${parts.join("; ")}.`;
+}
+
+/** What to do next, in words: label, page, command line. */
+export function step(array) {
+  const faulty = members(array).find((member) => ["faulty", "replaced"].includes(member.state));
+  if (tasks(array).length) return null;
+  if (faulty) return { text: `Remove ${faulty.member}`, cli: `openraid remove ${array.name} ${faulty.member}` };
+  if (array.health === "degraded") return { text: "Add a drive", cli: `openraid add ${array.name} DRIVE` };
+  if (array.health === "failed") return { text: "See the events", href: "#/events", cli: `openraid events --array ${array.name}` };
+  return null;
+}
+
+export const arrayLink = (name) => h("a", { href: `#/array/${encodeURIComponent(name)}` }, name);
+export const stateKind = (state) => ({ "in-sync": "optimal", spare: "optimal", rebuilding: "degraded", replaced: "degraded", missing: "failed", failing: "failed", faulty: "failed" })[state] || "";

@@ -1,0 +1,131 @@
+//! New arrays by HTTP: planned, checked and made as `openraid create` does, and served at once.
+
+use openraid_core::array::assemble::Assembly;
+use openraid_core::slots::SlotSet;
+use openraid_format::MinorVersion;
+use openraid_management::{Creation, Done, PlanModel};
+use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_sys::Use;
+use openraid_units::Sectors;
+
+use super::super::members::{check_free, contents};
+use super::super::view::survives_losses;
+use super::super::{Access, Server};
+use crate::exit::Failure;
+use crate::making::{Shape, Wish};
+use crate::members::{lasting_spec, open_every, options};
+use crate::quantity;
+use crate::verb::create::forget_what_was_inside;
+use crate::wiping;
+use crate::words::{self, layout_text};
+
+/// What was found out about a wish.
+struct Planned {
+    shape: Shape,
+    plans: Vec<Assembly>,
+    members: Vec<(OpenedMember, ProbedMember)>,
+    holds: Vec<String>,
+}
+
+fn planned(creation: &Creation, usage: Use) -> Result<Planned, Failure> {
+    let level = words::level(&creation.level).map_err(Failure::usage)?;
+    let name = words::array_name(&creation.name).map_err(Failure::usage)?;
+    let chunk = creation.chunk.as_deref().map(quantity::sectors).transpose().map_err(Failure::usage)?;
+    let shape = Shape::of(&Wish {
+        name: &name,
+        level,
+        layout: None,
+        chunk,
+        spans: creation.spans,
+        members: &creation.members,
+        spares: &creation.spares,
+        size: None,
+        assume_clean: false,
+        bitmap: None,
+        ppl: false,
+        minor: MinorVersion::V1_2,
+    })?;
+    let names: Vec<String> = creation.members.iter().chain(&creation.spares).cloned().collect();
+    let specs = names.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
+    let members = open_every(&specs, options(usage))?;
+    let is_free = |probed: &ProbedMember| probed.look.foreign.is_empty() && probed.look.superblock_error.is_none();
+    let holds = members.iter().filter(|(_, probed)| !is_free(probed));
+    let holds = holds.map(|(_, probed)| format!("{}: {}", probed.spec, contents(probed))).collect();
+    let sizes: Vec<Sectors> = members.iter().map(|(opened, _)| opened.info.capacity).collect();
+    let plans = shape.plan(&sizes, &names)?;
+    Ok(Planned { shape, plans, members, holds })
+}
+
+impl Server {
+    /// What an array would be.
+    pub(super) fn plan_new(&self, creation: &Creation) -> Result<PlanModel, Failure> {
+        let Planned { shape, plans, holds, .. } = planned(creation, Use::ReadExclusive)?;
+        let survives = |plan: &Assembly| survives_losses(&plan.geometry, SlotSet::first_n(plan.geometry.members()));
+        let layout = layout_text(shape.md, shape.layout).map_or_else(String::new, |layout| format!(", {layout}"));
+        Ok(PlanModel {
+            size_bytes: shape.size(&plans).bytes().get(),
+            survives: plans.iter().map(survives).min().unwrap_or(0),
+            level: format!("{}{layout}", creation.level),
+            chunk_bytes: (!shape.chunk.is_zero()).then(|| shape.chunk.bytes().get()),
+            command: command(creation),
+            holds,
+        })
+    }
+
+    /// Make an array and serve it.
+    pub(super) fn make_new(&self, creation: &Creation) -> Result<Done, Failure> {
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if self.access == Access::Untouched {
+            return Err(Failure::refused("the server was started with --read-only and makes no arrays"));
+        }
+        if self.registry.find(&creation.name)?.is_some() {
+            return Err(Failure::refused(format!(
+                "an array named {0} is remembered already; choose another name, or forget that one with `openraid forget {0}`",
+                creation.name
+            )));
+        }
+        let Planned { shape, plans, mut members, holds } = planned(creation, Use::Exclusive)?;
+        for (_, probed) in &members {
+            check_free(probed, creation.overwrite)?;
+        }
+        if !holds.is_empty() {
+            let mut specs = Vec::new();
+            for (opened, probed) in members {
+                wiping::wipe(&self.handle, opened, &wiping::all_areas(&probed))?;
+                specs.push(probed.spec);
+            }
+            members = open_every(&specs, options(Use::Exclusive))?;
+        }
+        let opened = members.into_iter().map(|(opened, _)| opened).collect();
+        let started = shape.make(&self.handle, &plans, opened)?;
+        let size = self.size_of(started.array)?;
+        forget_what_was_inside(&self.handle, &started, size, false)?;
+        let name = self.serve_started(started)?;
+        self.remember(&name)?;
+        let array = self.array(&name)?;
+        Ok(Done { text: format!("{name} is made and served"), array: Some(Box::new(array)) })
+    }
+
+    fn size_of(&self, array: openraid_units::ArrayId) -> Result<u64, Failure> {
+        let status = self.status()?;
+        let view = status.arrays.iter().find(|view| view.status.array == array);
+        view.map(|view| view.status.capacity.bytes().get()).ok_or_else(|| Failure::failed("the new array does not run"))
+    }
+}
+
+/// The command line that does the same.
+fn command(creation: &Creation) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/:=,@%+".contains(&byte);
+    let quoted = |text: &str| match text.bytes().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    };
+    let mut words =
+        vec!["openraid create".to_owned(), quoted(&creation.name), "--level".into(), quoted(&creation.level)];
+    words.extend(creation.chunk.iter().map(|chunk| format!("--chunk {}", quoted(chunk))));
+    words.extend(creation.spans.iter().map(|spans| format!("--spans {spans}")));
+    words.extend(creation.spares.iter().map(|spare| format!("--spare {}", quoted(spare))));
+    words.extend(creation.overwrite.then(|| "--yes --overwrite".to_owned()));
+    words.extend(creation.members.iter().map(|member| quoted(member)));
+    words.join(" ")
+}

@@ -1,0 +1,178 @@
+//! The HTTP interfaces of a server: what the crate `management` asks is answered as the control socket answers it.
+
+mod making;
+mod place;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use openraid_management::{
+    Controller, Creation, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal,
+};
+
+use super::news::{plain, News};
+use super::Server;
+use crate::control::{Answer, Answerer, Command, ServerModel};
+use crate::events::segments::Entry;
+use crate::events::{Event, Log};
+use crate::exit::Failure;
+use crate::model::{ArrayModel, JournalModel, LimitModel};
+
+/// Events as they were read, and the times of the files then.
+type Seen = (Vec<(PathBuf, Option<SystemTime>)>, Arc<Vec<EventModel>>);
+
+/// A server, as the HTTP interfaces see it.
+struct Web {
+    server: Arc<Server>,
+    log: Log,
+    folder: PathBuf,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// Start the HTTP interfaces of a server.
+///
+/// # Errors
+/// The address is taken; the certificate or the users cannot be read.
+pub fn start(server: &Arc<Server>, mut options: Options) -> Result<Arc<Management>, Failure> {
+    let folder = server.registry.folder_beside("events");
+    options.folder = server.registry.folder_beside("management");
+    let web = Web { server: Arc::clone(server), log: Log::at(folder.clone()), folder, seen: Mutex::default() };
+    let management = Management::start(options, Arc::new(web)).map_err(|error| Failure::failed(error.0))?;
+    let management = Arc::new(management);
+    let _ = server.management.set(Arc::clone(&management));
+    Ok(management)
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self(Refusal { exit: failure.exit, text: failure.text })
+    }
+}
+
+/// A failure on its way to the other crate.
+struct Refused(Refusal);
+
+fn refuse<T>(result: Result<T, Failure>) -> Result<T, Refusal> {
+    result.map_err(|failure| Refused::from(failure).0)
+}
+
+fn done(answer: Answer) -> Result<Done, Failure> {
+    match answer {
+        Answer::Done { text, array } => Ok(Done { text, array }),
+        Answer::Confirm { text, .. } => Err(Failure::refused(format!("{text}; repeat it with overwrite"))),
+        _ => Err(Failure::failed("the server gave an answer to another question")),
+    }
+}
+
+fn event(event: &Event) -> EventModel {
+    let what = event.what.clone();
+    EventModel {
+        number: event.number,
+        level: event.level.word().into(),
+        at_seconds: what.at_seconds,
+        event: what.event,
+        array: what.array,
+        leg: what.leg,
+        slot: what.slot,
+        member: what.member,
+        text: what.text,
+        acknowledged: event.acknowledged,
+    }
+}
+
+impl Web {
+    /// The times at which the files of the log were written.
+    fn stamps(&self) -> Vec<(PathBuf, Option<SystemTime>)> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let stamp = |entry: fs::DirEntry| (entry.path(), entry.metadata().and_then(|own| own.modified()).ok());
+        let mut stamps: Vec<_> = entries.map(stamp).collect();
+        stamps.sort();
+        stamps
+    }
+}
+
+impl Controller for Web {
+    fn server(&self) -> Result<ServerModel, Refusal> {
+        refuse(self.server.describe())
+    }
+
+    fn arrays(&self) -> Result<Vec<ArrayModel>, Refusal> {
+        refuse(self.server.arrays())
+    }
+
+    fn journal(&self) -> Result<Option<Box<JournalModel>>, Refusal> {
+        refuse(self.server.journal_model()).map(|journal| journal.map(Box::new))
+    }
+
+    fn limit(&self, array: &str) -> Result<LimitModel, Refusal> {
+        refuse(self.server.limit(array))
+    }
+
+    fn place(&self, array: &str, offset: u64) -> Result<PlaceModel, Refusal> {
+        refuse(self.server.place(array, offset))
+    }
+
+    fn settings(&self) -> Result<serde_json::Value, Refusal> {
+        let config = self.server.config().and_then(|answer| match answer {
+            Answer::Config(config) => serde_json::to_value(config).map_err(Failure::failed),
+            _ => Err(Failure::failed("the server gave an answer to another question")),
+        });
+        refuse(config)
+    }
+
+    fn plan(&self, creation: &Creation) -> Result<PlanModel, Refusal> {
+        refuse(self.server.plan_new(creation))
+    }
+
+    fn create(&self, creation: &Creation) -> Result<Done, Refusal> {
+        refuse(self.server.make_new(creation))
+    }
+
+    fn change(&self, command: Command) -> Result<Done, Refusal> {
+        refuse(self.server.answer(command).and_then(done))
+    }
+
+    fn events(&self) -> Result<Arc<Vec<EventModel>>, Refusal> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = self.stamps();
+        if let Some((_, events)) = seen.as_ref().filter(|(before, _)| *before == stamps) {
+            return Ok(Arc::clone(events));
+        }
+        let content =
+            self.log.read().map_err(|error| Failure::failed(format!("the event log cannot be read: {error}")));
+        let events: Arc<Vec<EventModel>> = Arc::new(refuse(content)?.events.iter().map(event).collect());
+        *seen = Some((stamps, Arc::clone(&events)));
+        Ok(events)
+    }
+
+    fn acknowledge(&self, from: u64, to: u64) -> Result<(), Refusal> {
+        let written = self.log.append(&[Entry::Acknowledge { from, to }]);
+        refuse(written.map_err(|error| Failure::failed(format!("the event log cannot be written: {error}"))))
+    }
+
+    fn audit(&self, array: Option<&str>, text: String) {
+        let news = News { array: array.map(str::to_owned), ..plain("Changed", text) };
+        self.server.add_told(vec![news]);
+    }
+}
+
+impl Server {
+    /// A link that signs in to the console, or a token.
+    ///
+    /// # Errors
+    /// The server has no HTTP interfaces, or there is no such role.
+    pub(super) fn login(&self, role: &str, token: bool) -> Result<Answer, Failure> {
+        let role = openraid_management::Role::of(role)
+            .ok_or_else(|| Failure::usage(format!("{role}: use Administrator, Operator or ReadOnly")))?;
+        let management = self.management.get().ok_or_else(|| {
+            Failure::refused(
+                "this server has no console: start it with `openraid serve --http 127.0.0.1:8440`, or write listen into \
+                 [management] of its configuration",
+            )
+        })?;
+        let text = if token { management.token(role) } else { management.login(role) };
+        Ok(Answer::Done { text, array: None })
+    }
+}

@@ -1,0 +1,38 @@
+//! `openraid login`: a link that signs in to the console once, or a token for scripts.
+
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::LoginArguments;
+use crate::control::{Answer, Command};
+use crate::exit::{Exit, Failure, Outcome};
+
+#[derive(Serialize)]
+struct Body {
+    link: Option<String>,
+    token: Option<String>,
+}
+
+/// Do it.
+///
+/// # Errors
+/// No server runs, several do, or it has no console.
+pub fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
+    let mut servers = context.servers.connect()?;
+    let token = arguments.token;
+    let command = Command::Login { role: arguments.role.clone(), token };
+    let answer = match servers.as_mut_slice() {
+        [] => {
+            return Err(Failure::cannot_tell("no server runs; start one with `openraid serve --http 127.0.0.1:8440`"))
+        }
+        [server] => server.ask(&command)?,
+        _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),
+    };
+    let Answer::Done { text, .. } = answer else {
+        return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version"));
+    };
+    let (link, secret) = if token { (None, Some(text.clone())) } else { (Some(text.clone()), None) };
+    let body = Body { link, token: secret };
+    let human = if token { text } else { format!("{text}\nIt signs in once, within 15 minutes.") };
+    Ok(context.output.answer(Exit::Fine, &body, &human))
+}

@@ -1,0 +1,54 @@
+//! The HTTP interfaces of `openraid serve`: their options, and the address that is printed.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use openraid_config::ManagementWish;
+use openraid_management::{Management, Options, Role};
+
+use super::addresses;
+use crate::arguments::ServeArguments;
+use crate::exit::Failure;
+use crate::server::desired::InForce;
+use crate::server::{web, Server};
+
+/// Start them, if the command line or the file asks for them. The command line goes before the file.
+///
+/// # Errors
+/// The address is none or is taken; the certificate or the users cannot be read.
+pub fn start(
+    arguments: &ServeArguments,
+    file: Option<&InForce>,
+    server: &Arc<Server>,
+) -> Result<Option<Arc<Management>>, Failure> {
+    options(arguments, file)?.map(|options| web::start(server, options)).transpose()
+}
+
+/// How they are started; nothing if they are not asked for.
+///
+/// # Errors
+/// The address is none.
+pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Option<Options>, Failure> {
+    let wish = file.map(|file| file.desired.management.clone()).unwrap_or_default();
+    let ManagementWish { listen, certificate, key, names, metrics_md } = wish;
+    let Some(listen) = arguments.http.clone().or(listen.map(|own| own.value)) else {
+        return Ok(None);
+    };
+    let listen = addresses("--http", &listen)?;
+    let listen = listen.first().copied().unwrap_or(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), 0));
+    let both = certificate.zip(key).map(|(chain, key)| (chain.value, key.value));
+    Ok(Some(Options {
+        listen,
+        folder: PathBuf::new(),
+        certificate: both,
+        names: names.map(|own| own.value).unwrap_or_default(),
+        metrics_md: arguments.metrics_md || metrics_md.is_some_and(|own| own.value),
+    }))
+}
+
+/// The address of the console; and, while no user has a password, a link that signs in once.
+pub fn told(management: &Management) -> (String, Option<String>) {
+    let link = (!management.has_users()).then(|| management.login(Role::Administrator));
+    (management.url(), link)
+}

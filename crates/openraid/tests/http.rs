@@ -1,0 +1,434 @@
+//! The HTTP API: signing in, reading, changing, the stream of events, metrics, refusals.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use serde_json::{json, Value};
+use support::web::{head, Web};
+use support::{noise, Lab, Server, READ, WRITE};
+
+fn array(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab
+}
+
+/// A server with a console, and a client that has signed in by the link of the first start.
+fn serve(lab: &Lab, more: &[&str]) -> (Server, Web) {
+    let server = lab.serve(&[&["data", "--http", "127.0.0.1:0"], more].concat());
+    let mut web = Web::at(&server.ready["console"]);
+    let link = server.ready["login"].as_str().expect("there are no users").to_owned();
+    let secret = link.split("#login=").nth(1).expect("a secret");
+    let body = json!({ "one_time": secret }).to_string();
+    let begun = web.post("/api/v1/session", &body).expect(201);
+    let cookie = begun.header("set-cookie").expect("a cookie");
+    for word in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(word), "{cookie}");
+    }
+    web.token = begun.json()["token"].as_str().map(str::to_owned);
+    web.post("/api/v1/session", &body).refused(401, &["was used", "openraid login"]);
+    (server, web)
+}
+
+/// What an administrator sees: without counters, which grow between two looks.
+fn settled(mut array: Value) -> Value {
+    for key in ["host", "cache", "reasons", "adaptive", "events", "active", "bitmap", "last_check"] {
+        array[key] = Value::Null;
+    }
+    for member in array["members"].as_array_mut().expect("a list") {
+        for key in ["reads", "writes", "flushes", "read_bytes", "written_bytes", "outstanding"] {
+            member[key] = Value::Null;
+        }
+    }
+    array
+}
+
+/// Wait until the log tells of this.
+#[track_caller]
+fn wait_for_event(web: &Web, words: &[&str]) -> Value {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let told = web.get("/api/v1/events?limit=1000").expect(200).json();
+        let has =
+            |event: &&Value| words.iter().all(|word| event["text"].as_str().is_some_and(|text| text.contains(word)));
+        if let Some(event) = told["events"].as_array().expect("a list").iter().find(has) {
+            return event.clone();
+        }
+        assert!(Instant::now() < until, "{words:?} is not in {told:#}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Look until it is so: an interface may show a state that is 200 ms old.
+#[track_caller]
+fn until(look: impl Fn() -> Result<(), String>) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while let Err(why) = look() {
+        assert!(Instant::now() < end, "{why}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn an_array_is_read_and_changed_as_by_the_command_line_and_each_change_is_in_the_log() {
+    let lab = array("http");
+    lab.drives(&["d3"], 16);
+    let (server, web) = serve(&lab, &[]);
+    let one = web.get("/api/v1/arrays/data").expect(200);
+    assert_eq!(settled(one.json()), settled(lab.show("data")));
+    let version = one.header("etag").expect("a version").to_owned();
+    // Clients that only read and write do not change the version.
+    support::write_some(&lab, &server);
+    assert_eq!(web.get("/api/v1/arrays/data").header("etag"), Some(version.as_str()));
+    let set = r#"{"settings": {"rebuild.rate": "50M"}}"#;
+    let matching = |version: &str, body: &str, path: &str, method: &str| {
+        web.ask_with(method, path, Some(body), &[("If-Match", version)])
+    };
+    let path = "/api/v1/arrays/data/settings";
+    matching(&version, set, path, "PATCH").expect(200);
+    assert_eq!(lab.show("data")["settings"]["rebuild_rate"], 50 << 20);
+    matching(&version, set, path, "PATCH").refused(412, &["data has changed", "look again"]);
+    let event = wait_for_event(&web, &["Administrator by HTTP", "set rebuild.rate=50M", "done"]);
+    assert_eq!((&event["event"], &event["array"]), (&"Changed".into(), &"data".into()));
+    // A member is failed only if the name is typed.
+    let fail = |confirm: &str| {
+        web.post("/api/v1/arrays/data/fail", &json!({"member": "slot:1", "confirm": confirm}).to_string())
+    };
+    fail("date").refused(428, &["type the name of the array, data"]);
+    assert_eq!(web.get("/api/v1/arrays/data").json()["health"], "optimal");
+    let failed = fail("data").expect(200).json();
+    assert_eq!(failed["array"]["health"], "degraded");
+    lab.wait_for("data", |array| {
+        array["members"].as_array().is_some_and(|all| all.iter().any(|own| own["state"] == "faulty"))
+    });
+    until(|| {
+        (settled(web.get("/api/v1/arrays/data").json()) == settled(lab.show("data")))
+            .then_some(())
+            .ok_or("differ".into())
+    });
+    let gone = lab.path("d1").display().to_string();
+    let fresh = lab.path("d3").display().to_string();
+    web.post("/api/v1/arrays/data/remove", &json!({ "member": gone }).to_string()).expect(200);
+    web.post("/api/v1/arrays/data/add", &json!({ "member": fresh }).to_string()).expect(200);
+    lab.wait_for("data", |array| array["health"] == "optimal");
+    web.post("/api/v1/arrays/data/check", "{}").expect(200);
+    lab.wait_for("data", |array| array["last_check"]["outcome"] == "clean");
+    // A refusal is the server's own, and stands in the log as well.
+    web.post("/api/v1/arrays/data/remove", r#"{"member": "slot:0"}"#).refused(409, &["d0"]);
+    let event = wait_for_event(&web, &["remove slot:0", "refused"]);
+    let number = &event["number"];
+    web.post("/api/v1/events/acknowledge", &json!({ "from": number }).to_string()).expect(200);
+    let open = lab.line("events --json --unacknowledged").expect(0).json();
+    assert!(open["events"].as_array().expect("a list").iter().all(|own| own["number"] != *number));
+    web.ask_with("DELETE", "/api/v1/arrays/data", Some(r#"{"confirm": "data"}"#), &[]).expect(200);
+    assert_eq!(web.get("/api/v1/arrays").json()["arrays"], json!([]));
+    drop(server);
+}
+
+#[test]
+fn an_array_is_planned_and_made_and_the_stripe_map_tells_where_a_byte_is() {
+    let lab = array("http-make");
+    lab.drives(&["m0", "m1", "m2", "m3"], 8);
+    let (server, web) = serve(&lab, &[]);
+    let members: Vec<String> = ["m0", "m1", "m2", "m3"].map(|name| lab.path(name).display().to_string()).into();
+    let wish = json!({"name": "more", "level": "6", "chunk": "64K", "members": members});
+    let plan = web.post("/api/v1/plan", &wish.to_string()).expect(200).json();
+    assert_eq!((&plan["survives"], &plan["holds"]), (&2.into(), &json!([])));
+    web.post("/api/v1/arrays", &wish.to_string()).expect(201);
+    let made = lab.wait_for("more", |array| array["survives"] == 2);
+    assert_eq!(plan["size_bytes"], made["size_bytes"]);
+    assert!(plan["command"].as_str().expect("a line").starts_with("openraid create more --level 6 --chunk 64K"));
+    // What stands on the members now is not overwritten without a word.
+    let again = json!({"name": "third", "level": "6", "chunk": "64K", "members": members});
+    let status = web.post("/api/v1/arrays", &again.to_string()).status;
+    assert!([409, 500].contains(&status), "{status}");
+    // The byte that the map names is the one that was written.
+    let pattern = noise(7, 65536);
+    let at = 192 * 1024;
+    let mut client = support::client::Client::open(&lab.path("nbd.sock"), "more");
+    assert_eq!(client.ask(WRITE, at, &pattern), 0);
+    assert_eq!(client.ask(support::FLUSH, 0, &[]), 0);
+    assert_eq!(client.ask(READ, at, &[0; 65536]), 0);
+    let place = web.get(&format!("/api/v1/arrays/more/place?offset={at}")).expect(200).json();
+    let found = place["members"].as_array().expect("a list");
+    let roles: Vec<&str> = found.iter().map(|own| own["role"].as_str().expect("a word")).collect();
+    assert_eq!(roles.iter().filter(|role| **role == "data").count(), 1, "{place}");
+    assert!(roles.contains(&"p") && roles.contains(&"q") && roles.contains(&"other"), "{place}");
+    let data = found.iter().find(|own| own["role"] == "data").expect("it");
+    let offset = data["member_offset_bytes"].as_u64().expect("a number");
+    let member = data["member"].as_str().expect("a path");
+    let bytes = fs::read(member).expect("a file");
+    let start = bytes.windows(64).position(|own| own == &pattern[..64]).expect("it is on that member") as u64;
+    // The data area begins where mdadm says.
+    let examined = lab.run(&["examine", member, "--json"]).json();
+    let begin = examined.to_string();
+    assert_eq!((start - offset) % 512, 0);
+    assert!(
+        begin.contains(&format!("{}", (start - offset) / 512)) || begin.contains(&format!("{}", start - offset)),
+        "{begin}"
+    );
+    web.get("/api/v1/arrays/more/place?offset=99999999999").refused(400, &["offset=99999999999"]);
+    server.stop();
+}
+
+#[test]
+fn what_makes_no_sense_or_comes_from_elsewhere_is_refused_in_words() {
+    let lab = array("http-bad");
+    let (server, web) = serve(&lab, &[]);
+    let stranger = Web { token: None, ..web.clone() };
+    for path in ["/api/v1/arrays", "/api/v1/events", "/api/v1/users", "/api/v1/stream"] {
+        stranger.get(path).refused(401, &["openraid login"]);
+    }
+    let token = lab.line("login --token --role ReadOnly").expect(0).text();
+    let reader = Web { token: Some(token.trim().into()), ..web.clone() };
+    reader.get("/api/v1/arrays").expect(200);
+    reader.post("/api/v1/arrays/data/pause", "{}").refused(403, &["needs the role Operator"]);
+    reader.get("/api/v1/users").refused(403, &["needs the role Administrator"]);
+    web.get("/api/v1/arrays/none").refused(404, &["no array named \"none\""]);
+    web.get("/api/v1/nothing").refused(404, &["openapi.json"]);
+    let wrong = web.ask_with("PUT", "/api/v1/arrays", Some("{}"), &[]);
+    wrong.refused(405, &["GET, POST"]);
+    assert_eq!(wrong.header("allow"), Some("GET, POST"));
+    for path in ["/../etc/passwd", "/console/..%2f..%2fCargo.toml", "/console/%2e%2e/x", "//x", "/api/v1/arrays/%00"] {
+        web.get(path).refused(400, &["the path has parts"]);
+    }
+    web.get("/api/v1/arrays?x=1").refused(400, &["takes no query"]);
+    web.get("/api/v1/events?limit=0").refused(400, &["use 1 to 1000"]);
+    web.get("/api/v1/events?level=loud").refused(400, &["info, warning, critical"]);
+    let path = "/api/v1/arrays/data/settings";
+    let set = |body: &str| web.ask_with("PATCH", path, Some(body), &[]);
+    set("{").refused(400, &["the body"]);
+    set("[]").refused(400, &["the body"]);
+    set(r#"{"settings": {"rebuild.rate": 5}}"#).refused(400, &["expected a string"]);
+    set(r#"{"settings": {"rebuild.rate": "fast"}}"#).refused(400, &["fast"]);
+    set(r#"{"settings": {"rebuild.rat": "5M"}}"#).refused(400, &["unknown setting"]);
+    set(r#"{"settings": {"rebuild.rate": "5M"}, "force": true}"#).refused(400, &["unknown field `force`"]);
+    let large = format!(r#"{{"settings": {{"rebuild.rate": "{}"}}}}"#, "1".repeat(70_000));
+    set(&large).refused(413, &["65536"]);
+    let typed = [("Content-Type", "text/plain")];
+    web.ask_with("PATCH", path, Some("{}"), &typed).refused(415, &["application/json"]);
+    for headers in [[("Origin", "http://evil.example")], [("Sec-Fetch-Site", "cross-site")], [("Origin", "null")]] {
+        web.ask_with("PATCH", path, Some("{}"), &headers).refused(403, &["pages of other sites"]);
+    }
+    web.ask_with("GET", "/", None, &[("Host", "evil.example")]).refused(421, &["management.names"]);
+    // Too large a head, and no HTTP at all.
+    let head = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", web.host, "x".repeat(20_000));
+    assert_eq!(web.raw(head.as_bytes()).status, 431);
+    assert_eq!(web.raw(b"\x16\x03\x01\x00\x05hello\r\n\r\n").status, 400);
+    // Nothing of that has changed anything.
+    assert_eq!(lab.show("data")["profile"]["changes"], json!([]));
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}
+
+#[test]
+fn users_have_passwords_and_roles_in_a_file_that_others_cannot_read() {
+    let lab = array("http-users");
+    let (server, web) = serve(&lab, &[]);
+    let user = |name: &str, role: &str, password: &str| {
+        web.post("/api/v1/users", &json!({"name": name, "role": role, "password": password}).to_string())
+    };
+    user("ann", "Administrator", "short").refused(400, &["10 characters"]);
+    user("a b", "Operator", "long enough").refused(400, &["letters, digits"]);
+    assert_eq!(user("ann", "King", "long enough").status, 400);
+    user("ann", "Administrator", "correct horse").expect(201);
+    user("olaf", "Operator", "battery staple").expect(201);
+    user("ann", "Operator", "long enough").refused(409, &["already"]);
+    let file = lab.path("state/openraid/registry.json.management/users.json");
+    assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+    let text = fs::read_to_string(&file).expect("text");
+    assert!(text.contains("$argon2id$") && !text.contains("correct horse"), "{text}");
+    let sign = |name: &str, password: &str| {
+        let stranger = Web { token: None, ..web.clone() };
+        stranger.post("/api/v1/session", &json!({"name": name, "password": password}).to_string())
+    };
+    let begun = sign("olaf", "battery staple").expect(201).json();
+    assert_eq!(begun["role"], "Operator");
+    let olaf = Web { token: begun["token"].as_str().map(str::to_owned), ..web.clone() };
+    olaf.post("/api/v1/arrays/data/pause", "{}").expect(200);
+    olaf.ask_with("DELETE", "/api/v1/arrays/data", Some(r#"{"confirm":"data"}"#), &[]).refused(403, &["Administrator"]);
+    // The last administrator stays. A user that is locked is signed out at once.
+    web.ask_with("DELETE", "/api/v1/users/ann", None, &[]).refused(409, &["no administrator"]);
+    web.ask_with("PATCH", "/api/v1/users/olaf", Some(r#"{"locked":true}"#), &[]).expect(200);
+    assert_eq!(olaf.get("/api/v1/arrays").status, 401);
+    sign("olaf", "battery staple").refused(401, &["wrong"]);
+    for _ in 0..4 {
+        sign("ann", "wrong password").refused(401, &["wrong"]);
+    }
+    let late = sign("ann", "correct horse");
+    late.refused(429, &["wait"]);
+    assert_eq!(late.header("retry-after"), Some("60"));
+    // A restart asks for the password again, and prints no link any more.
+    server.stop();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("own file");
+    lab.line("serve data --http 127.0.0.1:0 --nbd 127.0.0.1:0").refused(74, &["mode is 644", "chmod 600"]);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("own file");
+    let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
+    assert_eq!(server.ready["login"], Value::Null);
+    assert_eq!(Web { host: Web::at(&server.ready["console"]).host, ..web.clone() }.get("/api/v1/arrays").status, 401);
+    server.stop();
+}
+
+#[test]
+fn a_stream_that_broke_goes_on_where_it_was() {
+    let lab = array("http-stream");
+    let (server, web) = serve(&lab, &[]);
+    let open = |headers: &str| {
+        let mut stream = web.connect();
+        let token = web.token.as_deref().expect("signed in");
+        let text = format!(
+            "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n{headers}\r\n",
+            web.host
+        );
+        stream.write_all(text.as_bytes()).expect("sent");
+        let mut reader = BufReader::new(stream);
+        let (status, headers) = head(&mut reader);
+        assert_eq!(status, 200, "{headers:?}");
+        assert!(headers.iter().any(|(name, value)| name == "content-type" && value == "text/event-stream"));
+        reader.lines().map(|line| line.expect("a line"))
+    };
+    let mut lines = open("");
+    let mut find = |word: &str| lines.find(|line| line.contains(word)).expect("it comes");
+    find("event: status");
+    lab.line("fail data d1").expect(0);
+    let data = find("\"event\":\"Fail\"");
+    let event: Value = serde_json::from_str(data.trim_start_matches("data: ")).expect("JSON");
+    let number = event["number"].as_u64().expect("a number");
+    drop(lines);
+    lab.line("set data rebuild.rate=7M").expect(0);
+    wait_for_event(&web, &["rebuild.rate", "7"]);
+    let mut lines = open(&format!("Last-Event-ID: {number}\r\n"));
+    let ids: Vec<u64> = lines
+        .by_ref()
+        .take_while(|line| line != "event: status")
+        .filter_map(|line| line.strip_prefix("id: ")?.parse().ok())
+        .collect();
+    assert!(!ids.is_empty() && ids[0] == number + 1 && ids.windows(2).all(|pair| pair[1] > pair[0]), "{ids:?}");
+    server.stop();
+}
+
+/// What differs between the three.
+fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
+    let metrics = web.get("/metrics").expect(200).text();
+    assert!(metrics.ends_with("# EOF\n"));
+    let mut wrong = String::new();
+    let mut same = |what: String, a: Value, b: Value| {
+        if a != b {
+            wrong.push_str(&format!("{what}: {a} and {b}\n"));
+        }
+    };
+    let figure = |line: &str| -> u64 {
+        let found = metrics.lines().find_map(|own| own.strip_prefix(line)?.strip_prefix(' '));
+        found.unwrap_or_else(|| panic!("{line} is not there")).parse().expect("a number")
+    };
+    let listed = lab.line("list --json");
+    let api = web.get("/api/v1/arrays").expect(200).json();
+    for array in listed.json()["served"].as_array().expect("a list") {
+        let name = array["name"].as_str().expect("a name");
+        let own = api["arrays"].as_array().expect("a list").iter().find(|own| own["name"] == name).expect("it");
+        same(format!("{name} by the API"), settled(own.clone()), settled(array.clone()));
+        let survives = figure(&format!("openraid_array_survives{{array=\"{name}\"}}"));
+        same(format!("{name} survives"), survives.into(), array["survives"].clone());
+        for health in ["optimal", "degraded", "failed"] {
+            let level = array["level"].as_str().expect("a word");
+            let line = format!("openraid_array_health{{array=\"{name}\",level=\"{level}\",health=\"{health}\"}}");
+            same(format!("{name} {health}"), figure(&line).into(), u64::from(array["health"] == health).into());
+        }
+        let sets: Vec<&Value> = match array["legs"].as_array().expect("a list").as_slice() {
+            [] => vec![array],
+            legs => legs.iter().collect(),
+        };
+        let all = || sets.iter().flat_map(|set| set["members"].as_array().expect("a list"));
+        for (word, state) in [("removed", "missing"), ("in-sync", "in-sync"), ("faulty", "faulty"), ("spare", "spare")]
+        {
+            let count = all().filter(|member| member["state"] == state).count() as u64;
+            let told = figure(&format!("openraid_members{{array=\"{name}\",state=\"{word}\"}}"));
+            same(format!("{name} {word}"), told.into(), count.into());
+        }
+        let active = all().filter(|member| member["state"] == "in-sync").count() as u64;
+        let removed = array["slots"].as_u64().expect("a number") - active;
+        let told = figure(&format!("node_md_disks{{device=\"{name}\",state=\"removed\"}}"));
+        same(format!("{name} removed"), told.into(), removed.into());
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong)
+    }
+}
+
+#[test]
+fn metrics_the_api_and_the_command_line_say_the_same_in_each_state() {
+    let lab = Lab::new("http-states");
+    lab.line("create data --level 6 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 d3 --spare d4").expect(0);
+    lab.line("create pair --level 1 --assume-clean --file-size 16M p0 p1").expect(0);
+    lab.line("create wide --level 50 --spans 2 --chunk 64K --assume-clean --file-size 16M w0 w1 w2 w3 w4 w5").expect(0);
+    let (server, web) = serve(&lab, &["pair", "wide", "--metrics-md"]);
+    let settle = || {
+        for name in ["data", "pair", "wide"] {
+            lab.wait_for(name, |array| {
+                array["task"].is_null()
+                    && array["legs"].as_array().is_some_and(|legs| legs.iter().all(|leg| leg["task"].is_null()))
+            });
+        }
+    };
+    until(|| compared(&lab, &web));
+    for step in [
+        "fail data d1",
+        "fail data d2",
+        "remove data d1",
+        "add data d1",
+        "fail pair p1",
+        "remove pair p1",
+        "set pair access=read-only",
+        "set pair access=blocked",
+        "set data profile=protection",
+        "fail wide w1",
+        "fail wide w4",
+        "remove wide w1",
+        "add wide w1 --yes --overwrite",
+        "check data",
+        "stop pair",
+    ] {
+        let ran = lab.line(step);
+        assert!([0, 1, 65].contains(&ran.code), "{step}: {ran:?}");
+        settle_without(&lab, step, &settle);
+        until(|| compared(&lab, &web));
+    }
+    server.stop();
+}
+
+fn settle_without(lab: &Lab, step: &str, settle: &dyn Fn()) {
+    if step == "stop pair" {
+        lab.wait_for("data", |array| array["task"].is_null());
+        return;
+    }
+    settle();
+}
+
+#[test]
+fn a_hundred_slow_clients_disturb_neither_the_data_path_nor_other_clients_for_long() {
+    let lab = array("http-slow");
+    let (server, web) = serve(&lab, &[]);
+    let mut slow: Vec<_> = (0..100)
+        .map(|_| {
+            let mut stream = web.connect();
+            let _ = stream.write_all(b"GET /api/v1/arrays HTTP/1.1\r\nHost: x\r\n");
+            stream
+        })
+        .collect();
+    // The data path does not know of them.
+    support::write_some(&lab, &server);
+    support::ask(&lab, &server, &[(READ, 4096, &[0; 4096])]);
+    // Each is disconnected after its time, and then there is room again.
+    for stream in &mut slow {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    }
+    web.get("/api/v1/arrays").expect(200);
+    server.stop();
+}
