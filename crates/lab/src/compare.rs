@@ -227,6 +227,7 @@ mod tests {
             simulated,
             seed: 1,
             rules: Vec::new(),
+            rank: None,
             methods: Vec::new(),
         }
     }

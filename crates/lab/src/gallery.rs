@@ -147,8 +147,10 @@ impl Edition {
             ended(done, all);
             true
         });
-        let mut chapters: Vec<Chapter> =
-            self.methods().map(|method| Chapter { method, trials: Vec::new(), refusal: String::new() }).collect();
+        let mut chapters: Vec<Chapter> = self
+            .methods()
+            .map(|method| Chapter { method, trials: Vec::new(), refusal: String::new(), rank: None })
+            .collect();
         for ((method, spec), outcome) in cells.into_iter().zip(outcomes) {
             let chapter = chapters.iter_mut().find(|chapter| chapter.method.id == method.id);
             if let (Some(chapter), Some(outcome)) = (chapter, outcome) {

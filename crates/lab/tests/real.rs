@@ -83,7 +83,8 @@ fn review(
 ) -> (ReviewResults, Vec<Ended>) {
     let performance = performance(methods, effort, facts);
     let mut told = Vec::new();
-    let results = performance.real(facts, |bytes, outstanding| Ok(open(bytes, outstanding)), |ended| told.push(ended));
+    let results =
+        performance.real(facts, |bytes, outstanding| Ok(open(bytes, outstanding)), || Ok(()), |ended| told.push(ended));
     assert_eq!(told.len(), performance.cells(facts).len());
     (results.unwrap(), told)
 }

@@ -21,6 +21,7 @@ mod events;
 mod exit;
 #[cfg(test)]
 mod hostile;
+mod in_process;
 mod kept;
 mod kernels;
 mod laboratory;

@@ -65,6 +65,10 @@ pub struct CellSpec {
     pub effort: Effort,
     /// The run's seed.
     pub seed: u64,
+    /// In a report of several targets: the words that set this one apart. Empty if the array alone does that. Cells are
+    /// measured without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
 }
 
 impl CellSpec {
@@ -79,6 +83,7 @@ impl CellSpec {
             state: ArrayState::Healthy,
             effort: Effort::NORMAL,
             seed: 1,
+            label: None,
         }
     }
 

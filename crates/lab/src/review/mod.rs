@@ -1,11 +1,14 @@
 //! A review: several methods over several subjects, as results that can be kept. [`crate::report`] shows them.
 
+mod merge;
 mod perform;
 
+pub use merge::{merge, Part};
 pub use perform::{Ended, Performance};
 
 use crate::cell::CellSpec;
 use crate::method::{find, rules, Method, Suite};
+use crate::metrics::Scheme;
 use crate::report::assemble::{ratings, Chapter, Rating, Trial};
 use crate::run::Outcome;
 use crate::target::TargetFacts;
@@ -89,6 +92,9 @@ pub struct ReviewResults {
     pub seed: u64,
     /// Rules that held for all methods: number and text.
     pub rules: Vec<(String, String)>,
+    /// The formula by which arrays are ranked, if one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Scheme>,
     /// The methods.
     pub methods: Vec<MethodOutcome>,
 }
@@ -105,6 +111,7 @@ impl ReviewResults {
             simulated: facts.simulated,
             seed: suite.seed,
             rules: rules().iter().map(|(id, text)| ((*id).to_owned(), (*text).to_owned())).collect(),
+            rank: None,
             methods: Vec::new(),
         }
     }
@@ -117,6 +124,7 @@ impl ReviewResults {
             method: known,
             trials: method.cells.iter().map(CellOutcome::trial).collect(),
             refusal: method.refusal.clone().unwrap_or_default(),
+            rank: self.rank,
         });
         chapters.collect()
     }

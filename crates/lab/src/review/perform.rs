@@ -91,15 +91,17 @@ impl Performance<'_> {
         Ok(self.results(facts, |cell| found[cell].clone()))
     }
 
-    /// On a real target, which `open` opens for a largest request and most outstanding ones. `ended` is told after each cell
-    /// how far it is.
+    /// On a real target, which `open` opens for a largest request and most outstanding ones. `sound` is asked after each
+    /// cell if the target still is what it was: the cell is dropped if it is not. `ended` is told after each cell how far
+    /// it is.
     ///
     /// # Errors
-    /// The target cannot be opened or is gone.
+    /// The target cannot be opened, is gone or not sound any more.
     pub fn real(
         &self,
         facts: &TargetFacts,
         mut open: impl FnMut(u32, u32) -> Result<Box<dyn Target>, TargetError>,
+        sound: impl Fn() -> Result<(), TargetError>,
         mut ended: impl FnMut(Ended),
     ) -> Result<ReviewResults, TargetError> {
         let mut found = BTreeMap::new();
@@ -109,7 +111,7 @@ impl Performance<'_> {
             let known = kept.is_some();
             let outcome = match kept {
                 Some(kept) => kept,
-                None => self.real_cell(facts, &cell, &mut open)?,
+                None => self.real_cell(facts, &cell, &mut open, &sound)?,
             };
             idle += usize::from(known || took_no_time(&outcome));
             found.insert(cell, outcome);
@@ -123,6 +125,7 @@ impl Performance<'_> {
         facts: &TargetFacts,
         cell: &CellSpec,
         open: &mut impl FnMut(u32, u32) -> Result<Box<dyn Target>, TargetError>,
+        sound: &impl Fn() -> Result<(), TargetError>,
     ) -> Result<Outcome, TargetError> {
         let result = match (&cell.pattern, self.trace) {
             (Pattern::Trace(_), Some(trace)) => {
@@ -141,6 +144,7 @@ impl Performance<'_> {
         if let Err(CellError::Target(error)) = result {
             return Err(error);
         }
+        sound()?;
         let outcome = Outcome::from(result);
         if let Some(Err(error)) = self.store.map(|store| store.put(cell, &outcome)) {
             let name = facts.name.clone();

@@ -2,6 +2,7 @@
 
 use crate::quantity;
 use clap::{Args, ValueEnum};
+use openraid_lab::metrics::Scheme;
 use openraid_units::Bytes;
 use std::path::PathBuf;
 
@@ -152,11 +153,14 @@ pub struct SimulateArguments {
 }
 
 /// What `review` takes.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Clone)]
 #[command(after_help = "\
 Results are stored per cell in DIR/cells. An interrupted review continues where it stopped, and an extended one measures only \
 the new cells. DIR/report.html is the report, DIR/results.json has all figures, DIR/fio.json has them in fio's format. A \
 directory holds the review of one target.
+
+Arrays made of --members are measured in this process; the members must be blank, or their names given with --destroy-data \
+and --name.
 
 A real target (a file, a block device, an NBD address) is only read, unless --destroy-data is given and its name is \
 typed on the terminal or given with --name. A method that does not apply to the target says why.
@@ -172,12 +176,34 @@ Examples:
   openraid review --target /dev/sdx --methods web-server,transfer-graph --out sdx
   openraid review --target /dev/sdx --methods all --destroy-data --out sdx
   openraid review --target sim:openraid --arrays raid5x8,raid6x8 --load trace.csv --out trace
-  openraid review --target sim:3ware-9650se --methods file-server --repeat 5 --out spread")]
+  openraid review --target sim:3ware-9650se --methods file-server --repeat 5 --out spread
+  openraid review --members d1,d2,d3,d4 --levels single,0x4,10x4,5x4 --caches wb,wt --rank R1 --out own-drives
+  openraid review --target md=/dev/md0 --target card=/dev/sdx --target model=sim:openraid --methods web-server --out three")]
 pub struct ReviewArguments {
-    /// sim:PROFILE, a file, a block device, or an NBD address
-    #[arg(long, value_name = "TARGET", default_value = "sim:openraid")]
-    pub target: String,
-    /// Arrays of a simulated target, separated by commas [default: single,raid0x4,raid10x4,raid5x4]
+    /// sim:PROFILE, a file, a block device, or an NBD address. Several targets go into one report: give each a name, as in
+    /// --target md=/dev/md0 --target card=/dev/sdx [default: sim:openraid; none with --members]
+    #[arg(long, value_name = "[NAME=]TARGET")]
+    pub target: Vec<String>,
+    /// Blank files or drives, separated by commas: each array of --levels is made of the first of them, synchronised,
+    /// measured and taken apart, one after the other
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "levels")]
+    pub members: Vec<String>,
+    /// Arrays made of --members, separated by commas, as LEVELxDRIVES: single, 0x4, 10x4, 5x8, 50x8
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "members")]
+    pub levels: Vec<String>,
+    /// Write caches of the arrays made of --members, separated by commas: each array is measured with each of them
+    /// [default: wt]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "members")]
+    pub caches: Vec<CacheWord>,
+    /// Name of the arrays made of --members next to named targets [default: served]
+    #[arg(long, value_name = "NAME", requires = "members")]
+    pub label: Option<String>,
+    /// Rank arrays by this rating, R1 to R5: the bars of each method that varies the queue, and a list in the answer
+    /// [default: the load's own rating, no list]
+    #[arg(long, value_name = "RATING", value_parser = rating)]
+    pub rank: Option<Scheme>,
+    /// Arrays of a simulated target, separated by commas [default: those of --levels, else
+    /// single,raid0x4,raid10x4,raid5x4]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub arrays: Option<Vec<String>>,
     /// Methods by name or number, separated by commas; all; or list [default: response-time,sequential,database,
@@ -217,12 +243,19 @@ pub struct ReviewArguments {
     /// Let methods write to a real target: ALL ITS DATA IS LOST
     #[arg(long)]
     pub destroy_data: bool,
-    /// The target's name, in place of typing it on the terminal: the last part of its path, or the export's name
+    /// The target's or member's name, in place of typing it on the terminal: the last part of its path, or the export's
+    /// name; repeatable
     #[arg(long, value_name = "NAME", requires = "destroy_data")]
-    pub name: Option<String>,
+    pub name: Vec<String>,
     /// Write a real target full twice before the measurement, so that an SSD is in steady state
     #[arg(long, requires = "destroy_data")]
     pub precondition: bool,
+}
+
+/// A rating by its name.
+fn rating(word: &str) -> Result<Scheme, String> {
+    let known = Scheme::ALL.into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(word));
+    known.ok_or_else(|| "no such rating; give one of R1, R2, R3, R4, R5".into())
 }
 
 /// What `compare` takes.

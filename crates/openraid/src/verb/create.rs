@@ -209,6 +209,9 @@ fn make(
 
 /// Content of an earlier array may be left where the new one's data begin. If it says that it is part of a stripe, the
 /// new array would be taken for a leg of it. Who says that the content is right wants to keep it.
+///
+/// # Errors
+/// It cannot be read or written.
 pub fn forget_what_was_inside(
     handle: &ServiceHandle,
     started: &StartedArray,

@@ -21,25 +21,20 @@ use openraid_lab::review::Performance;
 use openraid_lab::run::{build, write_atomically};
 use openraid_lab::target::{Choice, Destruction, NbdTarget, RealOptions};
 use openraid_models::Library;
-use openraid_runtime::service::{Listen, Service};
-use openraid_runtime::ServiceConfig;
 use openraid_sim::machine::MachineSpec;
 use openraid_sys::Use;
 use openraid_units::Sectors;
 use serde::Serialize;
 
 use super::Context;
-use crate::alarms::Keeper;
 use crate::arguments::RehearseArguments;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::in_process::InProcess;
 use crate::laboratory::{figure, flagged, library, may_be_written};
 use crate::making::{Shape, Wish};
 use crate::members::{open_every, options, spec};
-use crate::notify::Notifier;
 use crate::output::progress::Progress;
 use crate::output::table::Table;
-use crate::registry::Registry;
-use crate::server::{Access, Listening, Server, ServerOptions};
 use crate::words::{self, LevelWord};
 
 /// Name of the array.
@@ -127,7 +122,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         let measured = served.measure(cell)?;
         let (reads, depth) = (cell.axes.rd.unwrap_or(100), cell.axes.qd.unwrap_or(1));
         body.lateness.push(format!("{reads} % reads, depth {depth}, {}", served.lateness()?));
-        served.service.stop();
+        served.host.stop();
         body.cells.push(pair(cell, &predicted, &measured));
         body.worst_mean_error_percent = worst(body.cells.iter(), |pair| pair.mean_error_percent);
         body.worst_p99_error_percent = worst(body.cells.iter(), |pair| pair.p99_error_percent);
@@ -209,20 +204,9 @@ fn profile<'a>(library: &'a Library, drive: &'a str) -> Result<&'a str, Failure>
 
 /// A served array of paced members.
 struct Rehearsal {
-    service: Service,
+    host: InProcess,
     choice: Choice,
     seed: u64,
-    _folder: Folder,
-}
-
-/// The folder of its socket, which is removed at the end.
-struct Folder(std::path::PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed lies among the temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 impl Rehearsal {
@@ -233,30 +217,9 @@ impl Rehearsal {
         library: &Library,
     ) -> Result<Self, Failure> {
         let level = level(subject)?;
-        let path = std::env::temp_dir().join(format!("openraid-rehearsal-{}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .map_err(|error| Failure::failed(format!("{}: the folder cannot be made: {error}", path.display())))?;
-        let folder = Folder(path);
-        let socket = folder.0.join("nbd.sock");
         let plant = machine.plant(library).map_err(Failure::usage)?;
-        let config = ServiceConfig {
-            limits: limits(&plant.limits()),
-            listen: vec![Listen::Unix(socket.clone())],
-            ..ServiceConfig::default()
-        };
-        let service = Service::start(config).map_err(Failure::failed)?;
-        let server = Server::new(ServerOptions {
-            handle: service.handle(),
-            registry: Registry::at(Some(&folder.0.join("registry.json"))),
-            listens: vec![Listening::Unix(socket.clone())],
-            access: Access::ReadWrite,
-            without_flush: false,
-            in_force: None,
-            stays: false,
-            chosen: Vec::new(),
-            notifier: Notifier::default(),
-            alarms: Keeper::in_memory(),
-        });
+        let host = InProcess::start("rehearsal", limits(&plant.limits()))?;
+        let server = &host.server;
         let cache = if machine.drive_caches() { "on" } else { "off" };
         let name = format!("model:{},cache={cache}", profile(library, &arguments.drive)?);
         let names = vec![name; usize::from(subject.members())];
@@ -288,9 +251,8 @@ impl Rehearsal {
             let policy = AdminCommand::SetPolicy { array, policy: plant.policy };
             server.handle().admin(policy).map_err(Failure::failed)?;
         }
-        let uri = Listening::Unix(socket).uri(NAME);
-        let choice = Choice::parse(&uri).map_err(Failure::failed)?;
-        Ok(Self { service, choice, seed: arguments.seed, _folder: folder })
+        let choice = host.choice(NAME)?;
+        Ok(Self { host, choice, seed: arguments.seed })
     }
 
     fn measure(&self, cell: &CellSpec) -> Result<CellResult, Failure> {
@@ -304,7 +266,7 @@ impl Rehearsal {
 
     /// How late the first member's answers were: the last of its notes.
     fn lateness(&self) -> Result<String, Failure> {
-        let status = self.service.handle().status().map_err(Failure::failed)?;
+        let status = self.host.service.handle().status().map_err(Failure::failed)?;
         let note = status.drives.first().and_then(|view| view.notes.last()).cloned().unwrap_or_default();
         Ok(format!("member 0: {note}"))
     }

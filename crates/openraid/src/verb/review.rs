@@ -1,6 +1,9 @@
 //! `openraid review`: methods over arrays, into a folder with a report.
 
+mod members;
+mod ranking;
 mod real;
+mod several;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -26,9 +29,9 @@ use crate::laboratory::{drive_fits, effort, library, load, machine, may_be_writt
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 
-/// Arrays of a simulated target if the command line names none.
+/// Arrays of a simulated target without `--arrays`.
 const ARRAYS: [&str; 4] = ["single", "raid0x4", "raid10x4", "raid5x4"];
-/// Methods if the command line names none.
+/// Methods without `--methods`.
 const METHODS: [&str; 4] = ["response-time", "sequential", "database", "file-server"];
 
 /// Reasons of cells without a result that are told; all are in the results.
@@ -54,6 +57,8 @@ struct Body<'a> {
     refused: Vec<String>,
     /// Why cells have no result, the most frequent reason first.
     absent: Vec<Absent<'a>>,
+    /// Arrays by the rating that was asked for, the best first in each method.
+    ranking: Vec<ranking::Ranked>,
 }
 
 #[derive(Serialize)]
@@ -96,14 +101,36 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
     }
     let wanted = wanted(arguments)?;
     let library = library(arguments.models.as_deref())?;
-    let choice = Choice::parse(&arguments.target).map_err(Failure::usage)?;
-    let results = match &choice {
-        Choice::Simulated(system) => simulated(system, arguments, wanted, &library)?,
+    let mut results = if several::is_wanted(arguments) {
+        several::review(arguments, &wanted, &library, context)?
+    } else {
+        one(arguments, &wanted, &library, context)?
+    };
+    results.rank = arguments.rank;
+    Ok(told(&results, &arguments.out, context))
+}
+
+/// The target of a review that has one.
+fn target(arguments: &ReviewArguments) -> &str {
+    arguments.target.first().map_or("sim:openraid", String::as_str)
+}
+
+/// Review one target, into its folder.
+fn one(
+    arguments: &ReviewArguments,
+    wanted: &Wanted,
+    library: &Library,
+    context: &Context,
+) -> Result<ReviewResults, Failure> {
+    let choice = Choice::parse(target(arguments)).map_err(Failure::usage)?;
+    let mut results = match &choice {
+        Choice::Simulated(system) => simulated(system, arguments, wanted, library)?,
         real => real::review(real, arguments, wanted, context)?,
     };
+    results.rank = arguments.rank;
     let machine = machine(&arguments.machine)?;
-    write(&arguments.out, &results, &page(&choice, &library, &machine, &results)?)?;
-    Ok(told(&results, &arguments.out, context))
+    write(&arguments.out, &results, &page(&choice, library, &machine, &results)?)?;
+    Ok(results)
 }
 
 fn wanted(arguments: &ReviewArguments) -> Result<Wanted, Failure> {
@@ -141,9 +168,9 @@ fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'stat
     Ok(if all { methods().iter().collect() } else { named })
 }
 
-/// May the results of a target go into a folder? The folder must be empty, or hold a review of the same target.
-fn guard(folder: &Path, facts: &TargetFacts) -> Result<(), Failure> {
-    let target = &facts.name;
+/// May the results of a target go into a folder? The folder must be empty, or hold a review of the same target. A simulated
+/// target has a test bed too, which must be the same.
+fn guard(folder: &Path, target: &str, bed: Option<&[String]>) -> Result<(), Failure> {
     let path = folder.join("results.json");
     match std::fs::symlink_metadata(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -156,14 +183,14 @@ fn guard(folder: &Path, facts: &TargetFacts) -> Result<(), Failure> {
         _ => {
             let known = compare::read(&path)
                 .map_err(|error| Failure::refused(format!("{error}; nothing is replaced: name another folder")))?;
-            if known.target != *target {
+            if known.target != target {
                 return Err(Failure::refused(format!(
                     "{}: it holds a review of {}, not of {target}; name another folder",
                     folder.display(),
                     known.target
                 )));
             }
-            if facts.simulated && known.bed != facts.bed {
+            if bed.is_some_and(|bed| known.bed != bed) {
                 return Err(Failure::refused(format!(
                     "{}: it holds a review of {target} with other drives, in another state, or with another bus, cache or chunk; name another folder",
                     folder.display()
@@ -216,7 +243,7 @@ fn simulated_facts(library: &Library, system: &str, machine: &Axes, seed: u64) -
 fn simulated(
     system: &str,
     arguments: &ReviewArguments,
-    wanted: Wanted,
+    wanted: &Wanted,
     library: &Library,
 ) -> Result<ReviewResults, Failure> {
     let real_only = [
@@ -225,7 +252,7 @@ fn simulated(
         ("precondition", arguments.precondition),
     ];
     if let Some((option, _)) = real_only.into_iter().find(|(_, given)| *given) {
-        let text = format!("--{option} is for real targets; {} is simulated: leave it out", arguments.target);
+        let text = format!("--{option} is for real targets; {} is simulated: leave it out", target(arguments));
         return Err(Failure::usage(text));
     }
     let default = || ARRAYS.iter().map(|word| (*word).to_owned()).collect();
@@ -238,7 +265,7 @@ fn simulated(
     let facts = simulated_facts(library, system, &machine, arguments.seed)?;
     let suite = Suite {
         repeat: arguments.repeat,
-        own: wanted.own,
+        own: wanted.own.clone(),
         machine,
         ..Suite::new(system, subjects, amount, arguments.seed)
     };
@@ -247,11 +274,11 @@ fn simulated(
         cell.check().map_err(|error| refused(error.into()))?;
     }
     state_fits(library, cells.iter())?;
-    guard(&arguments.out, &facts)?;
+    guard(&arguments.out, &facts.name, Some(&facts.bed))?;
     let stamp = fingerprint(library);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     let trace = wanted.trace.as_ref();
-    let performance = Performance { suite, methods: wanted.methods, trace, store: Some(&store), stamp: &stamp };
+    let performance = Performance { suite, methods: wanted.methods.clone(), trace, store: Some(&store), stamp: &stamp };
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
     let progress = Mutex::new(Progress::counting("cells", performance.cells(&facts).len() as u64));
     let ended = |ended: Ended| {
@@ -269,16 +296,18 @@ fn page(choice: &Choice, library: &Library, machine: &Axes, results: &ReviewResu
             let bed = assemble::bed(library, &cell).map_err(refused)?;
             (bed, assemble::limits(library, &cell).map_err(refused)?)
         }
-        _ => {
-            let version = Fact::new("version", build(library));
-            (results.bed.iter().map(|line| fact(line)).chain([version]).collect(), Vec::new())
-        }
+        _ => (bed_facts(library, results), Vec::new()),
     };
     bed.extend(results.rules.iter().map(|(id, text)| Fact::new(id.clone(), text.clone())));
     let title = format!("Review of {}", results.target);
     let mut review = assemble::review(&title, bed, &results.chapters(), &ceilings);
     review.files = vec![Fact::new("all results", "results.json"), Fact::new("in fio's shape", "fio.json")];
     Ok(report::render(&review))
+}
+
+fn bed_facts(library: &Library, results: &ReviewResults) -> Vec<Fact> {
+    let version = Fact::new("version", build(library));
+    results.bed.iter().map(|line| fact(line)).chain([version]).collect()
 }
 
 fn fact(line: &str) -> Fact {
@@ -318,6 +347,7 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         failed: absent(false),
         refused: refused.collect(),
         absent: reasons(results),
+        ranking: ranking::of(results),
     };
     let mut lines = vec![
         format!(
@@ -338,6 +368,7 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
     if body.absent.len() > REASONS_MAX {
         lines.push(format!("{} more reasons are in {}", body.absent.len() - REASONS_MAX, body.results));
     }
+    lines.extend(ranking::text(&body.ranking));
     let own = results.methods.iter().find(|method| method.id == OWN.id);
     let own_is_missing = own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));
     let exit = match (body.failed, own_is_missing) {

@@ -74,24 +74,28 @@ impl Figure {
     }
 }
 
-/// The subject of a cell, with its state unless that is healthy.
+/// The subject of a cell, with its label and its state unless that is healthy.
 pub fn subject(spec: &CellSpec) -> Subject {
     let state = match spec.state {
         ArrayState::Healthy => String::new(),
         ArrayState::Degraded(missing) => format!("{missing} missing"),
         ArrayState::Rebuilding => "rebuilding".into(),
     };
-    let shape = match spec.subject {
-        cell::Subject::Array { level, members } => Subject::new(level, members),
-        // A real target is one thing, whatever it consists of.
-        cell::Subject::Single if spec.effort.is_a_time() => Subject::new(Level::Single, 1).named(&spec.system),
-        cell::Subject::Single => Subject::new(Level::Single, 1),
-        other => {
-            let words = if state.is_empty() { other.title() } else { format!("{}, {state}", other.title()) };
-            return Subject::new(Level::Single, 1).variant(words);
-        }
+    let label = spec.label.clone().unwrap_or_default();
+    // A real target is one thing, whatever it consists of. The write cache is an axis only of arrays that this program made.
+    if spec.subject == cell::Subject::Single && spec.effort.is_a_time() && spec.axes.cache.is_none() {
+        let name = if label.is_empty() { &spec.system } else { &label };
+        return Subject::new(Level::Single, 1).named(name).variant(state);
+    }
+    let words = |first: String| {
+        let all = [first, label.clone(), state.clone()];
+        all.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
     };
-    shape.variant(state)
+    match spec.subject {
+        cell::Subject::Array { level, members } => Subject::new(level, members).variant(words(String::new())),
+        cell::Subject::Single => Subject::new(Level::Single, 1).variant(words(String::new())),
+        other => Subject::new(Level::Single, 1).variant(words(other.title())),
+    }
 }
 
 /// A pattern as a heading.

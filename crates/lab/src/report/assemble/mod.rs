@@ -22,6 +22,7 @@ use super::data::{Absent, Axis, Chart, Fact, Finding, FindingKind, Panel, Review
 use super::findings;
 use crate::cell::{CellSpec, Effort, Flag, Pattern};
 use crate::method::{Method, Shape};
+use crate::metrics::Scheme;
 use crate::run::Outcome;
 use figure::title;
 use std::collections::BTreeSet;
@@ -44,6 +45,8 @@ pub struct Chapter {
     pub trials: Vec<Trial>,
     /// Why it was not run at all. Empty: it was.
     pub refusal: String,
+    /// The formula by which arrays are ranked. Nothing: the load's own.
+    pub rank: Option<Scheme>,
 }
 
 /// The report of a suite. `ceilings` are what buses and data paths can carry; see [`limits`].
@@ -73,7 +76,7 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
     match method.shape {
         Shape::Shares => shapes::shares(&mut section, &all),
         Shape::Sizes => shapes::sizes(&mut section, &all, ceilings),
-        Shape::Depths => shapes::depths(&mut section, &all),
+        Shape::Depths => shapes::depths(&mut section, &all, chapter.rank),
         Shape::Clients => shapes::clients(&mut section, &all, ceilings),
         Shape::Bars => shapes::bars(&mut section, &all),
         Shape::Files => shapes::files(&mut section, &all),
@@ -82,7 +85,7 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
         Shape::Ratios => tables::ratios(&mut section, &all),
         Shape::Pairs => tables::pairs(&mut section, &all, findings::apart),
         Shape::BestRun => tables::pairs(&mut section, &all, findings::best_run),
-        Shape::Parts => shapes::parts(&mut section, &all),
+        Shape::Parts => shapes::parts(&mut section, &all, chapter.rank),
         Shape::Outstanding => shapes::outstanding(&mut section, &all, ceilings),
         Shape::Latencies => latency::latencies(&mut section, &all),
         Shape::CacheSizes => shapes::cache_sizes(&mut section, &all),

@@ -25,6 +25,9 @@ pub struct Rating {
     pub subject: cell::Subject,
     /// Its state.
     pub state: ArrayState,
+    /// In a report of several targets: the words that set this one apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Requests each second; of an index how many times the single drive's.
     pub rating: f64,
     /// Made of the lowest of repetitions.
@@ -36,9 +39,10 @@ pub struct Rating {
 /// The rating of each subject that has all depths of a formula: its name, one of its cells, and the figure.
 pub fn rated<'a>(trials: &[&'a Trial], pattern: &Pattern, scheme: Scheme) -> Vec<(Subject, &'a CellSpec, Point)> {
     let point = |trials: &[&Trial], depth| Figure::Iops.point(0.0, &only(trials, |spec| spec.axes.qd == Some(depth)));
-    let singles = only(trials, |spec| spec.subject == cell::Subject::Single);
-    let single = |depth| point(&singles, depth).map(|one| one.y);
     let one = |(name, of_subject): (Subject, Vec<&'a Trial>)| {
+        let label = &of_subject.first()?.spec.label;
+        let singles = only(trials, |spec| spec.subject == cell::Subject::Single && spec.label == *label);
+        let single = |depth| point(&singles, depth).map(|one| one.y);
         let at = |depth: u32, of: &dyn Fn(&Point) -> f64| point(&of_subject, depth).map(|point| of(&point));
         let rate = |of: &dyn Fn(&Point) -> f64| scheme.rate(pattern, |depth| at(depth, of), single).ok();
         let (y, low, high) = (rate(&|p| p.y)?, rate(&|p| p.low)?, rate(&|p| p.high)?);
@@ -66,6 +70,7 @@ pub fn ratings(method: &Method, trials: &[Trial]) -> Vec<Rating> {
                 zone,
                 subject: spec.subject,
                 state: spec.state,
+                label: spec.label.clone(),
                 rating: value.y,
                 low: value.low,
                 high: value.high,

@@ -114,7 +114,7 @@ fn table_at(section: &mut Section, drawn: &Lines, what: &str) {
 }
 
 /// M06 to M08, M32: requests over depth, with the rating.
-pub fn depths(section: &mut Section, all: &[&Trial]) {
+pub fn depths(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
     let zone = |spec: &CellSpec| spec.axes.zone;
     for (place, trials) in grouped(all, zone) {
         let where_ = within(place);
@@ -123,7 +123,8 @@ pub fn depths(section: &mut Section, all: &[&Trial]) {
         drawn.guides.extend(ideals_shared(&drawn, asked(&trials)));
         push(section, format!("How does the speed grow with the queue{where_}?"), Chart::Lines(drawn));
         for (pattern, of_pattern) in grouped(&trials, |spec| spec.pattern.clone()) {
-            let scheme = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
+            let own = if pattern == Pattern::Workstation { Scheme::R2 } else { Scheme::R1 };
+            let scheme = rank.unwrap_or(own);
             push(section, format!("Which array is best rated{where_}?"), rating(&of_pattern, &pattern, scheme));
             section.tables.extend(ratings(&of_pattern, &pattern, where_));
         }
@@ -131,8 +132,8 @@ pub fn depths(section: &mut Section, all: &[&Trial]) {
 }
 
 /// M32: requests over depth in a part of the array and on all of it, and what of the second the first makes.
-pub fn parts(section: &mut Section, all: &[&Trial]) {
-    depths(section, all);
+pub fn parts(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
+    depths(section, all, rank);
     let of = |zone| {
         let trials = only(all, |spec| spec.axes.zone == Some(zone));
         lines(&trials, outstanding_axis(), |spec| spec.axes.qd.map(f64::from), Figure::Iops)

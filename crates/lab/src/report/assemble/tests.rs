@@ -57,7 +57,7 @@ fn chapter(name: &str, subjects: &[&str]) -> Chapter {
         let outcome = Outcome::Measured(Box::new(result(&spec, 100.0 + f64::from(number % 97))));
         Trial { spec, outcome }
     });
-    Chapter { method, trials: trials.collect(), refusal: String::new() }
+    Chapter { method, trials: trials.collect(), refusal: String::new(), rank: None }
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn a_real_target_has_its_name_and_a_time_instead_of_requests() {
         let absent = Outcome::Absent(Absence { not_applicable: true, reason });
         Trial { spec, outcome: if part { absent } else { Outcome::Measured(Box::new(result)) } }
     });
-    let found = section(&Chapter { method, trials: trials.collect(), refusal: String::new() }, &[]);
+    let found = section(&Chapter { method, trials: trials.collect(), refusal: String::new(), rank: None }, &[]);
     assert_eq!(found.how, ["Each result is of 10 s, after at most 1 s of warming up; seed 1."]);
     let reason = "the first 32 GB are all of it".to_owned();
     assert_eq!(found.absent, [Absent { what: "/dev/sdx, in the first 32 GB".into(), reason }]);
@@ -462,7 +462,7 @@ fn repetitions_are_one_line_of_a_distribution_and_bands_are_explained_only_where
         }
         Trial { spec, outcome: Outcome::Measured(Box::new(result)) }
     });
-    let repeated = Chapter { method, trials: trials.collect(), refusal: String::new() };
+    let repeated = Chapter { method, trials: trials.collect(), refusal: String::new(), rank: None };
     let found = section(&repeated, &[]);
     let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
     assert_eq!(lines.series.len(), 1);

@@ -14,13 +14,13 @@ use openraid_lab::target::{
 };
 
 use super::super::Context;
-use super::{guard, Wanted};
+use super::{guard, target, Wanted};
 use crate::arguments::ReviewArguments;
 use crate::exit::Failure;
 use crate::output::progress::Progress;
 
-/// Seconds of a cell if the command line does not say.
-const SECONDS: u32 = 10;
+/// Seconds of a cell without `--seconds`.
+pub(super) const SECONDS: u32 = 10;
 /// Requests of the writes that fill a target.
 const FILL_BYTES: u32 = 128 << 10;
 /// Outstanding ones.
@@ -33,7 +33,7 @@ const FILLED: &str = "filled";
 pub(super) fn review(
     choice: &Choice,
     arguments: &ReviewArguments,
-    wanted: Wanted,
+    wanted: &Wanted,
     context: &Context,
 ) -> Result<ReviewResults, Failure> {
     options(choice, arguments)?;
@@ -52,7 +52,7 @@ pub(super) fn review(
         _ => Failure::cannot_tell(error),
     });
     let mut facts = first?.facts().clone();
-    guard(&arguments.out, &facts)?;
+    guard(&arguments.out, &facts.name, None)?;
     let stamp = stamp(choice, &facts, arguments.precondition);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     if arguments.precondition {
@@ -63,7 +63,7 @@ pub(super) fn review(
     facts.bed.push(overhead());
     let suite = Suite {
         repeat: arguments.repeat,
-        own: wanted.own,
+        own: wanted.own.clone(),
         ..Suite::new(
             &facts.name,
             vec![Subject::Single],
@@ -72,10 +72,10 @@ pub(super) fn review(
         )
     };
     let trace = wanted.trace.as_ref();
-    let performance = Performance { suite, methods: wanted.methods, trace, store: Some(&store), stamp: &stamp };
+    let performance = Performance { suite, methods: wanted.methods.clone(), trace, store: Some(&store), stamp: &stamp };
     let progress = Progress::counting("cells", performance.cells(&facts).len() as u64);
     let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
-    performance.real(&facts, open, ended).map_err(|error| {
+    performance.real(&facts, open, || Ok(()), ended).map_err(|error| {
         let kept = arguments.out.join("cells");
         Failure::failed(format!(
             "{error}. What was measured is kept in {}: the same line goes on there",
@@ -101,11 +101,11 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
         ("chunk", machine.chunk.is_some(), WHAT_IT_IS),
     ];
     if let Some((option, _, why)) = simulated_only.into_iter().find(|(_, given, _)| *given) {
-        let target = &arguments.target;
+        let target = target(arguments);
         return Err(Failure::usage(format!("--{option} is for simulated targets; {target} is none: {why}")));
     }
     if arguments.destroy_data && !choice.holds_data() {
-        return Err(Failure::usage(format!("--destroy-data: {} holds no data; leave it out", arguments.target)));
+        return Err(Failure::usage(format!("--destroy-data: {} holds no data; leave it out", target(arguments))));
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
 }
 
 /// What the generator takes itself, as a line of the test bed.
-fn overhead() -> String {
+pub(super) fn overhead() -> String {
     let us = generator_cost() / 1e3;
     format!(
         "generator's own cost: {us:.2} us of processor time for a request, on a target that makes no system call; those of \
@@ -139,7 +139,7 @@ fn overhead() -> String {
 }
 
 /// What measured: this program and the kernel below it.
-fn versions() -> Vec<String> {
+pub(super) fn versions() -> Vec<String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = if kernel.is_empty() { "not known" } else { kernel.trim() };
     vec![format!("version: openraid {}", env!("CARGO_PKG_VERSION")), format!("kernel: {kernel}")]
@@ -168,13 +168,15 @@ fn precondition(
 
 /// The target's name, typed.
 fn confirmed(choice: &Choice, arguments: &ReviewArguments, context: &Context) -> Result<Destruction, Failure> {
-    if let Some(name) = &arguments.name {
+    if let Some(first) = arguments.name.first() {
+        let own = choice.short_name();
+        let name = arguments.name.iter().find(|name| name.trim() == own).unwrap_or(first);
         return Destruction::confirmed(choice, name).map_err(Failure::refused);
     }
     let name = choice.short_name();
     context.output.warn(&format!(
         "ALL DATA on {} will be lost. Type its name ({name}) to go on, anything else to stop:",
-        arguments.target
+        target(arguments)
     ));
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;

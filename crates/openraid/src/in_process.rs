@@ -1,0 +1,79 @@
+//! A server inside this process, for verbs that measure an array over NBD. Other programs do not find it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use openraid_core::limits::Limits;
+use openraid_lab::target::Choice;
+use openraid_runtime::service::{Listen, Service};
+use openraid_runtime::ServiceConfig;
+
+use crate::alarms::Keeper;
+use crate::exit::Failure;
+use crate::notify::Notifier;
+use crate::registry::Registry;
+use crate::server::{Access, Listening, Server, ServerOptions};
+
+/// The folder of its socket and registry, which is removed at the end.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed lies among the temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct InProcess {
+    /// Its engine.
+    pub service: Service,
+    /// Its arrays.
+    pub server: Arc<Server>,
+    socket: PathBuf,
+    _folder: Folder,
+}
+
+impl InProcess {
+    /// Start one without an array. `purpose` is a part of the name of its folder among the temporary files.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or the limits cannot work here.
+    pub fn start(purpose: &str, limits: Limits) -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("openraid-{purpose}-{}", std::process::id()));
+        std::fs::create_dir_all(&path)
+            .map_err(|error| Failure::failed(format!("{}: the folder cannot be made: {error}", path.display())))?;
+        let folder = Folder(path);
+        let socket = folder.0.join("nbd.sock");
+        let config = ServiceConfig { limits, listen: vec![Listen::Unix(socket.clone())], ..ServiceConfig::default() };
+        let service = Service::start(config).map_err(Failure::failed)?;
+        let server = Server::new(ServerOptions {
+            handle: service.handle(),
+            registry: Registry::at(Some(&folder.0.join("registry.json"))),
+            listens: vec![Listening::Unix(socket.clone())],
+            access: Access::ReadWrite,
+            without_flush: false,
+            in_force: None,
+            stays: false,
+            chosen: Vec::new(),
+            notifier: Notifier::default(),
+            alarms: Keeper::in_memory(),
+        });
+        Ok(Self { service, server, socket, _folder: folder })
+    }
+
+    /// An array of this server as a target.
+    ///
+    /// # Errors
+    /// The temporary folder's path makes no address.
+    pub fn choice(&self, array: &str) -> Result<Choice, Failure> {
+        Choice::parse(&Listening::Unix(self.socket.clone()).uri(array)).map_err(Failure::failed)
+    }
+
+    /// End it.
+    pub fn stop(self) {
+        self.service.stop();
+    }
+}

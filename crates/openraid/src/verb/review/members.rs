@@ -1,0 +1,505 @@
+//! Arrays made of members for a review: each is made, synchronised, measured in this process, and taken apart.
+//!
+//! ```text
+//!  members --check--> blank, or used by this review before
+//!  each array and write cache, unless all of its cells are kept already:
+//!      make -> first sync -> cells over NBD, kept one by one -> stop -> wipe the metadata
+//! ```
+//!
+//! A second write cache of the same array takes over the stripes of the first, which agree: it is not synchronised again.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use openraid_core::limits::Limits;
+use openraid_format::MinorVersion;
+use openraid_lab::cell::{footprint, Axes, CacheMode, CellSpec, Level, Subject};
+use openraid_lab::method::Suite;
+use openraid_lab::review::{Ended, Part, Performance, ReviewResults};
+use openraid_lab::run::{program_digest, write_atomically, Store};
+use openraid_lab::target::{Choice, Destruction, NbdTarget, RealOptions, Target, TargetError, TargetFacts};
+use openraid_runtime::member::{MemberSpec, Place, ProbedMember};
+use openraid_sys::Use;
+use openraid_units::{Bytes, Sectors};
+use serde::{Deserialize, Serialize};
+
+use super::super::create::forget_what_was_inside;
+use super::super::Context;
+use super::real::{overhead, versions, SECONDS};
+use super::Wanted;
+use crate::arguments::{CacheWord, ReviewArguments};
+use crate::control::{Answerer as _, Command};
+use crate::exit::Failure;
+use crate::in_process::InProcess;
+use crate::making::{random_uuid, Shape, Wish};
+use crate::members::{open_every, options, written_spec};
+use crate::model::HealthWord;
+use crate::output::progress::Progress;
+use crate::quantity::human;
+use crate::server::members::contents;
+use crate::trial::quiet_service;
+use crate::wiping;
+use crate::words;
+
+/// The write-back cache where nothing says how large, MiB: as that of a simulated openraid.
+const CACHE_MIB: u32 = 256;
+/// The file that says which members this folder's review has used.
+const KNOWN: &str = "members.json";
+/// Its form.
+const KNOWN_SCHEMA: &str = "openraid/review-members/1";
+/// Places of a member that are read to see that it is blank: its first and last MiB, and so many between them.
+const PLACES: u64 = 62;
+const PLACE_BYTES: u64 = 1 << 20;
+/// How often a first sync is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Kept about the members.
+#[derive(Serialize, Deserialize, PartialEq, Eq)]
+struct Known {
+    schema: String,
+    /// The name of every array that this folder's review makes.
+    array: String,
+    /// Each member as it was written, and which one it is.
+    members: Vec<(String, String)>,
+}
+
+/// The words of `--levels` as arrays.
+pub(super) fn subjects(words: &[String]) -> Result<Vec<Subject>, Failure> {
+    let subject = |word: &String| {
+        let plain = word.starts_with(|c: char| c.is_ascii_digit());
+        let full = if plain { format!("raid{word}") } else { word.clone() };
+        let found: Subject = full.parse().map_err(|error| Failure::usage(format!("--levels: {error}")))?;
+        match found {
+            Subject::Single => Ok(found),
+            Subject::Array { level, .. } if level != Level::Jbod => Ok(found),
+            _ => Err(Failure::usage(format!(
+                "--levels: {word} cannot be made of members; give single, or LEVELxDRIVES as in 5x4 (0, 1, 1e, 10, 5, 6, 50, \
+                 60, linear)"
+            ))),
+        }
+    };
+    words.iter().map(subject).collect()
+}
+
+/// What all arrays of a review have in common.
+struct Bench<'a> {
+    arguments: &'a ReviewArguments,
+    wanted: &'a Wanted,
+    specs: Vec<MemberSpec>,
+    sizes: Vec<Sectors>,
+    /// Name of the arrays.
+    array: String,
+    store: Store,
+    stamp: String,
+}
+
+/// One array in one mode.
+#[derive(Clone, Copy)]
+struct Bed {
+    subject: Subject,
+    cache: CacheMode,
+}
+
+/// Review all arrays with all caches, each as a part of the report.
+///
+/// # Errors
+/// Members that are not blank, an array that cannot be made of them, a member that fails meanwhile.
+pub(super) fn review(
+    arguments: &ReviewArguments,
+    label: &str,
+    wanted: &Wanted,
+    context: &Context,
+) -> Result<Vec<Part>, Failure> {
+    let subjects = subjects(&arguments.levels)?;
+    let caches = caches(arguments);
+    check_options(arguments, &subjects)?;
+    let specs = arguments.members.iter().map(|text| written_spec(text)).collect::<Result<Vec<_>, _>>()?;
+    let opened = open_every(&specs, options(Use::Exclusive))?;
+    let sizes = opened.iter().map(|(opened, _)| opened.info.capacity).collect();
+    let known = check_members(arguments, &opened.into_iter().map(|(_, probed)| probed).collect::<Vec<_>>(), context)?;
+    let stamp = format!("{} {:016x} members: {:?}", env!("CARGO_PKG_VERSION"), program_digest(), known.members);
+    let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
+    let bench = Bench { arguments, wanted, specs, sizes, array: known.array, store, stamp };
+    let mut parts = Vec::new();
+    for subject in &subjects {
+        let mut synced = false;
+        for cache in &caches {
+            let bed = Bed { subject: *subject, cache: *cache };
+            let mode = if *cache == CacheMode::WriteBack { "write-back" } else { "write-through" };
+            let words = [label, if caches.len() > 1 { mode } else { "" }];
+            let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
+            let (mut results, made) = bench.measure(bed, synced)?;
+            synced |= made;
+            if parts.is_empty() {
+                results.bed.splice(0..0, bench.common());
+            }
+            parts.push(Part { label: words.join(", "), results });
+        }
+    }
+    Ok(parts)
+}
+
+fn caches(arguments: &ReviewArguments) -> Vec<CacheMode> {
+    let mut found: Vec<CacheMode> = Vec::new();
+    for word in &arguments.caches {
+        let mode = match word {
+            CacheWord::Wb => CacheMode::WriteBack,
+            CacheWord::Wt => CacheMode::WriteThrough,
+        };
+        if !found.contains(&mode) {
+            found.push(mode);
+        }
+    }
+    if found.is_empty() {
+        found.push(CacheMode::WriteThrough);
+    }
+    found
+}
+
+fn check_options(arguments: &ReviewArguments, subjects: &[Subject]) -> Result<(), Failure> {
+    let most = subjects.iter().copied().max_by_key(|subject| subject.members());
+    let count = arguments.members.len();
+    if let Some(most) = most.filter(|most| usize::from(most.members()) > count) {
+        return Err(Failure::usage(format!(
+            "--levels: {most} needs {} members; --members names {count}",
+            most.members()
+        )));
+    }
+    if arguments.machine.cache.is_some() {
+        return Err(Failure::usage("--cache is for simulated targets; give the arrays' own with --caches wb,wt"));
+    }
+    if arguments.precondition {
+        return Err(Failure::usage("--precondition is for a target that exists; the first sync writes these arrays"));
+    }
+    Ok(())
+}
+
+/// Members that hold nothing, or what this folder's review left on them. They are noted down before anything is written.
+fn check_members(arguments: &ReviewArguments, probed: &[ProbedMember], context: &Context) -> Result<Known, Failure> {
+    let file = arguments.out.join(KNOWN);
+    let identities: Vec<(String, String)> =
+        probed.iter().map(|probed| (probed.spec.text.clone(), identity(probed))).collect();
+    let known = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Known>(&text).ok());
+    let known = known.filter(|known| known.schema == KNOWN_SCHEMA);
+    let array =
+        known.as_ref().map_or_else(|| format!("review-{:.16}", hex(&random_uuid().0)), |known| known.array.clone());
+    let mut taken = Vec::new();
+    for (probed, own) in probed.iter().zip(&identities) {
+        let used = known.as_ref().is_some_and(|known| known.members.contains(own));
+        let found = if used { of_others(probed, &array) } else { not_blank(probed)? };
+        if let Some(found) = found {
+            if !is_typed(arguments, probed, context)? {
+                taken.push(format!(
+                    "{}: it is not blank: {found}; if all of it may be lost, add --destroy-data and its name with --name",
+                    probed.spec
+                ));
+            }
+        }
+    }
+    if !taken.is_empty() {
+        return Err(Failure::refused(taken.join("\n  ")));
+    }
+    let mut members = known.map_or_else(Vec::new, |known| known.members);
+    members.retain(|(text, _)| !identities.iter().any(|(own, _)| own == text));
+    members.extend(identities);
+    members.sort();
+    let known = Known { schema: KNOWN_SCHEMA.into(), array, members };
+    fs::create_dir_all(&arguments.out)
+        .map_err(|error| Failure::failed(format!("{}: it cannot be made: {error}", arguments.out.display())))?;
+    let text = serde_json::to_string_pretty(&known).expect("words");
+    write_atomically(&file, text.as_bytes()).map_err(Failure::failed)?;
+    Ok(known)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Which file or device it is.
+fn identity(probed: &ProbedMember) -> String {
+    let size = probed.info.capacity.bytes().get();
+    let Some(metadata) = path(&probed.spec).and_then(|path| fs::metadata(path).ok()) else {
+        return format!("{} bytes", size);
+    };
+    if metadata.rdev() != 0 {
+        return format!("node {}, {size} bytes", metadata.rdev());
+    }
+    format!("node {} {}, {size} bytes", metadata.dev(), metadata.ino())
+}
+
+fn path(spec: &MemberSpec) -> Option<&PathBuf> {
+    match &spec.place {
+        Place::Path(path) => Some(path),
+        Place::Model(model) => model.file.as_ref(),
+        Place::Ram(_) | Place::Remote(_) => None,
+    }
+}
+
+/// Something on a member of this review that the review did not leave there.
+fn of_others(probed: &ProbedMember, array: &str) -> Option<String> {
+    let look = &probed.look;
+    if let Some(superblock) = &look.superblock {
+        let name = superblock.set_name.to_string();
+        let own = name == array || name.strip_prefix(array).is_some_and(|rest| rest.starts_with('.'));
+        return (!own).then(|| format!("it holds {}", contents(probed)));
+    }
+    (!look.foreign.is_empty() || look.superblock_error.is_some()).then(|| format!("it holds {}", contents(probed)))
+}
+
+/// What a member holds: something that is known, or any byte at the places that are read.
+fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
+    if !probed.look.foreign.is_empty() || probed.look.superblock_error.is_some() || probed.look.superblock.is_some() {
+        return Ok(Some(format!("it holds {}", contents(probed))));
+    }
+    if matches!(probed.spec.place, Place::Remote(_)) {
+        return Ok(Some("what a remote member holds is not looked at".into()));
+    }
+    let Some(path) = path(&probed.spec) else { return Ok(None) };
+    let failed = |error| Failure::cannot_tell(format!("{}: it cannot be read: {error}", probed.spec));
+    let at = first_byte(path, probed.info.capacity.bytes().get()).map_err(failed)?;
+    Ok(at.map(|at| format!("there is data at byte {at}")))
+}
+
+/// The first byte that is not zero at the places that are looked at.
+fn first_byte(path: &Path, size: u64) -> std::io::Result<Option<u64>> {
+    let file = File::open(path)?;
+    let mut buffer = vec![0; usize::try_from(PLACE_BYTES).expect("1 MiB")];
+    let last = size.saturating_sub(PLACE_BYTES);
+    for place in 0..=PLACES + 1 {
+        let at = u128::from(last) * u128::from(place) / u128::from(PLACES + 1);
+        let at = u64::try_from(at).unwrap_or(last);
+        let len = usize::try_from(PLACE_BYTES.min(size - at)).expect("1 MiB");
+        file.read_exact_at(&mut buffer[..len], at)?;
+        if let Some(byte) = buffer[..len].iter().position(|byte| *byte != 0) {
+            return Ok(Some(at + byte as u64));
+        }
+    }
+    Ok(None)
+}
+
+/// Was the member's name typed, or given?
+fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Context) -> Result<bool, Failure> {
+    if !arguments.destroy_data {
+        return Ok(false);
+    }
+    let choice = Choice::Path(path(&probed.spec).cloned().unwrap_or_else(|| probed.spec.text.clone().into()));
+    let name = choice.short_name();
+    if !arguments.name.is_empty() {
+        return Ok(arguments.name.contains(&name));
+    }
+    context.output.warn(&format!("ALL DATA on {} will be lost. Type its name ({name}) to go on:", probed.spec));
+    let mut typed = String::new();
+    std::io::BufRead::read_line(&mut std::io::stdin().lock(), &mut typed).map_err(Failure::failed)?;
+    Ok(typed.trim() == name)
+}
+
+impl Bench<'_> {
+    /// The lines of the test bed that all arrays share.
+    fn common(&self) -> Vec<String> {
+        let sized = |(spec, size): (&MemberSpec, &Sectors)| format!("{spec} ({})", human(size.bytes()));
+        let members: Vec<String> = self.specs.iter().zip(&self.sizes).map(sized).collect();
+        let mut lines = vec![format!("members: {}, in this order", members.join(", "))];
+        lines.extend(versions());
+        lines.push(overhead());
+        lines
+    }
+
+    fn cache_mib(&self, bed: Bed) -> u32 {
+        let default = if bed.cache == CacheMode::WriteBack { CACHE_MIB } else { 0 };
+        self.arguments.machine.cache_mib.unwrap_or(default)
+    }
+
+    fn shape(&self, bed: Bed, names: &[String], assume_clean: bool) -> Result<Shape, Failure> {
+        let level = match bed.subject {
+            Subject::Array { level, .. } => words::level(level.word()).map_err(Failure::usage)?,
+            _ => words::LevelWord::Single,
+        };
+        let striped = level.md().is_some_and(|md| md.is_striped()) || matches!(level, words::LevelWord::Nested(_));
+        Shape::of(&Wish {
+            name: &self.array,
+            level,
+            layout: None,
+            chunk: self.arguments.machine.chunk.filter(|_| striped).map(Bytes::sectors_floor),
+            spans: None,
+            members: names,
+            spares: &[],
+            size: None,
+            assume_clean,
+            bitmap: None,
+            ppl: false,
+            minor: MinorVersion::V1_2,
+        })
+    }
+
+    fn facts(&self, bed: Bed, shape: &Shape, size: Sectors) -> TargetFacts {
+        let mib = self.cache_mib(bed);
+        let cache = if mib == 0 { "no cache".into() } else { format!("{mib} MiB of cache") };
+        let mode = if bed.cache == CacheMode::WriteBack { "volatile" } else { "through" };
+        let chunk =
+            if shape.chunk.is_zero() { String::new() } else { format!("chunk {}, ", human(shape.chunk.bytes())) };
+        let bed_line = format!(
+            "{}: {}, {chunk}{cache}, write.cache={mode}, in sync before the first cell, served over a Unix socket",
+            bed.subject,
+            human(size.bytes())
+        );
+        TargetFacts {
+            name: bed.subject.to_string(),
+            capacity: size.bytes(),
+            block: Bytes(512),
+            simulated: false,
+            writable: true,
+            page_cache: false,
+            link_mbps: None,
+            bed: vec![bed_line],
+        }
+    }
+
+    /// Measure an array in a mode; true if it was made for that. `synced`: it was in sync when it was taken apart.
+    fn measure(&self, bed: Bed, synced: bool) -> Result<(ReviewResults, bool), Failure> {
+        let count = usize::from(bed.subject.members());
+        let names: Vec<String> = self.specs[..count].iter().map(|spec| spec.text.clone()).collect();
+        let shape = self.shape(bed, &names, synced)?;
+        let plans = shape.plan(&self.sizes[..count], &names)?;
+        let facts = self.facts(bed, &shape, shape.size(&plans));
+        let machine = Axes { cache: Some(bed.cache), ..Axes::default() };
+        let seconds = self.arguments.seconds.unwrap_or(SECONDS);
+        let suite = Suite {
+            repeat: self.arguments.repeat,
+            own: self.wanted.own.clone(),
+            machine,
+            ..Suite::new("openraid", vec![bed.subject], Performance::real_effort(seconds), self.arguments.seed)
+        };
+        let performance = Performance {
+            suite,
+            methods: self.wanted.methods.clone(),
+            trace: self.wanted.trace.as_ref(),
+            store: Some(&self.store),
+            stamp: &self.stamp,
+        };
+        let cells = performance.cells(&facts);
+        let missing =
+            |cell: &&CellSpec| footprint(cell, facts.capacity.get()).is_ok() && self.store.get(cell).is_none();
+        let progress = Progress::counting(&format!("cells of {}, {}", bed.subject, bed.cache), cells.len() as u64);
+        let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
+        if !cells.iter().any(|cell| missing(&cell)) {
+            let closed = |_, _| Err(TargetError::Gone { name: facts.name.clone(), reason: "it is not made".into() });
+            let results = performance.real(&facts, closed, || Ok(()), ended).map_err(Failure::failed)?;
+            return Ok((results, false));
+        }
+        let array = Array::make(self, bed, &shape)?;
+        let open = |bytes_max: u32, outstanding: u32| array.open(bytes_max, outstanding, self.arguments.seed);
+        let results = performance.real(&facts, open, || array.sound(), ended).map_err(|error| {
+            Failure::failed(format!(
+                "{error}. What was measured is kept in {}: the same line goes on there",
+                self.arguments.out.join("cells").display()
+            ))
+        });
+        drop(progress);
+        let results = results?;
+        array.take_apart(&self.specs[..count])?;
+        Ok((results, true))
+    }
+}
+
+/// An array that is served for its measurement.
+struct Array {
+    host: InProcess,
+    name: String,
+    choice: Choice,
+}
+
+impl Array {
+    fn make(bench: &Bench<'_>, bed: Bed, shape: &Shape) -> Result<Self, Failure> {
+        let specs = &bench.specs[..usize::from(bed.subject.members())];
+        wipe(specs)?;
+        let own = Limits::default();
+        let cache = Bytes::mib(u64::from(bench.cache_mib(bed)));
+        let host = InProcess::start("review", Limits { pool: own.pool + cache, cache, ..own })?;
+        let opened: Vec<_> =
+            open_every(specs, options(Use::Exclusive))?.into_iter().map(|(opened, _)| opened).collect();
+        let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
+        let plans = shape.plan(&bench.sizes[..specs.len()], &names)?;
+        let handle = host.service.handle();
+        let started = shape.make(&handle, &plans, opened)?;
+        let status = handle.status()?;
+        let view = status.arrays.iter().find(|view| view.status.array == started.array);
+        let size = view.map_or(0, |view| view.status.capacity.bytes().get());
+        forget_what_was_inside(&handle, &started, size, shape.assume_clean)?;
+        let name = host.server.serve_started(started)?;
+        let choice = host.choice(&name)?;
+        let array = Self { host, name, choice };
+        // A first sync without clients may take all that the drives give.
+        array.set("rebuild.rate", "0")?;
+        array.wait_for_sync(bed.subject)?;
+        if bed.cache == CacheMode::WriteBack {
+            array.set("write.cache", "volatile")?;
+        }
+        Ok(array)
+    }
+
+    fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
+        let settings = vec![(key.to_owned(), value.to_owned())];
+        self.host.server.answer(Command::Set { array: self.name.clone(), settings, yes: true }).map(drop)
+    }
+
+    fn wait_for_sync(&self, subject: Subject) -> Result<(), Failure> {
+        let mut progress = None;
+        loop {
+            let array = self.host.server.array(&self.name)?;
+            if array.health != HealthWord::Optimal {
+                return Err(Failure::failed(format!("{subject}: a member failed during the first sync")));
+            }
+            if array.is_synced() {
+                return Ok(());
+            }
+            let task = array.task.or_else(|| array.legs.into_iter().find_map(|leg| leg.task));
+            if let Some(task) = task {
+                let words = format!("first sync of {subject}");
+                progress.get_or_insert_with(|| Progress::new(&words, task.total_bytes)).at(task.done_bytes);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn open(&self, bytes_max: u32, outstanding: u32, seed: u64) -> Result<Box<dyn Target>, TargetError> {
+        let Choice::Nbd(uri) = &self.choice else { unreachable!("it is served over NBD") };
+        let destroy = Some(Destruction::confirmed(&self.choice, &self.name)?);
+        Ok(Box::new(NbdTarget::open(uri, &RealOptions { outstanding, bytes_max, destroy, seed })?))
+    }
+
+    /// Does it still have all of its members?
+    fn sound(&self) -> Result<(), TargetError> {
+        let gone = |reason: String| TargetError::Gone { name: self.name.clone(), reason };
+        let array = self.host.server.array(&self.name).map_err(|failure| gone(failure.text))?;
+        if array.health == HealthWord::Optimal {
+            return Ok(());
+        }
+        let failed = array.members.iter().chain(array.legs.iter().flat_map(|leg| &leg.members));
+        let reasons: Vec<String> = failed
+            .filter_map(|member| Some(format!("{}: {}", member.member.as_deref()?, member.reason.as_deref()?)))
+            .collect();
+        Err(gone(format!("a member failed ({}), and this cell does not count; mend or replace it", reasons.join("; "))))
+    }
+
+    fn take_apart(self, specs: &[MemberSpec]) -> Result<(), Failure> {
+        self.host.server.stop(&self.name)?;
+        self.host.stop();
+        wipe(specs)
+    }
+}
+
+/// Remove the metadata of the last array, and whatever else was allowed to be lost.
+fn wipe(specs: &[MemberSpec]) -> Result<(), Failure> {
+    let service = quiet_service()?;
+    for (opened, probed) in open_every(specs, options(Use::Exclusive))? {
+        let areas = wiping::all_areas(&probed);
+        if !areas.is_empty() {
+            wiping::wipe(&service.handle(), opened, &areas)?;
+        }
+    }
+    service.stop();
+    Ok(())
+}

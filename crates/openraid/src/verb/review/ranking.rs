@@ -1,0 +1,85 @@
+//! Arrays in the order of a rating.
+
+use openraid_lab::cell::{ArrayState, ZoneChoice};
+use openraid_lab::report::assemble::Rating;
+use openraid_lab::review::ReviewResults;
+use serde::Serialize;
+
+use crate::laboratory::figure;
+use crate::output::table::Table;
+
+/// An array with its rating.
+#[derive(Serialize)]
+pub(super) struct Ranked {
+    /// The method's number.
+    method: String,
+    /// The method's title, with the part of the array where the method has several.
+    title: String,
+    /// 1 is the best.
+    place: usize,
+    array: String,
+    /// `R1` to `R5`.
+    scheme: &'static str,
+    formula: String,
+    rating: f64,
+    low: f64,
+    high: f64,
+}
+
+/// The arrays of each method that has ratings, the best first; none if no rating was asked for.
+pub(super) fn of(results: &ReviewResults) -> Vec<Ranked> {
+    let Some(scheme) = results.rank else { return Vec::new() };
+    let mut found = Vec::new();
+    for method in &results.methods {
+        let own = || method.ratings.iter().filter(|rating| rating.scheme == scheme);
+        let mut zones: Vec<Option<ZoneChoice>> = own().map(|rating| rating.zone).collect();
+        zones.sort_unstable();
+        zones.dedup();
+        for zone in zones {
+            let mut of_zone: Vec<&Rating> = own().filter(|rating| rating.zone == zone).collect();
+            of_zone.sort_by(|a, b| b.rating.total_cmp(&a.rating));
+            let title = match zone {
+                Some(ZoneChoice::First32g) => format!("{}, first 32 GB", method.title),
+                _ => method.title.clone(),
+            };
+            found.extend((1..).zip(of_zone).map(|(place, rating)| Ranked {
+                method: method.id.clone(),
+                title: title.clone(),
+                place,
+                array: array(rating),
+                scheme: scheme.name(),
+                formula: rating.formula.clone(),
+                rating: rating.rating,
+                low: rating.low,
+                high: rating.high,
+            }));
+        }
+    }
+    found
+}
+
+fn array(rating: &Rating) -> String {
+    let state = match rating.state {
+        ArrayState::Healthy => String::new(),
+        ArrayState::Degraded(missing) => format!("{missing} missing"),
+        ArrayState::Rebuilding => "rebuilding".into(),
+    };
+    let words = [rating.subject.title(), rating.label.clone().unwrap_or_default(), state];
+    words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// A table for each method.
+pub(super) fn text(ranking: &[Ranked]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let same = |a: &Ranked, b: &Ranked| (&a.method, &a.title) == (&b.method, &b.title);
+    for group in ranking.chunk_by(same) {
+        let first = &group[0];
+        lines.push(format!("{} {}, by {}: {}", first.method, first.title, first.scheme, first.formula));
+        let mut table = Table::new(&["", "ARRAY", "RATING"]).indented(2);
+        for ranked in group {
+            table.row([ranked.place.to_string(), ranked.array.clone(), figure(ranked.rating)]);
+        }
+        lines.push(table.text().trim_end().into());
+    }
+    lines
+}

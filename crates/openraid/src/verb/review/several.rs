@@ -1,0 +1,132 @@
+//! A review of several targets: each in a folder of its own, all in one report.
+
+use openraid_lab::report;
+use openraid_lab::report::assemble;
+use openraid_lab::report::data::Fact;
+use openraid_lab::review::{merge, Part, ReviewResults};
+use openraid_lab::target::Choice;
+use openraid_models::Library;
+
+use super::super::Context;
+use super::{bed_facts, guard, members, one, write, Wanted};
+use crate::arguments::{MachineArguments, ReviewArguments};
+use crate::exit::Failure;
+
+/// Name of arrays made of members next to named targets.
+const SERVED: &str = "served";
+
+/// Are there several targets, named ones, or arrays to be made?
+pub(super) fn is_wanted(arguments: &ReviewArguments) -> bool {
+    let named = arguments.target.iter().any(|word| split(word).is_some());
+    !arguments.members.is_empty() || arguments.target.len() > 1 || named
+}
+
+/// A target with a name: `md=/dev/md0`. A file with an equals sign in its name is meant as it is.
+fn split(word: &str) -> Option<(&str, &str)> {
+    let (name, target) = word.split_once('=')?;
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._- ".contains(c));
+    (plain && !target.is_empty() && !std::path::Path::new(word).exists()).then_some((name, target))
+}
+
+/// Review all of them, and write the report of all.
+pub(super) fn review(
+    arguments: &ReviewArguments,
+    wanted: &Wanted,
+    library: &Library,
+    context: &Context,
+) -> Result<ReviewResults, Failure> {
+    let named = named(arguments)?;
+    let whole = whole(arguments, &named);
+    guard(&arguments.out, &whole, None)?;
+    let mut parts = Vec::new();
+    if !arguments.members.is_empty() {
+        let label = if named.is_empty() { "" } else { arguments.label.as_deref().unwrap_or(SERVED) };
+        parts.extend(members::review(arguments, label, wanted, context)?);
+    }
+    for (name, target) in &named {
+        let results = one(&of_one(arguments, &named, name, target)?, wanted, library, context)?;
+        parts.push(Part { label: name.clone(), results });
+    }
+    let mut results = merge(&whole, &parts);
+    results.rank = arguments.rank;
+    let mut bed = bed_facts(library, &results);
+    bed.extend(results.rules.iter().map(|(id, text)| Fact::new(id.clone(), text.clone())));
+    let mut page = assemble::review(&format!("Review of {whole}"), bed, &results.chapters(), &[]);
+    page.files = vec![Fact::new("all results", "results.json"), Fact::new("in fio's shape", "fio.json")];
+    page.files.extend(named.iter().map(|(name, _)| Fact::new(format!("{name} alone"), format!("{name}/report.html"))));
+    write(&arguments.out, &results, &report::render(&page))?;
+    Ok(results)
+}
+
+/// The names and targets that were given.
+fn named(arguments: &ReviewArguments) -> Result<Vec<(String, String)>, Failure> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for word in &arguments.target {
+        let Some((name, target)) = split(word) else {
+            return Err(Failure::usage(format!(
+                "--target {word}: several targets are reviewed, so each needs a name: give --target NAME={word}"
+            )));
+        };
+        if found.iter().any(|(known, _)| known == name) || name.starts_with('.') || name == "cells" {
+            let why = "the name is taken, or no name of a folder; give each target a name of its own";
+            return Err(Failure::usage(format!("--target {word}: {why}")));
+        }
+        Choice::parse(target).map_err(Failure::usage)?;
+        found.push((name.into(), target.into()));
+    }
+    Ok(found)
+}
+
+/// All targets in one line: a folder holds reviews of these only.
+fn whole(arguments: &ReviewArguments, named: &[(String, String)]) -> String {
+    let mut words: Vec<String> = named.iter().map(|(name, target)| format!("{name} ({target})")).collect();
+    if !arguments.members.is_empty() {
+        words.insert(0, format!("arrays of {}", arguments.members.join(", ")));
+    }
+    words.join(", ")
+}
+
+/// The options of one target. Those that only the other kind has are left out if there is a target of that kind.
+fn of_one(
+    arguments: &ReviewArguments,
+    named: &[(String, String)],
+    name: &str,
+    target: &str,
+) -> Result<ReviewArguments, Failure> {
+    let is_simulated = |target: &str| Choice::parse(target).is_ok_and(|choice| matches!(choice, Choice::Simulated(_)));
+    let mut own = ReviewArguments {
+        target: vec![target.into()],
+        members: Vec::new(),
+        out: arguments.out.join(name),
+        ..arguments.clone()
+    };
+    let real = !arguments.members.is_empty() || named.iter().any(|(_, other)| !is_simulated(other));
+    if is_simulated(target) {
+        if own.arrays.is_none() && !arguments.levels.is_empty() {
+            let subjects = members::subjects(&arguments.levels)?;
+            own.arrays = Some(subjects.iter().map(ToString::to_string).collect());
+        }
+        if real {
+            own = ReviewArguments { seconds: None, destroy_data: false, precondition: false, ..own };
+        }
+    } else if named.iter().any(|(_, other)| is_simulated(other)) {
+        let machine =
+            MachineArguments { drive: None, drive_state: None, cache: None, cache_mib: None, bus: None, chunk: None };
+        own = ReviewArguments { arrays: None, effort: None, jobs: None, models: None, machine, ..own };
+    }
+    Ok(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stands_before_the_first_equals_sign_and_an_address_is_no_name() {
+        assert_eq!(split("md=/dev/md0"), Some(("md", "/dev/md0")));
+        assert_eq!(split("a=nbd+unix:///x?socket=/tmp/s"), Some(("a", "nbd+unix:///x?socket=/tmp/s")));
+        assert_eq!(split("nbd+unix:///x?socket=/tmp/s"), None);
+        assert_eq!(split("/dev/md0"), None);
+        assert_eq!(split("=x"), None);
+    }
+}

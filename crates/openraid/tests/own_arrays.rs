@@ -1,0 +1,131 @@
+//! `openraid review` of several arrays: made of one's own members, next to targets that exist and simulated ones.
+
+mod support;
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::Value;
+use support::Lab;
+
+const REVIEW: &str = "review --load random --seconds 1 --json";
+
+/// The cells of a review: label, array, and whether there is a result.
+fn cells(lab: &Lab, folder: &str) -> Vec<(String, String, bool)> {
+    let text = fs::read_to_string(lab.path(folder).join("results.json")).expect("results");
+    let results: Value = serde_json::from_str(&text).expect("JSON");
+    let methods = results["methods"].as_array().expect("methods");
+    let all = methods.iter().flat_map(|method| method["cells"].as_array().expect("cells"));
+    let word = |cell: &Value, key: &str| cell["cell"][key].as_str().unwrap_or("none").to_owned();
+    all.map(|cell| (word(cell, "label"), word(cell, "subject"), cell["outcome"]["measured"].is_object())).collect()
+}
+
+/// The stored cells and when each was written.
+fn kept(lab: &Lab, folder: &str) -> Vec<(String, SystemTime)> {
+    let Ok(files) = fs::read_dir(lab.path(folder).join("cells")) else { return Vec::new() };
+    let of = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        Some((name, entry.metadata().ok()?.modified().ok()?))
+            .filter(|(name, _)| name.ends_with(".json") && !name.starts_with('.'))
+    };
+    let mut found: Vec<_> = files.filter_map(of).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn arrays_are_made_of_blank_members_measured_and_taken_apart() {
+    let lab = Lab::new("own-arrays");
+    lab.drives(&["d1", "d2", "d3"], 32);
+    let line = format!("{REVIEW} --members d1,d2,d3 --out own");
+    let first = lab.line(&format!("{line} --levels 5x3 --caches wb,wt")).expect(0).json();
+    assert_eq!((first["cells"].as_u64(), first["failed"].as_u64()), (Some(2), Some(0)), "{first}");
+    let cell = |label: &str, array: &str| (label.to_owned(), array.to_owned(), true);
+    assert_eq!(cells(&lab, "own"), [cell("write-back", "raid5x3"), cell("write-through", "raid5x3")]);
+    // No member belongs to an array any more, and one more level measures that one only.
+    for drive in ["d1", "d2", "d3"] {
+        let look = lab.line(&format!("examine {drive} --json")).text();
+        assert!(!look.contains("set_uuid") && !look.contains("review-"), "{look}");
+    }
+    let before = kept(&lab, "own");
+    lab.line(&format!("{line} --levels 5x3,10x3,single --caches wt --target model=sim:openraid --effort quick"))
+        .refused(65, &["own", "holds a review of arrays of d1, d2, d3"]);
+    lab.line(&format!("{line} --levels 5x3,1x3,single --caches wt")).expect(0);
+    assert_eq!(cells(&lab, "own"), [cell("", "raid5x3"), cell("", "raid1x3"), cell("", "single")]);
+    let after = kept(&lab, "own");
+    assert!(before.iter().all(|known| after.contains(known)) && after.len() == before.len() + 2);
+    let page = fs::read_to_string(lab.path("own").join("report.html")).expect("a report");
+    assert!(page.contains("RAID 5 x3") && page.contains("in sync before the first cell"));
+}
+
+#[test]
+fn members_with_data_are_refused_unless_their_names_are_given() {
+    let lab = Lab::new("own-data");
+    lab.drives(&["d1", "d2", "d3"], 32);
+    fs::write(lab.path("d2"), support::noise(1, 32 << 20)).expect("written");
+    support::write_at(&lab.path("d3"), (32 << 20) - 1, &[7]);
+    let before = lab.fingerprints(&["d1", "d2", "d3"]);
+    let line = format!("{REVIEW} --members d1,d2,d3 --levels 0x3 --out own");
+    lab.line(&line).refused(65, &["d2: it is not blank: there is data at byte 0", "d3: it is not blank", "33554431"]);
+    lab.line(&format!("{line} --destroy-data --name d2")).refused(65, &["d3: it is not blank"]);
+    assert_eq!(lab.fingerprints(&["d1", "d2", "d3"]), before);
+    lab.line(&format!("{line} --destroy-data --name d2 --name d3")).expect(0);
+    lab.line(&format!("{REVIEW} --members d1,d1 --levels 0x2 --out other")).refused(65, &["name each member once"]);
+    for (options, words) in [
+        ("--members d1 --levels 5x3", vec!["raid5x3 needs 3 members", "names 1"]),
+        ("--members d1,d2 --levels jbodx2", vec!["cannot be made of members"]),
+        ("--members d1,d2 --levels 0x2 --cache wb", vec!["--caches"]),
+        ("--target a=sim:openraid --target sim:openraid", vec!["each needs a name"]),
+    ] {
+        lab.line(&format!("{REVIEW} {options} --out other")).refused(64, &words);
+    }
+}
+
+#[test]
+fn a_killed_review_of_members_goes_on_with_its_own_half_made_array() {
+    let lab = Lab::new("own-killed");
+    lab.drives(&["d1", "d2", "d3"], 32);
+    let line = "review --members d1,d2,d3 --levels 5x3 --methods low-level --seconds 1 --json --out own";
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut child = lab.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
+    let limit = Instant::now() + Duration::from_secs(120);
+    while kept(&lab, "own").is_empty() {
+        assert!(Instant::now() < limit, "no cell was kept");
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    let first = kept(&lab, "own");
+    lab.line(&line.replace("own", "other")).refused(65, &["d1: it is not blank", "review-"]);
+    lab.line(line).expect(0);
+    let all = kept(&lab, "own");
+    assert!(first.iter().all(|known| all.contains(known)) && all.len() == 2, "{first:?} {all:?}");
+}
+
+#[test]
+fn own_arrays_and_simulated_ones_stand_in_one_report_ranked_by_the_chosen_rating() {
+    let lab = Lab::new("own-several");
+    lab.drives(&["d1", "d2"], 32);
+    let line = format!("{REVIEW} --members d1,d2 --levels 0x2 --target model=sim:openraid --effort quick --out both");
+    lab.line(&line).expect(0);
+    let cell = |label: &str| (label.to_owned(), "raid0x2".to_owned(), true);
+    assert_eq!(cells(&lab, "both"), [cell("served"), cell("model")]);
+    let page = fs::read_to_string(lab.path("both").join("report.html")).expect("a report");
+    assert!(page.contains("RAID 0 x2, served") && page.contains("RAID 0 x2, model"));
+
+    let line = "review --methods web-server --arrays single,raid0x2,raid0x4 --effort quick --json --out two";
+    let two = "--target old=sim:3ware-9650se --target new=sim:openraid";
+    let ranked = lab.line(&format!("{line} {two} --rank r5")).expect(0).json();
+    let ranking = ranked["ranking"].as_array().expect("a ranking");
+    let places: Vec<u64> = ranking.iter().map(|one| one["place"].as_u64().expect("a place")).collect();
+    let ratings: Vec<f64> = ranking.iter().map(|one| one["rating"].as_f64().expect("a rating")).collect();
+    assert_eq!(places, [1, 2, 3, 4, 5, 6]);
+    assert!(ratings.windows(2).all(|pair| pair[0] >= pair[1]), "{ratings:?}");
+    // Each single drive is its own measure, so the index of both is exactly one.
+    let of = |name: &str| ranking.iter().position(|one| one["array"] == name).map(|place| ratings[place]);
+    assert_eq!((of("single drive, old"), of("single drive, new")), (Some(1.0), Some(1.0)), "{ranking:?}");
+    lab.line(&format!("{line} {two} --rank R6")).refused(64, &["one of R1, R2, R3, R4, R5"]);
+}
