@@ -29,6 +29,8 @@ pub struct Desired {
     pub spares: Vec<SpareWish>,
     /// Where alarms are sent.
     pub sinks: Vec<SinkWish>,
+    /// When arrays are checked.
+    pub schedules: Vec<ScheduleWish>,
     /// What is allowed and may not be meant: a name of a drive that can change, for example.
     pub notes: Vec<crate::Problem>,
 }
@@ -330,4 +332,32 @@ pub struct SinkWish {
     pub level: AlarmLevel,
     /// Where they are sent.
     pub kind: SinkKind,
+}
+
+/// What stands in `[schedules.NAME]`: arrays are checked again and again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScheduleWish {
+    /// Its name.
+    pub name: String,
+    /// The line of its table.
+    pub line: u32,
+    /// Names of arrays; empty: all.
+    pub arrays: Vec<String>,
+    /// Seconds from one check to the next.
+    pub every_seconds: u64,
+    /// When checks run: the first and the last minute of the day, UTC; nothing: at any time. It may go over midnight.
+    pub window: Option<(u32, u32)>,
+}
+
+impl ScheduleWish {
+    /// Is this time, in seconds since 1970, in the window?
+    #[must_use]
+    pub fn is_open(&self, now: u64) -> bool {
+        let minute = u32::try_from(now % 86_400 / 60).unwrap_or(0);
+        match self.window {
+            None => true,
+            Some((from, to)) if from <= to => (from..to).contains(&minute),
+            Some((from, to)) => minute >= from || minute < to,
+        }
+    }
 }

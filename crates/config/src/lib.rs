@@ -34,12 +34,13 @@ mod desired;
 mod nearest;
 mod problem;
 mod read;
+mod schedules;
 mod sinks;
 mod table;
 
 pub use desired::{
-    Access, AlarmLevel, ArrayId, ArrayWish, Desired, MailTls, ManagementWish, Placed, ServerWish, Setting, SinkKind,
-    SinkWish, SpareFor, SpareWish, WebhookForm,
+    Access, AlarmLevel, ArrayId, ArrayWish, Desired, MailTls, ManagementWish, Placed, ScheduleWish, ServerWish,
+    Setting, SinkKind, SinkWish, SpareFor, SpareWish, WebhookForm,
 };
 pub use nearest::nearest;
 pub use problem::{Problem, Problems};
@@ -47,6 +48,7 @@ pub use read::{
     ARRAYS_MAX, DRIVE_DEPTH_MAX, EXPORTS_MAX, FILE_BYTES_MAX, JOURNAL_DEVICES_MAX, LISTENS_MAX, MEMBERS_MAX,
     QUEUE_AGE_MAX_SECONDS, SPARES_MAX,
 };
+pub use schedules::SCHEDULES_MAX;
 pub use sinks::{JOURNALD_SOCKET, RECEIVERS_MAX, SINKS_MAX};
 
 use openraid_units::Bytes;

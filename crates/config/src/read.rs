@@ -34,7 +34,7 @@ pub const DRIVE_DEPTH_MAX: u64 = 128;
 /// The longest time that a command waits for others.
 pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
 
-const TOP: &[&str] = &["server", "management", "arrays", "spares", "sinks"];
+const TOP: &[&str] = &["server", "management", "arrays", "spares", "sinks", "schedules"];
 const SERVER: &[&str] = &["nbd", "nbd-unix", "memory", "cache", "drive-depth", "queue-age", "journal"];
 const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "names", "metrics-md"];
 const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
@@ -104,7 +104,15 @@ fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
     }
     let spares: Vec<SpareWish> = spares.iter().take(SPARES_MAX).filter_map(|section| spare(section, words)).collect();
     check_uses(top);
-    Desired { server, management, arrays, spares, sinks: crate::sinks::read(top), notes: Vec::new() }
+    Desired {
+        server,
+        management,
+        arrays,
+        spares,
+        sinks: crate::sinks::read(top),
+        schedules: crate::schedules::read(top),
+        notes: Vec::new(),
+    }
 }
 
 pub(crate) fn most(count: usize) -> String {

@@ -12,6 +12,7 @@
 mod alarms;
 mod arguments;
 mod causes;
+mod check_history;
 mod checks;
 mod consistency;
 mod control;

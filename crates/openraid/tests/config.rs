@@ -68,7 +68,7 @@ fn every_mistake_has_its_line_and_what_to_write() {
         (14, "arrays.data.settings.mirror-read", "use one of primary, round-robin"),
         (15, "arrays.\"no name\"", "is not an array name"),
         (16, "spares.member", "a spare without a drive"),
-        (18, "colours", "known keys here: server, arrays, spares, sinks"),
+        (18, "colours", "known keys here: server, arrays, spares, sinks, schedules"),
     ];
     assert_eq!(found.len(), wanted.len(), "{found:#?}");
     for ((line, key, text), (wanted_line, wanted_key, words)) in found.iter().zip(wanted) {

@@ -83,6 +83,7 @@ fn life() -> Vec<Value> {
     say("resume data");
     lab.wait_for("data", |array| array["task"].is_null());
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("check data --history");
     say("repair data");
     lab.wait_for("data", |array| array["task"].is_null());
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
@@ -120,7 +121,7 @@ fn life_of_a_configuration() -> Vec<Value> {
         lab.line("config check openraid.toml --json").json(),
         lab.line("config member d0 --json").json(),
     ];
-    let rest = "[sinks.log]\nkind = \"journald\"\nsocket = \"/nowhere\"\n[arrays.data]\naccess = \"read-write\"\n[[spares]]\nmember = \"/dev/sdx\"\nfor = \"data\"\nspan = 0\n";
+    let rest = "[schedules.night]\ntask = \"check\"\nevery = \"30d\"\nwindow = \"01:00-02:00\"\n[sinks.log]\nkind = \"journald\"\nsocket = \"/nowhere\"\n[arrays.data]\naccess = \"read-write\"\n[[spares]]\nmember = \"/dev/sdx\"\nfor = \"data\"\nspan = 0\n";
     std::fs::write(&file, format!("{listen}{rest}")).expect("room");
     said.push(lab.line("config check openraid.toml --json").json());
     let server = support::Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"]));

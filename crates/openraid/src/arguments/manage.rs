@@ -247,6 +247,9 @@ pub struct CheckArguments {
     /// Wait for the end, and print the result
     #[arg(short, long)]
     pub follow: bool,
+    /// List past checks and repairs, with the mismatches of each member; no server is needed
+    #[arg(long, conflicts_with_all = ["stop", "follow"])]
+    pub history: bool,
 }
 
 /// What `repair` takes.

@@ -249,6 +249,7 @@ impl Verb {
             Self::Remove(_) => "remove",
             Self::Replace(_) => "replace",
             Self::Spare(_) => "spare",
+            Self::Check(arguments) if arguments.history => "check-history",
             Self::Check(_) => "check",
             Self::Repair(_) => "repair",
             Self::Pause(_) => "pause",

@@ -1,11 +1,11 @@
 //! The desired state as it is told: each value with its source.
 
-use openraid_config::{ArrayId, ArrayWish, Desired, ServerWish, SinkKind, SinkWish, SpareFor};
+use openraid_config::{ArrayId, ArrayWish, Desired, ScheduleWish, ServerWish, SinkKind, SinkWish, SpareFor};
 use serde::{Deserialize, Serialize};
 
 use crate::kept::{ACCESS, PROFILE};
 use crate::output::table::Table;
-use crate::quantity::human;
+use crate::quantity::{human, human_seconds};
 use crate::registry::Entry;
 
 /// The source of a value.
@@ -89,6 +89,35 @@ fn sink(own: &SinkWish) -> SinkConfigModel {
     SinkConfigModel { name: own.name.clone(), kind, level, target, line: own.line }
 }
 
+/// A schedule of checks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ScheduleConfigModel {
+    /// Its name.
+    pub name: String,
+    /// `check`.
+    pub task: String,
+    /// Names of arrays; empty: all.
+    pub arrays: Vec<String>,
+    /// Seconds from one check to the next.
+    pub every_seconds: u64,
+    /// `HH:MM-HH:MM` in UTC; none: at any time.
+    pub window: Option<String>,
+    /// The line of the file.
+    pub line: u32,
+}
+
+fn schedule(own: &ScheduleWish) -> ScheduleConfigModel {
+    let time = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
+    ScheduleConfigModel {
+        name: own.name.clone(),
+        task: "check".into(),
+        arrays: own.arrays.clone(),
+        every_seconds: own.every_seconds,
+        window: own.window.map(|(from, to)| format!("{}-{}", time(from), time(to))),
+        line: own.line,
+    }
+}
+
 /// The desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ConfigModel {
@@ -103,6 +132,9 @@ pub struct ConfigModel {
     /// Where alarms are sent.
     #[serde(default)]
     pub sinks: Vec<SinkConfigModel>,
+    /// When arrays are checked.
+    #[serde(default)]
+    pub schedules: Vec<ScheduleConfigModel>,
     /// Allowed values that may be mistakes.
     pub notes: Vec<String>,
 }
@@ -169,7 +201,8 @@ pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, 
     });
     let notes = desired.notes.iter().map(ToString::to_string).collect();
     let sinks = desired.sinks.iter().map(sink).collect();
-    ConfigModel { path, server, arrays, spares: spares.collect(), sinks, notes }
+    let schedules = desired.schedules.iter().map(schedule).collect();
+    ConfigModel { path, server, arrays, spares: spares.collect(), sinks, schedules, notes }
 }
 
 fn array(entry: Option<&Entry>, wish: Option<&ArrayWish>) -> ArrayConfigModel {
@@ -242,6 +275,12 @@ impl ConfigModel {
         for sink in &self.sinks {
             let SinkConfigModel { name, kind, level, target, line } = sink;
             lines.push(format!("sink {name}: {kind} {target}, level {level} and above (line {line})"));
+        }
+        for own in &self.schedules {
+            let arrays = if own.arrays.is_empty() { "all arrays".into() } else { own.arrays.join(", ") };
+            let window = own.window.as_ref().map_or_else(String::new, |window| format!(", {window} UTC"));
+            let every = human_seconds(own.every_seconds);
+            lines.push(format!("schedule {}: check of {arrays} every {every}{window} (line {})", own.name, own.line));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         if lines.is_empty() {

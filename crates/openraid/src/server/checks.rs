@@ -7,6 +7,7 @@ use openraid_runtime::service::{ArrayView, ServiceError, ServiceStatus};
 use openraid_units::{ArrayId, Instant};
 
 use super::Server;
+use crate::check_history::{CheckHistory, Entry, PastCheckModel};
 use crate::checks::{CheckModel, CheckWord, Checks};
 use crate::control::Answer;
 use crate::exit::{Exit, Failure};
@@ -44,7 +45,7 @@ impl Server {
     pub(super) fn note_checks(&self, status: &ServiceStatus) {
         let _one_at_a_time = self.noting_checks.lock().unwrap_or_else(PoisonError::into_inner);
         let at = openraid_sys::clock::wall_seconds();
-        let mut fresh = Vec::new();
+        let (mut fresh, mut past) = (Vec::new(), Vec::new());
         {
             let mut state = self.state();
             let state = &mut *state;
@@ -53,14 +54,16 @@ impl Server {
                 let Some(seen) = Seen::of(view) else { continue };
                 let Some(superblock) = &view.status.superblock else { continue };
                 // A status that was taken earlier and comes later says nothing new.
-                let known = state.seen_checks.get(&view.status.array);
-                if known.is_some_and(|known| *known == seen || known.at() > seen.at()) {
+                let known = state.seen_checks.get(&view.status.array).copied();
+                if known.is_some_and(|known| known == seen || known.at() > seen.at()) {
                     continue;
                 }
                 state.seen_checks.insert(view.status.array, seen);
                 let uuid = superblock.set_uuid.to_string();
                 let check = check_now(view, at);
                 state.checks.put(&uuid, check.clone());
+                let ends_newest = matches!((known, seen), (Some(Seen::Running(_)), Seen::Ended(..)));
+                past.push(Entry { uuid: uuid.clone(), past: PastCheckModel::of(&check, view, status), ends_newest });
                 fresh.push((uuid, check));
             }
         }
@@ -68,7 +71,8 @@ impl Server {
             return;
         }
         // The file is a convenience: what cannot be noted there is said, and everything goes on.
-        if let Err(failure) = Checks::keep(&self.registry, &fresh) {
+        let kept = Checks::keep(&self.registry, &fresh);
+        if let Err(failure) = kept.and_then(|()| CheckHistory::keep(&self.registry, past)) {
             output::warn(&failure.text);
         }
     }

@@ -15,6 +15,7 @@ pub mod rates;
 mod reading;
 mod recovery;
 pub mod reload;
+mod schedules;
 pub mod settings;
 mod spares;
 pub mod start;
@@ -138,6 +139,8 @@ struct State {
     told: Vec<News>,
     /// Spares for all arrays that were tried.
     tried_spares: spares::Tried,
+    /// Checks that were begun by schedule.
+    scheduled: schedules::Scheduled,
     /// Faults of the server that its status does not show.
     troubles: alarms::Troubles,
 }

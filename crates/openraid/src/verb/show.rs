@@ -65,6 +65,17 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(array.exit(), &Body { served, array: &array }, &human))
 }
 
+/// An array from its server, or as its members say.
+///
+/// # Errors
+/// No server has it, and its members make none.
+pub fn of(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
+    match context.servers.serving(name)? {
+        Some(mut server) => server.show(name),
+        None => unserved(name, context),
+    }
+}
+
 #[derive(Serialize)]
 struct Drives<'a> {
     served: bool,

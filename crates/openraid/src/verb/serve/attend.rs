@@ -102,6 +102,7 @@ impl Attendance<'_> {
                         notifier.alive();
                     }
                     self.server.watch();
+                    self.server.follow_schedules();
                     self.tell_collected();
                     self.server.begin_giving_spares();
                     self.show(&mut status);

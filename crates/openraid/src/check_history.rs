@@ -1,0 +1,160 @@
+//! The checks and repairs of each array, kept next to the registry: one line of history for each, the newest last.
+//!
+//! The file is a convenience, as that of the last checks is: a damaged one means that nothing is known.
+
+use openraid_runtime::service::{ArrayView, ServiceStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::checks::CheckModel;
+use crate::exit::Failure;
+use crate::registry::Registry;
+
+const SCHEMA: &str = "openraid/check-history/1";
+/// Checks of one array, or span, that are kept.
+const CHECKS_MAX: usize = 24;
+/// Arrays that are kept; the one that was checked longest ago goes first.
+const ARRAYS_MAX: usize = 1024;
+/// A larger file is none.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// What a check found on a member.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MemberCheckModel {
+    /// Its slot.
+    pub slot: u16,
+    /// Its name then.
+    pub member: Option<String>,
+    /// Its serial number.
+    pub serial: Option<String>,
+    /// Sectors of 512 bytes in which it disagreed with the others, as far as ranges are kept.
+    pub mismatches: u64,
+    /// Defects that were repaired on it since its server was started.
+    pub media_errors: u32,
+}
+
+/// A check that is remembered. Its ranges are not kept.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PastCheckModel {
+    /// How it ended.
+    #[serde(flatten)]
+    pub check: CheckModel,
+    /// Its members.
+    pub members: Vec<MemberCheckModel>,
+}
+
+impl PastCheckModel {
+    /// A check of this array that has just begun or ended.
+    pub fn of(check: &CheckModel, view: &ArrayView, status: &ServiceStatus) -> Self {
+        let members = view.status.members.iter().filter_map(|member| {
+            let slot = member.slot?.0;
+            let drive = member.drive.and_then(|own| status.drives.iter().find(|drive| drive.drive == own));
+            let ranges = check.ranges.iter().filter(|range| range.slot == Some(slot));
+            Some(MemberCheckModel {
+                slot,
+                member: drive.map(|drive| drive.member.clone()),
+                serial: drive.and_then(|drive| drive.serial.clone()),
+                mismatches: ranges.map(|range| range.sectors).sum(),
+                media_errors: member.media_errors,
+            })
+        });
+        Self { members: members.collect(), check: CheckModel { ranges: Vec::new(), ..check.clone() } }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct OfArray {
+    uuid: String,
+    checks: Vec<PastCheckModel>,
+}
+
+/// All of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CheckHistory {
+    schema: String,
+    arrays: Vec<OfArray>,
+}
+
+impl Default for CheckHistory {
+    fn default() -> Self {
+        Self { schema: SCHEMA.into(), arrays: Vec::new() }
+    }
+}
+
+/// Something for the history.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The array, or span.
+    pub uuid: String,
+    /// The check.
+    pub past: PastCheckModel,
+    /// It is the end of the check whose beginning is the newest entry.
+    pub ends_newest: bool,
+}
+
+impl CheckHistory {
+    /// The history that is kept next to a registry.
+    pub fn read(registry: &Registry) -> Self {
+        let text = registry.read_beside("check-history", FILE_BYTES_MAX);
+        let known: Option<Self> = text.and_then(|text| serde_json::from_str(&text).ok());
+        known.filter(|known| known.schema == SCHEMA).unwrap_or_default()
+    }
+
+    /// The checks of an array or span, the newest last.
+    pub fn of(&self, uuid: &str) -> &[PastCheckModel] {
+        self.arrays.iter().find(|own| own.uuid == uuid).map_or(&[], |own| &own.checks)
+    }
+
+    /// Keep these.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep(registry: &Registry, entries: Vec<Entry>) -> Result<(), Failure> {
+        registry.change_beside("check-history", || {
+            let mut all = Self::read(registry);
+            entries.into_iter().for_each(|entry| all.put(entry));
+            serde_json::to_string(&all).unwrap_or_else(|error| panic!("bug: no JSON: {error}"))
+        })
+    }
+
+    fn put(&mut self, entry: Entry) {
+        let place = self.arrays.iter().position(|own| own.uuid == entry.uuid);
+        let mut own = place.map_or_else(
+            || OfArray { uuid: entry.uuid.clone(), checks: Vec::new() },
+            |place| self.arrays.remove(place),
+        );
+        if entry.ends_newest {
+            own.checks.pop();
+        }
+        own.checks.push(entry.past);
+        let more = own.checks.len().saturating_sub(CHECKS_MAX);
+        own.checks.drain(..more);
+        self.arrays.push(own);
+        let more = self.arrays.len().saturating_sub(ARRAYS_MAX);
+        self.arrays.drain(..more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::{CheckWord, OutcomeModel};
+
+    #[test]
+    fn an_end_takes_the_place_of_its_beginning_and_old_checks_go_first() {
+        let check = |at| CheckModel::begun(CheckWord::Check, at, 5, 1 << 20);
+        let entry = |check: CheckModel, ends_newest| Entry {
+            uuid: "1".into(),
+            past: PastCheckModel { check, members: Vec::new() },
+            ends_newest,
+        };
+        let mut all = CheckHistory::default();
+        all.put(entry(check(1), false));
+        all.put(entry(check(2), false));
+        all.put(entry(CheckModel { outcome: OutcomeModel::Clean, ..check(3) }, true));
+        let times: Vec<u64> = all.of("1").iter().map(|own| own.check.at_seconds).collect();
+        assert_eq!(times, [1, 3], "the server did not live to see the end of the first one");
+        (4..60).for_each(|at| all.put(entry(check(at), false)));
+        assert_eq!((all.of("1").len(), all.of("1")[0].check.at_seconds), (CHECKS_MAX, 36));
+        assert_eq!(all.of("2"), []);
+    }
+}

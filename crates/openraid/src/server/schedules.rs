@@ -1,0 +1,121 @@
+//! Checks by schedule: an array that is well and idle is checked when it is due, inside of the window.
+//!
+//! A check that outlasts the window is paused until the next one. The rate is the array's `scrub.rate`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use openraid_config::ScheduleWish;
+
+use super::news::{plain, News};
+use super::Server;
+use crate::checks::{CheckWord, OutcomeModel};
+use crate::control::Command;
+use crate::model::{ArrayModel, HealthWord, TaskModel};
+
+/// After a check that did not come to its end the next one waits a day, or less if the schedule is shorter.
+const AFTER_ABORT_SECONDS: u64 = 86_400;
+
+/// After a refusal the next attempt waits so long.
+const AFTER_REFUSAL_SECONDS: u64 = 3600;
+
+/// What schedules have done.
+#[derive(Debug, Default)]
+pub(super) struct Scheduled {
+    /// Checks that were begun by schedule: by the array's name, whether the check is paused.
+    running: BTreeMap<String, bool>,
+    /// When the server refused a step, by the array's name.
+    refused: BTreeMap<String, u64>,
+}
+
+/// What is to be done with an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Begin,
+    Pause,
+    Resume,
+}
+
+impl Server {
+    /// Begin, pause and resume checks, as the schedules say.
+    pub fn follow_schedules(self: &Arc<Self>) {
+        let schedules = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
+        if schedules.is_empty() || self.access != super::Access::ReadWrite {
+            return;
+        }
+        let now = openraid_sys::clock::wall_seconds();
+        let Ok(arrays) = self.arrays() else { return };
+        for array in &arrays {
+            let of_array = |own: &&ScheduleWish| own.arrays.is_empty() || own.arrays.contains(&array.name);
+            for schedule in schedules.iter().filter(of_array) {
+                let (paused, refused) = {
+                    let scheduled = &self.state().scheduled;
+                    (scheduled.running.get(&array.name).copied(), scheduled.refused.get(&array.name).copied())
+                };
+                if refused.is_some_and(|at| now.saturating_sub(at) < AFTER_REFUSAL_SECONDS) {
+                    continue;
+                }
+                let step = step(array, schedule, paused, now);
+                let told = step.and_then(|step| self.carry_out_step(array, schedule, step, now));
+                if told.is_some() {
+                    self.add_told(told.into_iter().collect());
+                    break;
+                }
+                if paused.is_some() && check_of(array).is_none() {
+                    self.state().scheduled.running.remove(&array.name);
+                }
+            }
+        }
+    }
+
+    fn carry_out_step(&self, array: &ArrayModel, schedule: &ScheduleWish, step: Step, now: u64) -> Option<News> {
+        // An order of the administrator goes first: the next tick comes.
+        let _one_at_a_time = self.changing.try_lock().ok()?;
+        let name = array.name.clone();
+        let (command, text) = match step {
+            Step::Begin => (Command::Check { array: name.clone(), kind: CheckWord::Check }, "begins a check"),
+            Step::Pause => (Command::Pause { array: name.clone() }, "pauses the check until the next window"),
+            Step::Resume => (Command::Resume { array: name.clone() }, "resumes the check"),
+        };
+        let done = self.carry_out(command);
+        let text = match &done {
+            Ok(_) => format!("{name}: the schedule {} {text}", schedule.name),
+            Err(failure) => format!("{name}: the schedule {}: {}", schedule.name, failure.text),
+        };
+        let scheduled = &mut self.state().scheduled;
+        if done.is_ok() {
+            scheduled.running.insert(name.clone(), step == Step::Pause);
+        } else {
+            scheduled.refused.insert(name.clone(), now);
+        }
+        Some(News { array: Some(name), ..plain("Schedule", text) })
+    }
+}
+
+fn check_of(array: &ArrayModel) -> Option<&TaskModel> {
+    array.tasks().map(|(_, task)| task).find(|task| task.kind.is_check())
+}
+
+/// The next step for an array. `paused` is known of a check that was begun by schedule.
+fn step(array: &ArrayModel, schedule: &ScheduleWish, paused: Option<bool>, now: u64) -> Option<Step> {
+    let is_open = schedule.is_open(now);
+    match (check_of(array), paused) {
+        (Some(_), Some(false)) if !is_open => return Some(Step::Pause),
+        (Some(_), Some(true)) if is_open => return Some(Step::Resume),
+        _ => {}
+    }
+    let is_well = array.health == HealthWord::Optimal && array.is_synced() && array.tasks().next().is_none();
+    let is_redundant = array.sets().into_iter().all(|set| set.survives > 0);
+    (is_open && is_well && is_redundant && is_due(array, schedule, now)).then_some(Step::Begin)
+}
+
+fn is_due(array: &ArrayModel, schedule: &ScheduleWish, now: u64) -> bool {
+    array.sets().into_iter().any(|set| {
+        set.last_check.as_ref().is_none_or(|last| {
+            let is_complete = matches!(last.outcome, OutcomeModel::Clean | OutcomeModel::Mismatches { .. });
+            let every =
+                if is_complete { schedule.every_seconds } else { schedule.every_seconds.min(AFTER_ABORT_SECONDS) };
+            now.saturating_sub(last.at_seconds) >= every
+        })
+    })
+}
