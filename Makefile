@@ -13,7 +13,7 @@ FRESH  := debootstrap:debootstrap git:git unshare:util-linux
 SIGNAL := kill:procps
 # Foreign NBD clients and servers. nbdinfo starts `file`; without it, it prints bytes that are no text.
 NBD    := nbdkit:nbdkit nbdinfo:libnbd-bin file:file qemu-io:qemu-utils fio:fio \
-          /usr/bin/python3:python3 /usr/lib/python3/dist-packages/nbd.py:python3-libnbd
+          curl:curl /usr/bin/python3:python3 /usr/lib/python3/dist-packages/nbd.py:python3-libnbd
 # File systems that must be recognised before a member is overwritten.
 FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
            mkfs.f2fs:f2fs-tools mkfs.exfat:exfatprogs mkntfs:ntfs-3g mksquashfs:squashfs-tools xorriso:xorriso \

@@ -23,7 +23,7 @@ function shell(current) {
   const leave = async () => { await call("DELETE", "/session"); state.session = null; close(); signIn(); };
   top.replaceChildren(h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid"),
     h("nav", { "aria-label": "Pages" }, h("ul", {}, PAGES.map(([path, title]) => h("li", {}, h("a", { href: `#/${path}`, "aria-current": path === current ? "page" : null }, title))))),
-    h("div", { className: "right" }, h("span", {}, `${state.session.user} (${state.session.role})`), h("button", { onclick: leave }, "Sign out"))), health);
+    h("div", { className: "right" }, h("span", {}, state.session.user === state.session.role ? state.session.role : `${state.session.user} (${state.session.role})`), h("button", { onclick: leave }, "Sign out"))), health);
   showHealth();
 }
 

@@ -10,10 +10,10 @@ export function page(main) {
   const load = async () => {
     const own = await get("/settings");
     const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : value.from]);
-    config.replaceChildren(h("h2", {}, "Desired state"), facts([["Configuration file", own.path || "none"]]),
+    config.replaceChildren(h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
       own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "The server is as at first."),
       own.arrays.map((array) => [h("h2", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "As at first. Settings are changed on the page of the array.")]),
-      own.spares.length ? table("Spares", ["Drive", "For"], own.spares.map((spare) => [spare.member, spare.array || "all arrays"])) : h("p", {}, "No spares for all arrays are configured."));
+      own.spares.length ? table("Spares", ["Drive", "For"], own.spares.map((spare) => [spare.member, spare.array || "all arrays"])) : h("p", {}, "No spares for all arrays are configured.")));
     if (state.session.role !== "Administrator") { users.replaceChildren(h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
     const all = (await get("/users")).users;
     const change = async (name, body) => { try { await call("PATCH", `/users/${encodeURIComponent(name)}`, body); load(); } catch (problem) { say(problem.message); } };

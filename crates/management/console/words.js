@@ -24,7 +24,7 @@ export function sentence(array) {
   const parts = [`${array.name} is ${array.health}`];
   if (array.health === "failed") parts.push("its data cannot be read");
   else if (array.health === "degraded") parts.push(missing ? `${plural(missing, "member")} missing` : "a member is not in sync yet");
-  parts.push(array.survives ? `survives the loss of any ${plural(array.survives, "more member").replace("1 more member", "member")}` : "survives no loss of a member");
+  parts.push(array.survives ? `survives the loss of any ${array.survives === 1 ? "member" : `${array.survives} members`}` : "survives no loss of a member");
   tasks(array).forEach((task) => parts.push(taskText(task)));
   if (array.journal && !array.journal.protected) parts.push("NOT PROTECTED by the journal");
   if (array.access !== "read-write") parts.push(array.access);

@@ -311,6 +311,65 @@ fn a_stream_that_broke_goes_on_where_it_was() {
     server.stop();
 }
 
+/// What a foreign program has said.
+fn said(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
+    let out = std::process::Command::new(program).args(arguments).output().ok()?;
+    Some((out.status.success(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()))
+}
+
+#[test]
+fn beyond_the_loopback_there_is_only_tls_with_a_certificate_that_is_made_once() {
+    let lab = array("http-tls");
+    let server = lab.serve(&["data", "--http", "0.0.0.0:0"]);
+    let url = server.ready["console"].as_str().expect("an address").to_owned();
+    assert!(url.starts_with("https://"), "{url}");
+    let port = url.trim_end_matches('/').rsplit(':').next().expect("a port").to_owned();
+    let folder = lab.path("state/openraid/registry.json.management");
+    let key = folder.join("key.pem");
+    assert_eq!(fs::metadata(&key).expect("a file").permissions().mode() & 0o777, 0o600);
+    let made = fs::read(folder.join("certificate.pem")).expect("a file");
+    let page = format!("https://localhost:{port}/");
+    let metrics = format!("https://localhost:{port}/metrics");
+    let plain = format!("http://localhost:{port}/");
+    let own = folder.join("certificate.pem").display().to_string();
+    let Some((trusted, text)) = said("curl", &["-sS", "--max-time", "20", "--cacert", &own, &page]) else {
+        return support::missing("curl is not installed");
+    };
+    assert!(trusted && text.contains("openraid"), "{text}");
+    let old = said("curl", &["-sS", "--max-time", "20", "-k", "--tls-max", "1.1", &page]).expect("curl");
+    assert!(!old.0, "TLS 1.1 is refused: {}", old.1);
+    let (fine, text) = said("curl", &["-sS", "--max-time", "20", &plain]).expect("curl");
+    assert!(!fine, "no answer without TLS: {text}");
+    // Metrics need a sign-in here.
+    let (_, text) = said("curl", &["-sS", "--max-time", "20", "-k", &metrics]).expect("curl");
+    assert!(text.contains("not-signed-in"), "{text}");
+    server.stop();
+    let server = lab.serve(&["data", "--http", "0.0.0.0:0"]);
+    assert_eq!(fs::read(folder.join("certificate.pem")).expect("a file"), made);
+    server.stop();
+}
+
+#[test]
+fn each_alert_rule_fires_in_its_state_and_asks_for_metrics_that_there_are() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus");
+    let rules = fs::read_to_string(format!("{folder}/alerts.yml")).expect("the rules");
+    let lab = array("http-rules");
+    let (server, web) = serve(&lab, &[]);
+    let metrics = web.get("/metrics").expect(200).text();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for word in rules.split(|c: char| !is_name(c)).filter(|word| word.starts_with("openraid_")) {
+        // A server without a journal and without tasks has no such series.
+        let family = word.strip_suffix("_total").unwrap_or(word);
+        let known = metrics.contains(&format!("# TYPE {family} ")) || word.starts_with("openraid_journal");
+        assert!(known, "{word} is not in the metrics");
+    }
+    server.stop();
+    match said("promtool", &["test", "rules", &format!("{folder}/alerts-test.yml")]) {
+        Some((fine, text)) => assert!(fine, "{text}"),
+        None => support::skipped("promtool is not installed (package prometheus)"),
+    }
+}
+
 /// What differs between the three.
 fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
     let metrics = web.get("/metrics").expect(200).text();
