@@ -16,6 +16,8 @@ use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
 use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, WriteCache};
 use crate::array::sets::Change;
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
@@ -36,6 +38,21 @@ pub(crate) enum Waiting {
     DetachJournal,
     /// Until this generation of them, which gives something up, is durable.
     Discard(u64),
+}
+
+impl Arrays {
+    pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {
+        let array = self.find(id).ok_or(AdminError::NoSuchArray(id))?;
+        match array.volume {
+            Volume::Direct(set) => match sets.get(set).life {
+                Life::Running => Ok(set),
+                Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
+            },
+            Volume::Striped { .. } => {
+                Err(AdminError::NotPossible("this is a nested array: name the span that the member belongs to"))
+            }
+        }
+    }
 }
 
 impl Controller {
@@ -96,7 +113,7 @@ impl Controller {
                 Err(AdminError::NotPossible("the server has no cache; start it with --cache SIZE"))
             }
             AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy, actions),
-            AdminCommand::ResetAdaptive { array } => self.set_of(array).map(|set| {
+            AdminCommand::ResetAdaptive { array } => self.arrays.set_of(&self.sets, array).map(|set| {
                 self.reset_adaptive(set);
                 AdminOutcome::Done
             }),
@@ -122,7 +139,7 @@ impl Controller {
         policy: Policy,
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
-        let id = self.set_of(array)?;
+        let id = self.arrays.set_of(&self.sets, array)?;
         let background_depth = policy.background_depth.max(1);
         let split_section = policy.split_section.max(SECTION_MIN);
         let policy = Policy { background_depth, split_section, ..policy };
@@ -281,7 +298,7 @@ impl Controller {
         let failed = set.life == Life::Failed;
         // What is read of the journal for it comes to its end first.
         let busy =
-            set.is_busy() || set.is_replaying() || (!failed && set.dirty.all() > 0 && !self.is_all_tried(set_id));
+            set.is_busy() || set.is_replaying() || (!failed && set.dirty.all() > 0 && !self.cache.is_all_tried(set_id));
         if busy {
             return None;
         }
@@ -312,7 +329,7 @@ impl Controller {
         if let Some(task) = &mut set.task {
             if task.position > task.flushed {
                 task.flushed = task.position;
-                let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
+                let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
                 self.sets.get_mut(id).checkpoint_flushes = issued;
                 if issued > 0 {
                     return false;
@@ -334,26 +351,13 @@ impl Controller {
             return false;
         }
         // The clean mark comes after a flush; sets that have none are flushed here.
-        let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
+        let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).checkpoint_flushes += issued;
         issued == 0
     }
 
-    pub(crate) fn set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
-        let array = self.arrays.find(id).ok_or(AdminError::NoSuchArray(id))?;
-        match array.volume {
-            Volume::Direct(set) => match self.sets.get(set).life {
-                Life::Running => Ok(set),
-                Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
-            },
-            Volume::Striped { .. } => {
-                Err(AdminError::NotPossible("this is a nested array: name the span that the member belongs to"))
-            }
-        }
-    }
-
     fn with_set(&mut self, array: ArrayId, change: impl FnOnce(&mut Set)) -> Result<AdminOutcome, AdminError> {
-        let set = self.set_of(array)?;
+        let set = self.arrays.set_of(&self.sets, array)?;
         change(self.sets.get_mut(set));
         Ok(AdminOutcome::Done)
     }
@@ -365,7 +369,7 @@ impl Controller {
         unsynced: bool,
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
-        let id = self.set_of(array)?;
+        let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get(id);
         if !set.is_redundant() {
             return Err(AdminError::NoRedundancy);
@@ -374,7 +378,7 @@ impl Controller {
         let member = &set.members[index];
         if member.state == MemberState::InSync && !member.replacement {
             let slot = member.slot.expect("a working member has a slot");
-            if !self.survives_without(id, slot) {
+            if !self.sets.survives_without(id, slot) {
                 return Err(AdminError::WouldLoseArray);
             }
             if !unsynced && set.unsynced_need(slot) {
@@ -387,7 +391,7 @@ impl Controller {
     }
 
     fn admin_remove(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
-        let id = self.set_of(array)?;
+        let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);
         let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
         match set.members[index].state {
@@ -410,7 +414,7 @@ impl Controller {
     }
 
     fn admin_add(&mut self, array: ArrayId, new: NewMember, actions: &mut Actions) -> Result<AdminOutcome, AdminError> {
-        let id = self.set_of(array)?;
+        let id = self.arrays.set_of(&self.sets, array)?;
         if !self.sets.get(id).is_redundant() {
             return Err(AdminError::NoRedundancy);
         }
@@ -493,7 +497,7 @@ impl Controller {
     }
 
     fn admin_replace(&mut self, array: ArrayId, slot: Slot, with: Option<DriveId>) -> Result<AdminOutcome, AdminError> {
-        let id = self.set_of(array)?;
+        let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get(id);
         if slot.0 >= set.slots() || !set.in_sync.contains(slot) {
             return Err(AdminError::NoSuchSlot(slot));

@@ -3,14 +3,58 @@
 
 use openraid_units::SetId;
 
+use crate::array::sets::Sets;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::gate::Gate;
+use crate::io::op::Op;
 use crate::io::wait::Wait;
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
+use openraid_units::{Instant, Nanos};
 
 use super::set::{Intent, Life};
+
+impl Sets {
+    /// An operation that may have wanted to write is over.
+    pub(crate) fn end_write(&mut self, op: &mut Op, now: Instant, clean_delay: Nanos) {
+        if !op.intent {
+            return;
+        }
+        let set_id = op.set;
+        let range = self.get(set_id).bitmap.is_some().then(|| op.marked_range(self.get(op.set)));
+        op.intent = false;
+        let set = self.get_mut(set_id);
+        set.writers -= 1;
+        set.last_write = now;
+        // Somebody waits until nobody writes without the journal.
+        let settled = set.journal.is_asked() && set.is_settled();
+        let quiet_at = now + clean_delay;
+        if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
+            bitmap.end(from, to);
+        }
+        self.look_at(quiet_at, Wake::CleanMark);
+        if settled {
+            self.look();
+        }
+    }
+    /// Rule 4 of the write gate: hold a host write until the failure of each member is durable on the other members.
+    ///
+    /// After a crash a log (journal or partial parity log) or a bitmap resync restores consistency. Neither covers writes
+    /// that a member missed when it failed, or parity that was left out: after a power cut the member would rejoin as in
+    /// sync with stale data. It fails if the failure cannot be recorded.
+    pub(crate) fn await_failure_marks(&self, id: SetId, planted: Planted) -> Gate {
+        let set = self.get(id);
+        let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.has_session();
+        if !has_logs || set.is_failure_durable() || planted.has(Flaw::WriteGateOpen) {
+            return Gate::Open;
+        }
+        if set.has_stale_metadata() {
+            return Gate::Failed;
+        }
+        Gate::Waits(Wait::FailureMark)
+    }
+}
 
 impl Controller {
     /// Rules 2 and 3 of the write gate: count the operation as a writer of its set, and hold it until the active mark and
@@ -81,48 +125,6 @@ impl Controller {
             }
             Intent::Marking(_) | Intent::Unmarking(_) => false,
         }
-    }
-
-    /// An operation that may have wanted to write is over.
-    pub(crate) fn end_write(&mut self, index: u32) {
-        let op = &self.ops[index];
-        if !op.intent {
-            return;
-        }
-        let set_id = op.set;
-        let range = self.sets.get(set_id).bitmap.is_some().then(|| op.marked_range(self.sets.get(op.set)));
-        self.ops[index].intent = false;
-        let (now, delay) = (self.now, self.limits.clean_delay);
-        let set = self.sets.get_mut(set_id);
-        set.writers -= 1;
-        set.last_write = now;
-        // Somebody waits until nobody writes without the journal.
-        let settled = set.journal.is_asked() && set.is_settled();
-        let quiet_at = now + delay;
-        if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
-            bitmap.end(from, to);
-        }
-        self.sets.look_at(quiet_at, Wake::CleanMark);
-        if settled {
-            self.sets.look();
-        }
-    }
-
-    /// Rule 4 of the write gate: hold a host write until the failure of each member is durable on the other members.
-    ///
-    /// After a crash a log (journal or partial parity log) or a bitmap resync restores consistency. Neither covers writes
-    /// that a member missed when it failed, or parity that was left out: after a power cut the member would rejoin as in
-    /// sync with stale data. It fails if the failure cannot be recorded.
-    pub(crate) fn await_failure_marks(&mut self, index: u32) -> Gate {
-        let set = self.sets.get(self.ops[index].set);
-        let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.has_session();
-        if !has_logs || set.is_failure_durable() || self.planted.has(Flaw::WriteGateOpen) {
-            return Gate::Open;
-        }
-        if set.has_stale_metadata() {
-            return Gate::Failed;
-        }
-        Gate::Waits(Wait::FailureMark)
     }
 }
 

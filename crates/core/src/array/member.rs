@@ -18,6 +18,7 @@ use super::set::Life;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::sets::Change;
+use crate::array::sets::Sets;
 use crate::background::Task;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
@@ -27,6 +28,30 @@ use crate::reason::FailReason;
 use crate::scrub::AbortReason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
+
+impl Sets {
+    /// Is this a working member that the array cannot do without?
+    pub(crate) fn is_needed(&self, id: SetId, index: u32) -> bool {
+        let member = &self.get(id).members[index as usize];
+        member.state == MemberState::InSync
+            && !member.replacement
+            && !self.survives_without(id, member.slot.expect("a working member has a slot"))
+    }
+    /// So many more members may fail, whichever they are. Redundancy that is not in sync tolerates none.
+    fn losses_tolerated(&self, id: SetId) -> u16 {
+        let set = self.get(id);
+        if set.consistent_to != Sectors::MAX {
+            return 0;
+        }
+        set.geometry.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
+    }
+    /// Would the array still be whole without these slots too?
+    pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
+        let set = self.get(id);
+        let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
+        set.geometry.survives(missing)
+    }
+}
 
 impl Controller {
     /// A member cannot be relied on any more. True where the array goes on without it; false where it could
@@ -43,7 +68,7 @@ impl Controller {
         }
         let is_lasting =
             matches!(reason, FailReason::Gone | FailReason::Timeout | FailReason::Protocol | FailReason::Administrator);
-        if self.is_needed(id, index) {
+        if self.sets.is_needed(id, index) {
             if is_lasting {
                 self.lose_array(id, index, reason, actions);
             } else if reason == FailReason::FlushFailed {
@@ -76,7 +101,7 @@ impl Controller {
         self.sets.changed(id, Change::Marks);
         if state == MemberState::InSync && !was_replacement {
             self.forget_lost_copy(id);
-            let tolerated = self.losses_tolerated(id);
+            let tolerated = self.sets.losses_tolerated(id);
             self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Degraded { tolerated }, actions);
         }
         self.cancel_queued(id, index, actions);
@@ -207,29 +232,5 @@ impl Controller {
                 self.sets.changed(id, Change::Marks);
             }
         }
-    }
-
-    /// Is this a working member that the array cannot do without?
-    pub(crate) fn is_needed(&self, id: SetId, index: u32) -> bool {
-        let member = &self.sets.get(id).members[index as usize];
-        member.state == MemberState::InSync
-            && !member.replacement
-            && !self.survives_without(id, member.slot.expect("a working member has a slot"))
-    }
-
-    /// So many more members may fail, whichever they are. Redundancy that is not in sync tolerates none.
-    fn losses_tolerated(&self, id: SetId) -> u16 {
-        let set = self.sets.get(id);
-        if set.consistent_to != Sectors::MAX {
-            return 0;
-        }
-        set.geometry.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
-    }
-
-    /// Would the array still be whole without these slots too?
-    pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
-        let set = self.sets.get(id);
-        let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
-        set.geometry.survives(missing)
     }
 }

@@ -12,10 +12,13 @@ use super::set::{Life, Member, Set};
 use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
 use crate::array::sets::Change;
+use crate::array::sets::Sets;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
+use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
 use crate::reason::FailReason;
+use openraid_units::Instant;
 
 /// The superblock of one member: the common part as fixed for this generation, and the member's own.
 pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superblock {
@@ -113,11 +116,83 @@ impl Set {
     }
 }
 
+impl Sets {
+    /// Write metadata with FUA: the first `len` bytes, or as many more as the drive's block needs.
+    #[allow(clippy::too_many_arguments)] // a metadata write has as many parts
+    pub(crate) fn write_metadata(
+        &mut self,
+        id: SetId,
+        index: usize,
+        owner: Owner,
+        lba: DriveLba,
+        bytes: &[u8],
+        len: usize,
+        channels: &mut Channels,
+        now: Instant,
+        actions: &mut Actions,
+    ) {
+        let member = &self.get(id).members[index];
+        let (drive, slot) = (member.drive, member.slot.unwrap_or_default());
+        let block = channels.get(drive).map_or(512, |c| c.info.block.bytes().get());
+        let len = (len as u64).next_multiple_of(block);
+        let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
+        let narrow = usize::try_from(len).expect("at most a page");
+        actions.metadata.extend_from_slice(&bytes[..narrow]);
+        let range = MetadataRange { start, len: u32::try_from(len).expect("at most a page") };
+        let member_index = u32::try_from(index).expect("few members");
+        let command = Command {
+            op: DriveOp::Write { fua: true },
+            lba,
+            len: Bytes(len).sectors_floor(),
+            data: Data::Metadata(range),
+            class: IoClass::Metadata,
+            ..Command::new(owner, id, member_index, slot, drive)
+        };
+        channels.push(now, &command, actions);
+    }
+    /// Flush all members of a set for its own purposes; returns how many flushes were issued.
+    pub(crate) fn flush_members(
+        &mut self,
+        id: SetId,
+        owner: Owner,
+        channels: &mut Channels,
+        now: Instant,
+        actions: &mut Actions,
+    ) -> u32 {
+        let mut issued = 0;
+        for index in 0..self.get(id).members.len() {
+            if !self.begin_flush(id, index) {
+                continue;
+            }
+            let member = &self.get(id).members[index];
+            let member_index = u32::try_from(index).expect("few members");
+            let command = Command::new(owner, id, member_index, member.slot.unwrap_or_default(), member.drive);
+            let command = Command { op: DriveOp::Flush, len: Sectors::ZERO, class: IoClass::Metadata, ..command };
+            channels.push(now, &command, actions);
+            issued += 1;
+        }
+        issued
+    }
+    /// Does this member have to be flushed for what was written so far? If so it is counted as being flushed.
+    ///
+    /// A flush that is under way may have been issued before the last write, so another one is needed then.
+    pub(crate) fn begin_flush(&mut self, set: SetId, member: usize) -> bool {
+        let member = &mut self.get_mut(set).members[member];
+        if !member.is_active() || !(member.unflushed || member.flushing > 0) {
+            return false;
+        }
+        member.unflushed = false;
+        member.flushing += 1;
+        member.counters.flushes += 1;
+        true
+    }
+}
+
 impl Controller {
     /// Move a set's metadata on; true where something was issued or became durable.
     pub(crate) fn pump_metadata(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.
-        let wall_clock = (self.wall_clock + self.now.since(openraid_units::Instant::ZERO)).as_secs();
+        let wall_clock = (self.wall_clock + self.now.since(Instant::ZERO)).as_secs();
         let set = self.sets.get_mut(id);
         if set.life == Life::Failed {
             return false;
@@ -169,39 +244,7 @@ impl Controller {
         let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
         let len = superblock.encode(&mut bytes);
         let lba = superblock.super_offset;
-        self.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, actions);
-    }
-
-    /// Write metadata with FUA: the first `len` bytes, or as many more as the drive's block needs.
-    #[allow(clippy::too_many_arguments)] // a metadata write has as many parts
-    pub(crate) fn write_metadata(
-        &mut self,
-        id: SetId,
-        index: usize,
-        owner: Owner,
-        lba: DriveLba,
-        bytes: &[u8],
-        len: usize,
-        actions: &mut Actions,
-    ) {
-        let member = &self.sets.get(id).members[index];
-        let (drive, slot) = (member.drive, member.slot.unwrap_or_default());
-        let block = self.channels.get(drive).map_or(512, |c| c.info.block.bytes().get());
-        let len = (len as u64).next_multiple_of(block);
-        let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
-        let narrow = usize::try_from(len).expect("at most a page");
-        actions.metadata.extend_from_slice(&bytes[..narrow]);
-        let range = MetadataRange { start, len: u32::try_from(len).expect("at most a page") };
-        let member_index = u32::try_from(index).expect("few members");
-        let command = Command {
-            op: DriveOp::Write { fua: true },
-            lba,
-            len: Bytes(len).sectors_floor(),
-            data: Data::Metadata(range),
-            class: IoClass::Metadata,
-            ..Command::new(owner, id, member_index, slot, drive)
-        };
-        self.channels.push(self.now, &command, actions);
+        self.sets.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, &mut self.channels, self.now, actions);
     }
 
     fn end_wave_if_done(&mut self, id: SetId, actions: &mut Actions) {
@@ -239,7 +282,17 @@ impl Controller {
             let number = u32::try_from(page).expect("a bitmap has few pages");
             for index in 0..self.sets.get(id).members.len() {
                 if let Some(lba) = bitmap_page_lba(&self.sets.get(id).members[index], page) {
-                    self.write_metadata(id, index, Owner::BitmapPage(number), lba, &bytes, PAGE_BYTES, actions);
+                    self.sets.write_metadata(
+                        id,
+                        index,
+                        Owner::BitmapPage(number),
+                        lba,
+                        &bytes,
+                        PAGE_BYTES,
+                        &mut self.channels,
+                        self.now,
+                        actions,
+                    );
                 }
             }
             moved = true;
@@ -273,7 +326,17 @@ impl Controller {
             let len = (usize::from(log.size) << SECTOR_SHIFT).min(PAGE_BYTES);
             table.encode(log.shift, &mut bytes[..len]).expect("ranges are in sectors");
             self.sets.get_mut(id).members[index].bad.writing = true;
-            self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, actions);
+            self.sets.write_metadata(
+                id,
+                index,
+                Owner::BadBlocks,
+                lba,
+                &bytes,
+                len,
+                &mut self.channels,
+                self.now,
+                actions,
+            );
             moved = true;
         }
         moved
@@ -348,22 +411,5 @@ impl Controller {
                 unreachable!("these go elsewhere")
             }
         }
-    }
-
-    /// Flush all members of a set for its own purposes; returns how many flushes were issued.
-    pub(crate) fn flush_members(&mut self, id: SetId, owner: Owner, actions: &mut Actions) -> u32 {
-        let mut issued = 0;
-        for index in 0..self.sets.get(id).members.len() {
-            if !self.begin_flush(id, index) {
-                continue;
-            }
-            let member = &self.sets.get(id).members[index];
-            let member_index = u32::try_from(index).expect("few members");
-            let command = Command::new(owner, id, member_index, member.slot.unwrap_or_default(), member.drive);
-            let command = Command { op: DriveOp::Flush, len: Sectors::ZERO, class: IoClass::Metadata, ..command };
-            self.channels.push(self.now, &command, actions);
-            issued += 1;
-        }
-        issued
     }
 }

@@ -71,7 +71,7 @@ impl Controller {
     /// Move the active mark on: see [`Intent`].
     fn pump_intent(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let (now, delay) = (self.now, self.limits.clean_delay);
-        let held = self.journal_holds(self.sets.get(id));
+        let held = self.sets.get(id).journal_holds();
         let set = self.sets.get_mut(id);
         let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
         match set.intent {
@@ -82,7 +82,11 @@ impl Controller {
             Intent::Active if set.is_quiet(now, delay) && !held && set.journal.may_be_clean() => {
                 set.intent = Intent::Flushing;
                 let unflushed = self.planted.has(Flaw::CleanUnflushed);
-                let issued = if unflushed { 0 } else { self.flush_members(id, Owner::CleanFlush, actions) };
+                let issued = if unflushed {
+                    0
+                } else {
+                    self.sets.flush_members(id, Owner::CleanFlush, &mut self.channels, self.now, actions)
+                };
                 self.sets.get_mut(id).clean_flushes += issued;
             }
             // A write came in between that the journal has promised.
@@ -90,7 +94,7 @@ impl Controller {
             Intent::Flushing if set.clean_flushes == 0 => {
                 let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
                 set.intent = Intent::Unmarking(generation);
-                self.unmark_with(id, generation);
+                set.unmark_with(generation);
             }
             _ => return false,
         }
@@ -110,7 +114,7 @@ impl Controller {
         if !bitmap.age() {
             return;
         }
-        let issued = self.flush_members(id, Owner::BitmapFlush, actions);
+        let issued = self.sets.flush_members(id, Owner::BitmapFlush, &mut self.channels, self.now, actions);
         let set = self.sets.get_mut(id);
         set.bitmap_flushes = issued;
         if issued == 0 {
@@ -125,7 +129,7 @@ impl Controller {
         if set.life != Life::Running || set.journal.redoing {
             return None;
         }
-        let held = || self.journal_holds(set) || !set.journal.may_be_clean();
+        let held = || set.journal_holds() || !set.journal.may_be_clean();
         let idle = set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0;
         let clean = (idle && !held() && !set.has_failed_flush())
             .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
@@ -236,7 +240,7 @@ impl Controller {
         task.finishing = finished;
         task.flushed = task.position;
         task.next_checkpoint = now + interval;
-        let issued = self.flush_members(id, Owner::CheckpointFlush, actions);
+        let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).checkpoint_flushes = issued;
         if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
             self.store_checkpoint(id);
@@ -295,7 +299,7 @@ impl Controller {
             task.unit_done(unit);
         }
         let below = task.done_sectors();
-        self.tell_ranges(op.set, below, actions);
+        self.sets.tell_ranges(&self.trace, op.set, below, actions);
         self.checkpoint_task(op.set, actions);
     }
 }

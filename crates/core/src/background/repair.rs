@@ -4,6 +4,7 @@ use openraid_units::{MemberLba, Sectors, SetId, Slot};
 
 use crate::actions::{Actions, NoticeKind};
 use crate::array::set::{Repair, REPAIRS_MAX};
+use crate::array::sets::Sets;
 use crate::array::BadRange;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
@@ -11,22 +12,69 @@ use crate::io::op::{BackgroundData, KindData, Op, OpKind};
 use crate::limits::REGION_SECTORS;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 /// Repairs of one set in work at once.
 const REPAIRS_IN_WORK_MAX: u32 = 4;
 
-impl Controller {
+impl Sets {
     /// A read of this range failed: rewrite it when there is time.
     pub(crate) fn want_repair(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
-        let set = self.sets.get_mut(id);
+        let set = self.get_mut(id);
         let repair = Repair { slot, at, len };
         let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync.contains(slot);
         if useful && set.repairs.len() < REPAIRS_MAX && !set.repairs.contains(&repair) {
             set.repairs.push_back(repair);
-            self.sets.look();
+            self.look();
         }
     }
+    /// A write over known bad sectors succeeded: they are good again.
+    pub(crate) fn clear_bad(&mut self, id: SetId, member: u32, from: MemberLba, len: Sectors) {
+        let set = self.get_mut(id);
+        let entry = &mut set.members[member as usize];
+        if !entry.bad.remove(from.get(), from.get() + len.get()) {
+            return;
+        }
+        set.refresh_bad();
+        set.metadata.as_mut().expect("it has a log").request();
+        self.look();
+    }
+    /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False where
+    /// that is not possible: the member keeps no log, or it is full.
+    #[must_use]
+    pub(crate) fn record_bad(
+        &mut self,
+        trace: &Trace,
+        id: SetId,
+        member: u32,
+        at: MemberLba,
+        len: Sectors,
+        actions: &mut Actions,
+    ) -> bool {
+        if member == NONE {
+            return true;
+        }
+        let set = self.get_mut(id);
+        let entry = &mut set.members[member as usize];
+        let range = BadRange { at, len };
+        if entry.bad.covers(range) {
+            return true;
+        }
+        let (slot, drive, lba) = (entry.slot, entry.drive, entry.data_offset + at.offset());
+        let recorded = entry.bad.insert(range);
+        if recorded {
+            set.has_bad = true;
+            // Like a failed member: what depends on it is acknowledged when it is on disk.
+            let metadata = set.metadata.as_mut().expect("it has a log");
+            metadata.failure = metadata.request();
+        }
+        self.look();
+        trace.notice(self, id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
+        recorded
+    }
+}
 
+impl Controller {
     /// Make operations for the repairs that wait.
     pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
         let mut moved = false;
@@ -76,50 +124,5 @@ impl Controller {
         op.cursor_end = op.hi.min(op.lo + set.rows_max);
         let rest = (repair.len > len).then(|| Repair { at: repair.at + len, len: repair.len - len, ..repair });
         Some((op, rest))
-    }
-
-    /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False where
-    /// that is not possible: the member keeps no log, or it is full.
-    #[must_use]
-    pub(crate) fn record_bad(
-        &mut self,
-        id: SetId,
-        member: u32,
-        at: MemberLba,
-        len: Sectors,
-        actions: &mut Actions,
-    ) -> bool {
-        if member == NONE {
-            return true;
-        }
-        let set = self.sets.get_mut(id);
-        let entry = &mut set.members[member as usize];
-        let range = BadRange { at, len };
-        if entry.bad.covers(range) {
-            return true;
-        }
-        let (slot, drive, lba) = (entry.slot, entry.drive, entry.data_offset + at.offset());
-        let recorded = entry.bad.insert(range);
-        if recorded {
-            set.has_bad = true;
-            // Like a failed member: what depends on it is acknowledged when it is on disk.
-            let metadata = set.metadata.as_mut().expect("it has a log");
-            metadata.failure = metadata.request();
-        }
-        self.sets.look();
-        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
-        recorded
-    }
-
-    /// A write over known bad sectors succeeded: they are good again.
-    pub(crate) fn clear_bad(&mut self, id: SetId, member: u32, from: MemberLba, len: Sectors) {
-        let set = self.sets.get_mut(id);
-        let entry = &mut set.members[member as usize];
-        if !entry.bad.remove(from.get(), from.get() + len.get()) {
-            return;
-        }
-        set.refresh_bad();
-        set.metadata.as_mut().expect("it has a log").request();
-        self.sets.look();
     }
 }

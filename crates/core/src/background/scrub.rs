@@ -6,9 +6,53 @@ use super::Task;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::io::op::Op;
 use crate::scrub::{AbortReason, End, MismatchRange, NotComparable, Scrub, ScrubEnd, ScrubMode, ScrubOutcome};
+use crate::trace::Trace;
+
+impl Sets {
+    /// What this scrub may change, while it runs.
+    pub(crate) fn scrub_mode(&self, op: &Op) -> Option<ScrubMode> {
+        let set = self.get(op.set);
+        set.task
+            .as_ref()
+            .is_some_and(|task| op.background().unit_of(task.id).is_some() && task.is_scrub())
+            .then_some(set.scrub.mode)
+    }
+    /// These rows could not be compared.
+    pub(crate) fn note_uncompared(&mut self, op: &Op) {
+        if self.scrub_mode(op).is_some() {
+            self.get_mut(op.set).scrub.uncompared += Sectors(u64::from(op.rows()));
+        }
+    }
+    /// Sectors that did not match were written.
+    pub(crate) fn note_repaired(&mut self, op: &Op) {
+        if self.scrub_mode(op).is_some() {
+            self.get_mut(op.set).scrub.repaired += u64::from(op.background().corrected);
+        }
+    }
+    /// A sector does not match.
+    pub(crate) fn note_mismatch(&mut self, trace: &Trace, op: &Op, sector: MismatchRange, actions: &mut Actions) {
+        if self.scrub_mode(op).is_none() {
+            return;
+        }
+        if let Some(range) = self.get_mut(op.set).scrub.note(sector) {
+            self.tell_range(trace, op.set, range, actions);
+        }
+    }
+    /// Tell of the ranges that end below this place.
+    pub(crate) fn tell_ranges(&mut self, trace: &Trace, id: SetId, below: Sectors, actions: &mut Actions) {
+        while let Some(range) = self.get_mut(id).scrub.take_ended(below) {
+            self.tell_range(trace, id, range, actions);
+        }
+    }
+    fn tell_range(&self, trace: &Trace, id: SetId, range: MismatchRange, actions: &mut Actions) {
+        let kind = if range.repaired { NoticeKind::RowCorrected(range) } else { NoticeKind::RowMismatch(range) };
+        trace.notice(self, id, range.slot, None, kind, actions);
+    }
+}
 
 impl Controller {
     pub(crate) fn admin_scrub(
@@ -18,7 +62,7 @@ impl Controller {
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
         let now = self.now;
-        let id = self.set_of(array)?;
+        let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);
         if set.task.is_some() {
             return Err(AdminError::NotPossible("another task is running on this array; wait for it or stop it"));
@@ -38,7 +82,7 @@ impl Controller {
     }
 
     pub(crate) fn stop_scrub(&mut self, array: ArrayId) -> Result<AdminOutcome, AdminError> {
-        let id = self.set_of(array)?;
+        let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);
         if !set.task.as_ref().is_some_and(Task::is_scrub) {
             return Err(AdminError::NoScrub);
@@ -47,54 +91,9 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// What this scrub may change, while it runs.
-    pub(crate) fn scrub_mode(&self, op: &Op) -> Option<ScrubMode> {
-        let set = self.sets.get(op.set);
-        set.task
-            .as_ref()
-            .is_some_and(|task| op.background().unit_of(task.id).is_some() && task.is_scrub())
-            .then_some(set.scrub.mode)
-    }
-
-    /// A sector does not match.
-    pub(crate) fn note_mismatch(&mut self, op: &Op, sector: MismatchRange, actions: &mut Actions) {
-        if self.scrub_mode(op).is_none() {
-            return;
-        }
-        if let Some(range) = self.sets.get_mut(op.set).scrub.note(sector) {
-            self.tell_range(op.set, range, actions);
-        }
-    }
-
-    /// These rows could not be compared.
-    pub(crate) fn note_uncompared(&mut self, op: &Op) {
-        if self.scrub_mode(op).is_some() {
-            self.sets.get_mut(op.set).scrub.uncompared += Sectors(u64::from(op.rows()));
-        }
-    }
-
-    /// Sectors that did not match were written.
-    pub(crate) fn note_repaired(&mut self, op: &Op) {
-        if self.scrub_mode(op).is_some() {
-            self.sets.get_mut(op.set).scrub.repaired += u64::from(op.background().corrected);
-        }
-    }
-
-    /// Tell of the ranges that end below this place.
-    pub(crate) fn tell_ranges(&mut self, id: SetId, below: Sectors, actions: &mut Actions) {
-        while let Some(range) = self.sets.get_mut(id).scrub.take_ended(below) {
-            self.tell_range(id, range, actions);
-        }
-    }
-
-    fn tell_range(&self, id: SetId, range: MismatchRange, actions: &mut Actions) {
-        let kind = if range.repaired { NoticeKind::RowCorrected(range) } else { NoticeKind::RowMismatch(range) };
-        self.trace.notice(&self.sets, id, range.slot, None, kind, actions);
-    }
-
     /// A check or repair ended.
     pub(super) fn tell_scrub_ended(&mut self, id: SetId, task: &Task, actions: &mut Actions) {
-        self.tell_ranges(id, Sectors::MAX, actions);
+        self.sets.tell_ranges(&self.trace, id, Sectors::MAX, actions);
         let now = self.now;
         let outcome = self.sets.get_mut(id).end_scrub(task, now);
         let mode = self.sets.get(id).scrub.mode;

@@ -242,7 +242,7 @@ impl Controller {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
             self.extent_written(set, cache_unit, at, len);
         }
-        self.unlog(index);
+        self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.end_record(index);
         self.release_work(index);
         let op = &mut self.ops[index];
@@ -287,8 +287,8 @@ impl Controller {
     pub(crate) fn run_written(&mut self, index: u32, actions: &mut Actions) {
         let Op { set, at, len, .. } = self.ops[index];
         self.extent_written(set, self.ops[index].destage().unit, at, len);
-        self.end_write(index);
-        self.unlog(index);
+        self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
+        self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.release_work(index);
         let op = &mut self.ops[index];
         (op.cursor, op.phase) = (op.cursor_end, Phase::Planning);
@@ -406,11 +406,6 @@ impl Controller {
             (false, false) => UnitState::Waiting,
         };
         self.cache.units.set_state(unit, state);
-    }
-
-    /// Of a set that is being stopped everything dirty was tried: what is left the members do not take.
-    pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
-        !self.cache.is_writing(set) && !self.cache.units.is_any_untried(set)
     }
 
     /// The pieces that wait for a dirty unit go on; with an error where it could not be written.

@@ -6,7 +6,9 @@
 use openraid_units::SetId;
 
 use crate::actions::ReplyStatus;
+use crate::array::set::Set;
 use crate::controller::Controller;
+use crate::journal::Journal;
 
 /// Dirty units of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -43,17 +45,19 @@ pub(crate) enum Sync {
     Waits,
 }
 
-impl Controller {
+impl Set {
     /// Is everything that was acknowledged of a set durable as it is, because the journal has it?
-    pub(crate) fn is_promised(&self, set: SetId) -> bool {
-        self.journal.is_live() && self.sets.get(set).journal.is_on()
+    pub(crate) fn is_promised(&self, journal: &Journal) -> bool {
+        journal.is_live() && self.journal.is_on()
     }
+}
 
+impl Controller {
     /// Bring everything that a flush covers of a set to the members; true when it is there. Until then the flush is called
     /// again.
     pub(crate) fn sync_set(&mut self, request: u32, set: SetId) -> bool {
         if self.requests[request].sync == Sync::Idle {
-            if self.is_promised(set) {
+            if self.sets.get(set).is_promised(&self.journal) {
                 return true;
             }
             let (number, asked) = (self.requests[request].number, self.asked);

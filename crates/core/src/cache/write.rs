@@ -8,6 +8,7 @@ use openraid_units::{Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::units::UnitState;
+use super::Cache;
 use super::{unit_at, unit_extent, zone_at};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::admin::WriteCache;
@@ -18,6 +19,7 @@ use crate::geometry::Geometry;
 use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::{Op, OpKind, Phase};
 use crate::io::split::narrow;
+use crate::journal::log::Log;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -45,6 +47,35 @@ pub(crate) enum Cached {
     Past(Sectors),
     /// The piece waits, for lines or for a dirty unit; it is called again.
     Waits,
+}
+
+impl Cache {
+    /// Of a set that is being stopped everything dirty was tried: what is left the members do not take.
+    pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
+        !self.is_writing(set) && !self.units.is_any_untried(set)
+    }
+    /// How many lines more the log may speak of, if they are enough for a look.
+    pub(crate) fn replay_lines(&self, log_lines: u32) -> Option<u64> {
+        let all = self.lines.len();
+        let lines = u64::from(all - log_lines.min(all));
+        // A small cache keeps fewer free: a round is due when half of it is in the log.
+        Some(lines).filter(|lines| *lines >= LINES_AT_ONCE.min(u64::from(all) / 4))
+    }
+    /// What a line is about to get is in this entry of the journal, and where (see [`super::lines::Line::logged_at`]).
+    pub(crate) fn log_line(&mut self, log: &mut Log, index: u32, mask: Mask, place: Option<i16>, sequence: u64) {
+        let line = self.lines.get_mut(index);
+        let alone = line.dirty.without(mask).is_empty();
+        let same = line.newest == sequence && line.logged_at == place;
+        line.logged_at = if alone || same { place } else { None };
+        line.newest = sequence;
+        if line.pin == 0 {
+            line.pin = sequence;
+            log.pin(sequence);
+        } else if line.repin == 0 && line.staged_whole {
+            line.repin = sequence;
+            log.pin(sequence);
+        }
+    }
 }
 
 impl Controller {
@@ -109,10 +140,10 @@ impl Controller {
     /// Why a write has to wait for the session of its set with the journal, if it has to.
     fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
         if promises {
-            return (!self.ask_for_session(set)).then_some(Reason::WaitedForJournalStart);
+            return (!self.sets.ask_for_session(set)).then_some(Reason::WaitedForJournalStart);
         }
         // One that is not wanted any more comes to its end only if nothing is added to it.
-        self.is_session_ending(set).then_some(Reason::WaitedForJournalEnd)
+        self.sets.get(set).is_session_ending().then_some(Reason::WaitedForJournalEnd)
     }
 
     /// A write goes past the cache, when nothing dirty is in its way any more.
@@ -339,17 +370,9 @@ impl Controller {
 
     /// How many lines more the log may speak of: more could not be loaded again. Where they are too few a round is asked for.
     fn replay_room(&mut self) -> Result<u64, Reason> {
-        let lines = self.replay_lines();
+        let lines = self.cache.replay_lines(self.journal.log.lines);
         self.journal.short |= lines.is_none();
         lines.ok_or(Reason::WaitedForReplayRoom)
-    }
-
-    /// How many lines more the log may speak of, if they are enough for a look.
-    pub(crate) fn replay_lines(&self) -> Option<u64> {
-        let all = self.cache.lines.len();
-        let lines = u64::from(all - self.journal.log.lines.min(all));
-        // A small cache keeps fewer free: a round is due when half of it is in the log.
-        Some(lines).filter(|lines| *lines >= LINES_AT_ONCE.min(u64::from(all) / 4))
     }
 
     /// How many sectors of an extent the open entry of the journal can take now; if none, what has to be waited for.
@@ -382,24 +405,9 @@ impl Controller {
         let (payload_at, to) = self.append_data(set, at + taken, len, piece, taken.is_zero());
         let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
         let place = payload_at - i16::try_from(first).expect("a line is short");
-        self.log_line(line, Mask::range(first, last), Some(place), self.journal.open.sequence);
+        let sequence = self.journal.open.sequence;
+        self.cache.log_line(&mut self.journal.log, line, Mask::range(first, last), Some(place), sequence);
         to
-    }
-
-    /// What a line is about to get is in this entry of the journal, and where (see [`super::lines::Line::logged_at`]).
-    pub(crate) fn log_line(&mut self, index: u32, mask: Mask, place: Option<i16>, sequence: u64) {
-        let line = self.cache.lines.get_mut(index);
-        let alone = line.dirty.without(mask).is_empty();
-        let same = line.newest == sequence && line.logged_at == place;
-        line.logged_at = if alone || same { place } else { None };
-        line.newest = sequence;
-        if line.pin == 0 {
-            line.pin = sequence;
-            self.journal.log.pin(sequence);
-        } else if line.repin == 0 && line.staged_whole {
-            line.repin = sequence;
-            self.journal.log.pin(sequence);
-        }
     }
 
     /// May one more line of this place be dirty?

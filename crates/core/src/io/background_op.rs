@@ -318,7 +318,7 @@ impl Controller {
             OpKind::Scrub => {
                 self.forget_corrected(&op);
                 if op.error.is_none() {
-                    self.note_repaired(&op);
+                    self.sets.note_repaired(&op);
                 }
             }
             _ => {}
@@ -357,7 +357,7 @@ impl Controller {
     fn rows_lost(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if op.kind == OpKind::Scrub {
-            return self.note_uncompared(&op);
+            return self.sets.note_uncompared(&op);
         }
         let len = Sectors(u64::from(op.rows()));
         // Those whose reads failed would be asked again each time, and fail again.
@@ -366,7 +366,7 @@ impl Controller {
             let known = self.sets.get(op.set).members.get(member as usize);
             if known.is_some_and(|member| member.state == MemberState::InSync) {
                 // Without a log it is as on any array without one.
-                let _ = self.record_bad(op.set, member, at, len, actions);
+                let _ = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
             }
         }
         if op.kind != OpKind::Rebuild {
@@ -376,7 +376,7 @@ impl Controller {
             let at = self.member_place(&op, slot);
             let place = self.sets.get(op.set).places[slot.index()];
             let member = if op.background().replace { place.replacement } else { place.member };
-            let recorded = self.record_bad(op.set, member, at, len, actions);
+            let recorded = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
             let entry = self.sets.get(op.set).members.get(member as usize);
             // A working member is asked again and says again that it cannot be read. One that is being filled would
             // be believed.
@@ -424,7 +424,7 @@ impl Controller {
         };
         // Degraded rows have nothing to compare with: that they could be read is all there is to know.
         if !enough {
-            self.note_uncompared(&op);
+            self.sets.note_uncompared(&op);
             return self.background_rows_done(index, actions);
         }
         let op = &mut self.ops[index];
@@ -517,7 +517,7 @@ impl Controller {
         } else {
             self.rows_at(&op).offset()
         };
-        let mode = self.scrub_mode(&op);
+        let mode = self.sets.scrub_mode(&op);
         let slot = culprit.filter(|_| mode != Some(ScrubMode::TrustData));
         let rewritten = match mode {
             Some(ScrubMode::TrustData) => self.copies_of_data(&op),
@@ -526,7 +526,7 @@ impl Controller {
         };
         let from = at + Sectors(u64::from(Self::checked_sector(&op)));
         let range = MismatchRange { from, len: Sectors(1), slot, repaired: !rewritten.is_empty() };
-        self.note_mismatch(&op, range, actions);
+        self.sets.note_mismatch(&self.trace, &op, range, actions);
         let own = &mut self.ops[index];
         own.write |= rewritten;
         own.background_mut().corrected += u32::from(!rewritten.is_empty());

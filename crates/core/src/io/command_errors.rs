@@ -102,7 +102,7 @@ impl Controller {
                 member.unflushed = true;
                 if result.is_ok() && set.has_bad && command.op == (DriveOp::Write { fua: true }) {
                     let at = MemberLba((command.lba - member.data_offset).get());
-                    self.clear_bad(command.set, command.member, at, command.len);
+                    self.sets.clear_bad(command.set, command.member, at, command.len);
                 }
                 result
             }
@@ -188,7 +188,7 @@ impl Controller {
     /// What a command could not read is to be rewritten, or recorded as lost.
     fn want_repair_of(&mut self, command: &Command) {
         let at = self.member_lba_of(command);
-        self.want_repair(command.set, command.slot, at, command.len);
+        self.sets.want_repair(command.set, command.slot, at, command.len);
     }
 
     /// Where a command is in the data area of its member.
@@ -308,7 +308,7 @@ impl Controller {
     /// The array needs a member that refused a write: it is asked once more, for what it lacks leaves others' parts without
     /// sense. One that the array can do without is failed instead, as it was asked often enough below.
     fn write_again(&mut self, index: u32, command: &Command, actions: &mut Actions) -> bool {
-        if command.tried.contains(command.slot) || !self.is_needed(command.set, command.member) {
+        if command.tried.contains(command.slot) || !self.sets.is_needed(command.set, command.member) {
             return false;
         }
         self.trace.note_op(
@@ -337,7 +337,7 @@ impl Controller {
             let Some((len, other)) = self.other_copy(command, at + done, command.len - done) else { return };
             if other {
                 // Without a log it is as on any array without one.
-                let _ = self.record_bad(command.set, command.member, at + done, len, actions);
+                let _ = self.sets.record_bad(&self.trace, command.set, command.member, at + done, len, actions);
             }
             done += len;
         }

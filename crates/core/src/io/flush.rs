@@ -24,7 +24,7 @@ impl Controller {
         }
         self.requests[index].cut += 1;
         // A session of a set in doubt may have no mark on its members: then nobody replays what the journal has.
-        if self.is_promised(set) && !self.sets.get(set).has_failed_flush() {
+        if self.sets.get(set).is_promised(&self.journal) && !self.sets.get(set).has_failed_flush() {
             return true;
         }
         self.requests[index].pieces += 1;
@@ -68,24 +68,10 @@ impl Controller {
 
     fn issue_flushes(&mut self, index: u32, set: SetId, actions: &mut Actions) {
         for member in 0..self.sets.get(set).members.len() {
-            if self.begin_flush(set, member) {
+            if self.sets.begin_flush(set, member) {
                 let member = u32::try_from(member).expect("few members");
                 self.issue_plain(index, member, DriveOp::Flush, MemberLba::ZERO, Sectors::ZERO, actions);
             }
         }
-    }
-
-    /// Does this member have to be flushed for what was written so far? If so it is counted as being flushed.
-    ///
-    /// A flush that is under way may have been issued before the last write, so another one is needed then.
-    pub(crate) fn begin_flush(&mut self, set: SetId, member: usize) -> bool {
-        let member = &mut self.sets.get_mut(set).members[member];
-        if !member.is_active() || !(member.unflushed || member.flushing > 0) {
-            return false;
-        }
-        member.unflushed = false;
-        member.flushing += 1;
-        member.counters.flushes += 1;
-        true
     }
 }

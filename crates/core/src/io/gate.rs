@@ -77,7 +77,7 @@ impl Controller {
         Gate::Open
             .then(is_data, || self.await_session(index))
             .then(is_in_sync, || self.begin_write(index))
-            .then(is_host, || self.await_failure_marks(index))
+            .then(is_host, || self.sets.await_failure_marks(self.ops[index].set, self.planted))
             .then(is_data, || self.log_write(index, actions))
             .then(is_host, || self.record_write(index))
             .then(true, || Gate::open_if(self.channels.may_issue(), Wait::Commands))

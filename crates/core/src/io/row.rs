@@ -341,7 +341,7 @@ impl Controller {
             let place = self.sets.get(op.set).places[slot.index()];
             for member in [place.member, place.replacement] {
                 let active = self.sets.get(op.set).members.get(member as usize).is_some_and(Member::is_active);
-                if active && !self.record_bad(op.set, member, at, to - at, actions) {
+                if active && !self.sets.record_bad(&self.trace, op.set, member, at, to - at, actions) {
                     return false;
                 }
             }

@@ -98,7 +98,7 @@ impl Controller {
 
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
-        self.unlog(index);
+        self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.end_record(index);
         self.release_work(index);
         let at = self.ops[index].cursor_end;
@@ -133,7 +133,7 @@ impl Controller {
         // The member that is being repaired there is known already.
         let known = if op.is_repair() { op.target } else { SlotSet::EMPTY };
         for slot in failed.minus(known) {
-            self.want_repair(op.set, slot, self.member_place(&op, slot), Sectors(u64::from(op.rows())));
+            self.sets.want_repair(op.set, slot, self.member_place(&op, slot), Sectors(u64::from(op.rows())));
         }
     }
 

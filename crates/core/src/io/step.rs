@@ -295,8 +295,8 @@ impl Controller {
         if self.ops[index].kind == OpKind::Read {
             debug_assert!(self.ops[index].holds_nothing(), "{:?}", self.ops[index]);
         } else {
-            self.end_write(index);
-            self.unlog(index);
+            self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
+            self.journal.unlog(&mut self.sets, &mut self.ops[index]);
             self.release_room(index);
             self.end_record(index);
             self.release_work(index);

@@ -129,7 +129,7 @@ impl Controller {
         let is_drained = |id: SetId| {
             let set = self.sets.get(id);
             let written = set.dirty.all() == 0 || set.dirty.refused;
-            set.life == Life::Failed || (written && !self.is_session_ending(id))
+            set.life == Life::Failed || (written && !set.is_session_ending())
         };
         if !sets.clone().all(is_drained) {
             return None;

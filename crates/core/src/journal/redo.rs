@@ -9,8 +9,10 @@ use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
 
 use super::redo_plan::{plan_redo, InLog, RedoView, REDOS_MAX};
 use super::session::Session;
+use super::Journal;
 use crate::actions::{Actions, JobColumn, JobKind};
 use crate::array::set::Life;
+use crate::array::sets::Sets;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
@@ -43,6 +45,23 @@ struct Logged {
     len: Sectors,
 }
 
+impl Journal {
+    /// What an operation has logged is on the members, or was not needed.
+    pub(crate) fn unlog(&mut self, sets: &mut Sets, op: &mut Op) {
+        let sequence = core::mem::take(&mut op.logged);
+        op.log_durable = false;
+        if sequence == 0 {
+            return;
+        }
+        let set = op.set;
+        sets.get_mut(set).journal.logged -= 1;
+        // A stripe of a failed set that was not written to the end is written again when the set comes back: its entries
+        // wait for that.
+        self.log.unpin_if_held(sequence);
+        sets.look();
+    }
+}
+
 impl Controller {
     /// Rule 1 of the write gate: hold a write while the journal session of its set begins or ends. If the session is off
     /// and the set should have one, ask for it. Destage is not held: a session ends only after destage is through.
@@ -65,8 +84,8 @@ impl Controller {
         if !lacks && (set.life == Life::Failed || !moves) {
             return Gate::Open;
         }
-        self.end_write(index);
-        self.ask_for_session(id);
+        self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
+        self.sets.ask_for_session(id);
         Gate::Waits(Wait::Session)
     }
 
@@ -172,22 +191,6 @@ impl Controller {
         if op.pending == 0 {
             self.ready.push(index);
         }
-    }
-
-    /// The members have the redo records of an operation, or do not need them.
-    pub(crate) fn unlog(&mut self, index: u32) {
-        let op = &mut self.ops[index];
-        let sequence = core::mem::take(&mut op.logged);
-        op.log_durable = false;
-        if sequence == 0 {
-            return;
-        }
-        let set = op.set;
-        self.sets.get_mut(set).journal.logged -= 1;
-        // A row of a failed set that was not completely written is written again when the set comes back: its entries wait
-        // for that.
-        self.journal.log.unpin_if_held(sequence);
-        self.sets.look();
     }
 
     /// Note that an operation's records are in the open group.

@@ -454,7 +454,7 @@ impl Controller {
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
         let unit = self.dirty_unit_of(set, unit_number);
         let mask = Mask::range(first, last);
-        self.log_line(line, mask, None, sequence);
+        self.cache.log_line(&mut self.journal.log, line, mask, None, sequence);
         self.cache.mark_dirty(line, mask, unit, unit_sectors.get());
         let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
         self.journal.replay.copies += 1;

@@ -23,6 +23,7 @@ use crate::actions::{Actions, NoticeKind};
 use crate::admin::WriteCache;
 use crate::array::set::{Intent, Life, Set};
 use crate::array::sets::Change;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
@@ -310,6 +311,47 @@ impl Set {
     }
 }
 
+impl Set {
+    /// Is a session still on that the set should not have? Writes past the cache wait until it has ended: until then all
+    /// writes must be in the journal, and after a crash a lost journal that is found again would replay older data over
+    /// writes without it.
+    pub(crate) fn is_session_ending(&self) -> bool {
+        // A set with a failed flush keeps its session until it is started again. So may a set whose members refuse dirty
+        // data.
+        let stays = || self.dirty.refused || self.has_failed_flush() || self.is_lost();
+        self.journal.has_session() && !stays()
+    }
+
+    /// Does the journal hold data of a set that its members do not have?
+    pub(crate) fn journal_holds(&self) -> bool {
+        self.journal.is_on() && (self.dirty.all() > 0 || self.journal.logged > 0)
+    }
+
+    /// The clean mark is about to be written: the session ends with it.
+    pub(crate) fn unmark_with(&mut self, generation: u64) {
+        if self.journal.is_on() {
+            self.journal.set_stage(Stage::Unmarking(generation));
+        }
+    }
+}
+
+impl Sets {
+    /// Ask for a session of this set; true if it is on, so that the journal may acknowledge writes of the set.
+    pub(crate) fn ask_for_session(&mut self, id: SetId) -> bool {
+        let set = self.get_mut(id);
+        if set.journal.is_on() {
+            if set.intent == Intent::Flushing {
+                set.intent = Intent::Active;
+            }
+            return true;
+        }
+        if set.journal.ask() {
+            self.look();
+        }
+        false
+    }
+}
+
 impl Controller {
     /// Why the journal cannot protect writes of this set, if it cannot.
     pub(crate) fn why_unprotected(&self, id: SetId) -> Option<Unprotected> {
@@ -348,37 +390,6 @@ impl Controller {
     /// Should the journal protect writes of this set, and can it?
     pub(crate) fn wants_journal(&self, id: SetId) -> bool {
         self.sets.get(id).policy.write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
-    }
-
-    /// Ask for a session of this set; true if it is on, so that the journal may acknowledge writes of the set.
-    pub(crate) fn ask_for_session(&mut self, id: SetId) -> bool {
-        let set = self.sets.get_mut(id);
-        if set.journal.is_on() {
-            if set.intent == Intent::Flushing {
-                set.intent = Intent::Active;
-            }
-            return true;
-        }
-        if set.journal.ask() {
-            self.sets.look();
-        }
-        false
-    }
-
-    /// Is a session still on that the set should not have? Writes past the cache wait until it has ended: until then all
-    /// writes must be in the journal, and after a crash a lost journal that is found again would replay older data over
-    /// writes without it.
-    pub(crate) fn is_session_ending(&self, id: SetId) -> bool {
-        let set = self.sets.get(id);
-        // A set with a failed flush keeps its session until it is started again. So may a set whose members refuse dirty
-        // data.
-        let stays = || set.dirty.refused || set.has_failed_flush() || set.is_lost();
-        set.journal.has_session() && !stays()
-    }
-
-    /// Does the journal hold data of a set that its members do not have?
-    pub(crate) fn journal_holds(&self, set: &Set) -> bool {
-        set.journal.is_on() && (set.dirty.all() > 0 || set.journal.logged > 0)
     }
 
     /// Advance the session of a set; true if something has changed.
@@ -451,7 +462,7 @@ impl Controller {
             return set.dirty.all() > 0 && self.hurry_destage(id);
         }
         self.end_hurry(id);
-        let issued = self.flush_members(id, Owner::SessionFlush, actions);
+        let issued = self.sets.flush_members(id, Owner::SessionFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).journal.flushes = issued;
         self.set_session(id, SetState::Settling)
     }
@@ -510,7 +521,7 @@ impl Controller {
     }
 
     fn leave_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        if self.journal_holds(self.sets.get(id)) {
+        if self.sets.get(id).journal_holds() {
             return self.hurry_destage(id);
         }
         self.flush_session(id, actions)
@@ -520,7 +531,7 @@ impl Controller {
     fn flush_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Writes that go on without a lost journal may still be under way.
         let settled = self.sets.get(id).writers == 0;
-        let issued = self.flush_members(id, Owner::SessionFlush, actions);
+        let issued = self.sets.flush_members(id, Owner::SessionFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).journal.flushes = issued;
         self.set_stage(id, Stage::Leaving { settled })
     }
@@ -567,14 +578,6 @@ impl Controller {
             set.intent = Intent::Unmarking(generation);
         }
         self.set_stage(id, Stage::Unmarking(generation))
-    }
-
-    /// The clean mark is about to be written: the session ends with it.
-    pub(crate) fn unmark_with(&mut self, id: SetId, generation: u64) {
-        let set = self.sets.get_mut(id);
-        if set.journal.is_on() {
-            set.journal.set_stage(Stage::Unmarking(generation));
-        }
     }
 
     fn end_session(&mut self, id: SetId) -> bool {

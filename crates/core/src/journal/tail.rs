@@ -85,7 +85,9 @@ impl Controller {
         let journal = &self.journal;
         let nothing = journal.log.is_empty() && !journal.log.may_empty_kept();
         // Kept entries may take all lines that a replay could load. Then a round makes no room.
-        let full = journal.short && !self.cache_waiters.is_empty() && self.replay_lines().is_none();
+        let full = journal.short
+            && !self.cache_waiters.is_empty()
+            && self.cache.replay_lines(self.journal.log.lines).is_none();
         if (nothing && !full) || journal.spill.is_active() || self.now < journal.round.retry_at {
             return false;
         }

@@ -325,7 +325,7 @@ impl Controller {
         for log in ppl.logs.iter_mut().filter(|log| log.state == LogState::Stale) {
             log.state = LogState::Flushing;
         }
-        let issued = self.flush_members(id, Owner::PplFlush, actions);
+        let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
         // Nothing is to be flushed where a flush since then has done it.
         self.ppl_due |= issued == 0;

@@ -133,7 +133,7 @@ impl Controller {
             return;
         }
         self.enter_stage(id, Stage::Flush);
-        let issued = self.flush_members(id, Owner::PplFlush, actions);
+        let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
     }
 
@@ -203,7 +203,7 @@ impl Controller {
         member.counters.writes += 1;
         member.counters.sectors_written += PPL_HEADER_SECTORS.get();
         let (lba, _) = member.ppl_area().expect("it was chosen for its log");
-        self.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, actions);
+        self.sets.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, &mut self.channels, self.now, actions);
     }
 
     /// A member joins: whatever stands in its area is not of its new slot. It says what the others do of parity: when it
