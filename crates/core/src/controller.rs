@@ -87,8 +87,6 @@ pub struct Controller {
     pub(crate) journal_lost_notice: bool,
     pub(crate) sets: Sets,
     pub(crate) arrays: Arrays,
-    /// Some partial parity log may have to be moved on.
-    pub(crate) ppl_due: bool,
     /// Operations that can move.
     pub(crate) ready: Queue,
     /// Requests that want pieces; pieces that want operations; pieces that want other frames; requests
@@ -148,7 +146,6 @@ impl Controller {
             journal_lost_notice: false,
             sets: Sets::new(),
             arrays: Arrays::new(),
-            ppl_due: false,
             ready: Queue::new(limits.ops_max),
             wanting: Queue::new(limits.requests_max),
             splitting: Queue::new(limits.pieces_max),
@@ -386,7 +383,7 @@ impl Controller {
         }
         let pieces = self.splitting.len() | self.wanting.len() | self.restarting.len();
         let waits = pieces | self.plain.len() | self.admin_waiting.len();
-        let is_due = self.sets.has_news() | self.ppl_due | self.ahead.wanted | (self.now >= self.sets.due().0);
+        let is_due = self.sets.has_news() | self.sets.logs_due | self.ahead.wanted | (self.now >= self.sets.due().0);
         !(waits != 0 || is_due)
     }
 

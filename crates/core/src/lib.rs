@@ -11,7 +11,6 @@
 extern crate alloc;
 
 pub mod actions;
-pub mod adaptive;
 pub mod admin;
 pub mod array;
 mod background;
@@ -37,5 +36,6 @@ mod trace;
 mod waiting;
 
 pub use actions::Actions;
+pub use array::adaptive;
 pub use controller::{Controller, Wake};
 pub use io::{lock, plan};

@@ -1,5 +1,6 @@
 //! Arrays: what is exported, the sets behind it, their members and their metadata.
 
+pub mod adaptive;
 pub(crate) mod admin;
 pub mod assemble;
 pub(crate) mod bad;

@@ -49,6 +49,8 @@ pub(crate) struct Sets {
     look: bool,
     /// Nothing of the sets' own is due before this, unless one changes.
     due: (Instant, Wake),
+    /// A partial parity log may have to be moved on.
+    pub logs_due: bool,
 }
 
 impl Deref for Sets {
@@ -68,7 +70,7 @@ impl DerefMut for Sets {
 
 impl Sets {
     pub(crate) const fn new() -> Self {
-        Self { table: Table::new(), look: false, due: (Instant::NEVER, Wake::CleanMark) }
+        Self { table: Table::new(), look: false, due: (Instant::NEVER, Wake::CleanMark), logs_due: false }
     }
 
     /// Have the sets looked at: one of them has something to do.

@@ -55,7 +55,7 @@ impl Controller {
         moved |= self.pump_metadata(id, actions);
         if self.sets.get(id).ppl.is_some() {
             // Failures may have become durable.
-            self.ppl_due = true;
+            self.sets.logs_due = true;
             moved |= self.pump_ppl_start(id, actions);
         }
         if self.sets.get(id).life != Life::Running || self.sets.get(id).journal.redoing {

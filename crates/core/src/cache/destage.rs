@@ -125,10 +125,7 @@ impl Controller {
             let data = *op.destage();
             self.sets.get_mut(entry.set).reasons.count(data.why);
             self.cache.begin_writing(self.now, entry.set, data.lines);
-            let key = self.ops.put(op);
-            self.sets.get_mut(entry.set).ops += 1;
-            self.trace_made(key.index);
-            self.ready.push(key.index);
+            self.start_op(op);
         }
         moved
     }
@@ -243,7 +240,7 @@ impl Controller {
             self.extent_written(set, cache_unit, at, len);
         }
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-        self.end_record(index);
+        self.sets.end_record(&mut self.ops[index], self.planted);
         self.release_work(index);
         let op = &mut self.ops[index];
         (op.target, op.excluded, op.phase) = (SlotSet::EMPTY, SlotSet::EMPTY, Phase::Planning);
@@ -311,7 +308,7 @@ impl Controller {
                 let own = actions.columns.len();
                 actions.columns.push(column);
                 let bytes = u32::try_from(Sectors(last - first).bytes().get()).expect("less than a line");
-                self.push_job(index, JobKind::Copy, bytes, own, None, None, actions);
+                self.ops.push_job(&mut self.trace, index, JobKind::Copy, bytes, own, None, None, actions);
                 columns = actions.columns.len();
             } else {
                 actions.columns.push(column);
@@ -340,7 +337,7 @@ impl Controller {
     fn push_staging(&mut self, index: u32, columns: usize, actions: &mut Actions) {
         if actions.columns.len() > columns {
             let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
-            self.push_job(index, JobKind::Copy, bytes, columns, None, None, actions);
+            self.ops.push_job(&mut self.trace, index, JobKind::Copy, bytes, columns, None, None, actions);
         }
     }
 

@@ -278,7 +278,7 @@ impl Controller {
         }
         let p = op.parity.contains(view.p).then(|| op.buffer(view.p));
         let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| op.buffer(q));
-        self.push_job(index, JobKind::Generate, op.row_bytes(), columns, p, q, actions);
+        self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, p, q, actions);
     }
 
     fn log_background(&mut self, index: u32, actions: &mut Actions) {
@@ -441,7 +441,7 @@ impl Controller {
         let columns = actions.columns.len();
         let (p, q) = self.check_columns(&op, from, op.read | op.lost, actions);
         let kind = if op.is_by_rows(self.sets.get(op.set)) { JobKind::Check } else { JobKind::Compare };
-        self.push_job(index, kind, len, columns, p, q, actions);
+        self.ops.push_job(&mut self.trace, index, kind, len, columns, p, q, actions);
     }
 
     /// Hand out the data columns (or copies) among `slots` at `from` in their buffers; P and Q are returned.
@@ -575,19 +575,37 @@ impl Controller {
         let wrong = op.buffer(slot) + from;
         if !op.is_by_rows(self.sets.get(op.set)) {
             let good = op.read.without(slot).first().expect("a majority is against it");
-            return self.push_copy(index, wrong, op.buffer(good) + from, 512, actions);
+            return self.ops.push_copy(&mut self.trace, index, wrong, op.buffer(good) + from, 512, actions);
         }
         let view = op.stripe_view(self.sets.get(op.set));
         let columns = actions.columns.len();
         let (p, _) = self.check_columns(&op, from, op.read.without(slot), actions);
         if slot == view.p {
-            return self.push_job(index, JobKind::Generate, 512, columns, Some(wrong), None, actions);
+            return self.ops.push_job(
+                &mut self.trace,
+                index,
+                JobKind::Generate,
+                512,
+                columns,
+                Some(wrong),
+                None,
+                actions,
+            );
         }
         if Some(slot) == view.q {
-            return self.push_job(index, JobKind::Generate, 512, columns, None, Some(wrong), actions);
+            return self.ops.push_job(
+                &mut self.trace,
+                index,
+                JobKind::Generate,
+                512,
+                columns,
+                None,
+                Some(wrong),
+                actions,
+            );
         }
         actions.columns.push(JobColumn { index: self.weight(&op, slot), at: wrong, old: wrong });
-        self.push_job(index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);
+        self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);
     }
 
     /// The sector of the rows in work that is checked by itself.

@@ -261,10 +261,7 @@ impl Controller {
         self.requests[index].cut += skip.bytes().get();
         if let Some(op) = op {
             self.requests[index].pieces += 1;
-            let key = self.ops.put(op);
-            self.sets.get_mut(set_id).ops += 1;
-            self.trace_made(key.index);
-            self.ready.push(key.index);
+            self.start_op(op);
         } else {
             let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
             self.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);

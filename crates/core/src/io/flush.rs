@@ -29,10 +29,7 @@ impl Controller {
         }
         self.requests[index].pieces += 1;
         let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
-        let key = self.ops.put(op);
-        self.sets.get_mut(set).ops += 1;
-        self.trace_made(key.index);
-        self.ready.push(key.index);
+        self.start_op(op);
         true
     }
 

@@ -235,7 +235,7 @@ impl Controller {
         let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
         let q = view.q.filter(|q| by.contains(*q)).map(|q| frames.read_at(geometry, q));
         let lost = u16::try_from(op.lost.len()).expect("at most two");
-        self.push_job(index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
+        self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
     }
 
     /// The exponent with which a data slot counts in Q.
@@ -440,7 +440,7 @@ impl Controller {
         let p = op.parity.contains(p).then(|| frames.buffer(p));
         let q = q.filter(|q| op.parity.contains(*q)).map(|q| frames.buffer(q));
         let bytes = op.row_bytes();
-        self.push_job(index, kind, bytes, columns, p, q, actions);
+        self.ops.push_job(&mut self.trace, index, kind, bytes, columns, p, q, actions);
     }
 
     fn log_row_write(&mut self, index: u32, actions: &mut Actions) {

@@ -99,7 +99,7 @@ impl Controller {
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-        self.end_record(index);
+        self.sets.end_record(&mut self.ops[index], self.planted);
         self.release_work(index);
         let at = self.ops[index].cursor_end;
         let (search, rows) = self.next_stretch(index, at);

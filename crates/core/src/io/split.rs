@@ -130,7 +130,7 @@ impl Controller {
         if end == piece.sectors() {
             op.tail_skip = tail;
         }
-        self.start_op(index, op);
+        self.start_piece_op(index, op);
         true
     }
 
@@ -193,22 +193,15 @@ impl Controller {
         }
         self.pieces[index].split += len;
         debug_assert!(op.payload != Payload::None);
-        self.start_op(index, op);
+        self.start_piece_op(index, op);
     }
 
-    /// Put an operation of a piece into the table. Inlined, so that it is made there: it is large, and copied it would be
-    /// read before the processor has it written.
+    /// Start an operation of a piece.
     #[inline(always)]
-    fn start_op(&mut self, piece: u32, op: Op) {
-        let set = op.set;
-        let direct = op.is_direct_write();
-        let key = self.ops.put(op);
+    fn start_piece_op(&mut self, piece: u32, op: Op) {
+        self.sets.get_mut(op.set).direct_writes += u32::from(op.is_direct_write());
         self.pieces[piece].ops += 1;
-        let entry = self.sets.get_mut(set);
-        entry.ops += 1;
-        entry.direct_writes += u32::from(direct);
-        self.trace_made(key.index);
-        self.ready.push(key.index);
+        self.start_op(op);
     }
 }
 

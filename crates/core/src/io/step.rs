@@ -9,8 +9,45 @@ use crate::io::op::{KindData, Op, OpKind, Payload, Phase};
 use crate::io::wait::Wait;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
-use crate::slab::NONE;
+use crate::slab::{Slab, NONE};
 use crate::steps::What;
+use crate::trace::Trace;
+
+impl Slab<Op> {
+    /// Hand out a computation in the name of an operation, over the columns of the arena from `columns` on.
+    #[allow(clippy::too_many_arguments)] // a job has as many parts
+    pub(crate) fn push_job(
+        &mut self,
+        trace: &mut Trace,
+        index: u32,
+        kind: JobKind,
+        len: u32,
+        columns: usize,
+        p: Option<PoolOffset>,
+        q: Option<PoolOffset>,
+        actions: &mut Actions,
+    ) {
+        let columns_start = u32::try_from(columns).expect("the arena is small");
+        let columns_len = u16::try_from(actions.columns.len() - columns).expect("at most one column a member");
+        let tag = Tag::new(TagKind::Job, index, self.generation(index));
+        actions.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len, p, q });
+        self[index].pending += 1;
+        trace.op(self, index, || What::Computing { kind, columns: columns_len, len });
+    }
+    pub(crate) fn push_copy(
+        &mut self,
+        trace: &mut Trace,
+        index: u32,
+        at: PoolOffset,
+        old: PoolOffset,
+        len: u32,
+        actions: &mut Actions,
+    ) {
+        let columns = actions.columns.len();
+        actions.columns.push(JobColumn { index: 0, at, old });
+        self.push_job(trace, index, JobKind::Copy, len, columns, None, None, actions);
+    }
+}
 
 impl Controller {
     /// Move an operation as far as it goes.
@@ -33,6 +70,16 @@ impl Controller {
             OpKind::RowWrite => self.step_row_write(index, actions),
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.step_background(index, actions),
         }
+    }
+
+    /// Put an operation into the table, and let it begin. Inlined, so that it is made there: it is large, and copied it
+    /// would be read before the processor has it written.
+    #[inline(always)]
+    pub(crate) fn start_op(&mut self, op: Op) {
+        self.sets.get_mut(op.set).ops += 1;
+        let key = self.ops.put(op);
+        self.trace_made(key.index);
+        self.ready.push(key.index);
     }
 
     /// Move an operation on that has not its range yet, or not its edges.
@@ -137,11 +184,8 @@ impl Controller {
             child.at = if tail { op.at + (op.len - block) } else { op.at };
             child.len = block;
         }
-        let key = self.ops.put(child);
-        self.sets.get_mut(op.set).ops += 1;
         self.ops[index].pending += 1;
-        self.trace_made(key.index);
-        self.ready.push(key.index);
+        self.start_op(child);
     }
 
     /// The edges are read (or are being merged): go on.
@@ -181,7 +225,7 @@ impl Controller {
         let start = op.payload_address(self.sets.get(op.set), op.first, op.lo);
         if op.head_skip > 0 {
             self.ops[index].head_skip = 0;
-            return self.push_copy(index, start, run.at, u32::from(op.head_skip), actions);
+            return self.ops.push_copy(&mut self.trace, index, start, run.at, u32::from(op.head_skip), actions);
         }
         self.ops[index].tail_skip = 0;
         let within = block - Bytes(u64::from(op.tail_skip));
@@ -192,33 +236,7 @@ impl Controller {
         } else {
             start + (op.len.bytes() - block)
         };
-        self.push_copy(index, end + within, read_at + within, u32::from(op.tail_skip), actions);
-    }
-
-    pub(crate) fn push_copy(&mut self, index: u32, at: PoolOffset, old: PoolOffset, len: u32, actions: &mut Actions) {
-        let columns = actions.columns.len();
-        actions.columns.push(JobColumn { index: 0, at, old });
-        self.push_job(index, JobKind::Copy, len, columns, None, None, actions);
-    }
-
-    /// Hand out a computation in the name of an operation, over the columns of the arena from `columns` on.
-    #[allow(clippy::too_many_arguments)] // a job has as many parts
-    pub(crate) fn push_job(
-        &mut self,
-        index: u32,
-        kind: JobKind,
-        len: u32,
-        columns: usize,
-        p: Option<PoolOffset>,
-        q: Option<PoolOffset>,
-        actions: &mut Actions,
-    ) {
-        let columns_start = u32::try_from(columns).expect("the arena is small");
-        let columns_len = u16::try_from(actions.columns.len() - columns).expect("at most one column a member");
-        let tag = Tag::new(TagKind::Job, index, self.ops.generation(index));
-        actions.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len, p, q });
-        self.ops[index].pending += 1;
-        self.trace.op(&self.ops, index, || What::Computing { kind, columns: columns_len, len });
+        self.ops.push_copy(&mut self.trace, index, end + within, read_at + within, u32::from(op.tail_skip), actions);
     }
 
     /// A job ended.
@@ -298,7 +316,7 @@ impl Controller {
             self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
             self.journal.unlog(&mut self.sets, &mut self.ops[index]);
             self.release_room(index);
-            self.end_record(index);
+            self.sets.end_record(&mut self.ops[index], self.planted);
             self.release_work(index);
         }
         let error = self.ops[index].error;

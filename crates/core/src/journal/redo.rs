@@ -262,7 +262,7 @@ impl Controller {
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at });
         }
         let bytes = self.ops[index].row_bytes();
-        self.push_job(index, JobKind::Copy, bytes, columns, None, None, actions);
+        self.ops.push_job(&mut self.trace, index, JobKind::Copy, bytes, columns, None, None, actions);
     }
 
     /// The slots of P and Q of an operation's stripe.
@@ -404,7 +404,7 @@ impl Controller {
             done += len;
         }
         let bytes = u32::try_from(op.len.bytes().get()).expect("an extent is small");
-        self.push_copy(index, to, from, bytes, actions);
+        self.ops.push_copy(&mut self.trace, index, to, from, bytes, actions);
         self.joins_group(index);
         Gate::Waits(Wait::Entry)
     }

@@ -6,6 +6,7 @@ use openraid_units::{Sectors, SetId, Slot};
 use super::{LogState, Partial, SetPpl, LOG_OPS_MAX};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
@@ -15,9 +16,29 @@ use crate::io::plan::WriteMethod;
 use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
 use crate::planted::Flaw;
+use crate::planted::Planted;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
+
+impl Sets {
+    /// What an operation's record covers is on the members.
+    pub(crate) fn end_record(&mut self, op: &mut Op, planted: Planted) {
+        let before = core::mem::replace(&mut op.partial, Partial::No);
+        if before != Partial::Logged {
+            return;
+        }
+        let (set, slot) = (op.set, self.get(op.set).parity().p_slot(op.stripe));
+        let reused = planted.has(Flaw::LogReusedUnflushed);
+        let log = &mut self.get_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
+        log.covered -= 1;
+        if log.covered == 0 {
+            log.state = if reused { LogState::Free } else { LogState::Stale };
+            let is_due = log.is_wanted();
+            self.logs_due |= is_due;
+        }
+    }
+}
 
 impl Controller {
     // ---- the record of an operation
@@ -45,7 +66,7 @@ impl Controller {
             actions.columns.push(JobColumn { index: 0, at, old: at });
         }
         let to = op.partial_buffer();
-        self.push_job(index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
+        self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }
 
     pub(crate) fn push_partial_sum(&mut self, index: u32, actions: &mut Actions) {
@@ -54,7 +75,7 @@ impl Controller {
         let at = op.partial_buffer();
         let columns = actions.columns.len();
         actions.columns.push(JobColumn { index: 0, at, old: at });
-        self.push_job(index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
+        self.ops.push_job(&mut self.trace, index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
     }
 
     /// Rule 6 of the write gate: put the record of an operation into the partial parity log of its stripe, and hold it
@@ -74,7 +95,7 @@ impl Controller {
                 let log = &mut ppl.logs[slot.index()];
                 log.waiting.push(index);
                 let waits = log.state != LogState::Free;
-                self.ppl_due = true;
+                self.sets.logs_due = true;
                 if waits {
                     self.trace.note_op(
                         &mut self.sets,
@@ -96,23 +117,6 @@ impl Controller {
             let all = SlotSet::first_n(self.sets.get(op.set).slots());
             let named = op.stripe_view(self.sets.get(op.set)).data;
             self.ops[index].partial = op.record_for(self.sets.get(op.set), named, all).0;
-        }
-    }
-
-    /// What an operation's record covers is on the members.
-    pub(crate) fn end_record(&mut self, index: u32) {
-        let before = core::mem::replace(&mut self.ops[index].partial, Partial::No);
-        if before != Partial::Logged {
-            return;
-        }
-        let op = &self.ops[index];
-        let (set, slot) = (op.set, self.sets.get(op.set).parity().p_slot(op.stripe));
-        let reused = self.planted.has(Flaw::LogReusedUnflushed);
-        let log = &mut self.sets.get_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
-        log.covered -= 1;
-        if log.covered == 0 {
-            log.state = if reused { LogState::Free } else { LogState::Stale };
-            self.ppl_due |= log.is_wanted();
         }
     }
 
@@ -142,7 +146,7 @@ impl Controller {
 
     /// Let the logs of all sets move; true where one did.
     pub(crate) fn pump_ppl(&mut self, actions: &mut Actions) -> bool {
-        if !core::mem::take(&mut self.ppl_due) {
+        if !core::mem::take(&mut self.sets.logs_due) {
             return false;
         }
         let mut moved = false;
@@ -212,7 +216,7 @@ impl Controller {
             return self.release_waiting(id, slot);
         }
         if !self.channels.may_issue() || !actions.has_room() {
-            self.ppl_due = true;
+            self.sets.logs_due = true;
             self.more_to_do |= !actions.has_room();
             return false;
         }
@@ -274,7 +278,7 @@ impl Controller {
     pub(crate) fn on_log_written(&mut self, id: SetId, slot: Slot) {
         let log = self.log_mut(id, slot);
         log.pending -= 1;
-        self.ppl_due = true;
+        self.sets.logs_due = true;
     }
 
     /// What is on its way is on the members that work: those who wait for it write now.
@@ -292,7 +296,7 @@ impl Controller {
         log.flying = flying;
         // Those who came while an empty header was on its way.
         let due = log.state == LogState::Free && log.is_wanted();
-        self.ppl_due |= due;
+        self.sets.logs_due |= due;
     }
 
     /// Flush the members so that logs can be written over, all that are through with what they cover at once.
@@ -318,7 +322,7 @@ impl Controller {
             return moved;
         }
         if !self.channels.may_issue() {
-            self.ppl_due = true;
+            self.sets.logs_due = true;
             return moved;
         }
         let ppl = self.sets.get_mut(id).ppl.as_mut().expect("just seen");
@@ -328,7 +332,7 @@ impl Controller {
         let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
         // Nothing is to be flushed where a flush since then has done it.
-        self.ppl_due |= issued == 0;
+        self.sets.logs_due |= issued == 0;
         true
     }
 
@@ -336,7 +340,7 @@ impl Controller {
     pub(crate) fn on_ppl_flushed(&mut self, id: SetId) {
         let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it was flushed for its logs");
         ppl.flushes -= 1;
-        self.ppl_due = true;
+        self.sets.logs_due = true;
     }
 }
 

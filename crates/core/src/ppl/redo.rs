@@ -201,13 +201,22 @@ impl Controller {
         if !sound {
             push(partial.expect("it was read"));
             self.ops[index].phase = Phase::Computing(Step::Check);
-            return self.push_job(index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
+            return self.ops.push_job(
+                &mut self.trace,
+                index,
+                JobKind::Checksum,
+                op.row_bytes(),
+                columns,
+                None,
+                None,
+                actions,
+            );
         }
         op.read.iter().for_each(|slot| push(op.buffer(slot)));
         partial.into_iter().for_each(push);
         let to = op.buffer(op.target.first().expect("the parity"));
         self.ops[index].phase = Phase::Computing(Step::Parity);
-        self.push_job(index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
+        self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }
 
     /// Some partial parity was summed up: the next, or what all of it says.
