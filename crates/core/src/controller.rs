@@ -12,11 +12,11 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use openraid_units::{ArrayId, Bytes, Instant, Nanos, TagKind, Token};
+use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::AdminCommand;
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::array::table::Arrays;
 use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
 use crate::cache::waiters::Waiters;
@@ -304,6 +304,29 @@ impl Controller {
             || self.seal_group(actions)
     }
 
+    /// Hand on what the sets have said, in its order.
+    pub(crate) fn hand_on(&mut self, actions: &mut Actions) {
+        while let Some(signal) = self.sets.take_signal() {
+            match signal {
+                Signal::CopyLost(set) => self.cache.invalidate_set(set),
+                Signal::FlushFailed => self.wake_cache_waiters(),
+                Signal::Ended(set) => {
+                    self.wait_for_set_to_return(set);
+                    self.cache.units.end_rest(set);
+                }
+                Signal::Lost => self.wake_all_waiters(),
+                Signal::DriveLost(drive) => self.end_queued(drive, actions),
+            }
+        }
+    }
+
+    /// Commands that a drive was never given end now.
+    fn end_queued(&mut self, drive: DriveId, actions: &mut Actions) {
+        while let Some(command) = self.channels.cancel_queued(drive) {
+            self.command_ended(&command, Err(CommandError::Drive(DriveError::Gone)), actions);
+        }
+    }
+
     #[inline(never)]
     fn check_timeouts(&mut self, actions: &mut Actions) {
         while let Some(command) = self.channels.give_up_overdue(self.now) {
@@ -323,9 +346,7 @@ impl Controller {
                 self.give_up(&command, actions);
             }
             // Nor are those that it was never given: of a member that has been replaced meanwhile nobody else ends them.
-            while let Some(queued) = self.channels.cancel_queued(command.drive) {
-                self.command_ended(&queued, Err(CommandError::Drive(DriveError::Gone)), actions);
-            }
+            self.end_queued(command.drive, actions);
         }
     }
 

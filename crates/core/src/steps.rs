@@ -336,12 +336,6 @@ impl Controller {
         let name = op_name(&self.ops, index);
         self.trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
     }
-
-    /// Leave the reason for something that a piece waits for.
-    pub(crate) fn note_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
-        self.trace.note(&mut self.sets, set, reason, unit, figure);
-        self.trace.piece(&self.requests, &self.pieces, piece, || What::Reason { reason, figure });
-    }
 }
 
 /// The name of an operation, by its place in the table.

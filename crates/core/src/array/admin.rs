@@ -386,7 +386,8 @@ impl Controller {
             }
         }
         let index = u32::try_from(index).expect("few members");
-        self.fail_member(id, index, FailReason::Administrator, actions);
+        self.sets.fail_member((id, index), FailReason::Administrator, (&self.trace, self.now), actions);
+        self.hand_on(actions);
         Ok(AdminOutcome::Done)
     }
 

@@ -12,52 +12,32 @@
 //!                  (outside)
 //! ```
 
-use openraid_units::{Sectors, SetId, Slot};
+use openraid_units::{Instant, Sectors, SetId, Slot};
 
 use super::set::Life;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::sets::Change;
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::background::Task;
-use crate::controller::{CommandError, Controller};
-use crate::events::DriveError;
 use crate::geometry::Geometry;
-use crate::io::command::Owner;
 use crate::reason::FailReason;
 use crate::scrub::AbortReason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 impl Sets {
-    /// Is this a working member that the array cannot do without?
-    pub(crate) fn is_needed(&self, id: SetId, index: u32) -> bool {
-        let member = &self.get(id).members[index as usize];
-        member.state == MemberState::InSync
-            && !member.replacement
-            && !self.survives_without(id, member.slot.expect("a working member has a slot"))
-    }
-    /// So many more members may fail, whichever they are. Redundancy that is not in sync tolerates none.
-    fn losses_tolerated(&self, id: SetId) -> u16 {
-        let set = self.get(id);
-        if set.consistent_to != Sectors::MAX {
-            return 0;
-        }
-        set.geometry.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
-    }
-    /// Would the array still be whole without these slots too?
-    pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
-        let set = self.get(id);
-        let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
-        set.geometry.survives(missing)
-    }
-}
-
-impl Controller {
     /// A member cannot be relied on any more. True where the array goes on without it; false where it could
     /// not be taken out because the array needs it (then the error stays with whoever met it).
-    pub(crate) fn fail_member(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) -> bool {
-        let set = self.sets.get(id);
+    pub(crate) fn fail_member(
+        &mut self,
+        (id, index): (SetId, u32),
+        reason: FailReason,
+        (trace, now): (&Trace, Instant),
+        actions: &mut Actions,
+    ) -> bool {
+        let set = self.get(id);
         let member = &set.members[index as usize];
         let (state, slot, drive) = (member.state, member.slot, member.drive);
         match state {
@@ -68,16 +48,16 @@ impl Controller {
         }
         let is_lasting =
             matches!(reason, FailReason::Gone | FailReason::Timeout | FailReason::Protocol | FailReason::Administrator);
-        if self.sets.is_needed(id, index) {
+        if self.is_needed(id, index) {
             if is_lasting {
-                self.lose_array(id, index, reason, actions);
+                self.lose_array((id, index), reason, (trace, now), actions);
             } else if reason == FailReason::FlushFailed {
-                self.note_failed_flush(id, index, actions);
+                self.note_failed_flush(id, index, trace, actions);
             }
             return false;
         }
-        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
-        let set = self.sets.get_mut(id);
+        trace.notice(self, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
+        let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Failing(reason);
         let was_replacement = core::mem::take(&mut entry.replacement);
@@ -98,29 +78,27 @@ impl Controller {
         }
         set.refresh();
         set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
-        self.sets.changed(id, Change::Marks);
+        self.changed(id, Change::Marks);
         if state == MemberState::InSync && !was_replacement {
             self.forget_lost_copy(id);
-            let tolerated = self.sets.losses_tolerated(id);
-            self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Degraded { tolerated }, actions);
+            let tolerated = self.losses_tolerated(id);
+            trace.notice(self, id, slot, Some(drive), NoticeKind::Degraded { tolerated }, actions);
         }
-        self.cancel_queued(id, index, actions);
+        self.signal(Signal::DriveLost(drive));
         true
     }
-
     /// A copy is lost. Where copies may differ, the cache knows what it had, and the others may not have it: reads from the
     /// cache must not tell what reads from the others, and a rebuild, will not.
     fn forget_lost_copy(&mut self, id: SetId) {
-        let set = self.sets.get(id);
+        let set = self.get(id);
         if matches!(set.geometry, Geometry::Mirror(_)) && set.consistent_to != Sectors::MAX {
-            self.cache.invalidate_set(id);
+            self.signal(Signal::CopyLost(id));
         }
     }
-
     /// The array needs this member, and a flush of it failed: nothing that waits for a flush can be promised any more. That
     /// stays so: the next flush of the drive may succeed although the drive dropped the data of the failed one.
-    fn note_failed_flush(&mut self, id: SetId, index: u32, actions: &mut Actions) {
-        let set = self.sets.get_mut(id);
+    fn note_failed_flush(&mut self, id: SetId, index: u32, trace: &Trace, actions: &mut Actions) {
+        let set = self.get_mut(id);
         set.suspect = true;
         let member = &mut set.members[index as usize];
         if core::mem::replace(&mut member.flush_failed, true) {
@@ -128,80 +106,65 @@ impl Controller {
         }
         let (slot, drive) = (member.slot, member.drive);
         // No session begins any more: wake what waits for one.
-        self.sets.changed(id, Change::Life);
-        self.wake_cache_waiters();
-        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
+        self.changed(id, Change::Life);
+        self.signal(Signal::FlushFailed);
+        trace.notice(self, id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
     }
-
     /// The array needs this member, and its metadata could not be written: a mark that writes wait for, the failure of
     /// another member, a journal session. Nothing that depends on such a record is promised any more.
-    pub(crate) fn note_stale_metadata(&mut self, id: SetId, index: u32, actions: &mut Actions) {
-        if self.sets.get(id).life == Life::Failed {
+    pub(crate) fn note_stale_metadata(&mut self, id: SetId, index: u32, trace: &Trace, actions: &mut Actions) {
+        if self.get(id).life == Life::Failed {
             return;
         }
-        self.sets.get_mut(id).members[index as usize].metadata_stale = true;
-        self.note_failed_flush(id, index, actions);
+        self.get_mut(id).members[index as usize].metadata_stale = true;
+        self.note_failed_flush(id, index, trace, actions);
     }
-
     /// The array needs this member and it is gone: no metadata is written any more, so that what is on disk is
     /// the last good state.
-    pub(crate) fn lose_array(&mut self, id: SetId, index: u32, reason: FailReason, actions: &mut Actions) {
-        let set = self.sets.get_mut(id);
+    pub(crate) fn lose_array(
+        &mut self,
+        (id, index): (SetId, u32),
+        reason: FailReason,
+        (trace, now): (&Trace, Instant),
+        actions: &mut Actions,
+    ) {
+        let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Faulty(reason);
         let (slot, drive) = (entry.slot, entry.drive);
         set.refresh();
         if set.is_redundant() {
-            self.end_life(id);
+            self.end_life(id, now);
         }
-        self.sets.changed(id, Change::Life);
+        self.changed(id, Change::Life);
         // Writes may wait for what will never come now, or until the journal may promise something for it.
-        self.wake_all_waiters();
-        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
-        self.trace.notice(&self.sets, id, slot, Some(drive), NoticeKind::Failed, actions);
-        self.cancel_queued(id, index, actions);
+        self.signal(Signal::Lost);
+        trace.notice(self, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
+        trace.notice(self, id, slot, Some(drive), NoticeKind::Failed, actions);
+        self.signal(Signal::DriveLost(drive));
     }
-
     /// Nothing of a set is written any more.
-    fn end_life(&mut self, id: SetId) {
-        let now = self.now;
-        let set = self.sets.get_mut(id);
+    fn end_life(&mut self, id: SetId, now: Instant) {
+        let set = self.get_mut(id);
         set.cancel_task(AbortReason::MemberFailed);
         if let Some(task) = set.finished.take().filter(Task::is_scrub) {
             set.end_scrub(&task, now);
         }
         set.life = Life::Failed;
         set.repairs.clear();
-        self.wait_for_set_to_return(id);
-        self.cache.units.end_rest(id);
+        self.signal(Signal::Ended(id));
     }
-
     /// Rows of a set miss what only the journal had for them, and it cannot be had: so that nobody takes for good what
     /// stands there, the set is as one that has failed, until it is started anew.
-    pub(crate) fn lose_rows(&mut self, id: SetId, actions: &mut Actions) {
-        self.end_life(id);
-        self.sets.changed(id, Change::Life);
-        self.wake_all_waiters();
-        self.trace.notice(&self.sets, id, None, None, NoticeKind::Failed, actions);
+    pub(crate) fn lose_rows(&mut self, id: SetId, (trace, now): (&Trace, Instant), actions: &mut Actions) {
+        self.end_life(id, now);
+        self.changed(id, Change::Life);
+        self.signal(Signal::Lost);
+        trace.notice(self, id, None, None, NoticeKind::Failed, actions);
     }
-
-    /// Commands that the drive never saw end now.
-    fn cancel_queued(&mut self, id: SetId, index: u32, actions: &mut Actions) {
-        let drive = self.sets.get(id).members[index as usize].drive;
-        while let Some(command) = self.channels.cancel_queued(drive) {
-            let error = CommandError::Drive(DriveError::Gone);
-            match command.owner {
-                Owner::Op(op) => self.on_op_command(op, &command, Err(error), actions),
-                Owner::PplRead(op) => self.on_partial_read(op, &command, Err(error), actions),
-                Owner::Quarantined | Owner::Journal(_) => unreachable!("it was never issued to a member"),
-                _ => self.on_set_command(&command, Err(error), actions),
-            }
-        }
-    }
-
     /// A generation of superblocks is durable: failures that it records are complete.
     pub(crate) fn on_generation_durable(&mut self, id: SetId) {
-        let set = self.sets.get_mut(id);
+        let set = self.get_mut(id);
         if !set.metadata.as_ref().is_some_and(super::metadata::Metadata::failures_recorded) {
             return;
         }
@@ -229,8 +192,29 @@ impl Controller {
         if vacated {
             set.refresh();
             if set.members.iter().any(|m| m.state == MemberState::Spare) {
-                self.sets.changed(id, Change::Marks);
+                self.changed(id, Change::Marks);
             }
         }
+    }
+    /// Is this a working member that the array cannot do without?
+    pub(crate) fn is_needed(&self, id: SetId, index: u32) -> bool {
+        let member = &self.get(id).members[index as usize];
+        member.state == MemberState::InSync
+            && !member.replacement
+            && !self.survives_without(id, member.slot.expect("a working member has a slot"))
+    }
+    /// So many more members may fail, whichever they are. Redundancy that is not in sync tolerates none.
+    fn losses_tolerated(&self, id: SetId) -> u16 {
+        let set = self.get(id);
+        if set.consistent_to != Sectors::MAX {
+            return 0;
+        }
+        set.geometry.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
+    }
+    /// Would the array still be whole without these slots too?
+    pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
+        let set = self.get(id);
+        let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
+        set.geometry.survives(missing)
     }
 }

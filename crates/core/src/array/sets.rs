@@ -5,7 +5,7 @@
 //! quiet.
 
 use core::ops::{Deref, DerefMut};
-use openraid_units::{Instant, SetId};
+use openraid_units::{DriveId, Instant, SetId};
 
 use super::set::Set;
 use super::table::Table;
@@ -41,6 +41,47 @@ impl Changes {
     }
 }
 
+/// News of the sets for what stands above them. The controller hands each on before anything else happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Signal {
+    /// A copy of a set is lost whose copies may differ: what the cache has of the set is void.
+    CopyLost(SetId),
+    /// A member that its array needs does not flush: no journal session begins any more.
+    FlushFailed,
+    /// Nothing of the set is written any more.
+    Ended(SetId),
+    /// An array lost a member that it needs, or rows: what waits for the set or for the journal is asked again.
+    Lost,
+    /// Commands that the drive was never given end now.
+    DriveLost(DriveId),
+}
+
+/// Signals that one call leaves at the most.
+const SIGNALS_MAX: usize = 4;
+
+/// Signals that the controller has not handed on, a ring.
+#[derive(Default, Debug)]
+struct Signals {
+    ring: [Option<Signal>; SIGNALS_MAX],
+    head: usize,
+    len: usize,
+}
+
+impl Signals {
+    fn push(&mut self, signal: Signal) {
+        assert!(self.len < SIGNALS_MAX, "signals are handed on after each call");
+        self.ring[(self.head + self.len) % SIGNALS_MAX] = Some(signal);
+        self.len += 1;
+    }
+
+    fn pop(&mut self) -> Option<Signal> {
+        let signal = self.ring[self.head].take()?;
+        self.head = (self.head + 1) % SIGNALS_MAX;
+        self.len -= 1;
+        Some(signal)
+    }
+}
+
 /// See the module header.
 #[derive(Debug)]
 pub(crate) struct Sets {
@@ -51,6 +92,7 @@ pub(crate) struct Sets {
     due: (Instant, Wake),
     /// A partial parity log may have to be moved on.
     pub logs_due: bool,
+    signals: Signals,
 }
 
 impl Deref for Sets {
@@ -69,8 +111,14 @@ impl DerefMut for Sets {
 }
 
 impl Sets {
-    pub(crate) const fn new() -> Self {
-        Self { table: Table::new(), look: false, due: (Instant::NEVER, Wake::CleanMark), logs_due: false }
+    pub(crate) fn new() -> Self {
+        Self {
+            table: Table::new(),
+            look: false,
+            due: (Instant::NEVER, Wake::CleanMark),
+            logs_due: false,
+            signals: Signals::default(),
+        }
     }
 
     /// Have the sets looked at: one of them has something to do.
@@ -91,6 +139,17 @@ impl Sets {
     pub(crate) fn all_changed(&mut self, change: Change) {
         self.look = true;
         self.table.values_mut().for_each(|set| set.changes.insert(change));
+    }
+
+    /// Leave news for what stands above the sets.
+    pub(super) fn signal(&mut self, signal: Signal) {
+        self.signals.push(signal);
+    }
+
+    /// The next signal to hand on.
+    #[inline]
+    pub(crate) fn take_signal(&mut self) -> Option<Signal> {
+        self.signals.pop()
     }
 
     /// Are the sets to be looked at because one of them changed or has something to do?
@@ -127,5 +186,45 @@ impl Sets {
         if at < self.due.0 {
             self.due = (at, why);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_handed_on_in_their_order_round_the_ring() {
+        let mut sets = Sets::new();
+        for number in 0..5 {
+            sets.signal(Signal::Ended(SetId(number)));
+            sets.signal(Signal::Lost);
+            sets.signal(Signal::DriveLost(DriveId(number)));
+            assert_eq!(sets.take_signal(), Some(Signal::Ended(SetId(number))));
+            assert_eq!(sets.take_signal(), Some(Signal::Lost));
+            assert_eq!(sets.take_signal(), Some(Signal::DriveLost(DriveId(number))));
+            assert_eq!(sets.take_signal(), None);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "signals are handed on after each call")]
+    fn a_signal_that_is_not_handed_on_is_found() {
+        let mut sets = Sets::new();
+        (0..=SIGNALS_MAX).for_each(|_| sets.signal(Signal::FlushFailed));
+    }
+
+    #[test]
+    fn the_earliest_look_counts_until_all_sets_were_looked_at() {
+        let mut sets = Sets::new();
+        sets.look_at(Instant(50), Wake::Bitmap);
+        sets.look_at(Instant(70), Wake::CleanMark);
+        assert_eq!(sets.due(), (Instant(50), Wake::Bitmap));
+        sets.set_due((Instant::NEVER, Wake::CleanMark));
+        sets.look_at(Instant(70), Wake::CleanMark);
+        assert_eq!(sets.due(), (Instant(70), Wake::CleanMark));
+        assert!(!sets.has_news());
+        sets.changed(SetId(3), Change::Marks);
+        assert!(sets.take_news() && !sets.take_news(), "a change of a set that is gone makes the others looked at");
     }
 }

@@ -258,7 +258,7 @@ impl Controller {
                 metadata.wave = Wave::Idle;
                 metadata.durable = metadata.writing;
                 self.sets.changed(id, Change::Marks);
-                self.on_generation_durable(id);
+                self.sets.on_generation_durable(id);
             }
             Wave::Idle | Wave::Header => {}
         }
@@ -362,10 +362,11 @@ impl Controller {
                 CommandError::Drive(DriveError::ReadOnly) => FailReason::ReadOnly,
                 CommandError::Drive(_) => FailReason::WriteError,
             };
-            let failed = self.fail_member(id, command.member, reason, actions);
+            let failed = self.sets.fail_member((id, command.member), reason, (&self.trace, self.now), actions);
             if !failed && command.op != DriveOp::Flush {
-                self.note_stale_metadata(id, command.member, actions);
+                self.sets.note_stale_metadata(id, command.member, &self.trace, actions);
             }
+            self.hand_on(actions);
         }
         self.sets.look();
         let set = self.sets.get_mut(id);

@@ -313,6 +313,12 @@ impl Controller {
         Cached::Taken
     }
 
+    /// Leave the reason for something that a piece waits for.
+    pub(crate) fn note_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
+        self.trace.note(&mut self.sets, set, reason, unit, figure);
+        self.trace.piece(&self.requests, &self.pieces, piece, || What::Reason { reason, figure });
+    }
+
     /// A piece waits, and this is why. It is tried again whenever that may be over, and that is one wait all the same.
     fn note_wait(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) {
         if self.pieces[piece].waits.replace(reason) != Some(reason) {

@@ -24,6 +24,13 @@ pub(crate) struct MemberRange {
 }
 
 impl Controller {
+    /// A member cannot be relied on any more: see [`Sets::fail_member`](crate::array::sets::Sets).
+    pub(crate) fn fail_member(&mut self, set: SetId, member: u32, reason: FailReason, actions: &mut Actions) -> bool {
+        let failed = self.sets.fail_member((set, member), reason, (&self.trace, self.now), actions);
+        self.hand_on(actions);
+        failed
+    }
+
     /// Send a command without payload to one member.
     pub(crate) fn issue_plain(
         &mut self,

@@ -360,7 +360,9 @@ impl Controller {
         if !self.leave_parities_out(index, &view, SlotSet::EMPTY, actions) {
             let place =
                 (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).places[slot.index()]);
-            self.lose_array(op.set, place.expect("it has parity").member, FailReason::BadBlockLogFull, actions);
+            let member = place.expect("it has parity").member;
+            self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, (&self.trace, self.now), actions);
+            self.hand_on(actions);
         }
     }
 

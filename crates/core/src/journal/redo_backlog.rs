@@ -471,7 +471,8 @@ impl Controller {
             (true, false) => {}
             (false, false) => {
                 if self.sets.get(id).life != Life::Failed {
-                    self.lose_rows(id, actions);
+                    self.sets.lose_rows(id, (&self.trace, self.now), actions);
+                    self.hand_on(actions);
                 }
             }
         }
