@@ -12,6 +12,7 @@ use crate::digest::Digest;
 use crate::drive::memory::{Issue, Payload};
 use crate::fault::planted::{Fate, Planted};
 use crate::jobs;
+use crate::timing::drive::DriveModel;
 
 #[allow(clippy::cast_possible_truncation)] // the pool is in memory
 fn range(at: PoolOffset, len: u64) -> std::ops::Range<usize> {
@@ -121,8 +122,11 @@ impl World {
         };
         let issue = drive.issue(command, payload);
         self.in_flight.insert(ticket, if told { InFlight::Drive(*command) } else { InFlight::Answered(*command) });
-        if let Issue::After(time) = issue {
-            self.schedule(ticket, self.now + time);
+        let now = self.now;
+        match (issue, self.paces.get_mut(command.drive.index())) {
+            (Issue::After(_), Some(Some(model))) if told => model.submit(now, command),
+            (Issue::After(time), _) => self.schedule(ticket, now + time),
+            (Issue::Never, _) => {}
         }
     }
 

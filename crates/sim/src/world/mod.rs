@@ -13,6 +13,7 @@ mod dump;
 mod host;
 mod issue;
 pub mod journal;
+mod pace;
 mod power;
 
 use std::cmp::Reverse;
@@ -32,6 +33,7 @@ use crate::drive::{DriveSpec, Latency, MemoryDrive};
 use crate::fault::planted::{Bug, Planted};
 use crate::random::Random;
 use crate::record::{Entry, Record};
+use crate::timing::drive::AnyDrive;
 pub use host::{Finished, Host};
 
 /// The longest a host request may take: many command timeouts of 30 seconds in a row.
@@ -117,6 +119,8 @@ pub struct World {
     pool: Vec<u8>,
     claims: Claims,
     drives: Vec<Option<MemoryDrive>>,
+    /// Models of drives that say when commands end, by drive.
+    paces: Vec<Option<AnyDrive>>,
     now: Instant,
     sequence: u64,
     due: BinaryHeap<Reverse<Due>>,
@@ -169,6 +173,7 @@ impl World {
             pool: new_pool(&spec.limits),
             claims: Claims::new(spec.limits.pool.get()),
             drives: Vec::new(),
+            paces: Vec::new(),
             now: Instant::ZERO,
             sequence: 0,
             due: BinaryHeap::new(),
@@ -412,10 +417,11 @@ impl World {
     fn next_time(&self) -> Option<Instant> {
         let due = self.due.peek().map(|Reverse(due)| due.at);
         let deadline = self.controller.next_deadline().map(|(at, _)| at);
-        due.into_iter().chain(deadline).min()
+        due.into_iter().chain(deadline).chain(self.next_pace()).min()
     }
 
     fn complete_due(&mut self) {
+        self.advance_paces();
         while let Some(Reverse(due)) = self.due.peek().copied() {
             if due.at > self.now {
                 break;
@@ -479,7 +485,11 @@ impl World {
     /// Is no request under way, and no action in flight except those on silent drives?
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        !self.stirred && self.due.is_empty() && self.hosts.is_empty() && self.admin_waiting.is_empty()
+        !self.stirred
+            && self.due.is_empty()
+            && self.next_pace().is_none()
+            && self.hosts.is_empty()
+            && self.admin_waiting.is_empty()
     }
 
     /// Until all requests and commands have ended; background work may go on.

@@ -46,6 +46,8 @@ impl World {
     }
 
     fn forget(&mut self) -> Vec<(Token, Host)> {
+        // Models have commands under way that are gone.
+        self.paces.clear();
         self.due.clear();
         self.in_flight.clear();
         self.claims.clear();

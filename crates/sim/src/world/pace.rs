@@ -1,0 +1,37 @@
+//! Drives that answer as late as a modelled drive would, in place of a random time.
+
+use openraid_units::{DriveId, Tag};
+
+use super::{InFlight, World};
+use crate::claims::Ticket;
+use crate::timing::drive::{AnyDrive, DriveModel};
+
+impl World {
+    /// Let a drive answer when this model does. After a power cut it needs a new one, because the commands of the old one
+    /// are gone.
+    pub fn pace(&mut self, drive: DriveId, model: AnyDrive) {
+        if self.paces.len() <= drive.index() {
+            self.paces.resize(drive.index() + 1, None);
+        }
+        self.paces[drive.index()] = Some(model);
+    }
+
+    /// When a model has something to do.
+    pub(super) fn next_pace(&self) -> Option<openraid_units::Instant> {
+        self.paces.iter().flatten().filter_map(DriveModel::next).min()
+    }
+
+    /// Schedule the end of each command that a model has ended by now.
+    pub(super) fn advance_paces(&mut self) {
+        let mut ended: Vec<Tag> = Vec::new();
+        let now = self.now;
+        self.paces.iter_mut().flatten().for_each(|model| model.advance(now, &mut ended));
+        for tag in ended {
+            let is_it = |action: &InFlight| matches!(action, InFlight::Drive(command) if command.tag == tag);
+            let ticket: Option<Ticket> = self.in_flight.iter().find(|(_, own)| is_it(own)).map(|(ticket, _)| *ticket);
+            if let Some(ticket) = ticket {
+                self.schedule(ticket, now);
+            }
+        }
+    }
+}
