@@ -6,6 +6,7 @@
 //!                                                     |
 //!     /api/v1   JSON, OpenAPI, events as they come    +-- ArrayModel, JournalModel ... of the crate `status`
 //!     /metrics  OpenMetrics
+//!     /redfish  the arrays in DMTF's words, for reading
 //!     /         the console
 //! ```
 //!
@@ -23,6 +24,7 @@ mod http;
 pub mod limits;
 mod metrics;
 mod place;
+mod redfish;
 mod state;
 
 pub use auth::role::Role;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use openraid_status::ArrayModel;
 
 use crate::auth::sessions::Sessions;
+use crate::auth::token::secret;
 use crate::auth::users::Users;
 use crate::controller::{Controller, Refusal};
 use crate::http::rate::Rates;
@@ -30,6 +31,8 @@ pub struct State {
     pub is_loopback: bool,
     /// Metrics are given also under the names that node_exporter has for md.
     pub metrics_md: bool,
+    /// The identity of this service, as Redfish tells it: another one after each start.
+    pub service_uuid: String,
     /// Streams of events now.
     pub streams: AtomicUsize,
     snapshot: Mutex<Option<(Instant, Arc<Vec<ArrayModel>>)>>,
@@ -64,6 +67,7 @@ impl State {
             is_tls,
             is_loopback,
             metrics_md,
+            service_uuid: secret()[..32].into(),
             streams: AtomicUsize::new(0),
             snapshot: Mutex::default(),
         }

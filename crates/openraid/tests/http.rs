@@ -311,6 +311,39 @@ fn a_stream_that_broke_goes_on_where_it_was() {
     server.stop();
 }
 
+#[test]
+fn redfish_is_read_and_its_errors_and_sessions_have_the_standards_form() {
+    let lab = array("http-redfish");
+    let (server, web) = serve(&lab, &[]);
+    let stranger = Web { token: None, ..web.clone() };
+    assert_eq!(stranger.get("/redfish").expect(200).json(), json!({"v1": "/redfish/v1/"}));
+    let root = stranger.get("/redfish/v1/").expect(200);
+    assert_eq!(root.header("odata-version"), Some("4.0"));
+    let refused = stranger.get("/redfish/v1/Systems").expect(401).json();
+    assert_eq!(refused["error"]["code"], "Base.1.18.GeneralError");
+    assert!(refused["error"]["@Message.ExtendedInfo"][0]["Message"]
+        .as_str()
+        .is_some_and(|text| text.contains("sign in")));
+    let user = json!({"name": "rf", "role": "ReadOnly", "password": "correct horse"}).to_string();
+    web.post("/api/v1/users", &user).expect(201);
+    let sessions = "/redfish/v1/SessionService/Sessions";
+    let begun = stranger.post(sessions, r#"{"UserName": "rf", "Password": "correct horse"}"#).expect(201);
+    let token = begun.header("x-auth-token").expect("a token").to_owned();
+    let location = begun.header("location").expect("a session").to_owned();
+    let ask = |method: &str, path: &str| stranger.ask_with(method, path, None, &[("X-Auth-Token", &token)]);
+    let system = ask("GET", "/redfish/v1/Systems/1").expect(200).json();
+    let storage = ask("GET", system["Storage"]["@odata.id"].as_str().expect("a link")).expect(200).json();
+    assert_eq!(storage["Members"], json!([{"@odata.id": "/redfish/v1/Systems/1/Storage/data"}]));
+    let volume = ask("GET", "/redfish/v1/Systems/1/Storage/data/Volumes/1").expect(200).json();
+    assert_eq!((&volume["RAIDType"], &volume["StripSizeBytes"]), (&"RAID5".into(), &65536.into()));
+    assert_eq!(volume["Links"]["Drives"].as_array().map(Vec::len), Some(3));
+    // A reader sees the own session only, and ends it.
+    assert_eq!(ask("GET", sessions).json()["Members"], json!([{ "@odata.id": location }]));
+    ask("DELETE", &location).expect(204);
+    assert_eq!(ask("GET", "/redfish/v1/Systems").status, 401);
+    server.stop();
+}
+
 /// What a foreign program has said.
 fn said(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let out = std::process::Command::new(program).args(arguments).output().ok()?;
@@ -370,7 +403,7 @@ fn each_alert_rule_fires_in_its_state_and_asks_for_metrics_that_there_are() {
     }
 }
 
-/// What differs between the three.
+/// The differences between the four.
 fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
     let metrics = web.get("/metrics").expect(200).text();
     assert!(metrics.ends_with("# EOF\n"));
@@ -397,6 +430,15 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
             let line = format!("openraid_array_health{{array=\"{name}\",level=\"{level}\",health=\"{health}\"}}");
             same(format!("{name} {health}"), figure(&line).into(), u64::from(array["health"] == health).into());
         }
+        let redfish = format!("/redfish/v1/Systems/1/Storage/{name}");
+        let volume = web.get(&format!("{redfish}/Volumes/1")).expect(200).json();
+        let health = match array["health"].as_str().expect("a word") {
+            "optimal" => "OK",
+            "degraded" => "Warning",
+            _ => "Critical",
+        };
+        same(format!("{name} by Redfish"), volume["Status"]["Health"].clone(), health.into());
+        same(format!("{name}, size by Redfish"), volume["CapacityBytes"].clone(), array["size_bytes"].clone());
         let sets: Vec<&Value> = match array["legs"].as_array().expect("a list").as_slice() {
             [] => vec![array],
             legs => legs.iter().collect(),
@@ -408,6 +450,9 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
             let told = figure(&format!("openraid_members{{array=\"{name}\",state=\"{word}\"}}"));
             same(format!("{name} {word}"), told.into(), count.into());
         }
+        let there = all().filter(|member| !member["drive"].is_null()).count();
+        let storage = web.get(&redfish).expect(200).json();
+        same(format!("{name}, drives by Redfish"), storage["Drives@odata.count"].clone(), there.into());
         let active = all().filter(|member| member["state"] == "in-sync").count() as u64;
         let removed = array["slots"].as_u64().expect("a number") - active;
         let told = figure(&format!("node_md_disks{{device=\"{name}\",state=\"removed\"}}"));
@@ -421,7 +466,7 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
 }
 
 #[test]
-fn metrics_the_api_and_the_command_line_say_the_same_in_each_state() {
+fn metrics_the_api_redfish_and_the_command_line_say_the_same_in_each_state() {
     let lab = Lab::new("http-states");
     lab.line("create data --level 6 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 d3 --spare d4").expect(0);
     lab.line("create pair --level 1 --assume-clean --file-size 16M p0 p1").expect(0);

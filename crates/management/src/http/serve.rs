@@ -44,8 +44,10 @@ pub async fn serve(
     state: Arc<State>,
 ) -> Result<Response<Payload>, Infallible> {
     let is_head = *request.method() == Method::HEAD;
+    let is_redfish = crate::redfish::is_own(request.uri().path());
     let answer = match answer(request, peer, &state).await {
         Ok(answer) => answer,
+        Err(problem) if is_redfish => Answer::Whole(crate::redfish::error(&problem)),
         Err(problem) => Answer::Whole(problem.reply()),
     };
     Ok(response(answer, is_head))
