@@ -64,8 +64,34 @@ pub fn error(problem: &Problem) -> Reply {
     problem.headers.iter().fold(Reply::json(problem.status, &document), |reply, (name, value)| reply.with(name, value))
 }
 
+/// Redfish ignores queries that it does not know, unless they begin with a dollar sign.
+///
+/// # Errors
+/// There is such a one, or the client speaks another version of OData.
+pub fn check(request: &Request) -> Result<(), Problem> {
+    if let Some(version) = request.header("odata-version").filter(|version| *version != "4.0") {
+        return Err(Problem::new(412, "odata-version", format!("OData-Version {version}: this service has 4.0")));
+    }
+    match request.query.iter().find(|(key, _)| key.starts_with('$')) {
+        Some((key, _)) => Err(Problem::new(501, "query", format!("{key}: this service has no such query"))),
+        None => Ok(()),
+    }
+}
+
 fn found(document: &Value) -> Reply {
-    Reply::json(200, document).with("odata-version", "4.0").with("allow", "GET, HEAD")
+    described(document).with("allow", "GET, HEAD")
+}
+
+/// A document, with the address of its schema.
+fn described(document: &Value) -> Reply {
+    let reply = Reply::json(200, document).with("odata-version", "4.0");
+    let kind = document["@odata.type"].as_str().unwrap_or_default().trim_start_matches('#');
+    let file: Vec<&str> = kind.split('.').collect();
+    match file.split_last() {
+        Some((_, space)) if !space.is_empty() => reply
+            .with("link", format!("<http://redfish.dmtf.org/schemas/v1/{}.json>; rel=describedby", space.join("."))),
+        _ => reply,
+    }
 }
 
 fn resource(path: &str, kind: &str, id: &str, name: &str) -> Value {
@@ -367,8 +393,8 @@ fn visible(request: &Request) -> Vec<Session> {
 /// All sessions.
 pub fn sessions(request: &Request) -> Result<Reply, Problem> {
     let paths: Vec<String> = visible(request).iter().map(|session| format!("{SESSIONS}/{}", session.number)).collect();
-    let reply = Reply::json(200, &collection(SESSIONS, "SessionCollection", "Sessions", &paths));
-    Ok(reply.with("odata-version", "4.0").with("allow", "GET, HEAD, POST"))
+    let reply = described(&collection(SESSIONS, "SessionCollection", "Sessions", &paths));
+    Ok(reply.with("allow", "GET, HEAD, POST"))
 }
 
 fn session_document(session: &Session) -> Value {
@@ -381,8 +407,7 @@ pub fn session(request: &Request) -> Result<Reply, Problem> {
     let id = request.parts[0].clone();
     let known = visible(request).into_iter().find(|session| session.number.to_string() == id);
     let known = known.ok_or_else(|| Problem::missing(format!("there is no session {id}")))?;
-    let reply = Reply::json(200, &session_document(&known));
-    Ok(reply.with("odata-version", "4.0").with("allow", "GET, HEAD, DELETE"))
+    Ok(described(&session_document(&known)).with("allow", "GET, HEAD, DELETE"))
 }
 
 /// Sign in.

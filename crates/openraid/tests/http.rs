@@ -324,6 +324,9 @@ fn redfish_is_read_and_its_errors_and_sessions_have_the_standards_form() {
     assert!(refused["error"]["@Message.ExtendedInfo"][0]["Message"]
         .as_str()
         .is_some_and(|text| text.contains("sign in")));
+    stranger.get("/redfish/v1/?unknown=1").expect(200);
+    stranger.get("/redfish/v1/?$unknown=1").expect(501);
+    stranger.ask_with("GET", "/redfish/v1/", None, &[("OData-Version", "4.1")]).expect(412);
     let user = json!({"name": "rf", "role": "ReadOnly", "password": "correct horse"}).to_string();
     web.post("/api/v1/users", &user).expect(201);
     let sessions = "/redfish/v1/SessionService/Sessions";

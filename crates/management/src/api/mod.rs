@@ -164,6 +164,8 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/redfish/v1/SessionService/Sessions", READ, "All sessions.", redfish::sessions),
     route(Post, "/redfish/v1/SessionService/Sessions", Need::Nothing, "Sign in.", redfish::begin)
         .takes::<redfish::Credentials>(),
+    route(Post, "/redfish/v1/SessionService/Sessions/Members", Need::Nothing, "Sign in.", redfish::begin)
+        .takes::<redfish::Credentials>(),
     route(Get, "/redfish/v1/SessionService/Sessions/{session}", READ, "A session.", redfish::session),
     route(Delete, "/redfish/v1/SessionService/Sessions/{session}", READ, "Sign out.", redfish::end),
 ];

@@ -70,12 +70,17 @@ async fn answer(request: hyper::Request<Incoming>, peer: IpAddr, state: &Arc<Sta
     let path = path_of(head.uri.path())?;
     let query = query_of(head.uri.query().unwrap_or_default())?;
     let (route, parts) = find(ROUTES, &head.method, &path)?;
+    let is_redfish = crate::redfish::is_own(&path);
     let session = session(state, &head.headers);
     permit(&route, session.as_ref(), state)?;
     let body = read_body(&head.method, &head.headers, body).await?;
     let state = Arc::clone(state);
     let request = Request { state, parts, query, headers: head.headers, body, peer, session };
-    request.know(route.query)?;
+    if is_redfish {
+        crate::redfish::check(&request)?;
+    } else {
+        request.know(route.query)?;
+    }
     if route.path == stream::PATH {
         return stream::begin(request).map(Answer::Stream);
     }
