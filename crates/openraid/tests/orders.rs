@@ -234,3 +234,39 @@ fn serve_names_the_members_that_it_leaves_out() {
     assert!(left.iter().any(|own| own["member"].as_str().is_some_and(|name| name.ends_with("/d1"))), "{left:?}");
     server.stop();
 }
+
+#[test]
+fn doctor_names_moved_members_by_their_paths_and_the_order_works() {
+    let lab = Lab::new("orders");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    let server = lab.serve(&["data"]);
+    lab.line("fail data d2").expect(0);
+    lab.wait_for("data", |array| array["health"] == "degraded");
+    server.stop();
+    let text = lab.line("doctor data").text();
+    assert!(text.contains("next: openraid serve data, then a new member"), "{text}");
+    let moved = ["d0", "d1"].map(|name| lab.path(&format!("moved-{name}")));
+    for (name, to) in ["d0", "d1"].iter().zip(&moved) {
+        fs::rename(lab.path(name), to).expect("it is moved");
+    }
+    let moved = moved.map(|path| path.display().to_string());
+    let text = lab.run(&["doctor", &moved[0], &moved[1]]).text();
+    assert!(text.contains(&format!("next: openraid serve {}, then", moved.join(" "))), "{text}");
+    let server = lab.serve(&[&moved[0], &moved[1]]);
+    assert_eq!(lab.show("data")["health"], "degraded");
+    server.stop();
+}
+
+#[test]
+fn an_array_that_is_served_already_is_said_to_be() {
+    let lab = Lab::new("orders");
+    lab.line("create data --level 1 --file-size 16M d0 d1").expect(0);
+    let server = lab.serve(&["data"]);
+    for names in [&["data"][..], &["d0", "d1"]] {
+        let socket = lab.path("other.sock").display().to_string();
+        let line = [&["serve", "--nbd-unix", &socket][..], names].concat();
+        lab.run(&line).refused(65, &["data is served already: `openraid show data`", "locked by"]);
+    }
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}

@@ -77,7 +77,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     if !not_started.is_empty() {
         exit = Exit::Failed;
     }
-    lines.extend(tried.iter().map(|tried| tried_text(tried, &sets)));
+    lines.extend(tried.iter().map(|tried| tried_text(tried, &sets, &named_to_serve(&tried.array, context))));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
     lines.push("nothing was written to any member".into());
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
@@ -138,7 +138,20 @@ fn try_out(
     Ok((tried, trial.refused().into_iter().map(|failure| failure.text).collect()))
 }
 
-fn tried_text(tried: &Tried, sets: &[SetVerdict]) -> String {
+/// What `serve` has to be told of this array: its name if its members are where the registry has them, or else their paths.
+fn named_to_serve(array: &ArrayModel, context: &Context) -> String {
+    let members = array.sets().into_iter().flat_map(|set| &set.members).filter_map(|member| member.member.clone());
+    let members: Vec<String> = members.collect();
+    let known = context.registry.find(&array.name).ok().flatten();
+    let is_known = known.is_some_and(|entry| members.iter().all(|member| entry.members.contains(member)));
+    if is_known {
+        array.name.clone()
+    } else {
+        members.join(" ")
+    }
+}
+
+fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &str) -> String {
     let array = &tried.array;
     let mut lines = vec![
         format!("  {}: {}, {}", array.name, title(array), human(Bytes(array.size_bytes))),
@@ -154,7 +167,7 @@ fn tried_text(tried: &Tried, sets: &[SetVerdict]) -> String {
         Some(error) => format!("    reading failed {error}"),
     });
     let force = if tried.by_force { " --force" } else { "" };
-    let serve = format!("openraid serve {}{force}", array.name);
+    let serve = format!("openraid serve {to_serve}{force}");
     let halves = split_off(array, sets);
     if !halves.is_empty() {
         lines.push(choice_text(array, &serve, &halves));

@@ -62,13 +62,15 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
     let wanted = wanted(arguments, context, file.as_ref())?;
+    let names = wanted.names(context);
     let stays = is_service(arguments, file.as_ref());
     let expected = if stays { expected(context)? } else { Vec::new() };
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let in_force = file.clone();
     let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
-    let service = Service::start(config)?;
+    let served_already = |failure| wanted::served_already(failure, &names, context);
+    let service = Service::start(config).map_err(Failure::from).map_err(served_already)?;
     let server = Server::new(ServerOptions {
         handle: service.handle(),
         registry: context.registry.clone(),
@@ -82,7 +84,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         alarms: alarms(context)?,
     });
     open_journal(arguments, &chosen, context, &server)?;
-    let taken = begin(arguments, context, &server, wanted, stays)?;
+    let taken = begin(arguments, context, &server, wanted, stays).map_err(served_already)?;
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
     let log = Log::at(context.registry.folder_beside("events"));
     let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;

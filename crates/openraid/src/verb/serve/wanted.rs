@@ -80,7 +80,28 @@ fn wish_of<'w>(entry: &Entry, wishes: &'w [ArrayWish]) -> Option<&'w ArrayWish> 
     wishes.iter().find(by_uuid).or_else(|| wishes.iter().find(by_name))
 }
 
+/// A failure to serve arrays of these names. If another server has one, that is the reason, and comes first.
+pub fn served_already(failure: Failure, names: &[String], context: &Context) -> Failure {
+    let served = names.iter().filter(|name| matches!(context.servers.serving(name), Ok(Some(_))));
+    let lines: Vec<String> = served
+        .map(|name| {
+            format!("{name} is served already: `openraid show {name}` shows where, `openraid stop {name}` ends that")
+        })
+        .collect();
+    if lines.is_empty() {
+        return failure;
+    }
+    Failure { text: format!("{}\n{}", lines.join("\n"), failure.text), ..failure }
+}
+
 impl Wanted {
+    /// Names of the remembered arrays that have a wanted member.
+    pub fn names(&self, context: &Context) -> Vec<String> {
+        let entries = context.registry.entries().unwrap_or_default().into_iter();
+        let is_wanted = |text: &String| self.members.iter().any(|member| member.text == *text);
+        entries.filter(|entry| entry.members.iter().any(is_wanted)).map(|entry| entry.name).collect()
+    }
+
     /// Everything that is remembered or in the file. One array that cannot be found does not keep the others away.
     fn add_all(&mut self, entries: &[Entry], wishes: &[ArrayWish]) {
         let mut known = Vec::new();
