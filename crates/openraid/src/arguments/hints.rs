@@ -63,13 +63,22 @@ pub fn instead(error: &clap::Error) -> Option<String> {
         }
         ErrorKind::UnknownArgument => {
             let typed = text(ContextKind::InvalidArg)?;
-            match find(OPTIONS, typed) {
-                Some(hint) => Some(format!("there is no option '{typed}' here: {hint}")),
-                None if typed.starts_with('-') && error.get(ContextKind::SuggestedArg).is_none() => {
-                    Some(format!("there is no option '{typed}' here; `--help` after the verb lists the options"))
+            Some(match (find(OPTIONS, typed), text(ContextKind::SuggestedArg)) {
+                (Some(hint), _) => format!("there is no option '{typed}' here: {hint}"),
+                (None, Some(near)) => format!("there is no option '{typed}' here; did you mean '{near}'?"),
+                (None, None) if typed.starts_with('-') => {
+                    format!("there is no option '{typed}' here; `--help` after the verb lists the options")
                 }
-                None => None,
-            }
+                (None, None) => format!("'{typed}' is one word too many; `--help` after the verb shows what it takes"),
+            })
+        }
+        ErrorKind::InvalidValue => {
+            let (typed, option) = (text(ContextKind::InvalidValue)?, text(ContextKind::InvalidArg)?);
+            let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else { return None };
+            let near = text(ContextKind::SuggestedValue);
+            let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));
+            let said = if typed.is_empty() { "a value is missing".into() } else { format!("'{typed}' is no value") };
+            Some(format!("{said} for {option}; {near}known values: {}", valid.join(", ")))
         }
         _ => None,
     }
@@ -113,6 +122,16 @@ mod tests {
         }
         let text = said(&["create", "x", "--level", "5", "-n", "3", "a", "b", "c"]).expect("a hint");
         assert!(text.contains("name the members"), "{text}");
-        assert_eq!(said(&["create", "x", "--level", "5", "--bogus", "a"]), None);
+        for (words, wanted) in [
+            (&["create", "x", "--level", "5", "--bogus", "a"][..], "no option '--bogus' here; `--help`"),
+            (&["create", "x", "--levl", "5", "a"], "no option '--levl' here; did you mean '--level'?"),
+            (&["stop", "--yess", "data"], "no option '--yess' here"),
+            (&["show", "data", "--folow"], "did you mean '--follow'?"),
+            (&["show", "data", "more"], "'more' is one word too many"),
+            (&["create", "x", "--level", "5", "--bitmap", "interna", "a"], "did you mean 'internal'? known values: "),
+        ] {
+            let text = said(words).unwrap_or_else(|| panic!("no hint: {words:?}"));
+            assert!(text.contains(wanted) && !text.contains("tip"), "{text}");
+        }
     }
 }

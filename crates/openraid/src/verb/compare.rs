@@ -13,6 +13,7 @@ use crate::arguments::CompareArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{figure, may_be_written};
 use crate::output::table::Table;
+use crate::quantity::counted;
 
 #[derive(Serialize)]
 struct Body {
@@ -73,8 +74,11 @@ pub fn read(path: &Path) -> Result<ReviewResults, Failure> {
 
 fn text(body: &Body, top: usize) -> String {
     let pairs = &body.comparison.pairs;
-    let mut lines =
-        vec![format!("{} cells in common", pairs.len()), format!("  A: {}", body.a_is), format!("  B: {}", body.b_is)];
+    let mut lines = vec![
+        counted(pairs.len() as u64, "cell in common", "cells in common"),
+        format!("  A: {}", body.a_is),
+        format!("  B: {}", body.b_is),
+    ];
     if let Some(ratio) = body.mean_ratio {
         lines.push(format!("  B is {ratio:.3} times as fast as A in the geometric mean"));
     }

@@ -351,21 +351,32 @@ fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
     let Some(best) = safe.iter().max_by(|one, two| one.healthy.iops.total_cmp(&two.healthy.iops)) else {
         return Vec::new();
     };
-    let mut lines =
-        vec![format!("fastest that survives a failure: {} ({} requests/s)", best.array, figure(best.healthy.iops))];
-    for Comparison { than, lead, .. } in comparisons {
+    let (apart, level): (Vec<&Comparison>, Vec<&Comparison>) =
+        comparisons.iter().partition(|own| is_told_apart(&own.lead));
+    let alike = |plan: &&&LevelPlan| level.iter().any(|own| own.than == plan.array.to_string());
+    let told = |plan: &LevelPlan| format!("{} ({} requests/s)", plan.array, figure(plan.healthy.iops));
+    let mut first = vec![told(best)];
+    first.extend(safe.iter().filter(alike).map(|plan| told(plan)));
+    let mut lines = vec![match first.len() {
+        1 => format!("fastest that survives a failure: {}", first[0]),
+        _ => format!("fastest that survive a failure, not told apart by these runs: {}", first.join(", ")),
+    }];
+    for Comparison { than, lead, .. } in apart {
         let known = gained(&lead.gain);
-        let words = match (lead.clear, lead.gain.is_above(0.0), &lead.most) {
-            (true, ..) => format!("  against {than}: {known}"),
-            (false, true, Some((value, percent))) => {
+        lines.push(match &lead.most {
+            _ if lead.clear => format!("  against {than}: {known}"),
+            Some((value, percent)) => {
                 format!("  against {than}: {known}; with {value} at the end of its range {percent:+.0} %")
             }
-            (false, true, None) => format!("  against {than}: {known}; estimated values may change that"),
-            (false, false, _) => format!("  against {than}: {known}: not told apart by these runs"),
-        };
-        lines.push(words);
+            None => format!("  against {than}: {known}; estimated values may change that"),
+        });
     }
     lines
+}
+
+/// Is one level faster than the other by more than chance?
+fn is_told_apart(lead: &Lead) -> bool {
+    lead.clear || lead.gain.is_above(0.0)
 }
 
 /// What a larger cache gains, and whether a smaller one is enough. Differences within chance are left out.
@@ -477,6 +488,43 @@ mod tests {
         let mut none = plan.clone();
         none.cache_sizes.clear();
         assert_eq!(cache_size(&none), None);
+    }
+
+    #[test]
+    fn levels_that_are_not_told_apart_are_not_ranked() {
+        let request = PlanRequest {
+            system: "openraid".into(),
+            drive: None,
+            drives: 4,
+            levels: vec![Level::Raid10, Level::Raid5, Level::Raid6],
+            pattern: openraid_lab::cell::Pattern::ResponseTime,
+            axes: openraid_lab::cell::Axes::default(),
+            effort: openraid_lab::cell::Effort { requests: 50, seconds_max: 1, warm_seconds_max: 1 },
+            seed: 1,
+            thorough: false,
+        };
+        let mut plans = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan");
+        for (plan, iops) in plans.iter_mut().zip([719.0, 717.0, 440.0]) {
+            let Planned::Possible(plan) = plan else { panic!("each can be") };
+            plan.healthy.iops = iops;
+        }
+        let safe: Vec<&LevelPlan> = possible(&plans).collect();
+        let against = |than: &str, percent: f64, half: f64| {
+            let (low_percent, high_percent) = (Some(percent - half), Some(percent + half));
+            let gain = Gain { percent, low_percent, high_percent, pairs: 3 };
+            let lead = Lead { gain, clear: false, most: None };
+            Comparison { faster: "raid10x4".into(), than: than.into(), lead }
+        };
+        let told = fastest(&safe, &[against("raid5x4", 0.3, 2.0), against("raid6x4", 63.0, 4.0)]);
+        assert_eq!(
+            told,
+            [
+                "fastest that survive a failure, not told apart by these runs: raid10x4 (719 requests/s), raid5x4 (717 requests/s)",
+                "  against raid6x4: +63 % (95 %: +59 to +67); estimated values may change that"
+            ]
+        );
+        let told = fastest(&safe, &[against("raid5x4", 9.0, 2.0), against("raid6x4", 63.0, 4.0)]);
+        assert_eq!((told.len(), told[0].as_str()), (3, "fastest that survives a failure: raid10x4 (719 requests/s)"));
     }
 
     #[test]
