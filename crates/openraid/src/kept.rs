@@ -34,6 +34,9 @@ pub struct Kept {
     /// Settings that were changed since then, as they were written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// Spares of the configuration file that an order took out: they come back by an order only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_out: Vec<String>,
 }
 
 impl Kept {

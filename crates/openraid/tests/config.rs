@@ -176,7 +176,16 @@ fn a_reload_keeps_the_client_and_says_what_waits_for_a_restart() {
     assert_eq!((client.ask(WRITE, 0, &[3; 4096]), client.ask(READ, 0, &[0; 4096])), (EPERM, 0));
     let shown = lab.show("data");
     assert_eq!((&shown["settings"]["rebuild_rate"], &shown["access"]), (&(200 << 20).into(), &"read-only".into()));
-    assert_eq!(shown["exports"].as_array().expect("a list").len(), 2, "an export with clients stays until a restart");
+    assert_eq!(shown["exports"], serde_json::json!(["data"]), "the file does not name the other one any more");
+    // An export that the file names no more takes no new clients; its own stay.
+    configure(&lab, &format!("{LISTEN}[arrays.data]\nexports = [\"data\", \"vm2\"]\naccess = \"read-only\"\n"));
+    lab.line("reload").expect(0);
+    let mut stays = Client::open(&socket, "vm2");
+    configure(&lab, &format!("{LISTEN}[arrays.data]\naccess = \"read-only\"\n"));
+    lab.line("reload").expect(0).says(&["data: export vm2 removed; its clients stay until they disconnect"]);
+    assert_eq!(stays.ask(READ, 0, &[0; 512]), 0);
+    let uri = format!("nbd+unix:///vm2?socket={}", socket.display());
+    lab.line(&format!("examine {uri}")).refused(4, &["vm2"]);
     // A file that is wrong changes nothing.
     configure(&lab, "[arrays.data]\naccess = \"read-write\"\nexport = [\"x\"]\n");
     lab.line("reload").refused(65, &["line 3: arrays.data.export: unknown key; did you mean exports?"]);
@@ -307,6 +316,19 @@ fn spares_of_the_file_are_taken_in_when_they_are_needed() {
     let (server, _) = serve(&lab, &[]);
     assert_eq!(lab.show("data")["health"], "optimal");
     assert!(lab.line("spare list other").expect(0).text().contains("/own"));
+    // A spare that an order took out stays out, also after a restart, until an order adds it.
+    lab.line("spare remove other own").expect(0);
+    server.stop();
+    let (server, said) = serve(&lab, &[]);
+    assert!(said.contains("it was taken out by an order"), "{said}");
+    assert!(!lab.line("spare list other").expect(0).text().contains("/own"));
+    let alarms = lab.line("alarms --json --array other").expect(0).json();
+    assert_eq!(alarms["alarms"][0]["event"], "SparesMissing");
+    let own = lab.path("own").display().to_string();
+    lab.line(&format!("spare add other {own}")).expect(0);
+    server.stop();
+    let (server, said) = serve(&lab, &[]);
+    assert!(!said.contains("taken out") && lab.line("spare list other").expect(0).text().contains("/own"), "{said}");
     server.stop();
 }
 

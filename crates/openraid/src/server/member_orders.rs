@@ -79,6 +79,7 @@ impl Server {
             Joining::Confirm { text } => return Ok(Answer::Confirm { text, name: member.into() }),
         };
         self.note(name);
+        self.let_in(member);
         let again = if joined.returning { "back in" } else { "added to" };
         let role = match self.place_of_new(set, joined.drive)? {
             Some((MemberState::Rebuilding { .. }, Some(slot))) => format!("and takes over slot {slot}"),
@@ -127,7 +128,10 @@ impl Server {
         if matches!(state, Some(MemberState::InSync | MemberState::Rebuilding { .. })) {
             return Err(self.works(&served, &found, member)?);
         }
+        let status = self.status()?;
+        let own = status.drives.iter().find(|view| view.drive == found.drive).map(|view| view.member.clone());
         told(&described, self.handle.admin(AdminCommand::Remove { array: found.set, drive: found.drive }))?;
+        own.iter().for_each(|own| self.keep_out(&served, own));
         let released = self.release(found.drive);
         self.note(name);
         let text = match released {

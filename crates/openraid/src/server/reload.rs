@@ -65,7 +65,7 @@ impl Server {
         self.follow_exports(name, wish, told)
     }
 
-    /// New names are opened. A name that went away stays: its clients would be disconnected.
+    /// New names are opened. A name that went away takes no new clients; clients that came by it stay connected.
     fn follow_exports(&self, name: &str, wish: Option<&ArrayWish>, told: &mut ReloadModel) -> Result<(), Failure> {
         let served = self.find(name)?;
         let wanted = wish.map(|wish| wish.exports.clone()).filter(|exports| !exports.is_empty());
@@ -82,8 +82,11 @@ impl Server {
             }
             self.change_served(name, |served| served.exports.push(export.clone()));
         }
-        let gone = served.exports.iter().filter(|export| !wanted.contains(export));
-        told.restart.extend(gone.map(|export| format!("{name}: export {export} removed")));
+        for export in served.exports.iter().filter(|export| !wanted.contains(export)) {
+            self.handle.retract(export)?;
+            self.change_served(name, |served| served.exports.retain(|own| own != export));
+            told.applied.push(format!("{name}: export {export} removed; its clients stay until they disconnect"));
+        }
         Ok(())
     }
 

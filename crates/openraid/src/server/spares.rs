@@ -55,6 +55,37 @@ impl Server {
         self.in_force().map(|in_force| in_force.desired.spares.clone()).unwrap_or_default()
     }
 
+    /// A drive was taken out by an order: a spare of the file stays out until it is added by an order.
+    pub(super) fn keep_out(&self, served: &Served, member: &str) {
+        if !self.spares().iter().any(|spare| spare.member == member) {
+            return;
+        }
+        let kept = self.registry.keep(served.uuid().as_deref(), &served.name, |kept| {
+            kept.taken_out.retain(|own| own != member);
+            kept.taken_out.push(member.to_owned());
+        });
+        if let Err(failure) = kept {
+            crate::output::warn(&failure.text);
+        }
+    }
+
+    /// A drive was added by an order.
+    pub(super) fn let_in(&self, member: &str) {
+        for entry in self.registry.entries().unwrap_or_default() {
+            if entry.kept.taken_out.iter().any(|own| own == member) {
+                let let_in = |kept: &mut crate::kept::Kept| kept.taken_out.retain(|own| own != member);
+                if let Err(failure) = self.registry.keep(entry.uuid.as_deref(), &entry.name, let_in) {
+                    crate::output::warn(&failure.text);
+                }
+            }
+        }
+    }
+
+    fn is_taken_out(&self, member: &str) -> bool {
+        let entries = self.registry.entries().unwrap_or_default();
+        entries.iter().any(|entry| entry.kept.taken_out.iter().any(|own| own == member))
+    }
+
     /// Take in the spares that the file names for an array or a span, as far as they are not in. What does not work is told.
     pub fn take_own_spares(&self) -> Vec<String> {
         if self.access == Access::Untouched {
@@ -88,6 +119,10 @@ impl Server {
     }
 
     fn take_in(&self, served: &Served, set: ArrayId, member: &str) -> Result<(), String> {
+        if self.is_taken_out(member) {
+            let order = format!("openraid spare add {} {member}", served.name);
+            return Err(format!("spare {member}: it was taken out by an order, and comes back by `{order}`"));
+        }
         let consent = Consent { overwrite: false, split: false };
         match self.join(served, set, member, consent) {
             Ok(Joining::Joined(_)) => {

@@ -195,6 +195,14 @@ impl Exports {
         }
     }
 
+    /// Offer this name no more. Clients that came by it stay connected.
+    pub fn retract(&mut self, name: &str) {
+        if let Some(at) = self.infos.iter().position(|info| info.name == name) {
+            self.arrays.remove(at);
+            self.infos.remove(at);
+        }
+    }
+
     /// Refuse writing to an array, or allow it again: to clients that are connected from their next request on, and to those that
     /// come later, who are told.
     pub fn set_read_only(&mut self, array: ArrayId, read_only: bool) {

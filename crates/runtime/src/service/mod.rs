@@ -314,6 +314,14 @@ impl ServiceHandle {
         self.order(|answer| Order::Withdraw(array, answer))
     }
 
+    /// Offer an array no more under this name. Clients that came by it stay connected, new ones are refused.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn retract(&self, name: &str) -> Result<(), ServiceError> {
+        self.order(|answer| Order::Retract(name.to_owned(), answer))
+    }
+
     /// Refuse writing to an array, or allow it again. Clients stay connected; what they have under way is finished.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub enum Order {
     Offer(Box<Offer>, Answer<Result<(), OrderError>>),
     /// Offer it no more.
     Withdraw(ArrayId, Answer<()>),
+    /// Offer this name no more.
+    Retract(String, Answer<()>),
     /// Refuse writing to an array, or allow it again.
     SetReadOnly(ArrayId, bool, Answer<()>),
     /// Tell everything.

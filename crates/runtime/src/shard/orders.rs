@@ -53,6 +53,10 @@ impl Shard {
                 self.exports.withdraw(array, &mut self.shared);
                 let _ = answer.send(());
             }
+            Order::Retract(name, answer) => {
+                self.exports.retract(&name);
+                let _ = answer.send(());
+            }
             Order::SetReadOnly(array, read_only, answer) => {
                 self.exports.set_read_only(array, read_only);
                 let _ = answer.send(());
