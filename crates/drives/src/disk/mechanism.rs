@@ -68,7 +68,8 @@ impl Disk {
         }
         let Some(hold) = self.segments.hold(&self.tables.geometry, least) else { return false };
         // A command that continues the stream itself is not to wait for it, nor one that skips a part of it.
-        let goes_on = |lba: u64| lba >= self.last && self.segments.continues(lba);
+        let goes_on =
+            |lba: u64| lba >= self.last && self.segments.continues(lba) && !self.segments.is_past_visit(lba, least);
         if self.window.iter().any(|waiting| !waiting.write && goes_on(waiting.lba)) {
             return false;
         }

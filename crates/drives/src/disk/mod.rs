@@ -308,6 +308,8 @@ impl Disk {
         let mut first = lba;
         let found = if self.dirty.covers(lba, len) {
             Lookup::Hit { ready: now }
+        } else if self.waits_for_visit(now, lba, lba + len) {
+            Lookup::Miss
         } else {
             self.segments.lookup(&self.tables.geometry, now, rotation, lba, len)
         };
@@ -325,6 +327,17 @@ impl Disk {
         let ready = now + self.tables.command;
         let len = lba + len - first;
         self.window.push(Waiting { tag, write: false, lba: first, len, place, arrived: now, ready, data: now });
+    }
+
+    /// Does a read continue the stream that the arm is at, past the end of the visit, while other commands wait? Reading on
+    /// ends before it.
+    fn waits_for_visit(&self, now: u64, lba: u64, end: u64) -> bool {
+        let least = self.tables.ahead_least;
+        !self.window.is_empty()
+            && least > 0
+            && self.segments.continues(lba)
+            && self.segments.is_past_visit(lba, least)
+            && self.segments.is_ahead(&self.tables.geometry, now, end)
     }
 
     fn take_write(&mut self, now: u64, tag: Tag, (lba, len): (u64, u64), fua: bool, payload: bool) {
@@ -412,8 +425,12 @@ impl Disk {
                 self.outbox.push(Instant(at), tag);
                 self.segments.filled(&self.tables.geometry, now, media, lba, end);
             }
-            WorkKind::Write { tag } => self.outbox.push(Instant(now), tag),
+            WorkKind::Write { tag } => {
+                self.segments.leave();
+                self.outbox.push(Instant(now), tag);
+            }
             WorkKind::Destage { sectors, .. } => {
+                self.segments.leave();
                 self.dirty.written(sectors);
                 self.unblock(now);
             }

@@ -129,6 +129,15 @@ pub struct Segments {
     /// it.
     asked: Vec<u64>,
     worked: u64,
+    /// The stream that the arm is at, and how far it was read when the arm came.
+    visit: Option<Visit>,
+}
+
+/// A stay of the arm at a stream.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    segment: usize,
+    came: u64,
 }
 
 impl Segments {
@@ -148,6 +157,7 @@ impl Segments {
             segment_sectors,
             ahead,
             running: None,
+            visit: None,
         }
     }
 
@@ -254,6 +264,8 @@ impl Segments {
         self.put(index, begin.max(end.saturating_sub(self.segment_sectors)), end);
         self.asked[index] = end;
         self.touch(index);
+        let stays = self.visit.filter(|visit| visit.segment == index && known.is_some());
+        self.visit = Some(stays.unwrap_or(Visit { segment: index, came: end }));
         let limit = (end + self.ahead).min(geometry.sectors());
         if limit > end {
             let stream = known.is_some();
@@ -261,12 +273,33 @@ impl Segments {
         }
     }
 
-    /// After a stream, read-ahead continues until it is `least` sectors ahead: the time of that.
+    /// The arm is somewhere else.
+    pub fn leave(&mut self) {
+        self.visit = None;
+    }
+
+    /// At a stream, read-ahead continues until it is `least` sectors past the place where the arm came to it: the time of
+    /// that. It counts from there, once for each visit. Counted from the host's last request, one reader that keeps asking
+    /// would keep the arm for ever.
     #[must_use]
     pub fn hold(&self, geometry: &Geometry, least: u64) -> Option<u64> {
         let running = self.running.filter(|running| running.stream)?;
-        let end = (running.asked + least).min(running.limit);
-        Some(running.from + geometry.media_end(end).saturating_sub(running.media))
+        // Requests that were answered from it in advance are read first.
+        let end = (self.visit?.came + least).max(running.asked).min(running.limit);
+        // The times of its begin and of its length are rounded down.
+        Some(running.from + geometry.media_end(end).saturating_sub(running.media) + 2)
+    }
+
+    /// Is a sector past the end of the visit?
+    #[must_use]
+    pub fn is_past_visit(&self, lba: u64, least: u64) -> bool {
+        self.visit.is_some_and(|visit| lba >= visit.came + least)
+    }
+
+    /// Is a range still to be read by reading on?
+    #[must_use]
+    pub fn is_ahead(&self, geometry: &Geometry, now: u64, end: u64) -> bool {
+        self.position(geometry, now).is_some_and(|reached| end > reached)
     }
 
     /// Does a range of a continued stream begin at its end, or in it?

@@ -470,6 +470,47 @@ fn several_streams_get_more_than_a_seek_for_each_request() {
     assert!(none < some && some < more, "{none} {some} {more}");
 }
 
+/// Two readers, each with one request outstanding, share the disk as a polling server shares its time: a visit reads
+/// `read_ahead_least` after the request that the arm came for, and the arm then goes to the other stream.
+#[test]
+fn two_sequential_readers_share_the_disk_by_visits() {
+    const SECTORS: u64 = 128;
+    const REQUESTS: u64 = 4000;
+    for name in ["exos_x18_18tb", "wd740gd", "mba3073rc"] {
+        let profile = Library::builtin().drive(name).unwrap().clone();
+        let DriveKind::Disk(parameters) = &profile.kind else { panic!("a disk") };
+        let mut disk = disk(parameters, profile.capacity.value, 3);
+        // The streams are a quarter of the capacity apart.
+        let mut at = [0, profile.capacity.value.get() / 4 / SECTORS * SECTORS];
+        let mut served = [0_u64; 2];
+        let mut ask = |disk: &mut Disk, now, reader: u32| {
+            let from = &mut at[reader as usize];
+            disk.submit(now, &command(reader, DriveOp::Read, *from, SECTORS));
+            *from += SECTORS;
+        };
+        (0..2).for_each(|reader| ask(&mut disk, Instant::ZERO, reader));
+        let (mut now, mut done) = (Instant::ZERO, Vec::new());
+        while served[0] + served[1] < REQUESTS {
+            now = disk.next().expect("two readers wait");
+            disk.advance(now, &mut done);
+            for tag in done.drain(..) {
+                served[tag.index() as usize] += 1;
+                ask(&mut disk, now, tag.index());
+            }
+        }
+        let [first, second] = served.map(|count| count as f64);
+        assert!((first / second - 1.0).abs() < 0.05, "{name}: {served:?}");
+        // A visit: the arm, half a turn, the request, and the read-ahead after it.
+        let geometry = &disk.tables.geometry;
+        let distance = geometry.place(at[1]).cylinder - geometry.place(at[0]).cylinder;
+        let bytes = (SECTORS * 512 + parameters.read_ahead_least.value.get()) as f64;
+        let transfer = bytes / parameters.rate_outer.value.0 as f64 * 1e9;
+        let visit = f64::from(disk.tables.seek_read.time(distance)) + f64::from(geometry.turn()) / 2.0 + transfer;
+        let rate = (REQUESTS * SECTORS * 512) as f64 / now.0 as f64;
+        close(rate, bytes / visit, 0.05);
+    }
+}
+
 #[test]
 fn forced_writes_wait_for_the_medium_and_others_do_not() {
     let (profile, capacity) = bare("mba3073rc");
