@@ -321,6 +321,11 @@ pub fn volumes(request: &Request) -> Result<Reply, Problem> {
     Ok(found(&collection(&path, "VolumeCollection", "Volumes", &[format!("{path}/1")])))
 }
 
+/// A setting that is a word; empty if the array has none of this name.
+fn setting<'a>(array: &'a ArrayModel, key: &str) -> &'a str {
+    array.settings.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The volume.
 pub fn volume(request: &Request) -> Result<Reply, Problem> {
     let array = array(request)?;
@@ -332,12 +337,12 @@ pub fn volume(request: &Request) -> Result<Reply, Problem> {
         "RAIDType": raid_type(&array.level),
         "CapacityBytes": array.size_bytes,
         "BlockSizeBytes": array.block_bytes,
-        "ReadCachePolicy": match array.settings.read_ahead.as_str() {
+        "ReadCachePolicy": match setting(&array, "read_ahead") {
             "none" => "Off",
             "always" => "ReadAhead",
             _ => "AdaptiveReadAhead",
         },
-        "WriteCachePolicy": match array.settings.write_cache.as_str() {
+        "WriteCachePolicy": match setting(&array, "write_cache") {
             "journal" => "ProtectedWriteBack",
             "volatile" => "UnprotectedWriteBack",
             _ => "WriteThrough",

@@ -7,10 +7,10 @@
 use openraid_core::admin::{AdminCommand, JournalState, Policy, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_core::limits::Limits;
+use openraid_drives::{DriveKit, DriveOptions};
 use openraid_models::Library;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::random::Random;
-use openraid_sim::timing::drive::{DriveKit, DriveOptions};
 use openraid_sim::{Rig, RigOptions, Shape, World};
 use openraid_units::{Bytes, DriveId, Nanos, Sectors};
 

@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::drive::memory::{Issue, Payload};
 use crate::fault::planted::{Fate, Planted};
 use crate::jobs;
-use crate::timing::drive::DriveModel;
+use openraid_drives::DriveModel;
 
 #[allow(clippy::cast_possible_truncation)] // the pool is in memory
 fn range(at: PoolOffset, len: u64) -> std::ops::Range<usize> {

@@ -33,8 +33,8 @@ use crate::drive::{DriveSpec, Latency, MemoryDrive};
 use crate::fault::planted::{Bug, Planted};
 use crate::random::Random;
 use crate::record::{Entry, Record};
-use crate::timing::drive::AnyDrive;
 pub use host::{Finished, Host};
+use openraid_drives::AnyDrive;
 
 /// The longest a host request may take: many command timeouts of 30 seconds in a row.
 pub const REQUEST_TIME_MAX: Nanos = Nanos::from_secs(600);

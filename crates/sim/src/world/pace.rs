@@ -4,7 +4,7 @@ use openraid_units::{DriveId, Tag};
 
 use super::{InFlight, World};
 use crate::claims::Ticket;
-use crate::timing::drive::{AnyDrive, DriveModel};
+use openraid_drives::{AnyDrive, DriveModel};
 
 impl World {
     /// Let a drive answer when this model does. After a power cut it needs a new one, because the commands of the old one
