@@ -239,7 +239,7 @@ pub enum NoticeKind {
     SectorLost(DriveLba),
     /// The members do not match here, and nothing was changed: no member can be named, or only a check was asked for.
     RowMismatch(MismatchRange),
-    /// The members did not match here: the guilty one is corrected, or the others were made again from the data.
+    /// The members did not match here: the guilty one is corrected, or parity or the other copies were rewritten.
     RowCorrected(MismatchRange),
     /// Redundancy is reduced.
     Degraded {

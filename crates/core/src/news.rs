@@ -8,7 +8,7 @@ use core::fmt;
 use crate::actions::NoticeKind;
 use crate::admin::WriteCache;
 use crate::reason::FailReason;
-use crate::scrub::{ScrubEnd, ScrubOutcome};
+use crate::scrub::{Remedy, ScrubEnd, ScrubOutcome};
 
 /// What it means that the cache takes writes and forgets them.
 pub const VOLATILE: &str = "VOLATILE: what is not flushed is lost when the power goes or the server ends";
@@ -156,8 +156,11 @@ impl fmt::Display for NoticeKind {
                 write!(f, "sector {} could not be read and was rewritten from redundancy", lba.get())
             }
             Self::SectorLost(lba) => write!(f, "sector {} is lost: no redundancy was left to restore it", lba.get()),
-            Self::RowCorrected(range) if range.slot.is_some() => write!(f, "{} did not match: corrected", range),
-            Self::RowCorrected(range) => write!(f, "stripe mismatch at {}: made again from the data", range),
+            Self::RowCorrected(range) => match range.remedy {
+                Remedy::Copies => write!(f, "copies differ at {range}: the first was copied to the others"),
+                Remedy::Parity => write!(f, "stripe mismatch at {range}: parity made again from the data"),
+                Remedy::Corrected | Remedy::Left => write!(f, "{range} did not match: corrected"),
+            },
             Self::RowMismatch(range) if range.slot.is_some() => {
                 write!(f, "{} do not match the other members, left unchanged", range)
             }
@@ -218,7 +221,9 @@ mod tests {
 
     #[test]
     fn news_say_which_sector_and_why() {
-        let mismatch = MismatchRange { from: Sectors(8), len: Sectors(8), slot: Some(Slot(2)), repaired: false };
+        let (slot, remedy) = (Some(Slot(2)), Remedy::Left);
+        let mismatch = MismatchRange { from: Sectors(8), len: Sectors(8), count: 8, slot, remedy };
+        let corrected = |remedy| NoticeKind::RowCorrected(MismatchRange { slot: None, remedy, ..mismatch });
         let aborted = ScrubOutcome::Aborted { why: AbortReason::MemberFailed, percent: 12, count: 0, repaired: 0 };
         let ended = |mode, outcome| NoticeKind::CheckEnded(ScrubEnd { mode, outcome });
         let told = [
@@ -244,6 +249,21 @@ mod tests {
                 NoticeKind::RowMismatch(mismatch),
                 "RowMismatch",
                 "sectors 8 to 15 do not match the other members, left unchanged",
+            ),
+            (
+                corrected(Remedy::Parity),
+                "RowCorrected",
+                "stripe mismatch at sectors 8 to 15: parity made again from the data",
+            ),
+            (
+                corrected(Remedy::Copies),
+                "RowCorrected",
+                "copies differ at sectors 8 to 15: the first was copied to the others",
+            ),
+            (
+                NoticeKind::RowMismatch(MismatchRange { len: Sectors(24), slot: None, ..mismatch }),
+                "RowMismatch",
+                "stripe mismatch at sectors 8 to 31 (8 of them): cannot tell which member is wrong, left unchanged",
             ),
             (NoticeKind::CheckStarted(ScrubMode::Repair), "CheckStarted", "repair begins"),
             (NoticeKind::Degraded { tolerated: 0 }, "DegradedArray", "degraded: no further failure tolerated"),

@@ -161,26 +161,100 @@ impl fmt::Display for ScrubEnd {
     }
 }
 
-/// A contiguous range of mismatches: sectors of each member's data area, or of the array where it is a mirror.
+/// What was done about a mismatch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Remedy {
+    /// Nothing.
+    Left,
+    /// The one member that disagreed was corrected.
+    Corrected,
+    /// Parity was made again from the data.
+    Parity,
+    /// The first copy was copied to the others.
+    Copies,
+}
+
+/// A range of mismatches: sectors of each member's data area, or of the array if it is a mirror.
+///
+/// A mirror over many members has its chunks in turn on different members. A range that is contiguous on one member has gaps in the
+/// array: whole chunks that lie on others. It is one range nevertheless.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MismatchRange {
     /// Its first sector.
     pub from: Sectors,
-    /// How many.
+    /// From the first to the last one, gaps included.
     pub len: Sectors,
+    /// Mismatches in it.
+    pub count: u64,
     /// The member that disagrees with the others, where it can be named.
     pub slot: Option<Slot>,
+    /// What was done about it.
+    pub remedy: Remedy,
+}
+
+impl MismatchRange {
+    /// One sector.
+    pub(crate) const fn sector(at: Sectors, slot: Option<Slot>, remedy: Remedy) -> Self {
+        Self { from: at, len: Sectors(1), count: 1, slot, remedy }
+    }
+
     /// Is it put right?
-    pub repaired: bool,
+    #[must_use]
+    pub fn is_repaired(&self) -> bool {
+        self.remedy != Remedy::Left
+    }
+
+    fn end(&self) -> Sectors {
+        self.from + self.len
+    }
+
+    /// Are both of one kind, and do they touch or overlap?
+    fn meets(&self, other: &Self, gap: Gap) -> bool {
+        let (one, two) = if self.from <= other.from { (self, other) } else { (other, self) };
+        one.slot == two.slot
+            && one.remedy == two.remedy
+            && (two.from <= one.end() || gap.is_between(one.end(), two.from))
+    }
+
+    /// Both as one.
+    fn with(self, other: Self) -> Self {
+        let from = self.from.min(other.from);
+        Self { from, len: self.end().max(other.end()) - from, count: self.count + other.count, ..self }
+    }
 }
 
 impl fmt::Display for MismatchRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from = self.from.get();
-        match self.len.get() {
-            1 => write!(f, "sector {from}"),
-            len => write!(f, "sectors {from} to {}", from + len - 1),
+        let (from, len) = (self.from.get(), self.len.get());
+        match (len, self.count) {
+            (1, _) => write!(f, "sector {from}"),
+            (_, count) if count == len => write!(f, "sectors {from} to {}", from + len - 1),
+            (_, count) => write!(f, "sectors {from} to {} ({count} of them)", from + len - 1),
         }
+    }
+}
+
+/// The gaps that a range in a mirror may have: whole chunks that lie on other members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Gap {
+    chunk: Sectors,
+    /// Between two chunks that follow each other on one member. Zero without gaps.
+    max: Sectors,
+}
+
+impl Gap {
+    /// Every member has the same rows.
+    pub(crate) const NONE: Self = Self { chunk: Sectors(1), max: Sectors::ZERO };
+
+    /// Of a mirror with chunks over so many members. A member has at least one chunk of as many in a row as there are members.
+    pub(crate) fn of_chunks(chunk: Sectors, members: u16) -> Self {
+        Self { chunk, max: Sectors(chunk.get() * (u64::from(members) - 1)) }
+    }
+
+    const fn is_between(self, end: Sectors, from: Sectors) -> bool {
+        let (end, from) = (end.get(), from.get());
+        let chunk = self.chunk.get();
+        end % chunk == 0 && from % chunk == 0 && from - end <= self.max.get()
     }
 }
 
@@ -231,12 +305,13 @@ pub(crate) struct Scrub {
     open: Ranges<RANGES_OPEN_MAX>,
     told: Ranges<RANGES_TOLD_MAX>,
     more_ranges: u64,
+    gap: Gap,
     /// It ended; none while it runs, and before the first one.
     end: Option<End>,
 }
 
 impl Scrub {
-    pub(crate) const fn new(mode: ScrubMode, number: u32) -> Self {
+    pub(crate) const fn new(mode: ScrubMode, number: u32, gap: Gap) -> Self {
         Self {
             mode,
             number,
@@ -246,6 +321,7 @@ impl Scrub {
             open: Ranges::EMPTY,
             told: Ranges::EMPTY,
             more_ranges: 0,
+            gap,
             end: None,
         }
     }
@@ -275,14 +351,16 @@ impl Scrub {
     pub(crate) fn note(&mut self, sector: MismatchRange) -> Option<MismatchRange> {
         self.mismatches += 1;
         let full = if self.open.is_full() { self.open.take_first() } else { None };
-        self.open.add(sector);
+        self.open.add(sector, self.gap);
         full.filter(|range| self.keep(*range))
     }
 
     /// The next range that ends below this place and so does not grow any more, if it is to be told.
     pub(crate) fn take_ended(&mut self, below: Sectors) -> Option<MismatchRange> {
         loop {
-            let first = self.open.first().filter(|range| range.from + range.len < below)?;
+            // In a mirror with chunks a range may go on after a gap.
+            let ends = |range: &MismatchRange| below == Sectors::MAX || range.end() + self.gap.max < below;
+            let first = self.open.first().filter(ends)?;
             self.open.take_first();
             if self.keep(first) {
                 return Some(first);
@@ -295,7 +373,7 @@ impl Scrub {
             self.more_ranges += 1;
             return false;
         }
-        self.told.add(range);
+        self.told.add(range, self.gap);
         true
     }
 
@@ -317,7 +395,7 @@ fn percent(done: Sectors, total: Sectors) -> u8 {
     done.checked_div(u128::from(total.get())).unwrap_or(100) as u8
 }
 
-/// Ranges in ascending order; those that touch and are alike are one.
+/// Ranges in ascending order of their first sectors; ranges that meet are one.
 #[derive(Clone, Copy, Debug)]
 struct Ranges<const N: usize> {
     all: [MismatchRange; N],
@@ -325,10 +403,7 @@ struct Ranges<const N: usize> {
 }
 
 impl<const N: usize> Ranges<N> {
-    const EMPTY: Self = Self {
-        all: [MismatchRange { from: Sectors::ZERO, len: Sectors::ZERO, slot: None, repaired: false }; N],
-        len: 0,
-    };
+    const EMPTY: Self = Self { all: [MismatchRange::sector(Sectors::ZERO, None, Remedy::Left); N], len: 0 };
 
     fn as_slice(&self) -> &[MismatchRange] {
         &self.all[..self.len]
@@ -349,28 +424,23 @@ impl<const N: usize> Ranges<N> {
         Some(first)
     }
 
-    /// Add a range; there is room.
-    fn add(&mut self, range: MismatchRange) {
-        let place = self.as_slice().partition_point(|own| own.from < range.from);
+    /// Add a range; there is room. It becomes one with each range that it meets.
+    fn add(&mut self, mut range: MismatchRange, gap: Gap) {
+        let mut place = 0;
+        while let Some(own) = self.as_slice().get(place) {
+            if own.meets(&range, gap) {
+                range = range.with(*own);
+                self.all.copy_within(place + 1..self.len, place);
+                self.len -= 1;
+            } else {
+                place += 1;
+            }
+        }
         assert!(self.len < N, "bug: no room for another range");
+        let place = self.as_slice().partition_point(|own| own.from < range.from);
         self.all.copy_within(place..self.len, place + 1);
         self.all[place] = range;
         self.len += 1;
-        self.join(place);
-        if place > 0 {
-            self.join(place - 1);
-        }
-    }
-
-    /// Make one of a range and the next, where they touch and are alike.
-    fn join(&mut self, place: usize) {
-        let Some(next) = self.as_slice().get(place + 1).copied() else { return };
-        let own = &mut self.all[place];
-        if own.from + own.len == next.from && own.slot == next.slot && own.repaired == next.repaired {
-            own.len += next.len;
-            self.all.copy_within(place + 2..self.len, place + 1);
-            self.len -= 1;
-        }
     }
 }
 
@@ -379,17 +449,21 @@ mod tests {
     use super::*;
 
     fn sector(from: u64) -> MismatchRange {
-        MismatchRange { from: Sectors(from), len: Sectors(1), slot: None, repaired: false }
+        MismatchRange::sector(Sectors(from), None, Remedy::Left)
+    }
+
+    fn scrub() -> Scrub {
+        Scrub::new(ScrubMode::Check, 1, Gap::NONE)
     }
 
     #[test]
     fn sectors_that_touch_are_one_range_in_whatever_order_they_are_found() {
-        let mut scrub = Scrub::new(ScrubMode::Check, 1);
+        let mut scrub = scrub();
         for from in [16, 8, 10, 9, 17, 40, 15, 14, 13, 12, 11] {
             assert_eq!(scrub.note(sector(from)), None);
         }
         assert_eq!(scrub.take_ended(Sectors(18)), None, "the next unit may make it longer");
-        let first = MismatchRange { len: Sectors(10), ..sector(8) };
+        let first = MismatchRange { len: Sectors(10), count: 10, ..sector(8) };
         assert_eq!(scrub.take_ended(Sectors(19)), Some(first));
         assert_eq!(scrub.take_ended(Sectors(41)), None);
         assert_eq!(scrub.take_ended(Sectors::MAX), Some(sector(40)));
@@ -398,7 +472,7 @@ mod tests {
 
     #[test]
     fn what_one_member_has_wrong_is_a_range_of_its_own() {
-        let mut scrub = Scrub::new(ScrubMode::Check, 1);
+        let mut scrub = scrub();
         for (from, slot) in [(8, None), (9, Some(Slot(1))), (10, Some(Slot(1))), (11, Some(Slot(2)))] {
             scrub.note(MismatchRange { slot, ..sector(from) });
         }
@@ -408,9 +482,37 @@ mod tests {
 
     #[test]
     fn ranges_beyond_those_that_are_told_are_counted() {
-        let mut scrub = Scrub::new(ScrubMode::Check, 1);
+        let mut scrub = scrub();
         let told = (0..1000).filter(|nth| scrub.note(sector(nth * 2)).is_some()).count();
         let rest = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX)).count();
         assert_eq!((told + rest, scrub.more_ranges, scrub.mismatches), (RANGES_TOLD_MAX, 1000 - 64, 1000));
+    }
+
+    #[test]
+    fn a_range_on_one_member_of_a_mirror_with_chunks_is_one_although_it_has_gaps_in_the_array() {
+        let chunked = || Scrub::new(ScrubMode::Check, 1, Gap::of_chunks(Sectors(128), 4));
+        let rest = |scrub: &mut Scrub| -> Vec<(u64, u64, u64)> {
+            let told = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX));
+            told.map(|own| (own.from.get(), own.len.get(), own.count)).collect()
+        };
+        // Every second chunk, the chunks in no order.
+        let mut scrub = chunked();
+        for chunk in [2, 0, 6, 4] {
+            (0..128).for_each(|nth| assert_eq!(scrub.note(sector(chunk * 128 + nth)), None));
+        }
+        assert_eq!(scrub.take_ended(Sectors(8 * 128)), None, "it may go on");
+        assert_eq!(rest(&mut scrub), [(0, 7 * 128, 4 * 128)]);
+        // Gaps that are no whole chunks, and more chunks than lie on other members.
+        let mut scrub = chunked();
+        for at in [0, 130, 255, 512, 127 + 1024, 5 * 128 + 1024] {
+            scrub.note(sector(at));
+        }
+        assert_eq!(rest(&mut scrub), [(0, 1, 1), (130, 1, 1), (255, 258, 2), (1151, 1, 1), (1664, 1, 1)]);
+        // Two bad members by turns.
+        let mut scrub = chunked();
+        for nth in 0..8 * 128 {
+            scrub.note(MismatchRange { slot: Some(Slot(u16::from(nth / 128 % 2 == 1))), ..sector(nth) });
+        }
+        assert_eq!(rest(&mut scrub), [(0, 7 * 128, 512), (128, 7 * 128, 512)]);
     }
 }

@@ -20,6 +20,9 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 struct Kept {
     uuid: String,
     check: CheckModel,
+    /// The last one before it that came to its end and compared, if this one did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    complete: Option<CheckModel>,
 }
 
 /// The last check of each array, or leg of a nested one, by its identity.
@@ -45,7 +48,16 @@ impl Checks {
 
     /// The last one of this array. One that says more events than the array has seen is of another copy of it.
     pub fn of(&self, uuid: &str, events: u64) -> Option<&CheckModel> {
-        self.arrays.iter().find(|kept| kept.uuid == uuid).map(|kept| &kept.check).filter(|check| check.events <= events)
+        self.kept(uuid).map(|kept| &kept.check).filter(|check| check.events <= events)
+    }
+
+    /// The last one of this array that came to its end and compared, if a later one did not. As above, of this copy of it.
+    pub fn complete_of(&self, uuid: &str, events: u64) -> Option<&CheckModel> {
+        self.kept(uuid)?.complete.as_ref().filter(|check| check.events <= events)
+    }
+
+    fn kept(&self, uuid: &str) -> Option<&Kept> {
+        self.arrays.iter().find(|kept| kept.uuid == uuid)
     }
 
     /// Keep the last results of these arrays, and leave those of other servers.
@@ -62,12 +74,14 @@ impl Checks {
         })
     }
 
-    /// The last check of this array.
+    /// The last check of this array. One that did not compare everything does not take away what an earlier one found.
     pub fn put(&mut self, uuid: &str, check: CheckModel) {
+        let before = self.kept(uuid).cloned().filter(|_| !check.is_complete());
+        let complete = before.and_then(|kept| kept.complete.or(Some(kept.check).filter(CheckModel::is_complete)));
         self.arrays.retain(|kept| kept.uuid != uuid);
         let more = (self.arrays.len() + 1).saturating_sub(CHECKS_MAX);
         self.arrays.drain(..more);
-        self.arrays.push(Kept { uuid: uuid.into(), check });
+        self.arrays.push(Kept { uuid: uuid.into(), check, complete });
     }
 }
 
@@ -104,6 +118,27 @@ mod tests {
         Checks::keep(&registry, &[("a".into(), clean.clone())]).unwrap();
         assert_eq!(Checks::read(&registry).of("a", 5), Some(&clean));
         let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_check_that_does_not_compare_everything_leaves_the_last_that_did() {
+        let mut all = Checks::default();
+        let ended = |at_seconds, outcome| CheckModel { outcome, ..check(at_seconds) };
+        let refused = || OutcomeModel::NotComparable { reason: "degraded".into() };
+        let found = OutcomeModel::Mismatches { mismatches: 8, repaired: 0, left: 8 };
+        all.put("a", ended(1, refused()));
+        assert_eq!(all.complete_of("a", 9), None);
+        all.put("a", ended(2, found));
+        assert_eq!(all.complete_of("a", 9), None, "it is the last one itself");
+        for at_seconds in [3, 5] {
+            all.put("a", ended(at_seconds, refused()));
+            all.put("a", check(at_seconds + 1));
+            let complete = all.complete_of("a", 9).expect("it is kept");
+            assert_eq!((complete.at_seconds, complete.left()), (2, 8));
+            assert_eq!(all.complete_of("a", 4), None, "a copy that was made before");
+        }
+        all.put("a", ended(7, OutcomeModel::Clean));
+        assert_eq!((all.of("a", 9).map(|check| check.at_seconds), all.complete_of("a", 9)), (Some(7), None));
     }
 
     #[test]

@@ -89,9 +89,12 @@ fn where_nothing_can_be_compared_that_is_said() {
     lab.wait_for("data", |array| array["health"] == "degraded");
     lab.line("check data --follow").refused(6, &["nothing compared", "missing members"]);
     lab.line("repair data").refused(6, &["nothing compared"]);
-    assert_eq!(lab.show("data")["last_check"]["outcome"], "not-comparable");
+    let array = lab.show("data");
+    assert_eq!(array["last_check"]["outcome"], "not-comparable");
+    assert_eq!(array["last_complete_check"]["outcome"], "clean", "the real result is kept");
     let text = lab.line("show data").expect(1).text();
-    assert!(text.contains("nothing compared"), "{text}");
+    let before = text.lines().find(|line| line.trim_start().starts_with("before that")).expect("it is shown");
+    assert!(text.contains("nothing compared") && before.ends_with(", no mismatches"), "{text}");
     server.stop();
     // Without one member a double parity still has one to compare with.
     let (lab, server, _) = served("--level 6", "d0 d1 d2 d3");
@@ -179,6 +182,48 @@ fn mismatches_end_with_a_code_of_their_own_are_told_once_and_are_known_after_a_r
     let out = lab.line("copy-out data").expect(0).out;
     let differing = out[..image.len()].chunks(512).zip(image.chunks(512)).filter(|(a, b)| a != b).count();
     assert!(differing <= 2048, "{differing} sectors of the content differ");
+}
+
+#[test]
+fn what_was_found_is_not_forgotten_by_a_check_that_cannot_compare() {
+    let (lab, server, _) = served("--level 5", "d0 d1 d2");
+    server.stop();
+    support::write_at(&lab.path("d2"), INSIDE, &noise(9, 4096));
+    let server = lab.serve(&["data"]);
+    lab.line("check data --follow").expect(3);
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| array["health"] == "degraded");
+    let listed = lab.line("list").expect(3).text();
+    assert!(listed.lines().any(|line| line.starts_with("data") && line.ends_with(" 3")), "{listed}");
+    lab.line("check data").refused(6, &["nothing compared"]);
+    let text = lab.line("show data").expect(3).text();
+    assert!(text.contains("degraded") && text.contains("8 mismatched sectors at the last check"), "{text}");
+    server.stop();
+}
+
+#[test]
+fn mismatches_in_a_row_on_one_member_of_a_raid_10_are_one_line_and_a_repair_copies_the_first() {
+    let (lab, server, _) = served("--level 10 --layout n2", "d0 d1 d2 d3");
+    server.stop();
+    support::write_at(&lab.path("d3"), INSIDE, &noise(9, 1 << 20));
+    let server = lab.serve(&["data"]);
+    lab.line("check data --follow").expect(3);
+    let ranges = lab.show("data")["last_check"]["ranges"].clone();
+    assert_eq!(ranges.as_array().map(Vec::len), Some(1), "{ranges}");
+    // 16 chunks of 64 KiB, and one less of the other pair between them.
+    let figures = ["sectors", "mismatches"].map(|key| ranges[0][key].as_u64());
+    assert_eq!(figures, [Some(31 * 128), Some(2048)], "{ranges}");
+    let text = lab.line("show data").expect(3).text();
+    assert!(text.contains("(2048 of them)"), "{text}");
+    lab.line("repair data --trust-data --follow").expect(0);
+    let news = server.stop();
+    let told = |event: &str| -> Vec<String> {
+        let own = news.iter().filter(|line| line["news"]["event"] == event);
+        own.map(|line| line["news"]["text"].as_str().expect("words").to_owned()).collect()
+    };
+    assert_eq!(told("RowMismatch").len(), 1, "{news:?}");
+    let corrected = told("RowCorrected");
+    assert!(corrected.len() == 1 && corrected[0].contains("the first was copied to the others"), "{corrected:?}");
 }
 
 #[test]

@@ -528,7 +528,9 @@ fn a_double_parity_without_one_member_is_compared_with_the_parity_that_is_left()
 
 #[test]
 fn a_stretch_of_mismatches_is_told_once() {
-    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {
+    // Near copies over an even and an odd number of members.
+    let mirrors = [(0x102, 4), (0x102, 3)].map(|(layout, members)| Shape::raid10(layout, members, Sectors::kib(16)));
+    for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)].into_iter().chain(mirrors) {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));
         rig.rest();
@@ -544,10 +546,10 @@ fn a_stretch_of_mismatches_is_told_once() {
                 _ => None,
             })
             .collect();
-        assert_eq!(ranges.iter().map(|range| range.len.get()).sum::<u64>(), 512);
+        assert_eq!(ranges.iter().map(|range| range.count).sum::<u64>(), 512);
+        assert_eq!(ranges.len(), 1, "{ranges:?}");
         if !matches!(shape.geometry(), Geometry::Mirror(mirror) if mirror.chunk().is_some()) {
-            assert_eq!(ranges.len(), 1, "{ranges:?}");
-            assert_eq!((ranges[0].from, ranges[0].slot), (Sectors(100), None));
+            assert_eq!((ranges[0].from, ranges[0].len, ranges[0].slot), (Sectors(100), Sectors(512), None));
         }
         let kept = rig.status().last_scrub.unwrap();
         assert_eq!((kept.ranges, kept.more_ranges), (ranges, 0));

@@ -118,8 +118,12 @@ pub enum OutcomeModel {
 pub struct MismatchModel {
     /// Its first sector, in the data area of each member; of a mirror, in the array.
     pub from_sector: u64,
-    /// How many.
+    /// From its first to its last, gaps included.
     pub sectors: u64,
+    /// Mismatches in it: fewer if it has gaps, which are chunks of a mirror that lie on other members. Zero in a result that an
+    /// earlier version kept, which knew no gaps.
+    #[serde(default)]
+    pub mismatches: u64,
     /// The member that disagrees with the others, where it can be named.
     pub slot: Option<u16>,
     /// Is it put right?
@@ -128,8 +132,9 @@ pub struct MismatchModel {
 
 impl From<&MismatchRange> for MismatchModel {
     fn from(range: &MismatchRange) -> Self {
-        let MismatchRange { from, len, slot, repaired } = *range;
-        Self { from_sector: from.get(), sectors: len.get(), slot: slot.map(|slot| slot.0), repaired }
+        let MismatchRange { from, len, count, slot, .. } = *range;
+        let repaired = range.is_repaired();
+        Self { from_sector: from.get(), sectors: len.get(), mismatches: count, slot: slot.map(|slot| slot.0), repaired }
     }
 }
 
@@ -202,6 +207,12 @@ impl CheckModel {
             OutcomeModel::Aborted { mismatches, repaired, .. } => mismatches.saturating_sub(repaired),
             OutcomeModel::Clean | OutcomeModel::NotComparable { .. } => 0,
         }
+    }
+
+    /// Did it come to its end, and compare?
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.found().is_some()
     }
 
     /// All mismatches that it found, where it came to its end.

@@ -595,6 +595,9 @@ pub struct ArrayModel {
     /// How the last check or repair ended, if that is known and none runs; of a nested array, ask its legs.
     #[serde(default)]
     pub last_check: Option<CheckModel>,
+    /// The last check or repair before that one that came to its end and compared, if that one did not.
+    #[serde(default)]
+    pub last_complete_check: Option<CheckModel>,
     /// Task in the background.
     pub task: Option<TaskModel>,
     /// Is it being stopped?
@@ -647,9 +650,17 @@ impl ArrayModel {
         self.sets().into_iter().filter_map(|set| Some((set, set.task.as_ref()?)))
     }
 
+    /// Mismatches that are still there in this set, as far as is known. A check that could not compare says nothing of them.
+    pub fn mismatches_left(&self) -> u64 {
+        let is_refused = |check: &&CheckModel| matches!(check.outcome, OutcomeModel::NotComparable { .. });
+        let last = self.last_check.as_ref();
+        let told = if last.as_ref().is_some_and(is_refused) { self.last_complete_check.as_ref() } else { last };
+        told.map_or(0, CheckModel::left)
+    }
+
     /// The exit code that its state stands for: mismatches that are left come before a member that is missing.
     pub fn exit(&self) -> Exit {
-        let left = |set: &ArrayModel| set.last_check.as_ref().is_some_and(|check| check.left() > 0);
+        let left = |set: &ArrayModel| set.mismatches_left() > 0;
         match self.health {
             HealthWord::Failed => Exit::Failed,
             _ if self.sets().into_iter().any(left) => Exit::Mismatches,

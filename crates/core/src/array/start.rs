@@ -262,7 +262,7 @@ impl Controller {
             task: None,
             next_task_id: 0,
             finished: None,
-            scrub: Box::new(crate::scrub::Scrub::new(crate::scrub::ScrubMode::Check, 0)),
+            scrub: Box::new(crate::scrub::Scrub::new(crate::scrub::ScrubMode::Check, 0, crate::scrub::Gap::NONE)),
             paused: false,
             repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
             repairing: 0,

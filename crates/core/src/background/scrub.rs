@@ -8,8 +8,9 @@ use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
+use crate::geometry::Geometry;
 use crate::io::op::Op;
-use crate::scrub::{AbortReason, End, MismatchRange, NotComparable, Scrub, ScrubEnd, ScrubMode, ScrubOutcome};
+use crate::scrub::{AbortReason, End, Gap, MismatchRange, NotComparable, Scrub, ScrubEnd, ScrubMode, ScrubOutcome};
 use crate::trace::Trace;
 
 impl Sets {
@@ -49,7 +50,7 @@ impl Sets {
         }
     }
     fn tell_range(&self, trace: &Trace, id: SetId, range: MismatchRange, actions: &mut Actions) {
-        let kind = if range.repaired { NoticeKind::RowCorrected(range) } else { NoticeKind::RowMismatch(range) };
+        let kind = if range.is_repaired() { NoticeKind::RowCorrected(range) } else { NoticeKind::RowMismatch(range) };
         trace.notice(self, id, range.slot, None, kind, actions);
     }
 }
@@ -70,13 +71,13 @@ impl Controller {
         if let Some(why) = set.not_comparable() {
             // The result of an earlier check must not stand for this one.
             set.next_task_id += 1;
-            *set.scrub = Scrub::new(mode, set.next_task_id);
+            *set.scrub = Scrub::new(mode, set.next_task_id, set.gap());
             set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), now);
             return Err(AdminError::NotComparable(why));
         }
         self.put_task(id, mode.kind(), None, Sectors::ZERO, false);
         let set = self.sets.get_mut(id);
-        *set.scrub = Scrub::new(mode, set.next_task_id);
+        *set.scrub = Scrub::new(mode, set.next_task_id, set.gap());
         self.trace.notice(&self.sets, id, None, None, NoticeKind::CheckStarted(mode), actions);
         Ok(AdminOutcome::Done)
     }
@@ -108,6 +109,16 @@ impl Set {
             return Some(NotComparable::NoRedundancy);
         }
         (!self.geometry.is_redundant_without(self.missing())).then_some(NotComparable::Degraded)
+    }
+
+    /// The gaps that a range of mismatches may have.
+    fn gap(&self) -> Gap {
+        match &self.geometry {
+            Geometry::Mirror(mirror) => {
+                mirror.chunk().map_or(Gap::NONE, |chunk| Gap::of_chunks(chunk, mirror.members()))
+            }
+            _ => Gap::NONE,
+        }
     }
 
     /// Record how a check or repair ended.

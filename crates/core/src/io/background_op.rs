@@ -14,7 +14,7 @@ use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Phase, Step};
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
-use crate::scrub::{MismatchRange, ScrubMode};
+use crate::scrub::{MismatchRange, Remedy, ScrubMode};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -525,7 +525,13 @@ impl Controller {
             Some(ScrubMode::Check) | None => SlotSet::EMPTY,
         };
         let from = at + Sectors(u64::from(Self::checked_sector(&op)));
-        let range = MismatchRange { from, len: Sectors(1), slot, repaired: !rewritten.is_empty() };
+        let remedy = match (rewritten.is_empty(), slot) {
+            (true, _) => Remedy::Left,
+            (false, Some(_)) => Remedy::Corrected,
+            (false, None) if op.is_by_rows(self.sets.get(op.set)) => Remedy::Parity,
+            (false, None) => Remedy::Copies,
+        };
+        let range = MismatchRange::sector(from, slot, remedy);
         self.sets.note_mismatch(&self.trace, &op, range, actions);
         let own = &mut self.ops[index];
         own.write |= rewritten;

@@ -6,7 +6,6 @@ use openraid_units::Bytes;
 use super::checks::last_check;
 use super::table::Table;
 use crate::alarms::AlarmModel;
-use crate::checks::CheckModel;
 use crate::events::Level;
 use crate::model::{
     ArrayModel, BitmapModel, HealthWord, MemberModel, ProfileModel, ProtectionModel, StateWord, TaskModel, TaskWord,
@@ -60,7 +59,7 @@ pub fn survives_text(losses: u32) -> String {
 
 /// Mismatches that the last check or repair found and left, in words; nothing if there are none.
 pub fn mismatches_text(array: &ArrayModel) -> Option<String> {
-    let left: u64 = array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(CheckModel::left).sum();
+    let left: u64 = array.sets().iter().map(|set| set.mismatches_left()).sum();
     (left > 0).then(|| format!("{} at the last check", counted(left, "mismatched sector", "mismatched sectors")))
 }
 
@@ -307,6 +306,11 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
     if let Some(check) = &set.last_check {
         for (place, line) in last_check(check, set).iter().enumerate() {
             facts.row([if place == 0 { "last check" } else { "" }, line]);
+        }
+    }
+    if let Some(check) = &set.last_complete_check {
+        for (place, line) in last_check(check, set).iter().enumerate() {
+            facts.row([if place == 0 { "before that" } else { "" }, line]);
         }
     }
 }

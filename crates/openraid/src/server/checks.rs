@@ -144,6 +144,7 @@ pub fn add_checks(array: &mut ArrayModel, checks: &Checks) {
     let runs = array.task.as_ref().is_some_and(|task| task.kind.is_check());
     if let (false, Some(uuid)) = (runs, &array.uuid) {
         array.last_check = checks.of(uuid, array.events).cloned();
+        array.last_complete_check = checks.complete_of(uuid, array.events).cloned();
     }
     let found = |set: &ArrayModel| set.last_check.as_ref().and_then(CheckModel::found);
     array.last_check_mismatches = array.sets().into_iter().map(found).try_fold(0, |sum, found| Some(sum + found?));

@@ -75,7 +75,7 @@ fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
             .chain(mismatches_text(array))
             .chain(unprotected.then(|| NOT_PROTECTED.to_owned()))
             .chain(task);
-        let members: usize = array.sets().iter().map(|set| set.members.len()).sum();
+        let members = array.sets().into_iter().flat_map(|set| &set.members).filter(|own| own.member.is_some()).count();
         table.row([
             array.name.clone(),
             array.level.clone(),
