@@ -99,6 +99,10 @@ fn a_working_member_is_replaced_without_a_moment_of_less_redundancy() {
     lab.line("replace data slot:0").refused(65, &["no spare"]);
     lab.line("replace data nothing").refused(65, &["is not a member"]);
     server.stop();
+    // The old drive did not fail: the next start does not look for it.
+    let server = lab.serve(&["data"]);
+    assert_eq!(server.ready["left_out"].as_array().map(Vec::len), Some(0), "{}", server.ready);
+    server.stop();
     content_is(&lab, &image);
     let out = lab.line("copy-out d0 d1 new").expect(1).out;
     assert!(out[..image.len()] == image);

@@ -8,7 +8,8 @@ use openraid_units::DriveId;
 use serde::Serialize;
 
 use super::Server;
-use crate::model::ChangeModel;
+use crate::model::{ChangeModel, StateWord};
+use crate::output;
 use crate::quantity::counted;
 
 /// A piece of news.
@@ -51,6 +52,17 @@ impl Server {
         }
     }
 
+    /// Members that were replaced belong to the array no more: the next server must not look for them, and call them failed.
+    fn forget_replaced(&self, name: &str) {
+        let Ok(array) = self.array(name) else { return };
+        let mut members = array.sets().into_iter().flat_map(|set| &set.members);
+        if members.any(|member| member.state == StateWord::Replaced) {
+            if let Err(failure) = self.remember(name) {
+                output::warn(&failure.text);
+            }
+        }
+    }
+
     /// News of the connection to a remote member.
     fn remote(&self, drive: DriveId, news: &RemoteNews) -> News {
         let status = self.handle.status().ok();
@@ -85,6 +97,9 @@ impl Server {
             }
         }
         let (array, mut leg) = self.name_of(notice.array).map_or((None, None), |(name, leg)| (Some(name), leg));
+        if let (NoticeKind::RebuildFinished, Some(name)) = (notice.kind, &array) {
+            self.forget_replaced(name);
+        }
         let mut changes = Vec::new();
         if let NoticeKind::PolicyChanged { from, to } = notice.kind {
             // All legs of a nested array are set alike: the first one speaks for the array.
