@@ -66,7 +66,7 @@ const TABLE: &[Imports] = &[
         ],
         external: &[],
     },
-    Imports { package: "openraid-status", own: &["openraid-core"], external: &["serde", "utoipa"] },
+    Imports { package: "openraid-status", own: &["openraid-core"], external: &["serde", "serde_json", "utoipa"] },
     // The HTTP libraries stay in this crate.
     Imports {
         package: "openraid-management",
