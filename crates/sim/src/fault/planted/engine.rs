@@ -23,6 +23,7 @@ pub(super) const fn known_run(flaw: Flaw) -> u64 {
     match flaw {
         Flaw::TailUnflushed | Flaw::TaskEndsEarly => 1,
         Flaw::CleanUnflushed => 2,
+        Flaw::ActiveMarkLate => 13,
         Flaw::FailedOneBehind => 17,
         Flaw::LogReusedUnflushed => 28,
         Flaw::LogNeverArmed => 29,
@@ -32,7 +33,6 @@ pub(super) const fn known_run(flaw: Flaw) -> u64 {
         Flaw::CatchUpCounted => 77,
         Flaw::CheckpointUnflushed => 91,
         Flaw::BitmapLate => 123,
-        Flaw::ActiveMarkLate => 155,
         Flaw::DestageBeforeEntry => 367,
         Flaw::BehindUnsaid => 407,
         Flaw::BitClearedOverWrite => 472,
