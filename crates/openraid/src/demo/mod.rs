@@ -268,7 +268,10 @@ impl Demo<'_> {
             return Err(Failure::failed("the rebuild did not end in time"));
         }
         let rebuild_seconds = begun.elapsed().as_secs();
-        self.say(&format!("rebuilt after {rebuild_seconds} s: full redundancy again"));
+        // A client that failed ends the watch early: its error is told below.
+        if !load.has_failed() {
+            self.say(&format!("rebuilt after {rebuild_seconds} s: full redundancy again"));
+        }
         self.watch(&load, half, |_| false)?;
         self.say("the clients stop; every byte is read and compared");
         let compared = load.verify().map_err(Failure::failed)?;
