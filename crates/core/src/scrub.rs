@@ -246,7 +246,7 @@ impl Gap {
     /// Every member has the same rows.
     pub(crate) const NONE: Self = Self { chunk: Sectors(1), max: Sectors::ZERO };
 
-    /// Of a mirror with chunks over so many members. A member has at least one chunk of as many in a row as there are members.
+    /// The gap in a mirror with chunks. Among as many chunks in a row as there are members, each member has at least one.
     pub(crate) fn of_chunks(chunk: Sectors, members: u16) -> Self {
         Self { chunk, max: Sectors(chunk.get() * (u64::from(members) - 1)) }
     }

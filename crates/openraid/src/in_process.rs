@@ -8,11 +8,8 @@ use openraid_lab::target::Choice;
 use openraid_runtime::service::{Listen, Service};
 use openraid_runtime::ServiceConfig;
 
-use crate::alarms::Keeper;
 use crate::exit::Failure;
-use crate::notify::Notifier;
-use crate::registry::Registry;
-use crate::server::{Access, Listening, Server, ServerOptions};
+use crate::server::{Listening, Server, ServerOptions};
 
 /// The folder of its socket and registry, which is removed at the end.
 #[derive(Debug)]
@@ -49,18 +46,7 @@ impl InProcess {
         let socket = folder.0.join("nbd.sock");
         let config = ServiceConfig { limits, listen: vec![Listen::Unix(socket.clone())], ..ServiceConfig::default() };
         let service = Service::start(config).map_err(Failure::failed)?;
-        let server = Server::new(ServerOptions {
-            handle: service.handle(),
-            registry: Registry::at(Some(&folder.0.join("registry.json"))),
-            listens: vec![Listening::Unix(socket.clone())],
-            access: Access::ReadWrite,
-            without_flush: false,
-            in_force: None,
-            stays: false,
-            chosen: Vec::new(),
-            notifier: Notifier::default(),
-            alarms: Keeper::in_memory(),
-        });
+        let server = Server::new(ServerOptions::private(service.handle(), &folder.0, &socket));
         Ok(Self { service, server, socket, _folder: folder })
     }
 

@@ -6,7 +6,7 @@ use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, Raid10
 use openraid_runtime::member::OpenedMember;
 use openraid_runtime::service::{CreateRequest, NestedRequest, StartedArray};
 use openraid_runtime::ServiceHandle;
-use openraid_sys::{clock, fill_random};
+use openraid_sys::clock;
 use openraid_units::{Bytes, DriveId, Sectors};
 
 use crate::causes::Cause;
@@ -87,20 +87,6 @@ pub struct Shape {
     pub bitmap: Option<bool>,
     /// Partial parity log, in place of a bitmap.
     pub ppl: bool,
-}
-
-/// A new identity, marked as random (RFC 4122, version 4).
-///
-/// # Panics
-/// The kernel gives no random bytes, which only a broken sandbox does.
-pub fn random_uuid() -> Uuid {
-    let mut bytes = [0; 16];
-    if let Err(error) = fill_random(&mut bytes) {
-        panic!("the kernel gives no random bytes for identities: {error}; allow the getrandom call");
-    }
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    Uuid(bytes)
 }
 
 impl Shape {

@@ -181,7 +181,7 @@ impl Registry {
         if let Some(known) = of(&self.read()?) {
             return Ok(known);
         }
-        let mut own = crate::making::random_uuid();
+        let mut own = openraid_runtime::service::random_uuid();
         self.change_all(|content| match of(content) {
             Some(known) => own = known,
             None => content.controller = Some(own.to_string()),

@@ -27,7 +27,7 @@ impl Sets {
         let set = self.get_mut(set_id);
         set.writers -= 1;
         set.last_write = now;
-        // Somebody waits until nobody writes without the journal.
+        // A session begins after the last write without the journal has ended.
         let settled = set.journal.is_asked() && set.is_settled();
         let quiet_at = now + clean_delay;
         if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {

@@ -47,7 +47,7 @@ pub(crate) struct Member {
     /// A flush of it failed, and the array needs it: data that it had in its cache may be lost. Until the array is assembled
     /// again no flush succeeds and nothing is marked clean.
     pub flush_failed: bool,
-    /// Its superblock or bitmap could not be written, and the array needs it: marks that writes wait for are not there.
+    /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for are not durable.
     pub metadata_stale: bool,
     /// Defects that were met since it came, and where they are.
     pub media_errors: u32,

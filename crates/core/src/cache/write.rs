@@ -50,7 +50,7 @@ pub(crate) enum Cached {
 }
 
 impl Cache {
-    /// Of a set that is being stopped everything dirty was tried: what is left the members do not take.
+    /// Has destage tried every dirty unit of a set that is being stopped? The members refuse the data that is left.
     pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
         !self.is_writing(set) && !self.units.is_any_untried(set)
     }

@@ -586,29 +586,9 @@ impl Controller {
         let view = op.stripe_view(self.sets.get(op.set));
         let columns = actions.columns.len();
         let (p, _) = self.check_columns(&op, from, op.read.without(slot), actions);
-        if slot == view.p {
-            return self.ops.push_job(
-                &mut self.trace,
-                index,
-                JobKind::Generate,
-                512,
-                columns,
-                Some(wrong),
-                None,
-                actions,
-            );
-        }
-        if Some(slot) == view.q {
-            return self.ops.push_job(
-                &mut self.trace,
-                index,
-                JobKind::Generate,
-                512,
-                columns,
-                None,
-                Some(wrong),
-                actions,
-            );
+        if slot == view.p || Some(slot) == view.q {
+            let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
+            return self.ops.push_job(&mut self.trace, index, JobKind::Generate, 512, columns, p, q, actions);
         }
         actions.columns.push(JobColumn { index: self.weight(&op, slot), at: wrong, old: wrong });
         self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);

@@ -144,7 +144,7 @@ pub(crate) struct BackgroundData {
     /// The sector of the rows in work that is checked by itself, counted from the first; nothing while the rows are
     /// checked as a whole.
     pub sector: Option<u32>,
-    /// Of a check or repair: sectors of the rows in work that are put right.
+    /// Sectors of the rows in work that a check or repair corrected.
     pub corrected: u32,
 }
 

@@ -23,7 +23,6 @@ use openraid_sys::{Signals, Use};
 use openraid_units::{Bytes, Sectors};
 use serde::Serialize;
 
-use crate::alarms::Keeper;
 use crate::arguments::DemoArguments;
 use crate::control::{self, Answerer, Command};
 use crate::events::{Draft, Log, Writer};
@@ -31,11 +30,10 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{Shape, Wish};
 use crate::members::{open_every, options, spec, written_spec, NewFiles};
 use crate::model::{ArrayModel, HealthWord};
-use crate::notify::Notifier;
 use crate::output::live::Live;
 use crate::quantity::{human, human_rate};
 use crate::registry::Registry;
-use crate::server::{web, Access, Listening, Server, ServerOptions};
+use crate::server::{web, Server, ServerOptions};
 use crate::verb::Context;
 use crate::words::LevelWord;
 use load::{Counters, Load};
@@ -111,18 +109,7 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     let listen = vec![Listen::Unix(socket.clone())];
     let config = ServiceConfig { listen, signals: Some(signals), ..ServiceConfig::default() };
     let service = Service::start(config).map_err(Failure::failed)?;
-    let server = Server::new(ServerOptions {
-        handle: service.handle(),
-        registry: Registry::at(Some(&folder.path.join("registry.json"))),
-        listens: vec![Listening::Unix(socket.clone())],
-        access: Access::ReadWrite,
-        without_flush: false,
-        in_force: None,
-        stays: false,
-        chosen: Vec::new(),
-        notifier: Notifier::default(),
-        alarms: Keeper::in_memory(),
-    });
+    let server = Server::new(ServerOptions::private(service.handle(), &folder.path, &socket));
     let answerer: Arc<dyn Answerer> = Arc::<Server>::clone(&server);
     let (_, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     let console = console(&server)?;

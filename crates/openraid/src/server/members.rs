@@ -136,7 +136,7 @@ impl Server {
         let result = match returning {
             Some(superblock) => Ok(superblock),
             None => {
-                let new = NewDrive { drive, capacity, uuid: crate::making::random_uuid() };
+                let new = NewDrive { drive, capacity, uuid: openraid_runtime::service::random_uuid() };
                 superblock_for_new_member(array, &new)
                     .map_err(|error| Failure::refused(sets::create_error(&error, &|_| name.clone())))
             }

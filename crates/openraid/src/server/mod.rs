@@ -23,6 +23,7 @@ mod stories;
 pub mod view;
 pub mod web;
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -168,6 +169,25 @@ pub struct ServerOptions {
     pub notifier: Notifier,
     /// Its alarms.
     pub alarms: Keeper,
+}
+
+impl ServerOptions {
+    /// A server for this process alone: its registry is in a folder of its own, clients come in at one socket, and it forgets
+    /// its alarms.
+    pub fn private(handle: ServiceHandle, folder: &Path, socket: &Path) -> Self {
+        Self {
+            handle,
+            registry: Registry::at(Some(&folder.join("registry.json"))),
+            listens: vec![Listening::Unix(socket.to_owned())],
+            access: Access::ReadWrite,
+            without_flush: false,
+            in_force: None,
+            stays: false,
+            chosen: Vec::new(),
+            notifier: Notifier::default(),
+            alarms: Keeper::in_memory(),
+        }
+    }
 }
 
 impl Server {

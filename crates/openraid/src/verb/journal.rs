@@ -16,7 +16,6 @@ use crate::arguments::{
 };
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::making::random_uuid;
 use crate::members::{lasting_spec, open_every, options, NewFiles};
 use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel};
 use crate::output::loss::Loss;
@@ -26,6 +25,7 @@ use crate::registry::Registry;
 use crate::server::members::check_free;
 use crate::trial::quiet_service;
 use crate::wiping;
+use openraid_runtime::service::random_uuid;
 
 #[derive(Serialize)]
 struct CreateBody {

@@ -83,7 +83,7 @@ impl ServiceHandle {
             let drive = self.attach(member)?;
             attached.push((drive, text, capacity));
             files.extend(storage.map(|storage| (drive, storage)));
-            Ok::<NewDrive, StartError>(NewDrive { drive, capacity, uuid: new_uuid() })
+            Ok::<NewDrive, StartError>(NewDrive { drive, capacity, uuid: random_uuid() })
         };
         let mut slots = Vec::new();
         for member in request.slots {
@@ -91,7 +91,7 @@ impl ServiceHandle {
         }
         let spares = request.spares.into_iter().map(&mut take).collect::<Result<Vec<_>, _>>()?;
         let spec = CreateSpec {
-            uuid: new_uuid(),
+            uuid: random_uuid(),
             name: request.name,
             created: Timestamp::new(clock::wall_seconds(), 0),
             level: request.level,
@@ -210,7 +210,7 @@ impl ServiceHandle {
         }
         let unequal = placements.windows(2).any(|pair| pair[0].data_size != pair[1].data_size);
         let set = NewSet {
-            uuid: new_uuid(),
+            uuid: random_uuid(),
             name,
             created: Timestamp::new(clock::wall_seconds(), 0),
             level: MdLevel::Raid0,
@@ -223,7 +223,7 @@ impl ServiceHandle {
         };
         let roles = set.roles(0);
         let superblock = |(number, placement): (u32, &Placement)| {
-            let member = NewMember { dev_number: number, uuid: new_uuid(), flags: DeviceFlags::default() };
+            let member = NewMember { dev_number: number, uuid: random_uuid(), flags: DeviceFlags::default() };
             set.superblock(member, placement, roles.clone())
         };
         Ok((0..).zip(&placements).map(superblock).collect())
@@ -234,7 +234,7 @@ impl ServiceHandle {
 ///
 /// # Panics
 /// The kernel gives no random bytes, which only a broken sandbox does.
-fn new_uuid() -> Uuid {
+pub fn random_uuid() -> Uuid {
     let mut bytes = [0; 16];
     if let Err(error) = fill_random(&mut bytes) {
         panic!("the kernel gives no random bytes for identities: {error}; allow the getrandom call");

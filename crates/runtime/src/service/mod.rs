@@ -29,7 +29,7 @@ use openraid_sys::{listen_patiently, EngineOptions, HugePages, Listener, PoolOpt
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId};
 
 pub use arrays::{AssembleRequest, Nesting, Started, StartedArray};
-pub use create::{CreateRequest, NestedRequest};
+pub use create::{random_uuid, CreateRequest, NestedRequest};
 pub use error::{ServiceError, StartError};
 
 use crate::export::Offer;

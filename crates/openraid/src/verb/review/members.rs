@@ -34,7 +34,7 @@ use crate::arguments::{CacheWord, ReviewArguments};
 use crate::control::{Answerer as _, Command};
 use crate::exit::Failure;
 use crate::in_process::InProcess;
-use crate::making::{random_uuid, Shape, Wish};
+use crate::making::{Shape, Wish};
 use crate::members::{open_every, options, written_spec};
 use crate::model::HealthWord;
 use crate::output::progress::Progress;
@@ -43,6 +43,7 @@ use crate::server::members::contents;
 use crate::trial::quiet_service;
 use crate::wiping;
 use crate::words;
+use openraid_runtime::service::random_uuid;
 
 /// The write-back cache where nothing says how large, MiB: as that of a simulated openraid.
 const CACHE_MIB: u32 = 256;
