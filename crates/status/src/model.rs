@@ -620,6 +620,7 @@ pub struct ArrayModel {
     /// Members by slot, then spares and the failed; none of a nested array.
     pub members: Vec<MemberModel>,
     /// Legs of a nested array.
+    #[schema(no_recursion)]
     pub legs: Vec<ArrayModel>,
     /// Settings.
     #[schema(value_type = Object)]
