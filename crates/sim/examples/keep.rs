@@ -1,8 +1,12 @@
-//! Keeps a run as a file that a test runs again: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`.
+//! Keeps a run as a file that a test runs again: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`, or
+//! `keep --renew FILE FIRST LAST`.
 //!
 //! With a seed alone it prints the faults, phases and decisions that the run meets: choose the ones that the loss needed. A run that
 //! still loses something is shrunk before it is written; the conditions are then looked for in the shrunk run. A run that loses
 //! nothing any more is written whole, because nothing says which of its steps the loss had needed.
+//!
+//! `--renew` puts another run of the same array in the place of one that no longer meets its conditions: the steps of the first
+//! seed of the range that do.
 
 use std::process::ExitCode;
 
@@ -20,6 +24,9 @@ fn main() -> ExitCode {
 }
 
 fn keep(mut words: Vec<String>) -> Result<(), String> {
+    if words.first().is_some_and(|word| word == "--renew") {
+        return renew(&words[1..]);
+    }
     let aimed = words.first().is_some_and(|word| word == "--aimed");
     words.drain(..usize::from(aimed));
     let seed = words.first().and_then(|word| word.parse().ok()).ok_or("the first word is the seed of a run")?;
@@ -44,7 +51,31 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
             missed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         ));
     }
+    write(file, &kept)
+}
+
+/// Puts the first run of a range of seeds that meets the conditions of a kept one in its place.
+fn renew(words: &[String]) -> Result<(), String> {
+    let [file, first, last] = words else {
+        return Err("--renew takes a file, the first seed and the last seed".into());
+    };
+    let number = |word: &String| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let old = Kept::parse(&text)?;
+    for seed in number(first)?..=number(last)? {
+        let drawn = if old.scenario.aimed { Scenario::aimed(seed) } else { Scenario::draw(seed) };
+        let scenario = Scenario { seed, steps: drawn.steps, ..old.scenario.clone() };
+        let kept = Kept { scenario, ..old.clone() };
+        if kept.missed(&report(&kept.scenario, None).counts).is_empty() {
+            println!("{file}: seed {seed}");
+            return write(file, &kept);
+        }
+    }
+    Err(format!("{file}: no run of these seeds meets its conditions"))
+}
+
+fn write(file: &str, kept: &Kept) -> Result<(), String> {
     let text = kept.to_string();
-    assert_eq!(Kept::parse(&text).as_ref(), Ok(&kept), "the file is the run");
+    assert_eq!(Kept::parse(&text).as_ref(), Ok(kept), "the file is the run");
     std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))
 }
