@@ -37,7 +37,7 @@ pub(super) const fn known_run(flaw: Flaw) -> u64 {
         Flaw::BehindUnsaid => 407,
         Flaw::BitClearedOverWrite => 472,
         Flaw::SessionMarkLate => 661,
-        Flaw::WriteGateOpen => 3520,
+        Flaw::WriteGateOpen => 4170,
     }
 }
 
