@@ -159,10 +159,13 @@ impl fmt::Display for NoticeKind {
             Self::RowCorrected(range) => match range.remedy {
                 Remedy::Copies => write!(f, "copies differ at {range}: the first was copied to the others"),
                 Remedy::Parity => write!(f, "stripe mismatch at {range}: parity made again from the data"),
-                Remedy::Corrected | Remedy::Left => write!(f, "{range} did not match: corrected"),
+                Remedy::Corrected | Remedy::Left | Remedy::CopiesLeft => write!(f, "{range} did not match: corrected"),
             },
             Self::RowMismatch(range) if range.slot.is_some() => {
                 write!(f, "{} do not match the other members, left unchanged", range)
+            }
+            Self::RowMismatch(range) if range.remedy == Remedy::CopiesLeft => {
+                write!(f, "copies differ at {}: cannot tell which member is wrong, left unchanged", range)
             }
             Self::RowMismatch(range) => {
                 write!(f, "stripe mismatch at {}: cannot tell which member is wrong, left unchanged", range)
@@ -244,6 +247,11 @@ mod tests {
                 NoticeKind::RowMismatch(MismatchRange { slot: None, ..mismatch }),
                 "RowMismatch",
                 "stripe mismatch at sectors 8 to 15: cannot tell which member is wrong, left unchanged",
+            ),
+            (
+                NoticeKind::RowMismatch(MismatchRange { slot: None, remedy: Remedy::CopiesLeft, ..mismatch }),
+                "RowMismatch",
+                "copies differ at sectors 8 to 15: cannot tell which member is wrong, left unchanged",
             ),
             (
                 NoticeKind::RowMismatch(mismatch),

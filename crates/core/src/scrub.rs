@@ -166,6 +166,8 @@ impl fmt::Display for ScrubEnd {
 pub enum Remedy {
     /// Nothing.
     Left,
+    /// Nothing, and it is the copies of a mirror that differ: no member is known to be wrong.
+    CopiesLeft,
     /// The one member that disagreed was corrected.
     Corrected,
     /// Parity was made again from the data.
@@ -201,7 +203,7 @@ impl MismatchRange {
     /// Is it put right?
     #[must_use]
     pub fn is_repaired(&self) -> bool {
-        self.remedy != Remedy::Left
+        !matches!(self.remedy, Remedy::Left | Remedy::CopiesLeft)
     }
 
     fn end(&self) -> Sectors {

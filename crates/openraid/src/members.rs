@@ -207,22 +207,35 @@ pub fn open_every(
     Err(Failure::joined(&failures, Exit::Error))
 }
 
-/// Members by what the user wrote: the name of an array that is remembered stands for its members.
+/// Members by what the user wrote: the name of an array that is remembered stands for its members. A member of it that is
+/// written beside it counts once.
 ///
 /// # Errors
 /// A name that names nothing, a registry that cannot be read.
 pub fn named(names: &[String], registry: &Registry) -> Result<Vec<MemberSpec>, Failure> {
-    let mut specs = Vec::new();
+    let mut of_arrays: Vec<MemberSpec> = Vec::new();
+    let mut written = Vec::new();
     for name in names {
-        if let Some(entry) = remembered(name, registry)? {
-            for member in &entry.members {
-                specs.push(spec(member)?);
+        match remembered(name, registry)? {
+            Some(entry) => {
+                of_arrays.extend(entry.members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?)
             }
-            continue;
+            None => written.push(written_spec(name)?),
         }
-        specs.push(written_spec(name)?);
     }
-    Ok(specs)
+    written.retain(|own| !of_arrays.iter().any(|member| is_same_place(own, member)));
+    of_arrays.append(&mut written);
+    Ok(of_arrays)
+}
+
+/// Do both name one file or device?
+fn is_same_place(one: &MemberSpec, other: &MemberSpec) -> bool {
+    match (&one.place, &other.place) {
+        (Place::Path(one), Place::Path(other)) => {
+            one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+        }
+        _ => one.text == other.text,
+    }
 }
 
 /// The array that is remembered by this name, unless a file has it. Any name: md takes more than `create` does.

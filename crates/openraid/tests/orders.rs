@@ -245,6 +245,9 @@ fn doctor_names_moved_members_by_their_paths_and_the_order_works() {
     server.stop();
     let text = lab.line("doctor data").text();
     assert!(text.contains("next: openraid serve data, then a new member"), "{text}");
+    let path = lab.path("d0").display().to_string();
+    let text = lab.line("doctor data d0").text();
+    assert_eq!(text.lines().filter(|line| line.trim_start().starts_with(&path)).count(), 1, "d0 counts once: {text}");
     let moved = ["d0", "d1"].map(|name| lab.path(&format!("moved-{name}")));
     for (name, to) in ["d0", "d1"].iter().zip(&moved) {
         fs::rename(lab.path(name), to).expect("it is moved");

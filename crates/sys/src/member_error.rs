@@ -140,7 +140,7 @@ impl fmt::Display for MemberError {
             Self::ReadOnly { path } => write!(
                 f,
                 "{}: write protected; remount the file system read-write, or clear the device's read-only flag \
-                 (blockdev --setrw)",
+                 (blockdev --setrw); `openraid serve --read-only` takes it as it is",
                 path.display()
             ),
             Self::HeldByKernel { path, holder } => {

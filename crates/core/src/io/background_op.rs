@@ -525,10 +525,12 @@ impl Controller {
             Some(ScrubMode::Check) | None => SlotSet::EMPTY,
         };
         let from = at + Sectors(u64::from(Self::checked_sector(&op)));
+        let has_parity = op.is_by_rows(self.sets.get(op.set));
         let remedy = match (rewritten.is_empty(), slot) {
+            (true, None) if !has_parity => Remedy::CopiesLeft,
             (true, _) => Remedy::Left,
             (false, Some(_)) => Remedy::Corrected,
-            (false, None) if op.is_by_rows(self.sets.get(op.set)) => Remedy::Parity,
+            (false, None) if has_parity => Remedy::Parity,
             (false, None) => Remedy::Copies,
         };
         let range = MismatchRange::sector(from, slot, remedy);
