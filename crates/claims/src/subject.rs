@@ -27,9 +27,9 @@ pub enum Level {
     Raid5,
     /// Two parities.
     Raid6,
-    /// A stripe over RAID 5 legs.
+    /// A stripe over RAID 5 spans.
     Raid50,
-    /// A stripe over RAID 6 legs.
+    /// A stripe over RAID 6 spans.
     Raid60,
 }
 

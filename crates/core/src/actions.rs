@@ -286,7 +286,7 @@ pub enum NoticeKind {
     },
     /// A flush of a member, or a write of what it says of the array, failed and the array cannot do without it: no flush
     /// succeeds until it is assembled again.
-    FlushInDoubt,
+    FlushFailed,
 }
 
 /// A notice with its place and time.

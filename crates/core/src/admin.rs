@@ -145,9 +145,9 @@ pub enum AdminCommand {
     StartSet(Assembly),
     /// Start the outer stripe of a nested array (50, 60) over sets that run.
     StartStriped {
-        /// The legs in order of their role in the outer array.
-        legs: Vec<ArrayId>,
-        /// The outer superblock of each leg, in the same order.
+        /// The spans in order of their role in the outer array.
+        spans: Vec<ArrayId>,
+        /// The outer superblock of each span, in the same order.
         superblocks: Vec<Superblock>,
     },
     /// Start a drive as it is, without metadata.
@@ -525,11 +525,11 @@ pub struct ArrayStatus {
     pub whole_to: Sectors,
     /// In one word.
     pub health: Health,
-    /// Members by slot, then spares and the faulty. Of a nested array, none: ask its legs.
+    /// Members by slot, then spares and the faulty. Of a nested array, none: ask its spans.
     pub members: Vec<MemberStatus>,
-    /// The legs of a nested array.
-    pub legs: Vec<ArrayId>,
-    /// Its sets: one, or one for each leg.
+    /// The spans of a nested array.
+    pub spans: Vec<ArrayId>,
+    /// Its sets: one, or one for each span.
     pub sets: Vec<SetId>,
     /// Background task.
     pub task: Option<TaskStatus>,
@@ -557,7 +557,7 @@ pub struct ArrayStatus {
     pub block: BlockSize,
     /// Settings.
     pub policy: Policy,
-    /// How far the journal's protection is; of a nested array, ask its legs.
+    /// How far the journal's protection is; of a nested array, ask its spans.
     pub session: Session,
     /// May a journal hold something for it? Only where it may not, what one says of it does not count.
     pub in_journal: bool,
@@ -565,6 +565,6 @@ pub struct ArrayStatus {
     pub adaptive: AdaptiveStatus,
     /// Is it being stopped?
     pub stopping: bool,
-    /// How the last check or repair ended; of a nested array, ask its legs.
+    /// How the last check or repair ended; of a nested array, ask its spans.
     pub last_scrub: Option<ScrubStatus>,
 }

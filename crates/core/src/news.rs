@@ -70,7 +70,7 @@ impl NoticeKind {
             Self::JournalFull => "JournalFull",
             Self::JournalTableFull => "JournalTableFull",
             Self::AdaptiveSwitched { .. } | Self::PolicyChanged { .. } => "PolicyChanged",
-            Self::FlushInDoubt => "FlushInDoubt",
+            Self::FlushFailed => "FlushFailed",
         }
     }
 
@@ -99,7 +99,7 @@ impl NoticeKind {
             Self::ResyncAborted => "resync aborted",
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
             Self::Timeout => "a command was not answered in time",
-            Self::FlushInDoubt => {
+            Self::FlushFailed => {
                 "a flush, or a write of a superblock, failed and the array cannot do without this member: no flush \
                  succeeds until the array is stopped and served again; what was written since the last good flush may \
                  be lost"

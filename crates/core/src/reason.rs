@@ -162,7 +162,7 @@ reasons! {
     /// A member did not discard what the others did: it gets zeroes, so that parity fits.
     DiscardRefused = "zeroes written to a member that refused a discard",
     /// An earlier flush failed on a member that the array needs: no flush can succeed any more.
-    FlushInDoubt = "flush refused: an earlier one failed on a member that the array needs",
+    FlushFailed = "flush refused: an earlier one failed on a member that the array needs",
     /// A bad-block entry stands there: read around it.
     ReadAroundBadBlock = "read around a known bad block",
     /// The request waited for memory for its payload.

@@ -73,7 +73,7 @@ fn superblocks_at_the_end_at_the_start_and_after_it_are_read_by_both() {
     }
 }
 
-/// The legs of a machine's drives, each assembled, and the stripe over them.
+/// The spans of a machine's drives, each assembled, and the stripe over them.
 fn nested_array(world: &mut World) -> ArrayId {
     let mut sets: Vec<(openraid_format::Uuid, Vec<assemble::Candidate>)> = Vec::new();
     for candidate in world.candidates() {
@@ -83,12 +83,12 @@ fn nested_array(world: &mut World) -> ArrayId {
             None => sets.push((uuid, vec![candidate])),
         }
     }
-    let mut legs = Vec::new();
+    let mut spans = Vec::new();
     for (_, members) in sets {
-        let plan = assemble::plan(&members, AssembleOptions::default()).expect("a leg");
-        let leg = world.start(AdminCommand::StartSet(plan)).expect("the leg starts");
-        let capacity = world.controller().capacity(leg).expect("it runs").sectors_floor();
-        let start = world.read(leg, 0, 64 << 10).expect("the leg is read");
+        let plan = assemble::plan(&members, AssembleOptions::default()).expect("a span");
+        let span = world.start(AdminCommand::StartSet(plan)).expect("the span starts");
+        let capacity = world.controller().capacity(span).expect("it runs").sectors_floor();
+        let start = world.read(span, 0, 64 << 10).expect("the span is read");
         let read = |lba: openraid_units::DriveLba, bytes: &mut [u8]| {
             let from = usize::try_from(lba.get() * 512).expect("a small place").min(start.len());
             let len = bytes.len().min(start.len() - from);
@@ -96,12 +96,12 @@ fn nested_array(world: &mut World) -> ArrayId {
             Ok::<(), std::convert::Infallible>(())
         };
         let outer = probe(DriveId(0), capacity, read).expect("an outer superblock").superblock;
-        legs.push((outer.dev_number, leg, outer));
+        spans.push((outer.dev_number, span, outer));
     }
-    legs.sort_by_key(|(number, _, _)| *number);
-    let superblocks = legs.iter().map(|(_, _, superblock)| superblock.clone()).collect();
-    let legs = legs.into_iter().map(|(_, leg, _)| leg).collect();
-    match world.admin(AdminCommand::StartStriped { legs, superblocks }) {
+    spans.sort_by_key(|(number, _, _)| *number);
+    let superblocks = spans.iter().map(|(_, _, superblock)| superblock.clone()).collect();
+    let spans = spans.into_iter().map(|(_, span, _)| span).collect();
+    match world.admin(AdminCommand::StartStriped { spans, superblocks }) {
         Ok(AdminOutcome::Started(array)) => array,
         other => panic!("the nested array does not start: {other:?}"),
     }
@@ -111,51 +111,51 @@ fn nested_array(world: &mut World) -> ArrayId {
 fn arrays_of_arrays_go_both_ways() {
     let folder = Folder::new("nested");
     let mut guest = Guest::new();
-    for (key, leg, legs) in [("ours50", Shape::raid5(3, CHUNK), 2), ("ours60", Shape::raid6(4, CHUNK), 3)] {
+    for (key, span, spans) in [("ours50", Shape::raid5(3, CHUNK), 2), ("ours60", Shape::raid6(4, CHUNK), 3)] {
         let mut world = World::new(WorldSpec::new(SEED));
         let mut arrays = Vec::new();
-        for number in 0..legs {
+        for number in 0..spans {
             let mut options = RigOptions::new(SEED);
             options.world.seed = SEED * 100 + number;
-            let drives: Vec<DriveId> = (0..leg.members)
+            let drives: Vec<DriveId> = (0..span.members)
                 .map(|_| world.add_drive(openraid_sim::drive::DriveSpec::new(BEFORE_DATA + MEMBER_DATA)))
                 .collect();
-            arrays.push(world.create(&leg, &drives, &options));
+            arrays.push(world.create(&span, &drives, &options));
         }
         let outer = world.create_nested(&arrays, Sectors::kib(64), SEED);
         stamp_array(&mut world, outer, SEED);
         stop(&mut world, outer);
-        for leg in arrays {
-            stop(&mut world, leg);
+        for span in arrays {
+            stop(&mut world, span);
         }
         let all = guest.images(&dump_all(&world, key, &folder));
         let mut names = Vec::new();
-        for (number, members) in all.chunks(usize::from(leg.members)).enumerate() {
-            // The last leg comes without a member.
+        for (number, members) in all.chunks(usize::from(span.members)).enumerate() {
+            // The last span comes without a member.
             let few = if number == 1 { &members[1..] } else { members };
             guest.script(&format!("assemble {key}{number} {}", few.join(" ")));
             names.push(format!("${{md[{key}{number}]}}"));
         }
         guest.script(&format!("assemble {key} {}\nstamp {key} check {SEED}\nstop {key}", names.join(" ")));
-        for number in 0..legs {
+        for number in 0..spans {
             guest.script(&format!("check {key}{number}\nstop {key}{number}"));
         }
     }
     let files = folder.empties("md50", 6, MEMBER_BYTES);
     let all = guest.images(&files);
-    let leg = "--level=5 --chunk=16 --bitmap=none --assume-clean --raid-devices=3";
+    let span = "--level=5 --chunk=16 --bitmap=none --assume-clean --raid-devices=3";
     guest.script(&format!(
-        "create a {leg} {}\ncreate b {leg} {}\ncreate o --level=0 --chunk=64 --raid-devices=2 ${{md[a]}} ${{md[b]}}\n\
+        "create a {span} {}\ncreate b {span} {}\ncreate o --level=0 --chunk=64 --raid-devices=2 ${{md[a]}} ${{md[b]}}\n\
          say o.bytes $(blockdev --getsize64 ${{md[o]}})\nstamp o write {SEED}\nstop o\nstop a\nstop b",
         all[..3].join(" "),
         all[3..].join(" ")
     ));
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
-    for (key, legs) in [("ours50", 2), ("ours60", 3)] {
+    for (key, spans) in [("ours50", 2), ("ours60", 3)] {
         assert_eq!(output.text(&format!("{key}.assembled")), "yes", "{}", output.text(&format!("{key}.refusal")));
         assert_eq!(output.text(&format!("{key}.stamp")), "good", "{key}");
-        for number in (0..legs).filter(|number| *number != 1) {
-            assert_eq!(output.text(&format!("{key}{number}.mismatch_cnt")), "0", "{key}, leg {number}");
+        for number in (0..spans).filter(|number| *number != 1) {
+            assert_eq!(output.text(&format!("{key}{number}.mismatch_cnt")), "0", "{key}, span {number}");
         }
     }
     let few: Vec<PathBuf> =

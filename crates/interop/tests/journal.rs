@@ -28,17 +28,17 @@ struct Case {
     key: &'static str,
     /// The shape of each span.
     shape: Shape,
-    /// How many legs there are; one is no nesting.
-    legs: u64,
+    /// How many spans there are; one is no nesting.
+    spans: u64,
     metadata: MinorVersion,
     /// Each of its members is tried alone, too.
     alone: bool,
 }
 
 fn cases() -> [Case; 9] {
-    let case = |key, shape, legs| Case { key, shape, legs, metadata: MinorVersion::V1_2, alone: true };
+    let case = |key, shape, spans| Case { key, shape, spans, metadata: MinorVersion::V1_2, alone: true };
     // What differs from one of the others in the place of the superblock, or in a number, is tried as a whole only.
-    let whole = |key, shape, legs, metadata| Case { metadata, alone: false, ..case(key, shape, legs) };
+    let whole = |key, shape, spans, metadata| Case { metadata, alone: false, ..case(key, shape, spans) };
     [
         case("raid5", Shape::raid5(4, CHUNK), 1),
         case("raid6", Shape::raid6(5, CHUNK), 1),
@@ -57,7 +57,7 @@ struct Machine {
     world: World,
     /// The array that hosts see.
     array: ArrayId,
-    /// Its legs, or itself.
+    /// Its spans, or itself.
     sets: Vec<ArrayId>,
     /// All writes.
     log: String,
@@ -68,19 +68,19 @@ fn limits() -> Limits {
     Limits { pool: small.pool + cache + journal, cache, journal, ..small }
 }
 
-fn journalled(Case { shape, legs, metadata, .. }: Case) -> Machine {
+fn journalled(Case { shape, spans, metadata, .. }: Case) -> Machine {
     let mut options = RigOptions { metadata, ..RigOptions::new(SEED) };
     options.world.limits = limits();
     let mut world = World::new(options.world.clone());
     let mut sets = Vec::new();
-    for leg in 0..legs {
-        options.world.seed = SEED * 100 + leg;
+    for span in 0..spans {
+        options.world.seed = SEED * 100 + span;
         let drives: Vec<DriveId> = (0..shape.members)
             .map(|slot| world.add_drive(DriveSpec::new(BEFORE_DATA + shape.member_data(slot))))
             .collect();
         sets.push(world.create(&shape, &drives, &options));
     }
-    let array = if legs > 1 { world.create_nested(&sets, CHUNK, SEED) } else { sets[0] };
+    let array = if spans > 1 { world.create_nested(&sets, CHUNK, SEED) } else { sets[0] };
     world.run_until_idle();
     stamp_array(&mut world, array, SEED);
     world.run_until_idle();
@@ -105,7 +105,7 @@ fn journalled(Case { shape, legs, metadata, .. }: Case) -> Machine {
     Machine { world, array, sets, log }
 }
 
-/// The images of the members of a machine, leg by leg; the journal is left out.
+/// The images of the members of a machine, span by span; the journal is left out.
 fn members(machine: &Machine, shape: Shape, key: &str, folder: &Folder) -> Vec<Vec<PathBuf>> {
     let images = dump_all(&machine.world, key, folder);
     let all = &images[..machine.sets.len() * usize::from(shape.members)];
@@ -184,18 +184,18 @@ fn script_attempts(guest: &mut Guest, attempts: Vec<Attempt>) -> Vec<String> {
 }
 
 /// Assemble the spans and the array over them, compare the content with the log, look for parity mismatches.
-fn script_orderly(guest: &mut Guest, key: &str, legs: &[Vec<String>], log: &Path) {
-    let names: Vec<String> = (0..legs.len()).map(|leg| format!("{key}leg{leg}")).collect();
-    for (name, devices) in names.iter().zip(legs) {
+fn script_orderly(guest: &mut Guest, key: &str, spans: &[Vec<String>], log: &Path) {
+    let names: Vec<String> = (0..spans.len()).map(|span| format!("{key}span{span}")).collect();
+    for (name, devices) in names.iter().zip(spans) {
         guest.script(&format!("assemble {name} {}", devices.join(" ")));
     }
-    let top = if legs.len() > 1 { key.to_owned() } else { names[0].clone() };
-    if legs.len() > 1 {
+    let top = if spans.len() > 1 { key.to_owned() } else { names[0].clone() };
+    if spans.len() > 1 {
         let over: Vec<String> = names.iter().map(|name| format!("${{md[{name}]:-}}")).collect();
         guest.script(&format!("assemble {key} {}", over.join(" ")));
     }
     guest.script(&format!("if assembled {top}; then settle {top}; stamp {top} verify {} {SEED}; fi", log.display()));
-    if legs.len() > 1 {
+    if spans.len() > 1 {
         guest.script(&format!("if assembled {key}; then stop {key}; fi"));
     }
     for name in names {
@@ -206,12 +206,12 @@ fn script_orderly(guest: &mut Guest, key: &str, legs: &[Vec<String>], log: &Path
 /// What md says of the arrays that were stopped in good order.
 fn judge_orderly(output: &GuestOutput) {
     let value = |key: String| output.text(&key);
-    for Case { key, shape, legs, .. } in cases() {
-        let top = if legs > 1 { key.to_owned() } else { format!("{key}leg0") };
+    for Case { key, shape, spans, .. } in cases() {
+        let top = if spans > 1 { key.to_owned() } else { format!("{key}span0") };
         assert_eq!(value(format!("{top}.assembled")), "yes", "{shape}: {}", value(format!("{top}.refusal")));
         assert_eq!(value(format!("{top}.stamp")), "good", "{shape}");
-        for leg in 0..legs {
-            assert_eq!(value(format!("{key}leg{leg}.mismatch_cnt")), "0", "{shape}");
+        for span in 0..spans {
+            assert_eq!(value(format!("{key}span{span}.mismatch_cnt")), "0", "{shape}");
         }
     }
 }
@@ -223,13 +223,13 @@ fn md_takes_no_member_of_an_array_that_was_promised_something_and_all_of_them_wh
     guest.script(ATTEMPT);
     let (mut refused, mut taken, mut promised) = (Vec::new(), Vec::new(), Vec::new());
     for case in cases() {
-        let Case { key, shape, legs, metadata, alone } = case;
+        let Case { key, shape, spans, metadata, alone } = case;
         let is_marked = |path: &PathBuf| is_marked(path, metadata);
         let mut machine = journalled(case);
         machine.world.kill();
         let killed = members(&machine, shape, &format!("{key}k"), &folder);
         assert!(killed.iter().flatten().all(is_marked), "{shape}: promises without the mark");
-        // One leg is as the other.
+        // One span is as the other.
         let devices: Vec<String> = killed[0].iter().map(|path| guest.image(path)).collect();
         let with_all = attempts_with_all(&format!("{key}k"), &devices);
         refused.extend(script_attempts(&mut guest, with_all));
@@ -240,7 +240,7 @@ fn md_takes_no_member_of_an_array_that_was_promised_something_and_all_of_them_wh
         promised.push((killed, machine.log));
 
         let mut machine = journalled(case);
-        let outer = Some(machine.array).filter(|_| legs > 1);
+        let outer = Some(machine.array).filter(|_| spans > 1);
         for array in outer.into_iter().chain(machine.sets.iter().copied()) {
             machine.world.admin(AdminCommand::Stop { array }).expect("the array stops");
         }
@@ -249,7 +249,7 @@ fn md_takes_no_member_of_an_array_that_was_promised_something_and_all_of_them_wh
         let log = folder.image(key, 99);
         std::fs::write(&log, machine.log).expect("there is room for the log");
         let devices: Vec<Vec<String>> =
-            stopped.iter().map(|leg| leg.iter().map(|path| guest.image(path)).collect()).collect();
+            stopped.iter().map(|span| span.iter().map(|path| guest.image(path)).collect()).collect();
         script_orderly(&mut guest, key, &devices, &log);
         // md accepts the same attempts if nothing is wrong with the members: the same words, the same judge.
         let with_all = attempts_with_all(&format!("{key}s"), &devices[0]);
@@ -272,9 +272,9 @@ fn md_takes_no_member_of_an_array_that_was_promised_something_and_all_of_them_wh
     }
     judge_orderly(&output);
     // mdadm has written "clean" into members of parity sets before the kernel refused them.
-    for (Case { key, shape, legs, metadata, .. }, (killed, log)) in cases().into_iter().zip(promised) {
+    for (Case { key, shape, spans, metadata, .. }, (killed, log)) in cases().into_iter().zip(promised) {
         assert!(killed.iter().flatten().all(|path| is_marked(path, metadata)), "{shape}: md has taken the mark away");
-        if legs == 1 {
+        if spans == 1 {
             let journal = folder.image(&format!("{key}k"), killed[0].len());
             judge_promises(&killed[0], &journal, &WriteLog::parse(&log), &folder);
         }

@@ -19,7 +19,7 @@ const MEMBER_BYTES: u64 = 8 << 20;
 const WRITTEN_BYTES: u64 = 1 << 20;
 const LOG_LINES: usize = 200;
 const SEED: u64 = 21;
-const LEGS: u64 = 2;
+const SPANS: u64 = 2;
 
 /// The engine is killed in the middle of writes of up to 32 KiB, after so many steps of the last ones; with
 /// `u32::MAX` when the last of them was answered.
@@ -77,22 +77,22 @@ fn md_puts_right_what_the_engine_was_writing() {
     }
 }
 
-/// The legs of an array, of which hosts see the stripe over them, are killed in the middle of writes; with one member of
-/// each leg missing where that is asked for.
-fn script_legs(guest: &mut Guest, folder: &Folder, key: &str, missing: bool) {
+/// The spans of an array, of which hosts see the stripe over them, are killed in the middle of writes; with one member of
+/// each span missing where that is asked for.
+fn script_spans(guest: &mut Guest, folder: &Folder, key: &str, missing: bool) {
     let shape = Shape::raid5(3, Sectors::kib(16));
-    let options = |leg: u64| RigOptions { ppl: true, ..RigOptions::new(SEED * 100 + leg) };
+    let options = |span: u64| RigOptions { ppl: true, ..RigOptions::new(SEED * 100 + span) };
     let mut world = World::new(options(0).world);
-    let legs: Vec<ArrayId> = (0..LEGS)
-        .map(|leg| {
+    let spans: Vec<ArrayId> = (0..SPANS)
+        .map(|span| {
             // Room for the log, too.
             let capacity = BEFORE_DATA + shape.member_data(0) + Sectors::mib(1);
             let drives: Vec<_> = (0..shape.members).map(|_| world.add_drive(DriveSpec::new(capacity))).collect();
-            world.create(&shape, &drives, &options(leg))
+            world.create(&shape, &drives, &options(span))
         })
         .collect();
     world.run_until_idle();
-    let array = world.create_nested(&legs, Sectors::kib(16), SEED);
+    let array = world.create_nested(&spans, Sectors::kib(16), SEED);
     stamp_array(&mut world, array, SEED);
     world.run_until_idle();
     let log = write_logged((&mut world, array), (SEED, SEED), 1024, 40);
@@ -101,29 +101,29 @@ fn script_legs(guest: &mut Guest, folder: &Folder, key: &str, missing: bool) {
     let log_path = folder.image(key, 99);
     std::fs::write(&log_path, log).expect("there is room for the log");
     let paths = dump_all(&world, key, folder);
-    for (leg, members) in paths.chunks(usize::from(shape.members)).enumerate() {
+    for (span, members) in paths.chunks(usize::from(shape.members)).enumerate() {
         let there = &members[usize::from(missing)..];
         let devices: Vec<String> = there.iter().map(|path| guest.image(path)).collect();
-        guest.script(&format!("assemble {key}leg{leg} {}", devices.join(" ")));
+        guest.script(&format!("assemble {key}span{span} {}", devices.join(" ")));
     }
-    let over: Vec<String> = (0..LEGS).map(|leg| format!("${{md[{key}leg{leg}]:-}}")).collect();
+    let over: Vec<String> = (0..SPANS).map(|span| format!("${{md[{key}span{span}]:-}}")).collect();
     guest.script(&format!(
         "assemble {key} {}\nif assembled {key}; then stamp {key} verify {} {SEED}; stop {key}; fi",
         over.join(" "),
         log_path.display()
     ));
-    for leg in 0..LEGS {
-        let check = if missing { String::new() } else { format!("settle {key}leg{leg}; check {key}leg{leg};") };
-        guest.script(&format!("if assembled {key}leg{leg}; then {check} stop {key}leg{leg}; fi"));
+    for span in 0..SPANS {
+        let check = if missing { String::new() } else { format!("settle {key}span{span}; check {key}span{span};") };
+        guest.script(&format!("if assembled {key}span{span}; then {check} stop {key}span{span}; fi"));
     }
 }
 
 #[test]
-fn md_puts_right_the_legs_of_what_the_engine_was_writing() {
-    let folder = Folder::new("ppl-legs-killed");
+fn md_puts_right_the_spans_of_what_the_engine_was_writing() {
+    let folder = Folder::new("ppl-spans-killed");
     let mut guest = Guest::new();
     for (key, missing) in [("whole", false), ("short", true)] {
-        script_legs(&mut guest, &folder, key, missing);
+        script_spans(&mut guest, &folder, key, missing);
     }
     let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     let value = |key: String| output.text(&key);
@@ -131,8 +131,8 @@ fn md_puts_right_the_legs_of_what_the_engine_was_writing() {
         assert_eq!(value(format!("{key}.assembled")), "yes", "{key}: {:?}", output.values);
         assert_eq!(value(format!("{key}.stamp")), "good", "{key}");
     }
-    for leg in 0..LEGS {
-        assert_eq!(value(format!("wholeleg{leg}.mismatch_cnt")), "0", "leg {leg}");
+    for span in 0..SPANS {
+        assert_eq!(value(format!("wholespan{span}.mismatch_cnt")), "0", "span {span}");
     }
 }
 

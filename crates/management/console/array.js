@@ -17,7 +17,7 @@ export function page(main, name) {
     if (!array) { keyed(head, null, () => h("p", {}, `${name} is not served.`)); return; }
     keyed(head, [sentence(array), step(array)], () => h("p", { className: `health ${array.health}` }, sentence(array), nextStep(array)));
     keyed(parts.members, members(array).map((m) => [m.slot, m.member, m.state, m.reason, m.device, m.media_errors, m.bad_ranges]), () => memberTable(array));
-    keyed(parts.task, tasks(array).map((task) => [task.kind, percent(task), task.paused, task.rate]).concat([[array.last_check, array.legs.map((leg) => leg.last_check)]]), () => taskCard(array));
+    keyed(parts.task, tasks(array).map((task) => [task.kind, percent(task), task.paused, task.rate]).concat([[array.last_check, array.spans.map((span) => span.last_check)]]), () => taskCard(array));
     keyed(parts.policy, [array.settings, array.profile, array.access, array.consistency_policy], () => policy(array));
     keyed(parts.cache, [array.cache, array.journal], () => cache(array));
     const now = { at: performance.now(), ...array.host };
@@ -52,9 +52,9 @@ function memberTable(array) {
     if (["in-sync", "rebuilding"].includes(member.state)) acts.push(button("Fail", () => failMember(array, member), true));
     if (member.state === "in-sync") acts.push(button("Replace", () => replaceMember(array, member)));
     if (gone || member.state === "spare") acts.push(button("Remove", () => removeMember(array, member)));
-    if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.leg)));
+    if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.span)));
     const place = member.slot ?? (member.left_slot === null ? "\u2013" : `was ${member.left_slot}`);
-    return [member.leg === null ? String(place) : `${member.leg}.${place}`, member.member || "no member", member.serial || "\u2013", bytes(member.size_bytes),
+    return [member.span === null ? String(place) : `${member.span}.${place}`, member.member || "no member", member.serial || "\u2013", bytes(member.size_bytes),
       [tag(member.state, stateKind(member.state)), member.reason ? ` ${member.reason}` : ""], `${member.media_errors} media, ${member.bad_ranges} bad ranges`, h("td", { className: "act" }, acts)];
   });
   return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Serial", "Size", "State", "Errors", "Actions"], rows),
@@ -73,10 +73,10 @@ function removeMember(array, member) {
     act: async () => done(await change(array.name, "POST", "/remove", { member: target(member), spare: member.state === "spare", device: member.device })) });
 }
 
-function addDrive(array, leg = null) {
+function addDrive(array, span = null) {
   const drive = h("input", { placeholder: "/dev/disk/by-id/\u2026", required: true, spellcheck: false });
   ask({ title: `Add a drive to ${array.name}`, text: "It fills a missing slot at once; otherwise it waits as a spare. A drive that holds something is refused.", button: "Add", cli: `openraid add ${array.name} DRIVE`,
-    fields: field("Path of the drive", drive), act: async () => done(await change(array.name, "POST", "/add", { member: drive.value.trim(), leg })) });
+    fields: field("Path of the drive", drive), act: async () => done(await change(array.name, "POST", "/add", { member: drive.value.trim(), span })) });
 }
 
 function replaceMember(array, member) {
@@ -97,7 +97,7 @@ function checkText(check) {
 function taskCard(array) {
   const run = (method, what, body) => async () => { try { done(await change(array.name, method, what, body)); } catch (problem) { say(problem.message); } };
   const own = tasks(array);
-  const checks = [array, ...array.legs].map((set) => set.last_check).filter(Boolean);
+  const checks = [array, ...array.spans].map((set) => set.last_check).filter(Boolean);
   const checking = own.some((task) => ["check", "repair"].includes(task.kind));
   return [h("h2", {}, "Background work"),
     own.length ? own.map((task) => [h("p", {}, taskText(task)), h("progress", { max: 100, value: percent(task), "aria-label": `${task.kind} ${percent(task)} %` })]) : h("p", {}, "Nothing runs."),
@@ -153,7 +153,7 @@ function stripeMap(name) {
       const place = await get(`/arrays/${encodeURIComponent(name)}/place?offset=${encodeURIComponent(offset.value.trim())}`);
       const array = find(name);
       const chunk = array?.chunk_bytes || 1048576;
-      out.replaceChildren(h("p", {}, `Byte ${place.offset_bytes}${place.stripe === null ? "" : `, stripe ${place.stripe}`}${place.leg === null ? "" : `, span ${place.leg}`}:`),
+      out.replaceChildren(h("p", {}, `Byte ${place.offset_bytes}${place.stripe === null ? "" : `, stripe ${place.stripe}`}${place.span === null ? "" : `, span ${place.span}`}:`),
         h("div", { className: "stripe" }, place.members.map((own) => h("div", { className: `cell ${own.role}` }, h("strong", {}, `slot ${own.slot}: ${own.role.length === 1 ? own.role.toUpperCase() : own.role}`), h("br"), own.member || "no member", h("br"), `byte ${own.member_offset_bytes} of its data`))),
         h("button", { id: "before", onclick: () => { offset.value = String(Math.max(0, place.offset_bytes - chunk)); look(); } }, "One chunk back"), h("button", { id: "after", onclick: () => { offset.value = String(place.offset_bytes + chunk); look(); } }, "One chunk on"));
     } catch (problem) { out.replaceChildren(h("p", { className: "error" }, problem.message)); }

@@ -15,7 +15,7 @@ export function page(main) {
       ? h("ul", {}, events.events.map((event) => h("li", {}, tag(event.level, event.level), ` ${event.text}`)))
       : h("p", {}, "None. Every warning is acknowledged."), h("a", { href: "#/events" }, "All events"));
   }, () => {});
-  return () => keyed(list, state.arrays.map((array) => [array.name, array.health, array.survives, array.task?.done_bytes, array.legs.map((leg) => leg.task?.done_bytes), array.access]), () =>
+  return () => keyed(list, state.arrays.map((array) => [array.name, array.health, array.survives, array.task?.done_bytes, array.spans.map((span) => span.task?.done_bytes), array.access]), () =>
     state.arrays.length ? state.arrays.map(card) : h("section", { className: "card" }, h("h2", {}, "No array is served"),
       h("p", {}, "Make one, or start one with ", h("code", {}, "openraid serve NAME"), "."), h("a", { href: "#/create" }, "Create an array")));
 }

@@ -2,8 +2,8 @@
 
 import { h, duration, rate } from "./ui.js";
 
-export const sets = (array) => (array.legs.length ? array.legs : [array]);
-export const members = (array) => sets(array).flatMap((set, leg) => set.members.map((member) => ({ ...member, leg: array.legs.length ? leg : null })));
+export const sets = (array) => (array.spans.length ? array.spans : [array]);
+export const members = (array) => sets(array).flatMap((set, span) => set.members.map((member) => ({ ...member, span: array.spans.length ? span : null })));
 export const tasks = (array) => sets(array).map((set) => set.task).filter(Boolean);
 export const level = (array) => array.level.replace(/^raid/, "RAID ").replace("jbod", "Raw drive").replace("single", "Single");
 const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;

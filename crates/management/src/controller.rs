@@ -39,8 +39,8 @@ pub struct EventModel {
     pub event: String,
     /// The array.
     pub array: Option<String>,
-    /// The leg of a nested array.
-    pub leg: Option<usize>,
+    /// The span of a nested array.
+    pub span: Option<usize>,
     /// The slot.
     pub slot: Option<u16>,
     /// The member.
@@ -67,7 +67,7 @@ pub struct Creation {
     /// Its chunk, as in `64K`.
     #[serde(default)]
     pub chunk: Option<String>,
-    /// Legs of a nested array.
+    /// Spans of a nested array.
     #[serde(default)]
     pub spans: Option<u16>,
     /// Members may be overwritten if they hold something.

@@ -117,11 +117,11 @@ fn count(array: &ArrayModel, state: StateWord) -> u64 {
 fn tasks(page: &mut Page, arrays: &[ArrayModel]) {
     let each = |page: &mut Page, name: &str, value: fn(&openraid_status::TaskModel) -> u64| {
         for array in arrays {
-            let nested = !array.legs.is_empty();
+            let nested = !array.spans.is_empty();
             for (nth, set) in array.sets().into_iter().enumerate() {
                 let Some(task) = &set.task else { continue };
-                let leg = if nested { nth.to_string() } else { String::new() };
-                let labels = [("array", array.name.as_str()), ("leg", &leg), ("task", task.kind.text())];
+                let span = if nested { nth.to_string() } else { String::new() };
+                let labels = [("array", array.name.as_str()), ("span", &span), ("task", task.kind.text())];
                 page.line(name, &labels, value(task));
             }
         }

@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 pub struct PlaceModel {
     /// The byte, counted from the start of the array.
     pub offset_bytes: u64,
-    /// The leg of a nested array.
-    pub leg: Option<usize>,
+    /// The span of a nested array.
+    pub span: Option<usize>,
     /// The number of the stripe, if the array has stripes.
     pub stripe: Option<u64>,
     /// The members of that stripe, in the order of their slots.

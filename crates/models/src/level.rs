@@ -23,9 +23,9 @@ pub enum ArrayLevel {
     Raid5,
     /// Two rotating syndromes.
     Raid6,
-    /// Stripes over RAID 5 legs.
+    /// Stripes over RAID 5 spans.
     Raid50,
-    /// Stripes over RAID 6 legs.
+    /// Stripes over RAID 6 spans.
     Raid60,
 }
 

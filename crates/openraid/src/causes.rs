@@ -55,7 +55,7 @@ impl Cause for StartError {
             Self::Service(error) => error.exit(),
             Self::Assemble(error) => error.exit(),
             Self::Create(error) => error.exit(),
-            Self::LegsMissing { .. } => Exit::Failed,
+            Self::SpansMissing { .. } => Exit::Failed,
             Self::NoSpace(_) => Exit::Error,
             Self::Placement(_) | Self::NotAMember(..) | Self::Name(_) | Self::NoMembers => Exit::Refused,
         }

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::registry::Registry;
 
 const SCHEMA: &str = "openraid/checks/1";
-/// Arrays, or legs, whose last check is kept; the oldest is forgotten for one more.
+/// Arrays, or spans, whose last check is kept; the oldest is forgotten for one more.
 const CHECKS_MAX: usize = 1024;
 /// Such a file is never larger; a larger one is none.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -25,7 +25,7 @@ struct Kept {
     complete: Option<CheckModel>,
 }
 
-/// The last check of each array, or leg of a nested one, by its identity.
+/// The last check of each array, or span of a nested one, by its identity.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Checks {
     schema: String,

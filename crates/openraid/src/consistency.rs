@@ -11,7 +11,7 @@ pub enum ConsistencyWord {
     Resync,
     /// Only what a write-intent bitmap marks.
     Bitmap,
-    /// Partial parity is logged on the members: RAID 5 and the legs of RAID 50.
+    /// Partial parity is logged on the members: RAID 5 and the spans of RAID 50.
     Ppl,
     /// Writes are promised by the controller's journal, and done again from there.
     ControllerJournal,

@@ -35,7 +35,7 @@ pub struct Wish<'a> {
     pub layout: Option<&'a str>,
     /// Chunk.
     pub chunk: Option<Sectors>,
-    /// Legs.
+    /// Spans.
     pub spans: Option<u16>,
     /// Members by slot, or the word for none.
     pub members: &'a [String],
@@ -55,7 +55,7 @@ pub struct Wish<'a> {
 
 /// One set: places in the list of members that are there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Leg {
+pub struct Span {
     /// Slots; nothing for a missing one.
     pub slots: Vec<Option<usize>>,
     /// Spares.
@@ -77,8 +77,8 @@ pub struct Shape {
     pub chunk: Sectors,
     /// Metadata version.
     pub minor: MinorVersion,
-    /// The sets: one, or the legs of a nested array.
-    pub legs: Vec<Leg>,
+    /// The sets: one, or the spans of a nested array.
+    pub spans: Vec<Span>,
     /// Use no more than this of each member.
     pub size: Option<Sectors>,
     /// No first sync.
@@ -96,7 +96,7 @@ impl Shape {
     /// What does not fit together, as wrong usage.
     pub fn of(wish: &Wish<'_>) -> Result<Self, Failure> {
         let md = wish.level.md().ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
-        let legs = legs(wish)?;
+        let spans = spans(wish)?;
         let shape = Self {
             name: wish.name.into(),
             level: wish.level,
@@ -104,7 +104,7 @@ impl Shape {
             layout: words::layout(wish.level, wish.layout).map_err(Failure::usage)?,
             chunk: chunk(wish.level, md, wish.chunk)?,
             minor: wish.minor,
-            legs,
+            spans,
             size: wish.size,
             assume_clean: wish.assume_clean,
             bitmap: wish.bitmap,
@@ -115,9 +115,9 @@ impl Shape {
     }
 
     fn check_counts(&self) -> Result<(), Failure> {
-        let slots = self.legs[0].slots.len();
+        let slots = self.spans[0].slots.len();
         let least = usize::try_from(self.md.members_min()).expect("a small number");
-        let each = if self.legs.len() > 1 { " in each span" } else { "" };
+        let each = if self.spans.len() > 1 { " in each span" } else { "" };
         if slots < least {
             return Err(Failure::usage(format!(
                 "{} needs at least {least} members{each}; {slots} are named (the word `missing` counts)",
@@ -135,7 +135,7 @@ impl Shape {
                 )));
             }
         }
-        let missing = self.legs.iter().any(|leg| leg.slots.iter().any(Option::is_none));
+        let missing = self.spans.iter().any(|span| span.slots.iter().any(Option::is_none));
         if missing && (!self.md.is_redundant() || self.level == LevelWord::Single) {
             return Err(Failure::usage(format!("{} has no redundancy, so no member may be missing", self.md)));
         }
@@ -160,7 +160,7 @@ impl Shape {
     pub fn plan(&self, sizes: &[Sectors], names: &[String]) -> Result<Vec<Assembly>, Failure> {
         let name = |drive: DriveId| names[drive.index()].clone();
         let mut plans = Vec::new();
-        for number in 0..self.legs.len() {
+        for number in 0..self.spans.len() {
             let mut spec = self.spec(number, sizes)?;
             let plan =
                 create::plan(&spec).map_err(|error| Failure::new(error.exit(), sets::create_error(&error, &name)))?;
@@ -173,7 +173,7 @@ impl Shape {
     }
 
     fn spec(&self, number: usize, sizes: &[Sectors]) -> Result<CreateSpec, Failure> {
-        let leg = &self.legs[number];
+        let span = &self.spans[number];
         let drive =
             |place: usize| NewDrive { drive: sets::number(place), capacity: sizes[place], uuid: Uuid::default() };
         Ok(CreateSpec {
@@ -184,8 +184,8 @@ impl Shape {
             layout: self.layout,
             chunk: self.chunk,
             minor: self.minor,
-            slots: leg.slots.iter().map(|slot| slot.map(drive)).collect(),
-            spares: leg.spares.iter().map(|place| drive(*place)).collect(),
+            slots: span.slots.iter().map(|slot| slot.map(drive)).collect(),
+            spares: span.spares.iter().map(|place| drive(*place)).collect(),
             size: self.size,
             assume_clean: self.assume_clean,
             bitmap: false,
@@ -193,8 +193,8 @@ impl Shape {
         })
     }
 
-    fn set_name(&self, leg: usize) -> Result<SetName, Failure> {
-        let name = if self.is_nested() { format!("{}.{leg}", self.name) } else { self.name.clone() };
+    fn set_name(&self, span: usize) -> Result<SetName, Failure> {
+        let name = if self.is_nested() { format!("{}.{span}", self.name) } else { self.name.clone() };
         SetName::new(None, &name).map_err(Failure::usage)
     }
 
@@ -203,7 +203,7 @@ impl Shape {
         matches!(self.level, LevelWord::Nested(_))
     }
 
-    /// The chunk of the stripe over the legs: a whole stripe of a leg, so that its full stripes stay in one piece.
+    /// The chunk of the stripe over the spans: a whole stripe of a span, so that its full stripes stay in one piece.
     pub fn outer_chunk(&self, plans: &[Assembly]) -> Sectors {
         plans[0].geometry.full_stripe()
     }
@@ -214,12 +214,12 @@ impl Shape {
             return plans[0].geometry.capacity();
         }
         let chunk = self.outer_chunk(plans);
-        let of_leg = |plan: &Assembly| {
+        let of_span = |plan: &Assembly| {
             let drive_size = plan.geometry.capacity();
             let request = PlacementRequest { minor: MinorVersion::V1_2, level: MdLevel::Raid0, chunk, drive_size };
             Placement::new(request).map_or(Sectors::ZERO, |placement| placement.data_size.round_down(chunk))
         };
-        plans.iter().map(of_leg).sum()
+        plans.iter().map(of_span).sum()
     }
 
     /// Make it, from the members that are there and as it was planned.
@@ -235,15 +235,15 @@ impl Shape {
         let mut members: Vec<Option<OpenedMember>> = members.into_iter().map(Some).collect();
         let mut take = |place: usize| members[place].take().expect("each member has one place");
         let mut requests = Vec::new();
-        for (number, (leg, plan)) in self.legs.iter().zip(plans).enumerate() {
+        for (number, (span, plan)) in self.spans.iter().zip(plans).enumerate() {
             requests.push(CreateRequest {
                 name: self.set_name(number)?,
                 level: self.md,
                 layout: self.layout,
                 chunk: self.chunk,
                 minor: self.minor,
-                slots: leg.slots.iter().map(|slot| slot.map(&mut take)).collect(),
-                spares: leg.spares.iter().map(|place| take(*place)).collect(),
+                slots: span.slots.iter().map(|slot| slot.map(&mut take)).collect(),
+                spares: span.spares.iter().map(|place| take(*place)).collect(),
                 size: self.size,
                 assume_clean: self.assume_clean,
                 bitmap: plan.bitmap.is_some(),
@@ -252,7 +252,7 @@ impl Shape {
         }
         let made = if self.is_nested() {
             let name = SetName::new(None, &self.name).map_err(Failure::usage)?;
-            service.create_nested(NestedRequest { name, chunk: self.outer_chunk(plans), legs: requests })
+            service.create_nested(NestedRequest { name, chunk: self.outer_chunk(plans), spans: requests })
         } else {
             service.create(requests.remove(0))
         };
@@ -260,7 +260,7 @@ impl Shape {
     }
 }
 
-fn legs(wish: &Wish<'_>) -> Result<Vec<Leg>, Failure> {
+fn spans(wish: &Wish<'_>) -> Result<Vec<Span>, Failure> {
     let nested = matches!(wish.level, LevelWord::Nested(_));
     if let (false, Some(_)) = (nested, wish.spans) {
         return Err(Failure::usage("--spans is for levels 50 and 60"));
@@ -268,22 +268,22 @@ fn legs(wish: &Wish<'_>) -> Result<Vec<Leg>, Failure> {
     if let Some(text) = wish.spares.iter().find(|text| *text == MISSING) {
         return Err(Failure::usage(format!("a spare cannot be {text}; leave it out")));
     }
-    let spans = if nested { usize::from(wish.spans.unwrap_or(SPANS_DEFAULT)) } else { 1 };
+    let wanted = if nested { usize::from(wish.spans.unwrap_or(SPANS_DEFAULT)) } else { 1 };
     let count = wish.members.len();
-    if !count.is_multiple_of(spans) {
+    if !count.is_multiple_of(wanted) {
         return Err(Failure::usage(format!(
-            "{count} members cannot be shared out to {spans} spans; name a multiple of {spans}, or another --spans"
+            "{count} members cannot be shared out to {wanted} spans; name a multiple of {wanted}, or another --spans"
         )));
     }
     let mut places = 0..;
     let mut place = || places.next().expect("numbers do not run out");
     let mut slots: Vec<Option<usize>> = wish.members.iter().map(|text| (text != MISSING).then(&mut place)).collect();
-    let mut legs: Vec<Leg> =
-        (0..spans).map(|_| Leg { slots: slots.drain(..count / spans).collect(), spares: Vec::new() }).collect();
+    let mut spans: Vec<Span> =
+        (0..wanted).map(|_| Span { slots: slots.drain(..count / wanted).collect(), spares: Vec::new() }).collect();
     for number in 0..wish.spares.len() {
-        legs[number % spans].spares.push(place());
+        spans[number % wanted].spares.push(place());
     }
-    Ok(legs)
+    Ok(spans)
 }
 
 fn chunk(level: LevelWord, md: MdLevel, asked: Option<Sectors>) -> Result<Sectors, Failure> {
@@ -325,15 +325,15 @@ mod tests {
     }
 
     #[test]
-    fn members_go_to_slots_in_order_and_spares_round_the_legs() {
+    fn members_go_to_slots_in_order_and_spares_round_the_spans() {
         let members = strings(&["a", "missing", "b", "c", "d", "e"]);
         let spares = strings(&["x", "y", "z"]);
         let shape = Shape::of(&wish("50", &members, &spares)).expect("a shape");
-        let legs = [
-            Leg { slots: vec![Some(0), None, Some(1)], spares: vec![5, 7] },
-            Leg { slots: vec![Some(2), Some(3), Some(4)], spares: vec![6] },
+        let spans = [
+            Span { slots: vec![Some(0), None, Some(1)], spares: vec![5, 7] },
+            Span { slots: vec![Some(2), Some(3), Some(4)], spares: vec![6] },
         ];
-        assert_eq!(shape.legs, legs);
+        assert_eq!(shape.spans, spans);
     }
 
     #[test]

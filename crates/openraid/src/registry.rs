@@ -33,7 +33,7 @@ pub struct Entry {
     pub uuid: Option<String>,
     /// Its level in a word.
     pub level: String,
-    /// Its members, spares and those of all legs included: absolute paths and addresses.
+    /// Its members, spares and those of all spans included: absolute paths and addresses.
     pub members: Vec<String>,
     /// Its settings. They stay when the array is renamed or its members change.
     #[serde(flatten)]

@@ -84,7 +84,7 @@ impl Trial {
         let line = |(_, name, error): &(_, String, StartError)| match error {
             // Seen without starting anything: among the reasons, with the names of the members.
             StartError::Assemble(_) | StartError::NotAMember(..) => None,
-            StartError::LegsMissing { .. } => Some(legs_missing(name, error)),
+            StartError::SpansMissing { .. } => Some(spans_missing(name, error)),
             _ => Some(Failure::from(error.clone()).of(format_args!("array {name}"))),
         };
         self.started.failed.iter().filter_map(line).collect()
@@ -116,7 +116,7 @@ pub fn reasons(members: &[(OpenedMember, ProbedMember)], options: AssembleOption
 }
 
 /// The words for a nested array that is not complete.
-pub fn legs_missing(name: &str, error: &StartError) -> Failure {
+pub fn spans_missing(name: &str, error: &StartError) -> Failure {
     let text = format!("array {name}: {error}; if its spans are arrays that stand for themselves, use --flat");
     Failure::new(error.exit(), text)
 }

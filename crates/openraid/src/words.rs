@@ -134,7 +134,7 @@ pub fn array_name(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
-/// The longest name of an array: a superblock holds 32 bytes, the legs of a nested array take four for their number.
+/// The longest name of an array: a superblock holds 32 bytes, the spans of a nested array take four for their number.
 pub const NAME_BYTES_MAX: usize = 28;
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ fn on_a_full_disk_the_newest_events_stay() {
     let rounds = 2000;
     for round in 1..=rounds {
         let rate = format!("{round}M");
-        writeln!(stream, r#"{{"v":1,"do":"set","array":"data","settings":[["rebuild.rate","{rate}"]]}}"#)
+        writeln!(stream, r#"{{"v":2,"do":"set","array":"data","settings":[["rebuild.rate","{rate}"]]}}"#)
             .expect("sent");
         let answer = answers.next().expect("an answer").expect("text");
         assert!(answer.contains("this lasts until the server ends: the registry"), "{answer}");

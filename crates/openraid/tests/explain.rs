@@ -218,7 +218,7 @@ fn stories_are_followed_as_they_end_and_nothing_is_kept_when_nobody_does() {
     let mut line = String::new();
     BufReader::new(follower.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
     let told: Value = serde_json::from_str(&line).expect("JSON on each line");
-    assert_eq!(told["schema"], "openraid/explain-stories/1");
+    assert_eq!(told["schema"], "openraid/explain-stories/2");
     assert_eq!((&told["stories"][0]["kind"], &told["stories"][0]["status"]), (&"write".into(), &"ok".into()));
     let ended = Command::new("kill").args(["-INT", &follower.id().to_string()]).status().expect("kill");
     assert!(ended.success());

@@ -442,9 +442,9 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
         };
         same(format!("{name} by Redfish"), volume["Status"]["Health"].clone(), health.into());
         same(format!("{name}, size by Redfish"), volume["CapacityBytes"].clone(), array["size_bytes"].clone());
-        let sets: Vec<&Value> = match array["legs"].as_array().expect("a list").as_slice() {
+        let sets: Vec<&Value> = match array["spans"].as_array().expect("a list").as_slice() {
             [] => vec![array],
-            legs => legs.iter().collect(),
+            spans => spans.iter().collect(),
         };
         let all = || sets.iter().flat_map(|set| set["members"].as_array().expect("a list"));
         for (word, state) in [("removed", "missing"), ("in-sync", "in-sync"), ("faulty", "faulty"), ("spare", "spare")]
@@ -479,7 +479,7 @@ fn metrics_the_api_redfish_and_the_command_line_say_the_same_in_each_state() {
         for name in ["data", "pair", "wide"] {
             lab.wait_for(name, |array| {
                 array["task"].is_null()
-                    && array["legs"].as_array().is_some_and(|legs| legs.iter().all(|leg| leg["task"].is_null()))
+                    && array["spans"].as_array().is_some_and(|spans| spans.iter().all(|span| span["task"].is_null()))
             });
         }
     };

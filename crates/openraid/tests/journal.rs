@@ -598,11 +598,11 @@ fn devices_that_are_shown_say_who_uses_them_whose_arrays_they_hold_and_that_they
 }
 
 #[test]
-fn the_legs_of_a_nested_array_have_names_in_a_journal_that_nobody_uses() {
+fn the_spans_of_a_nested_array_have_names_in_a_journal_that_nobody_uses() {
     if !has_tools() {
         return;
     }
-    let lab = Lab::new("journal-legs");
+    let lab = Lab::new("journal-spans");
     lab.line("journal create --size 16M j0").expect(0);
     let made = "create data --level 50 --spans 2 --chunk 64K --assume-clean --consistency-policy controller-journal";
     lab.line(&format!("{made} --file-size 16M d0 d1 d2 d3 d4 d5")).expect(0);

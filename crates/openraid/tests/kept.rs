@@ -196,7 +196,7 @@ fn a_setting_that_was_acknowledged_survives_every_kill() {
             let (mut asked, mut answered) = (first - 1, None);
             loop {
                 asked += 1;
-                let line = format!(r#"{{"v":1,"do":"set","array":"data","settings":[["rebuild.rate","{asked}M"]]}}"#);
+                let line = format!(r#"{{"v":2,"do":"set","array":"data","settings":[["rebuild.rate","{asked}M"]]}}"#);
                 if writeln!(stream, "{line}").is_err() {
                     return (asked, answered);
                 }

@@ -148,7 +148,7 @@ fn the_field_stays_where_hosts_would_see_smaller_blocks_or_a_member_would_keep_i
 }
 
 #[test]
-fn the_superblocks_of_a_stripe_over_arrays_are_cleared_through_its_legs() {
+fn the_superblocks_of_a_stripe_over_arrays_are_cleared_through_its_spans() {
     let lab = Lab::new("update-nested");
     let names = ["d0", "d1", "d2", "d3", "d4", "d5"];
     let members = names.join(" ");
@@ -156,7 +156,7 @@ fn the_superblocks_of_a_stripe_over_arrays_are_cleared_through_its_legs() {
     let image = noise(7, 4 << 20);
     lab.pipe(&["copy-in", "data"], &image).expect(0);
     set_block(&lab, &names, 512);
-    // The outer superblock stands in the first chunk of the leg, on its first member, and parity goes along with it.
+    // The outer superblock stands in the first chunk of the span, on its first member, and parity goes along with it.
     let offset =
         lab.line("examine d0 --json").expect(0).json()["members"][0]["superblock"]["data_offset_sectors"].as_u64();
     let at = offset.expect("an offset") * 512 + SUPERBLOCK;
@@ -173,7 +173,7 @@ fn the_superblocks_of_a_stripe_over_arrays_are_cleared_through_its_legs() {
     assert_eq!(plan["changes"].as_array().map(Vec::len), Some(8), "{plan:#}");
     assert_eq!(blocks(&lab, &names), [NONE; 6]);
     assert_eq!([block_at(&lab, "d0", at), block_at(&lab, "d3", at)], [NONE; 2]);
-    // Parity fits: each leg reads the same without the member.
+    // Parity fits: each span reads the same without the member.
     for left in ["d0 d1 d2 d3 d4 d5", "d1 d2 d4 d5"] {
         let ran = lab.line(&format!("copy-out {left}"));
         assert!(ran.out[..image.len()] == image, "{left}: {}", ran.err);

@@ -85,7 +85,7 @@ fn an_order_for_a_member_that_was_seen_is_refused_when_another_one_has_its_place
     let (lab, server) = served("");
     let array = lab.show("data");
     let device = |slot: usize| array["members"][slot]["device"].as_str().expect("an identity").to_owned();
-    let order = |device: String| json!({"v": 1, "do": "fail", "array": "data", "member": "slot:1", "device": device});
+    let order = |device: String| json!({"v": 2, "do": "fail", "array": "data", "member": "slot:1", "device": device});
     let refused = asked(&server, &order(device(2)));
     assert_eq!(refused["error"]["exit"], 65);
     let text = refused["error"]["text"].as_str().expect("words");

@@ -8,7 +8,8 @@ use serde_json::Value;
 use support::{noise, Lab, Server};
 
 fn idle(array: &Value) -> bool {
-    array["task"].is_null() && array["legs"].as_array().is_none_or(|legs| legs.iter().all(|leg| leg["task"].is_null()))
+    array["task"].is_null()
+        && array["spans"].as_array().is_none_or(|spans| spans.iter().all(|span| span["task"].is_null()))
 }
 
 fn synced(array: &Value) -> bool {
@@ -106,7 +107,7 @@ fn where_nothing_can_be_compared_that_is_said() {
 }
 
 #[test]
-fn a_degraded_leg_is_left_out_of_the_check_of_its_array() {
+fn a_degraded_span_is_left_out_of_the_check_of_its_array() {
     let lab = Lab::new("scrub");
     lab.line("create data --level 50 --spans 2 --chunk 64K --file-size 16M d0 d1 d2 d3 d4 d5").expect(0);
     let server = lab.serve(&["data"]);
@@ -122,7 +123,7 @@ fn a_degraded_leg_is_left_out_of_the_check_of_its_array() {
     let begun = lab.line("check data").expect(0);
     assert!(begun.text().contains("span 1 is left out"), "{}", begun.text());
     let state = lab.wait_for("data", idle);
-    let outcome = |leg: usize| state["legs"][leg]["last_check"]["outcome"].clone();
+    let outcome = |span: usize| state["spans"][span]["last_check"]["outcome"].clone();
     assert_eq!((outcome(0), outcome(1)), ("clean".into(), "not-comparable".into()));
     let checked = lab.line("check data --follow").expect(1);
     assert!(checked.text().contains("span 1: nothing compared") && checked.text().contains("span 0: no mismatches"));

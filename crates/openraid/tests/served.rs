@@ -332,8 +332,8 @@ fn what_the_program_reads_of_an_array_by_itself_is_no_request_of_a_host() {
         assert_eq!((&looked["served"], figures(&looked["array"])), (&false.into(), [0; 4]), "{level}");
         let server = lab.serve(&["data", "--cache", "8M"]);
         let state = lab.show("data");
-        let legs = state["legs"].as_array().expect("a list");
-        assert!([&state].into_iter().chain(legs).all(|own| figures(own) == [0; 4]), "{state:#}");
+        let spans = state["spans"].as_array().expect("a list");
+        assert!([&state].into_iter().chain(spans).all(|own| figures(own) == [0; 4]), "{state:#}");
         assert_eq!((&state["cache"]["read_hit_bytes"], &state["cache"]["read_miss_bytes"]), (&0.into(), &0.into()));
         support::ask(&lab, &server, &[(support::READ, 8 << 20, &[0; 4096]), (support::READ, 8 << 20, &[0; 4096])]);
         let state = lab.show("data");
@@ -389,7 +389,7 @@ fn a_killed_server_leaves_an_array_that_starts_again() {
 }
 
 #[test]
-fn nested_arrays_are_served_as_one_and_their_legs_are_managed() {
+fn nested_arrays_are_served_as_one_and_their_spans_are_managed() {
     let lab = Lab::new("nested");
     lab.line("create data --level 50 --chunk 16K --file-size 16M a0 a1 a2 b0 b1 b2").expect(0);
     let image = noise(8, 24 << 20);
@@ -397,20 +397,22 @@ fn nested_arrays_are_served_as_one_and_their_legs_are_managed() {
     let server = lab.serve(&["--scan", "."]);
     assert_eq!(server.ready["arrays"][0]["level"], "raid50");
     lab.line("fail data slot:1.2").expect(0);
-    lab.line("fail data slot:2").refused(65, &["slot:LEG.SLOT"]);
+    lab.line("fail data slot:2").refused(65, &["slot:SPAN.SLOT"]);
     let state = lab.wait_for("data", |array| {
-        array["legs"][1]["members"][2]["state"] == "faulty"
-            || array["legs"][1]["members"].to_string().contains("faulty")
+        array["spans"][1]["members"][2]["state"] == "faulty"
+            || array["spans"][1]["members"].to_string().contains("faulty")
     });
     assert_eq!((&state["health"], &state["survives"]), (&"degraded".into(), &0.into()));
     lab.line("fail data a0").expect(0);
     lab.line("remove data b2").expect(0);
-    // The legs that need one get one each.
+    // The spans that need one get one each.
     lab.line("add data --file-size 16M n1 --span 1").expect(0);
     lab.line("add data --file-size 16M n0").expect(0);
     lab.wait_for("data", |array| array["health"] == "optimal");
     lab.line("spare add data --file-size 16M n2").refused(65, &["--span"]);
     lab.line("spare add data --file-size 16M n2 --span 7").refused(65, &["spans 0 to 1"]);
+    // The name that the option had before.
+    lab.line("spare add data --file-size 16M n2 --leg 7").refused(65, &["spans 0 to 1"]);
     lab.line("check data --follow").expect(0);
     server.stop();
     let out = lab.line("copy-out a1 a2 n0 b0 b1 n1").expect(0).out;
@@ -539,17 +541,17 @@ fn the_control_socket_survives_whatever_is_said_to_it() {
     let mode = std::fs::metadata(&path).expect("the socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut all: Vec<Vec<u8>> =
-        vec![b"\n".to_vec(), b"{}\n".to_vec(), vec![0xff; 100], b"{\"v\":1".to_vec(), Vec::new()];
-    all.push(b"{\"v\":1,\"do\":\"fail\",\"array\":\"data\"}\n".to_vec());
+        vec![b"\n".to_vec(), b"{}\n".to_vec(), vec![0xff; 100], b"{\"v\":2".to_vec(), Vec::new()];
+    all.push(b"{\"v\":2,\"do\":\"fail\",\"array\":\"data\"}\n".to_vec());
     all.push(vec![b'['; 2 << 20]);
-    all.push([&b"{\"v\":1,\"do\":\"show\",\"array\":\""[..], &vec![b'x'; 900 << 10], b"\"}\n"].concat());
+    all.push([&b"{\"v\":2,\"do\":\"show\",\"array\":\""[..], &vec![b'x'; 900 << 10], b"\"}\n"].concat());
     for bytes in all {
         let mut stream = UnixStream::connect(&path).expect("the server listens");
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
-        assert!(answer.is_empty() || answer.starts_with(b"{\"v\":1,\"error\""), "{}", String::from_utf8_lossy(&answer));
+        assert!(answer.is_empty() || answer.starts_with(b"{\"v\":2,\"error\""), "{}", String::from_utf8_lossy(&answer));
     }
     // Many who say nothing do not hold up who does.
     let _silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&path).expect("the server listens")).collect();
@@ -617,7 +619,7 @@ fn is_said_and_confirmed(lab: &Lab, server: &Server) {
     let ask = |yes: &str| {
         use std::io::{BufRead, BufReader, Write};
         let mut stream = std::os::unix::net::UnixStream::connect(&control).expect("the server listens");
-        let set = format!(r#"{{"v":1,"do":"set","array":"data","settings":[["write.cache","volatile"]]{yes}}}"#);
+        let set = format!(r#"{{"v":2,"do":"set","array":"data","settings":[["write.cache","volatile"]]{yes}}}"#);
         writeln!(stream, "{set}").expect("it takes it");
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line).expect("it answers");

@@ -157,7 +157,7 @@ fn a_program_is_called_as_mdadm_calls_it_and_a_web_server_gets_both_forms() {
     calls.sort();
     assert_eq!(calls, ["DegradedArray|data|holds critical".to_owned(), format!("Fail|data|{d1}|holds critical")]);
     let (request, message) = json.recv_timeout(PATIENCE).expect("a message");
-    assert_eq!((request.as_str(), &message["schema"]), ("POST /hook HTTP/1.1", &"openraid/alarm-message/1".into()));
+    assert_eq!((request.as_str(), &message["schema"]), ("POST /hook HTTP/1.1", &"openraid/alarm-message/2".into()));
     assert_eq!(events(&message), [("DegradedArray".into(), true), ("Fail".into(), true)], "one message for both");
     let (request, message) = alerts.recv_timeout(PATIENCE).expect("a message");
     assert_eq!(request, "POST /api/v2/alerts HTTP/1.1");

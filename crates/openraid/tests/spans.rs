@@ -9,7 +9,7 @@ use support::Lab;
 fn states(array: &Value) -> Vec<Vec<String>> {
     let state = |member: &Value| member["state"].as_str().expect("a state").to_owned();
     let members = |span: &Value| span["members"].as_array().expect("members").iter().map(state).collect();
-    array["legs"].as_array().expect("spans").iter().map(members).collect()
+    array["spans"].as_array().expect("spans").iter().map(members).collect()
 }
 
 #[test]

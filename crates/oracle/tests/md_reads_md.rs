@@ -93,14 +93,14 @@ fn md_finds_what_md_wrote_in_another_boot_and_with_members_missing() {
 fn arrays_of_arrays_and_drives_of_large_blocks_can_be_made() {
     let folder = Folder::new("md-nested");
     let mut guest = Guest::new();
-    let legs = devices(&mut guest, &folder, "leg", 6);
+    let spans = devices(&mut guest, &folder, "span", 6);
     let large: Vec<String> =
         (0..2).map(|m| guest.image_with_blocks(folder.image(&format!("large-{m}")), 4096)).collect();
     let raid5 = "--level=5 --raid-devices=3 --chunk=16 --assume-clean";
-    guest.script(&format!("create a {raid5} {}\ncreate b {raid5} {}", legs[..3].join(" "), legs[3..].join(" ")));
+    guest.script(&format!("create a {raid5} {}\ncreate b {raid5} {}", spans[..3].join(" "), spans[3..].join(" ")));
     guest.script("create outer --level=0 --raid-devices=2 --chunk=64 ${md[a]} ${md[b]}");
     guest.script("stamp outer write\nstop outer\ncheck a\ncheck b\nstop a\nstop b");
-    guest.script(&format!("assemble a2 {}\nassemble b2 {}", legs[..3].join(" "), legs[4..].join(" ")));
+    guest.script(&format!("assemble a2 {}\nassemble b2 {}", spans[..3].join(" "), spans[4..].join(" ")));
     guest.script("assemble outer2 ${md[a2]} ${md[b2]}\nstamp outer2 check\nstop outer2");
     guest.script(&format!("create large --level=1 --raid-devices=2 --assume-clean --bitmap=none {}", large.join(" ")));
     guest.script("say large.block $(blockdev --getss ${md[large]})\nstamp large write\nstop large");

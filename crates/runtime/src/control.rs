@@ -166,7 +166,7 @@ impl Control {
         self.stirred
     }
 
-    /// The arrays that run, legs of nested ones included.
+    /// The arrays that run, spans of nested ones included.
     #[must_use]
     pub fn arrays(&self) -> Vec<ArrayId> {
         self.controller.arrays().collect()

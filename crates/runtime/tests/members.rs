@@ -317,15 +317,15 @@ fn a_remote_member_that_may_have_forgotten_writes_is_not_believed() {
 }
 
 #[test]
-fn a_stripe_over_two_arrays_is_found_again_through_its_legs() {
+fn a_stripe_over_two_arrays_is_found_again_through_its_spans() {
     let first = Server::new("nested");
-    let legs: Vec<Vec<String>> = (0..2)
-        .map(|leg| (0..3).map(|nth| first.folder.member(&format!("span{leg}-{nth}"), 16 << 20)).collect())
+    let spans: Vec<Vec<String>> = (0..2)
+        .map(|span| (0..3).map(|nth| first.folder.member(&format!("span{span}-{nth}"), 16 << 20)).collect())
         .collect();
     let nested = NestedRequest {
         name: SetName::new(None, "fifty").expect("a short name"),
         chunk: Sectors::kib(64),
-        legs: legs.iter().map(|members| request(MdLevel::Raid5, Sectors::kib(16), members)).collect(),
+        spans: spans.iter().map(|members| request(MdLevel::Raid5, Sectors::kib(16), members)).collect(),
     };
     let outer = first.handle.create_nested(nested).unwrap_or_else(|error| panic!("{error}"));
     first.offer(outer.array, "disk");
@@ -337,22 +337,22 @@ fn a_stripe_over_two_arrays_is_found_again_through_its_legs() {
     let Server { folder, service, .. } = first;
     service.stop();
 
-    // One member of each leg is missing this time, and the legs are named the other way round.
+    // One member of each span is missing this time, and the spans are named the other way round.
     let second = Server::new("nested-again");
-    let members: Vec<String> = [&legs[1][1..], &legs[0][..2]].concat();
+    let members: Vec<String> = [&spans[1][1..], &spans[0][..2]].concat();
     let started = second.assemble(&members);
     assert!(started.failed.is_empty(), "{:?}", started.failed);
-    assert_eq!((started.arrays.len(), started.arrays[0].legs.len()), (1, 2));
+    assert_eq!((started.arrays.len(), started.arrays[0].spans.len()), (1, 2));
     assert_eq!(started.arrays[0].superblock.set_name.name(), "fifty");
     second.offer(started.arrays[0].array, "disk");
     let mut client = second.connect();
     assert!(get(&mut client, 0, bytes.len()) == bytes);
     client.disconnect();
 
-    // Without one leg there is nothing to serve, and everything is let go.
+    // Without one span there is nothing to serve, and everything is let go.
     let third = Server::new("nested-half");
     second.service.stop();
-    let started = third.assemble(&legs[0]);
+    let started = third.assemble(&spans[0]);
     assert!(started.arrays.is_empty() && started.failed.len() == 1);
     assert!(started.failed[0].2.to_string().contains("only 1 of the 2 spans"), "{}", started.failed[0].2);
     assert!(third.handle.status().expect("it runs").drives.is_empty());

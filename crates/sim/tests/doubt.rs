@@ -28,7 +28,7 @@ fn drive_in(rig: &Rig, slot: u16) -> DriveId {
 /// Until a flush has failed on a member that the array cannot do without.
 #[track_caller]
 fn run_into_doubt(rig: &mut Rig) {
-    while !rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::FlushInDoubt) {
+    while !rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::FlushFailed) {
         assert!(rig.world.step(), "a flush fails");
     }
 }
@@ -54,7 +54,7 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
         rig.world.drive_mut(needed).faults.flushes = true;
         rig.world.take_notices();
         assert_eq!(write_and_flush(&mut rig), Err(ReplyStatus::IoError));
-        let told = rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushInDoubt).count();
+        let told = rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushFailed).count();
         assert_eq!(told, 1);
         // The drive says that all is well again. What it had promised before is in doubt all the same.
         rig.world.drive_mut(needed).faults.flushes = false;
@@ -63,7 +63,7 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
             assert_eq!(write_and_flush(&mut rig), Err(ReplyStatus::IoError));
             rig.run_for(Nanos::from_secs(10));
         }
-        assert_eq!(rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushInDoubt).count(), 0);
+        assert_eq!(rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushFailed).count(), 0);
         // It can be stopped, and the next start learns that it was not clean.
         let result = rig.world.admin(AdminCommand::Stop { array: rig.array });
         result.unwrap_or_else(|error| panic!("the array does not stop: {error}"));
@@ -153,7 +153,7 @@ fn what_the_last_member_does_not_record_is_not_relied_on() {
         rig.world.drive_mut(needed).faults.writes = Some(DriveError::ReadOnly);
         assert_eq!(rig.world.write(rig.array, 0, &[1; 4096]), Err(ReplyStatus::IoError));
         let told = rig.world.take_notices();
-        assert_eq!(told.iter().filter(|notice| notice.kind == NoticeKind::FlushInDoubt).count(), 1, "{told:?}");
+        assert_eq!(told.iter().filter(|notice| notice.kind == NoticeKind::FlushFailed).count(), 1, "{told:?}");
         rig.world.drive_mut(needed).faults.writes = None;
         assert_eq!(rig.world.write(rig.array, 0, &[2; 4096]), Err(ReplyStatus::IoError));
         assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));
@@ -176,7 +176,7 @@ fn a_flush_does_not_rely_on_a_journal_that_no_member_names() {
     rig.world.drive_mut(needed).faults.next_write = Some(DriveError::ReadOnly);
     assert_eq!(rig.world.write(rig.array, 0, &[1; 4096]), Err(ReplyStatus::IoError));
     let told = rig.world.take_notices();
-    assert_eq!(told.iter().filter(|notice| notice.kind == NoticeKind::FlushInDoubt).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|notice| notice.kind == NoticeKind::FlushFailed).count(), 1, "{told:?}");
     assert_eq!(rig.status().session, Session::On, "it is not what this is about");
     for _ in 0..3 {
         assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));

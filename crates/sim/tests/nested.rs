@@ -1,4 +1,4 @@
-//! RAID 50, 60 and 100: a stripe over sets, each leg with an outer superblock in its data area.
+//! RAID 50, 60 and 100: a stripe over sets, each span with an outer superblock in its data area.
 
 mod support;
 
@@ -16,27 +16,27 @@ use support::{seeds, Case};
 struct Nested {
     world: World,
     session: Session,
-    legs: Vec<ArrayId>,
+    spans: Vec<ArrayId>,
 }
 
-/// Legs of this shape under one stripe.
-fn nested(leg: Shape, legs: u16, seed: u64) -> Nested {
+/// Spans of this shape under one stripe.
+fn nested(span: Shape, spans: u16, seed: u64) -> Nested {
     let mut world = World::new(RigOptions::new(seed).world);
     let mut arrays = Vec::new();
-    for number in 0..legs {
+    for number in 0..spans {
         let mut options = RigOptions::new(seed);
         options.world.seed = seed * 100 + u64::from(number);
-        let drives: Vec<DriveId> = (0..leg.members)
+        let drives: Vec<DriveId> = (0..span.members)
             .map(|slot| {
-                let block = leg.block(slot);
+                let block = span.block(slot);
                 world.add_drive(DriveSpec { block, ..DriveSpec::new(BEFORE_DATA + MEMBER_DATA) })
             })
             .collect();
-        arrays.push(world.create(&leg, &drives, &options));
+        arrays.push(world.create(&span, &drives, &options));
     }
     let outer = world.create_nested(&arrays, Sectors::kib(64), seed);
     let session = Session::new(&world, outer, seed, Content::Zeroes, false);
-    Nested { world, session, legs: arrays }
+    Nested { world, session, spans: arrays }
 }
 
 fn load(session: &Session) -> Workload {
@@ -53,17 +53,17 @@ fn shapes() -> [(Shape, u16); 4] {
 }
 
 #[test]
-fn a_stripe_over_sets_holds_what_was_written_and_every_leg_fits() {
+fn a_stripe_over_sets_holds_what_was_written_and_every_span_fits() {
     for seed in seeds(2, 20) {
-        for (leg, legs) in shapes() {
-            let _case = Case::new(seed, format!("{legs} x {leg}"));
-            let mut rig = nested(leg, legs, seed);
+        for (span, spans) in shapes() {
+            let _case = Case::new(seed, format!("{spans} x {span}"));
+            let mut rig = nested(span, spans, seed);
             let load = load(&rig.session);
             rig.session.run(&mut rig.world, &load, 150);
             rig.session.look_at_all(&mut rig.world);
             rig.session.rest(&mut rig.world);
-            for leg in &rig.legs {
-                let complaints = Members::of(&rig.world, *leg).complaints();
+            for span in &rig.spans {
+                let complaints = Members::of(&rig.world, *span).complaints();
                 assert!(complaints.is_empty(), "{complaints:#?}");
             }
         }
@@ -71,14 +71,14 @@ fn a_stripe_over_sets_holds_what_was_written_and_every_leg_fits() {
 }
 
 #[test]
-fn each_leg_may_lose_a_member() {
+fn each_span_may_lose_a_member() {
     for seed in seeds(2, 20) {
-        for (leg, legs) in shapes() {
-            let _case = Case::new(seed, format!("{legs} x {leg}"));
-            let mut rig = nested(leg, legs, seed);
+        for (span, spans) in shapes() {
+            let _case = Case::new(seed, format!("{spans} x {span}"));
+            let mut rig = nested(span, spans, seed);
             let load = load(&rig.session);
             let mut pulled = Vec::new();
-            for array in rig.legs.clone() {
+            for array in rig.spans.clone() {
                 rig.session.run_on(&mut rig.world, &load, 30);
                 let members = rig.world.status(array).unwrap().members;
                 let drive = members.iter().find(|member| member.slot == Some(Slot(1))).unwrap().drive.unwrap();
@@ -88,7 +88,7 @@ fn each_leg_may_lose_a_member() {
             rig.session.run(&mut rig.world, &load, 60);
             rig.session.look_at_all(&mut rig.world);
             // A pulled drive without a later command still counts as present.
-            for (array, drive) in rig.legs.clone().into_iter().zip(pulled) {
+            for (array, drive) in rig.spans.clone().into_iter().zip(pulled) {
                 let _ = rig.world.admin(AdminCommand::Fail { array, drive, unsynced: true });
                 rig.session.hear(&mut rig.world);
                 assert_eq!(rig.world.status(array).unwrap().health, Health::Degraded);
@@ -99,9 +99,9 @@ fn each_leg_may_lose_a_member() {
             rig.session.rest(&mut rig.world);
             rig.session.look_at_all(&mut rig.world);
             rig.session.rest(&mut rig.world);
-            for leg in &rig.legs {
-                assert_eq!(rig.world.status(*leg).unwrap().health, Health::Optimal);
-                let complaints = Members::of(&rig.world, *leg).complaints();
+            for span in &rig.spans {
+                assert_eq!(rig.world.status(*span).unwrap().health, Health::Optimal);
+                let complaints = Members::of(&rig.world, *span).complaints();
                 assert!(complaints.is_empty(), "{complaints:#?}");
             }
         }
@@ -109,10 +109,10 @@ fn each_leg_may_lose_a_member() {
 }
 
 #[test]
-fn a_leg_is_not_stopped_under_its_stripe() {
-    let (leg, legs) = shapes()[0];
-    let mut rig = nested(leg, legs, 1);
-    let array = rig.legs[0];
+fn a_span_is_not_stopped_under_its_stripe() {
+    let (span, spans) = shapes()[0];
+    let mut rig = nested(span, spans, 1);
+    let array = rig.spans[0];
     assert!(rig.world.admin(AdminCommand::Stop { array }).is_err());
     let outer = rig.session.array;
     rig.world.admin(AdminCommand::Stop { array: outer }).unwrap();

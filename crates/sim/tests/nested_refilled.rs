@@ -240,7 +240,7 @@ impl Machine {
             self.spans[number] = self.world.start(command).unwrap_or_else(|error| panic!("span {number}: {error}"));
         }
         let superblocks = self.spans.iter().map(|span| outer_superblock(&mut self.world, *span)).collect();
-        let command = AdminCommand::StartStriped { legs: self.spans.clone(), superblocks };
+        let command = AdminCommand::StartStriped { spans: self.spans.clone(), superblocks };
         self.session.array = self.world.start(command).unwrap_or_else(|error| panic!("{error}"));
         self.protect();
     }

@@ -289,37 +289,37 @@ fn whole_stripes_are_recorded_without_partial_parity_and_others_with() {
 
 // ---- RAID 50
 
-/// A stripe over legs with logs.
+/// A stripe over spans with logs.
 struct Nested {
     world: World,
     session: Session,
-    legs: Vec<ArrayId>,
+    spans: Vec<ArrayId>,
 }
 
-fn nested(leg: Shape, seed: u64) -> Nested {
+fn nested(span: Shape, seed: u64) -> Nested {
     let mut world = World::new(RigOptions::new(seed).world);
-    let mut legs = Vec::new();
+    let mut spans = Vec::new();
     for number in 0..2 {
         let mut options = RigOptions { ppl: true, ..RigOptions::new(seed) };
         options.world.seed = seed * 100 + number;
         let drive = || DriveSpec::new(BEFORE_DATA + PPL_AREA + MEMBER_DATA);
-        let drives: Vec<DriveId> = (0..leg.members).map(|_| world.add_drive(drive())).collect();
-        legs.push(world.create(&leg, &drives, &options));
+        let drives: Vec<DriveId> = (0..span.members).map(|_| world.add_drive(drive())).collect();
+        spans.push(world.create(&span, &drives, &options));
     }
-    let outer = world.create_nested(&legs, Sectors::kib(64), seed);
+    let outer = world.create_nested(&spans, Sectors::kib(64), seed);
     let session = Session::new(&world, outer, seed, Content::Zeroes, true);
-    Nested { world, session, legs }
+    Nested { world, session, spans }
 }
 
 impl Nested {
-    /// Start the legs that the drives make, and the stripe over them.
+    /// Start the spans that the drives make, and the stripe over them.
     fn boot(&mut self) {
         self.world.boot();
         let mut candidates = self.world.candidates();
         candidates.sort_by_key(|candidate| candidate.superblock.set_uuid.0);
         let mut found = Vec::new();
-        for leg in candidates.chunk_by(|a, b| a.superblock.set_uuid == b.superblock.set_uuid) {
-            let plan = assemble::plan(leg, AssembleOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+        for span in candidates.chunk_by(|a, b| a.superblock.set_uuid == b.superblock.set_uuid) {
+            let plan = assemble::plan(span, AssembleOptions::default()).unwrap_or_else(|error| panic!("{error}"));
             let array = self.world.start(AdminCommand::StartSet(plan)).unwrap();
             let capacity = self.world.controller().capacity(array).unwrap().sectors_floor();
             let bytes = self.world.read(array, 4096, 4096).unwrap();
@@ -327,21 +327,21 @@ impl Nested {
         }
         found.sort_by_key(|(outer, _)| match outer.role() {
             Role::Active(slot) => slot,
-            role => panic!("a leg is {role:?}"),
+            role => panic!("a span is {role:?}"),
         });
-        self.legs = found.iter().map(|(_, leg)| *leg).collect();
+        self.spans = found.iter().map(|(_, span)| *span).collect();
         let superblocks = found.into_iter().map(|(outer, _)| outer).collect();
-        let command = AdminCommand::StartStriped { legs: self.legs.clone(), superblocks };
+        let command = AdminCommand::StartStriped { spans: self.spans.clone(), superblocks };
         self.session.array = self.world.start(command).unwrap();
     }
 }
 
 #[test]
-fn legs_of_a_stripe_lose_nothing_either() {
+fn spans_of_a_stripe_lose_nothing_either() {
     for seed in seeds(10, 1000) {
-        let leg = Shape::raid5(3 + u16::try_from(seed % 3).unwrap(), Sectors::kib(16));
-        let _case = Case::new(seed, format!("2 x {leg}"));
-        let mut rig = nested(leg, seed);
+        let span = Shape::raid5(3 + u16::try_from(seed % 3).unwrap(), Sectors::kib(16));
+        let _case = Case::new(seed, format!("2 x {span}"));
+        let mut rig = nested(span, seed);
         rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
         rig.session.rest(&mut rig.world);
         let whole = Workload::mixed(rig.session.capacity());
@@ -355,15 +355,15 @@ fn legs_of_a_stripe_lose_nothing_either() {
             rig.session.versions_mut().give_up(range);
         }
         rig.session.cut_power(&mut rig.world);
-        // One member of each leg is lost with the power.
+        // One member of each span is lost with the power.
         for number in 0..2 {
-            let lost = DriveId(number * leg.members + u16::try_from(seed % 3).unwrap());
+            let lost = DriveId(number * span.members + u16::try_from(seed % 3).unwrap());
             rig.world.drive_mut(lost).faults.gone = true;
         }
         rig.boot();
         rig.session.look_at_all(&mut rig.world);
-        for leg in &rig.legs {
-            assert_eq!(rig.world.status(*leg).unwrap().health, Health::Degraded);
+        for span in &rig.spans {
+            assert_eq!(rig.world.status(*span).unwrap().health, Health::Degraded);
         }
         rig.session.run(&mut rig.world, &load, 20);
         rig.session.rest(&mut rig.world);

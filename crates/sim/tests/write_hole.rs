@@ -1,5 +1,5 @@
 //! The write hole: the power goes while stripes are being written, and a member goes with it for good. With the journal, on
-//! any level with parity, and with md's partial parity log, on RAID 5 and legs of it, nothing that was acknowledged is lost,
+//! any level with parity, and with md's partial parity log, on RAID 5 and spans of it, nothing that was acknowledged is lost,
 //! and nothing else changes.
 
 mod support;
@@ -19,8 +19,8 @@ use support::{seeds, soak, two_at_a_time};
 /// the first promise was still on its way.
 const SLICE: (u64, u64) = (12, 9);
 const WHOLE: (u64, u64) = (1_200, 1_000);
-/// Sectors of a member of a leg: the outer superblock and what stands in front of the data need room.
-const LEG_DATA: Sectors = Sectors::mib(1);
+/// Sectors of a member of a span: the outer superblock and what stands in front of the data need room.
+const SPAN_DATA: Sectors = Sectors::mib(1);
 
 /// A level of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ enum Level {
     Raid60,
     /// With a partial parity log instead of the journal.
     Raid5Log,
-    /// The same of each leg.
+    /// The same of each span.
     Raid50Log,
 }
 
@@ -40,7 +40,7 @@ fn scenario(level: Level, seed: u64) -> Scenario {
     let mut random = Random::derived(seed, 77);
     let between = |random: &mut Random, least, most| u16::try_from(random.between(least, most)).expect("few");
     let chunk = *random.pick(&[4, 8, 16, 32, 64].map(Sectors::kib));
-    let (mut shape, legs) = match level {
+    let (mut shape, spans) = match level {
         Level::Raid5 | Level::Raid5Log => (Shape::raid5(between(&mut random, 3, 6), chunk), 1),
         Level::Raid6 => (Shape::raid6(between(&mut random, 4, 7), chunk), 1),
         Level::Raid50 | Level::Raid50Log => {
@@ -48,7 +48,7 @@ fn scenario(level: Level, seed: u64) -> Scenario {
         }
         Level::Raid60 => (Shape::raid6(between(&mut random, 4, 5), chunk), between(&mut random, 2, 3)),
     };
-    shape.data = if legs > 1 { LEG_DATA } else { Sectors(chunk.get() * random.between(3, 12)).max(Sectors::kib(96)) };
+    shape.data = if spans > 1 { SPAN_DATA } else { Sectors(chunk.get() * random.between(3, 12)).max(Sectors::kib(96)) };
     let drawn = Scenario::draw(seed);
     let (cache, journal) = (*random.pick(&[Bytes::kib(128), Bytes::kib(512), Bytes::mib(2)]), Bytes::kib(256));
     let pool = Limits::small().pool + cache + journal;
@@ -69,7 +69,7 @@ fn scenario(level: Level, seed: u64) -> Scenario {
     Scenario {
         mode: Mode::Bounded,
         shape,
-        legs,
+        spans,
         bitmap: false,
         ppl,
         junk: false,
@@ -139,12 +139,12 @@ fn a_cut_and_a_member_cost_raid_6_nothing() {
 }
 
 #[test]
-fn a_cut_and_a_member_of_a_leg_cost_raid_50_nothing() {
+fn a_cut_and_a_member_of_a_span_cost_raid_50_nothing() {
     closed(Level::Raid50);
 }
 
 #[test]
-fn a_cut_and_a_member_of_a_leg_cost_raid_60_nothing() {
+fn a_cut_and_a_member_of_a_span_cost_raid_60_nothing() {
     closed(Level::Raid60);
 }
 
@@ -154,6 +154,6 @@ fn a_cut_and_a_member_cost_raid_5_with_a_partial_parity_log_nothing() {
 }
 
 #[test]
-fn a_cut_and_a_member_of_a_leg_cost_raid_50_with_a_partial_parity_log_nothing() {
+fn a_cut_and_a_member_of_a_span_cost_raid_50_with_a_partial_parity_log_nothing() {
     closed(Level::Raid50Log);
 }

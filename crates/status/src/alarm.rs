@@ -20,7 +20,7 @@ impl Level {
     #[must_use]
     pub fn of(event: &str) -> Self {
         match event {
-            "Fail" | "FailedArray" | "SectorLost" | "DirtyLost" | "JournalLost" | "JournalFull" | "FlushInDoubt"
+            "Fail" | "FailedArray" | "SectorLost" | "DirtyLost" | "JournalLost" | "JournalFull" | "FlushFailed"
             | "ForcedStart" | "StopFailed" => Self::Critical,
             "DegradedArray"
             | "Timeout"
@@ -76,7 +76,8 @@ pub struct Condition {
     /// The identity of the array: the alarm stays the same when the array is renamed.
     pub uuid: Option<String>,
     /// The span of a nested array.
-    pub leg: Option<usize>,
+    #[serde(alias = "leg")]
+    pub span: Option<usize>,
     /// The slot.
     pub slot: Option<u16>,
     /// The member, device, sink or file.
@@ -99,7 +100,7 @@ impl Condition {
             level,
             array: None,
             uuid: None,
-            leg: None,
+            span: None,
             slot: None,
             member: None,
             text,
@@ -112,8 +113,8 @@ impl Condition {
     #[must_use]
     pub fn id(&self) -> String {
         let mut id = format!("{}:{}", self.array.as_deref().unwrap_or("server"), self.event);
-        if let Some(leg) = self.leg {
-            id.push_str(&format!(":span{leg}"));
+        if let Some(span) = self.span {
+            id.push_str(&format!(":span{span}"));
         }
         if let Some(member) = &self.member {
             id.push_str(&format!(":{member}"));
@@ -124,7 +125,7 @@ impl Condition {
     /// Is it the same state as another one, whatever its words and its array's name are?
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let key = |own: &Self| (own.event.clone(), own.leg, own.member.clone());
+        let key = |own: &Self| (own.event.clone(), own.span, own.member.clone());
         let subject = |own: &Self| own.uuid.clone().or_else(|| own.array.clone());
         key(self) == key(other) && subject(self) == subject(other)
     }

@@ -36,8 +36,9 @@ pub enum Command {
         array: String,
         /// The member.
         member: String,
-        /// For which leg of a nested array.
-        leg: Option<usize>,
+        /// For which span of a nested array.
+        #[serde(alias = "leg")]
+        span: Option<usize>,
         /// Whatever is on it may be lost.
         overwrite: bool,
         /// It may be the other half of a split array: what was written to that half alone may be lost.

@@ -508,7 +508,7 @@ pub struct JournalModel {
 /// A range of an array's data that may be lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LostRangeModel {
-    /// Identity of the set: of the array, or of a leg of it.
+    /// Identity of the set: of the array, or of a span of it.
     pub set: String,
     /// Its first byte, in the data of the set.
     pub offset_bytes: u64,
@@ -566,7 +566,7 @@ pub struct ArrayModel {
     pub superblock_block_bytes: Option<u64>,
     /// Metadata version; none for a raw drive.
     pub metadata: Option<String>,
-    /// Slots; of a nested array those of all legs.
+    /// Slots; of a nested array those of all spans.
     pub slots: u32,
     /// Health.
     pub health: HealthWord,
@@ -592,7 +592,7 @@ pub struct ArrayModel {
     pub events: u64,
     /// Sectors of 512 bytes that did not match in the last check or repair, where it came to its end.
     pub last_check_mismatches: Option<u64>,
-    /// How the last check or repair ended, if that is known and none runs; of a nested array, ask its legs.
+    /// How the last check or repair ended, if that is known and none runs; of a nested array, ask its spans.
     #[serde(default)]
     pub last_check: Option<CheckModel>,
     /// The last check or repair before that one that came to its end and compared, if that one did not.
@@ -614,14 +614,15 @@ pub struct ArrayModel {
     /// What hosts may do: `read-write`, `read-only` or `blocked`.
     #[serde(default)]
     pub access: String,
-    /// The profile in force; a leg, a raw drive, and an array that is not served have none.
+    /// The profile in force; a span, a raw drive, and an array that is not served have none.
     #[serde(default)]
     pub profile: Option<ProfileModel>,
     /// Members by slot, then spares and the failed; none of a nested array.
     pub members: Vec<MemberModel>,
-    /// Legs of a nested array.
+    /// Spans of a nested array.
+    #[serde(alias = "legs")]
     #[schema(no_recursion)]
-    pub legs: Vec<ArrayModel>,
+    pub spans: Vec<ArrayModel>,
     /// Settings.
     #[schema(value_type = Object)]
     pub settings: serde_json::Map<String, serde_json::Value>,
@@ -637,12 +638,12 @@ pub struct ArrayModel {
 }
 
 impl ArrayModel {
-    /// Itself, or its legs: the sets that have members.
+    /// Itself, or its spans: the sets that have members.
     pub fn sets(&self) -> Vec<&ArrayModel> {
-        if self.legs.is_empty() {
+        if self.spans.is_empty() {
             vec![self]
         } else {
-            self.legs.iter().collect()
+            self.spans.iter().collect()
         }
     }
 

@@ -61,7 +61,7 @@ address!(
     ArrayOffset, Bytes, "B"
 );
 address!(
-    /// Sectors from the start of the data of one redundancy set (one md array, or one leg of a nested one).
+    /// Sectors from the start of the data of one redundancy set (one md array, or one span of a nested one).
     SetLba, Sectors, "s"
 );
 address!(

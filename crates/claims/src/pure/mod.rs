@@ -8,7 +8,7 @@ mod small_write;
 mod survive;
 
 pub use link::link_mbps;
-pub use small_write::{data_members, legs, small_write, Manner, SmallWrite};
+pub use small_write::{data_members, small_write, spans, Manner, SmallWrite};
 pub use survive::{parity_share, survive_fraction, survive_nothing};
 
 use crate::axes::Axis;

@@ -25,7 +25,7 @@ pub struct SmallWrite {
     pub members: u32,
 }
 
-/// Parities in a leg.
+/// Parities in a span.
 const fn parities(level: Level) -> u32 {
     match level {
         Level::Raid5 | Level::Raid50 => 1,
@@ -34,18 +34,18 @@ const fn parities(level: Level) -> u32 {
     }
 }
 
-/// Legs that a level is made of: two, or the smallest number that divides the members into equal legs of a size that
+/// Spans that a level is made of: two, or the smallest number that divides the members into equal spans of a size that
 /// the level can have.
 ///
 /// # Errors
 /// The members cannot be divided so.
-pub fn legs(level: Level, members: u16) -> Result<u16, NotApplicable> {
+pub fn spans(level: Level, members: u16) -> Result<u16, NotApplicable> {
     let (least, title) = match level {
         Level::Raid50 => (3, "RAID 50"),
         Level::Raid60 => (4, "RAID 60"),
         _ => return Ok(1),
     };
-    let fits = |legs: &u16| members.is_multiple_of(*legs) && members / legs >= least;
+    let fits = |spans: &u16| members.is_multiple_of(*spans) && members / spans >= least;
     (2..=members).find(fits).ok_or_else(|| {
         NotApplicable::new(format!("{title} needs two or more equal spans of {least} or more members, not {members}"))
     })
@@ -71,7 +71,7 @@ pub fn data_members(level: Level, members: u16) -> Result<f64, NotApplicable> {
         Level::Raid5 => few(3)? - 1.0,
         Level::Raid6 => few(4)? - 2.0,
         Level::Raid50 | Level::Raid60 => {
-            f64::from(members) - f64::from(parities(level)) * f64::from(legs(level, members)?)
+            f64::from(members) - f64::from(parities(level)) * f64::from(spans(level, members)?)
         }
     })
 }
@@ -92,12 +92,12 @@ pub fn small_write(level: Level, members: u16, manner: Manner) -> Result<SmallWr
         let operations = Operations { reads: 0, xors: 0, writes: copies };
         return Ok(SmallWrite { operations, members: copies });
     }
-    let leg = u32::from(members / legs(level, members)?);
-    let others = leg - parities - 1;
+    let span = u32::from(members / spans(level, members)?);
+    let others = span - parities - 1;
     let written = 1 + parities;
     if manner == Manner::Cheapest && others < 1 + parities {
         let operations = Operations { reads: others, xors: others * parities, writes: written };
-        return Ok(SmallWrite { operations, members: leg });
+        return Ok(SmallWrite { operations, members: span });
     }
     let operations = Operations { reads: written, xors: written, writes: written };
     Ok(SmallWrite { operations, members: written })
@@ -113,10 +113,10 @@ mod tests {
         (operations.reads, operations.xors, operations.writes, members)
     }
 
-    /// The same by going through the members of a leg: slot 0 is written, the last slots hold the parities.
-    fn walked(leg: u32, parities: u32, reconstruct: bool) -> (u32, u32, u32, u32) {
-        let data: Vec<u32> = (0..leg - parities).collect();
-        let parity: Vec<u32> = (leg - parities..leg).collect();
+    /// The same by going through the members of a span: slot 0 is written, the last slots hold the parities.
+    fn walked(span: u32, parities: u32, reconstruct: bool) -> (u32, u32, u32, u32) {
+        let data: Vec<u32> = (0..span - parities).collect();
+        let parity: Vec<u32> = (span - parities..span).collect();
         let read: BTreeSet<u32> =
             if reconstruct { data[1..].iter().copied().collect() } else { parity.iter().copied().chain([0]).collect() };
         let written: BTreeSet<u32> = parity.iter().copied().chain([0]).collect();
@@ -157,11 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn legs_and_data_members_follow_the_level() {
-        assert_eq!(legs(Level::Raid50, 8), Ok(2));
-        assert_eq!(legs(Level::Raid50, 9), Ok(3));
-        assert_eq!(legs(Level::Raid60, 16), Ok(2));
-        assert!(legs(Level::Raid50, 7).is_err() && legs(Level::Raid60, 6).is_err() && legs(Level::Raid50, 4).is_err());
+    fn spans_and_data_members_follow_the_level() {
+        assert_eq!(spans(Level::Raid50, 8), Ok(2));
+        assert_eq!(spans(Level::Raid50, 9), Ok(3));
+        assert_eq!(spans(Level::Raid60, 16), Ok(2));
+        assert!(
+            spans(Level::Raid50, 7).is_err() && spans(Level::Raid60, 6).is_err() && spans(Level::Raid50, 4).is_err()
+        );
         for (level, members, data) in [
             (Level::Raid0, 6, 6.0),
             (Level::Raid1, 2, 1.0),

@@ -6,10 +6,10 @@
 //!  RAID 0   none but the empty one          RAID 10  at most one of each pair: C(n/2, k) 2^k
 //!  RAID 1   all but all members             RAID 1E  no two neighbours in a circle, where n is odd:
 //!  RAID 5   k <= 1                                   n / (n - k) C(n - k, k); pairs, where n is even
-//!  RAID 6   k <= 2                          RAID 50, 60  at most p of each leg: [x^k] (sum C(m, i) x^i, i <= p)^g
+//!  RAID 6   k <= 2                          RAID 50, 60  at most p of each span: [x^k] (sum C(m, i) x^i, i <= p)^g
 //! ```
 
-use super::small_write::legs;
+use super::small_write::spans;
 use crate::metric::NotApplicable;
 use crate::subject::Level;
 
@@ -63,12 +63,12 @@ pub fn survive_fraction(level: Level, n: u16, k: u16) -> Result<f64, NotApplicab
         Level::Raid1e if n.is_multiple_of(2) => grouped(n / 2, 2, 1, k),
         Level::Raid1e => scattered(n, k),
         Level::Raid50 => {
-            let legs = legs(level, n)?;
-            grouped(legs, n / legs, 1, k)
+            let spans = spans(level, n)?;
+            grouped(spans, n / spans, 1, k)
         }
         Level::Raid60 => {
-            let legs = legs(level, n)?;
-            grouped(legs, n / legs, 2, k)
+            let spans = spans(level, n)?;
+            grouped(spans, n / spans, 2, k)
         }
     };
     Ok((survived / choose(n, k)).min(1.0))
@@ -102,16 +102,16 @@ pub fn parity_share(level: Level, members: u16, member: u16) -> Result<f64, NotA
     if parities == 0 {
         return Ok(0.0);
     }
-    let legs = legs(level, members)?;
-    let leg = members / legs;
-    let within = member % leg;
+    let spans = spans(level, members)?;
+    let span = members / spans;
+    let within = member % span;
     // P walks down from the last slot, Q is next to it.
     let held = |stripe: u16| {
-        let first = leg - 1 - stripe % leg;
-        u32::from((0..parities).any(|parity| (first + parity) % leg == within))
+        let first = span - 1 - stripe % span;
+        u32::from((0..parities).any(|parity| (first + parity) % span == within))
     };
-    let own: u32 = (0..leg).map(held).sum();
-    Ok(f64::from(own) / f64::from(u32::from(parities) * u32::from(leg) * u32::from(legs)))
+    let own: u32 = (0..span).map(held).sum();
+    Ok(f64::from(own) / f64::from(u32::from(parities) * u32::from(span) * u32::from(spans)))
 }
 
 #[cfg(test)]
@@ -131,9 +131,9 @@ mod tests {
             // Chunk c stands on slots 2c and 2c + 1, round: every chunk keeps a copy.
             Level::Raid10 | Level::Raid1e => (0..n).all(|chunk| lost(&[2 * chunk % n, (2 * chunk + 1) % n]) < 2),
             Level::Raid50 | Level::Raid60 => {
-                let legs = legs(level, n).expect("legs");
+                let spans = spans(level, n).expect("spans");
                 let most = if level == Level::Raid50 { 1 } else { 2 };
-                all.chunks(usize::from(n / legs)).all(|leg| lost(leg) <= most)
+                all.chunks(usize::from(n / spans)).all(|span| lost(span) <= most)
             }
         }
     }
@@ -148,7 +148,7 @@ mod tests {
                     Level::Raid1e | Level::Raid5 => 3,
                     _ => 4,
                 };
-                let possible = n >= least && !(level == Level::Raid10 && n % 2 == 1) && legs(level, n).is_ok();
+                let possible = n >= least && !(level == Level::Raid10 && n % 2 == 1) && spans(level, n).is_ok();
                 if !possible {
                     assert!(survive_fraction(level, n, 0).is_err(), "{level:?} of {n}");
                     continue;

@@ -333,7 +333,7 @@ impl Controller {
         let (window, count) = (array.adaptive.windows, array.volume.set_count());
         for number in 0..count {
             let set = self.arrays.find(request.array).expect("just seen").volume.set(number);
-            // Legs on flash and legs that spin wait differently long, each as many times longer or shorter than usual.
+            // Spans on flash and spans that spin wait differently long, each as many times longer or shorter than usual.
             let usual = self.usual_delay(self.sets.get(set));
             let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay);
             self.sets.get_mut(set).heads.tuning = Tuning { destage_delay, ..switch.to };
@@ -354,15 +354,15 @@ impl Controller {
         }
     }
 
-    /// What the first leg is, all legs are; which of them spin may differ.
+    /// What the first span is, all spans are; which of them spin may differ.
     fn facts_of(&self, request: &BlockRequest) -> Facts {
         let volume = &self.arrays.find(request.array).expect("requests belong to arrays").volume;
         let set = self.sets.get(volume.set(0));
         let spins = |drive| self.channels.get(drive).is_some_and(|channel| channel.info.rotational);
         let mirrored = matches!(&set.geometry, Geometry::Mirror(mirror) if mirror.copy_count() > 1);
-        let has_heads = |leg: &Set| leg.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive));
+        let has_heads = |span: &Set| span.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive));
         Facts {
-            heads: mirrored && (0..volume.set_count()).any(|leg| has_heads(self.sets.get(volume.set(leg)))),
+            heads: mirrored && (0..volume.set_count()).any(|span| has_heads(self.sets.get(volume.set(span)))),
             cache: self.cache.is_on(),
             collects: self.cache.is_on() && set.policy.write_cache != WriteCache::Through,
             destage_delay: self.usual_delay(set),

@@ -68,7 +68,7 @@ impl Controller {
                 }
                 Err(error) => Err(error),
             },
-            AdminCommand::StartStriped { legs, superblocks } => self.start_striped(&legs, &superblocks),
+            AdminCommand::StartStriped { spans, superblocks } => self.start_striped(&spans, &superblocks),
             AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
             AdminCommand::Stop { array } => match self.begin_stop(array) {
                 Ok(()) => {
@@ -284,11 +284,11 @@ impl Controller {
         if self.requests.iter().any(|(_, r)| r.request.array == id) {
             return None;
         }
-        if let Volume::Striped { legs, .. } = &array.volume {
-            let sets: Vec<SetId> = legs.iter().map(|(set, _)| *set).collect();
+        if let Volume::Striped { spans, .. } = &array.volume {
+            let sets: Vec<SetId> = spans.iter().map(|(set, _)| *set).collect();
             for set in sets {
-                let leg = self.sets.get(set).array;
-                self.arrays.get_mut(leg).outer -= 1;
+                let span = self.sets.get(set).array;
+                self.arrays.get_mut(span).outer -= 1;
             }
             self.arrays.remove(id);
             return Some(Ok(AdminOutcome::Done));

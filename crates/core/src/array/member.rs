@@ -108,7 +108,7 @@ impl Sets {
         // No session begins any more: wake what waits for one.
         self.changed(id, Change::Life);
         self.signal(Signal::FlushFailed);
-        trace.notice(self, id, slot, Some(drive), NoticeKind::FlushInDoubt, actions);
+        trace.notice(self, id, slot, Some(drive), NoticeKind::FlushFailed, actions);
     }
     /// The array needs this member, and its metadata could not be written: a mark that writes wait for, the failure of
     /// another member, a journal session. Nothing that depends on such a record is promised any more.

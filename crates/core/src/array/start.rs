@@ -284,22 +284,22 @@ impl Controller {
 
     pub(super) fn start_striped(
         &mut self,
-        legs: &[ArrayId],
+        spans: &[ArrayId],
         superblocks: &[Superblock],
     ) -> Result<AdminOutcome, AdminError> {
-        if legs.is_empty() || legs.len() != superblocks.len() {
+        if spans.is_empty() || spans.len() != superblocks.len() {
             return Err(AdminError::NotPossible("a nested array needs one outer superblock for each span"));
         }
         let outer = &superblocks[0];
-        if outer.level != MdLevel::Raid0 || usize::from(outer.raid_disks) != legs.len() {
+        if outer.level != MdLevel::Raid0 || usize::from(outer.raid_disks) != spans.len() {
             return Err(AdminError::NotPossible(
                 "the spans' outer superblocks are not of a RAID 0 over just these spans",
             ));
         }
         let mut pairs = Vec::new();
         let mut block = BlockSize::B512;
-        for (leg, superblock) in legs.iter().zip(superblocks) {
-            let array = self.arrays.find(*leg).ok_or(AdminError::NoSuchArray(*leg))?;
+        for (span, superblock) in spans.iter().zip(superblocks) {
+            let array = self.arrays.find(*span).ok_or(AdminError::NoSuchArray(*span))?;
             let Volume::Direct(set) = array.volume else {
                 return Err(AdminError::NotPossible("a span of a nested array cannot be nested itself"));
             };
@@ -325,16 +325,16 @@ impl Controller {
         let Geometry::Striped(geometry) = geometry else { unreachable!("RAID 0 is striped") };
         let capacity = geometry.capacity().round_down(block.sectors());
         let array =
-            self.add_array(capacity, block, geometry.full_stripe(), Volume::Striped { geometry, legs: pairs })?;
-        for leg in legs {
-            let entry = self.arrays.get_mut(*leg);
+            self.add_array(capacity, block, geometry.full_stripe(), Volume::Striped { geometry, spans: pairs })?;
+        for span in spans {
+            let entry = self.arrays.get_mut(*span);
             entry.outer += 1;
-            // Requests are cut on the outer array's blocks: a leg that lacks its coarsest member takes them too.
+            // Requests are cut on the outer array's blocks: a span that lacks its coarsest member takes them too.
             entry.block = block;
             let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
             self.sets.get_mut(set).block = block;
         }
-        let Some(Volume::Striped { legs: sets, .. }) = self.arrays.find(array).map(|array| &array.volume) else {
+        let Some(Volume::Striped { spans: sets, .. }) = self.arrays.find(array).map(|array| &array.volume) else {
             unreachable!("just made")
         };
         let first = sets[0].0;

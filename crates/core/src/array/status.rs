@@ -25,7 +25,7 @@ impl Controller {
         self.arrays.find(array).map(|array| array.inside.at(now.max(self.now)))
     }
 
-    /// The arrays that run, legs of nested ones included.
+    /// The arrays that run, spans of nested ones included.
     pub fn arrays(&self) -> impl Iterator<Item = ArrayId> + '_ {
         self.arrays.iter().map(|(id, _)| id)
     }
@@ -53,7 +53,7 @@ impl Controller {
             health,
             members: direct.map(|s| self.member_table(s)).unwrap_or_default(),
             sets: (0..sets.len()).map(|number| array.volume.set(number)).collect(),
-            legs: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array).collect() },
+            spans: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array).collect() },
             task: direct.and_then(|s| s.task.as_ref().map(|t| task_status(s, t))),
             active: direct.is_some_and(|s| s.intent != super::set::Intent::Clean),
             events: metadata.map_or(0, |m| m.common.events),

@@ -17,10 +17,10 @@ pub(crate) enum Volume {
     Direct(SetId),
     /// A stripe over sets; behind the outer superblock, at its `data_offset`, in each.
     Striped {
-        /// Slots are legs.
+        /// Slots are spans.
         geometry: Striped,
-        /// Set and start of the data in it, by leg.
-        legs: Vec<(SetId, Sectors)>,
+        /// Set and start of the data in it, by span.
+        spans: Vec<(SetId, Sectors)>,
     },
 }
 
@@ -29,9 +29,9 @@ impl Volume {
     pub(crate) fn map(&self, at: Sectors, set_capacity: impl Fn(SetId) -> Sectors) -> (SetId, SetLba, Sectors) {
         match self {
             Self::Direct(set) => (*set, SetLba(at.get()), set_capacity(*set) - at),
-            Self::Striped { geometry, legs } => {
+            Self::Striped { geometry, spans } => {
                 let fragment = geometry.map(SetLba(at.get()));
-                let (set, data_offset) = legs[fragment.slot.index()];
+                let (set, data_offset) = spans[fragment.slot.index()];
                 (set, SetLba(fragment.lba.get()) + data_offset, fragment.len)
             }
         }
@@ -41,7 +41,7 @@ impl Volume {
     pub(crate) fn set_count(&self) -> usize {
         match self {
             Self::Direct(_) => 1,
-            Self::Striped { legs, .. } => legs.len(),
+            Self::Striped { spans, .. } => spans.len(),
         }
     }
 
@@ -49,7 +49,7 @@ impl Volume {
     pub(crate) fn set(&self, index: usize) -> SetId {
         match self {
             Self::Direct(set) => *set,
-            Self::Striped { legs, .. } => legs[index].0,
+            Self::Striped { spans, .. } => spans[index].0,
         }
     }
 }
@@ -63,7 +63,7 @@ pub(crate) struct Array {
     /// Requests are cut at multiples of so many bytes: whole stripes, where frames allow.
     pub piece: Divisor,
     pub stopping: bool,
-    /// It is a leg of this many nested arrays that run.
+    /// It is a span of this many nested arrays that run.
     pub outer: u32,
     /// Reads, writes, flushes, others.
     pub requests: [u64; 4],

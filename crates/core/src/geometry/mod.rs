@@ -234,7 +234,7 @@ impl Passthrough {
     }
 }
 
-/// The map of one redundancy set, or of the outer stripe of a nested array (where a slot is a leg).
+/// The map of one redundancy set, or of the outer stripe of a nested array (where a slot is a span).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Geometry {
     /// One member as it is.

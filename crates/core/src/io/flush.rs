@@ -55,7 +55,7 @@ impl Controller {
         // One that was under way beside this may have failed meanwhile: what that was for the member has dropped, and its next
         // success says nothing of it.
         if self.ops[index].error.is_none() && self.sets.get(self.ops[index].set).has_failed_flush() {
-            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushInDoubt, 0, 0);
+            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushFailed, 0, 0);
             self.ops[index].error = Some(ReplyStatus::IoError);
         }
         if self.ops[index].error.is_some() || self.pass_reply_gate(index) {

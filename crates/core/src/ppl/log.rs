@@ -202,7 +202,7 @@ impl Controller {
         let mut moved = false;
         while let Some(index) = self.log_mut(id, slot).waiting.pop() {
             self.ops[index].partial = Partial::No;
-            self.trace.note(&mut self.sets, id, Reason::FlushInDoubt, 0, 0);
+            self.trace.note(&mut self.sets, id, Reason::FlushFailed, 0, 0);
             self.fail_op(index, ReplyStatus::IoError, actions);
             moved = true;
         }

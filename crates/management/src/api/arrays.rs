@@ -22,8 +22,8 @@ pub struct ArraysModel {
 pub struct DriveModel {
     /// Its array.
     pub array: String,
-    /// The leg of a nested array.
-    pub leg: Option<usize>,
+    /// The span of a nested array.
+    pub span: Option<usize>,
     /// The drive.
     #[serde(flatten)]
     pub member: MemberModel,
@@ -83,8 +83,8 @@ pub fn drives(request: &Request) -> Result<Reply, Problem> {
     let mut drives = Vec::new();
     for array in arrays.iter() {
         for (nth, set) in array.sets().into_iter().enumerate() {
-            let leg = (!array.legs.is_empty()).then_some(nth);
-            let drive = |member: &MemberModel| DriveModel { array: array.name.clone(), leg, member: member.clone() };
+            let span = (!array.spans.is_empty()).then_some(nth);
+            let drive = |member: &MemberModel| DriveModel { array: array.name.clone(), span, member: member.clone() };
             drives.extend(set.members.iter().map(drive));
         }
     }

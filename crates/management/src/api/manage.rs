@@ -57,9 +57,9 @@ pub struct FailInput {
 pub struct AddInput {
     /// Its path or address.
     member: String,
-    /// The leg of a nested array.
-    #[serde(default)]
-    leg: Option<usize>,
+    /// The span of a nested array.
+    #[serde(default, alias = "leg")]
+    span: Option<usize>,
     /// Its content may be lost.
     #[serde(default)]
     overwrite: bool,
@@ -190,12 +190,12 @@ pub fn fail(request: &Request) -> Result<Reply, Problem> {
 /// Add a member.
 pub fn add(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
-    let AddInput { member, leg, overwrite, confirm } = request.input()?;
+    let AddInput { member, span, overwrite, confirm } = request.input()?;
     if overwrite {
         confirmed(&array, confirm.as_deref())?;
     }
     let what = format!("add {member}");
-    let command = Command::Add { array: array.name.clone(), member, leg, overwrite, split: false };
+    let command = Command::Add { array: array.name.clone(), member, span, overwrite, split: false };
     change(request, &array, &what, command)
 }
 

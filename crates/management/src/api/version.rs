@@ -39,7 +39,7 @@ fn state(array: &ArrayModel) -> Value {
         "settings": array.settings,
         "task": array.task.as_ref().map(|task| (task.kind, task.paused)),
         "members": members.collect::<Vec<_>>(),
-        "legs": array.legs.iter().map(state).collect::<Vec<_>>(),
+        "spans": array.spans.iter().map(state).collect::<Vec<_>>(),
     })
 }
 

@@ -34,13 +34,13 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         }
     }
     for (span, set) in array.sets().into_iter().enumerate() {
-        let leg = (!array.legs.is_empty()).then_some(span);
-        let place = leg.map_or_else(String::new, |leg| format!("span {leg}, "));
+        let span = (!array.spans.is_empty()).then_some(span);
+        let place = span.map_or_else(String::new, |span| format!("span {span}, "));
         found.extend(set.members.iter().filter_map(|member| {
             let of = |event: &str, level, text: String| {
                 let text = format!("{place}{text}");
                 Condition {
-                    leg,
+                    span,
                     slot: member.slot.or(member.left_slot),
                     member: member.member.clone(),
                     ..of(event, level, text)
@@ -54,7 +54,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             let text =
                 format!("{place}{ranges} recorded on {drive}: reads there fail until the blocks are written again");
             let condition = of("SectorLost", Level::Warning, text);
-            Condition { leg, slot: member.slot, member: member.member.clone(), ..condition }
+            Condition { span, slot: member.slot, member: member.member.clone(), ..condition }
         }));
         found.extend(set.task.as_ref().and_then(|task| {
             let event = match task.kind {
@@ -64,7 +64,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             };
             let paused = if task.paused { " is paused" } else { " runs" };
             let condition = of(event, Level::Info, format!("{place}{}{paused}", task.kind.text()));
-            Some(Condition { leg, ..with(format!("openraid show {name} --follow"), condition) })
+            Some(Condition { span, ..with(format!("openraid show {name} --follow"), condition) })
         }));
     }
     found

@@ -178,7 +178,7 @@ pub struct AddArguments {
     pub member: String,
     /// Span of a nested array, counted from 0 [default: the degraded one]
     #[arg(long = "span", visible_alias = "leg", value_name = "N")]
-    pub leg: Option<usize>,
+    pub span: Option<usize>,
     /// Create the member as a sparse file of this size; it must not exist
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub file_size: Option<Bytes>,

@@ -4,9 +4,9 @@
 //! Both carry the version of the protocol, and a version that is not known is refused in words.
 //!
 //! ```text
-//!  {"v":1,"do":"fail","array":"data","member":"/srv/d2"}
-//!  {"v":1,"ok":{"done":{"text":"...","array":{...}}}}
-//!  {"v":1,"error":{"exit":65,"text":"..."}}
+//!  {"v":2,"do":"fail","array":"data","member":"/srv/d2"}
+//!  {"v":2,"ok":{"done":{"text":"...","array":{...}}}}
+//!  {"v":2,"error":{"exit":65,"text":"..."}}
 //! ```
 
 mod client;

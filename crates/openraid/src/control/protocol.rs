@@ -12,7 +12,7 @@ use crate::model::{ArrayModel, JournalModel, LimitModel, LossModel};
 use crate::story::StoriesModel;
 
 /// The version of the protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// A message is never longer: an array of 128 members with all its figures takes a tenth of it.
 pub const LINE_BYTES_MAX: u64 = 4 << 20;
 
@@ -155,7 +155,7 @@ mod tests {
         let commands = [
             Command::Hello,
             Command::Show { array: "a".into() },
-            Command::Add { array: "a".into(), member: "/x".into(), leg: Some(1), overwrite: false, split: false },
+            Command::Add { array: "a".into(), member: "/x".into(), span: Some(1), overwrite: false, split: false },
             Command::Set { array: "a".into(), settings: vec![("rebuild.rate".into(), "1M".into())], yes: true },
             Command::StopAll,
         ];
@@ -174,18 +174,29 @@ mod tests {
 
     #[test]
     fn the_form_of_a_request_is_the_documented_one() {
-        let line = "{\"v\":1,\"do\":\"fail\",\"array\":\"data\",\"member\":\"/srv/d2\"}\n";
+        let line = "{\"v\":2,\"do\":\"fail\",\"array\":\"data\",\"member\":\"/srv/d2\"}\n";
         let command = Command::Fail { array: "data".into(), member: "/srv/d2".into(), unsynced: false, device: None };
         assert_eq!(read_request(line), Ok(command.clone()));
         assert_eq!(write_request(&command), line);
+        // The name that a span had before is still taken.
+        let before =
+            "{\"v\":2,\"do\":\"add\",\"array\":\"data\",\"member\":\"/srv/d2\",\"leg\":1,\"overwrite\":false}\n";
+        let command = Command::Add {
+            array: "data".into(),
+            member: "/srv/d2".into(),
+            span: Some(1),
+            overwrite: false,
+            split: false,
+        };
+        assert_eq!(read_request(before), Ok(command));
     }
 
     #[test]
     fn what_is_no_message_is_refused_in_words() {
-        for line in ["", "{", "{}", "[]", "{\"v\":2,\"do\":\"hello\"}", "{\"v\":1}", "{\"v\":1,\"do\":\"explode\"}"] {
+        for line in ["", "{", "{}", "[]", "{\"v\":1,\"do\":\"hello\"}", "{\"v\":2}", "{\"v\":2,\"do\":\"explode\"}"] {
             assert!(read_request(line).is_err(), "{line}");
             assert!(read_response(line).is_err(), "{line}");
         }
-        assert!(read_request("{\"v\":2,\"do\":\"hello\"}").unwrap_err().text.contains("version 2"));
+        assert!(read_request("{\"v\":1,\"do\":\"hello\"}").unwrap_err().text.contains("version 1"));
     }
 }

@@ -16,6 +16,9 @@ const TEXT_BYTES_MAX: usize = 4000;
 /// Digits of the checksum, and the blank after them.
 const HEAD_BYTES: usize = 9;
 
+/// Events that had another name before, and the name that they have now.
+const RENAMED: &[(&str, &str)] = &[("FlushInDoubt", "FlushFailed")];
+
 /// An event that is not in the log yet.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Draft {
@@ -25,8 +28,9 @@ pub struct Draft {
     pub event: String,
     /// The array.
     pub array: Option<String>,
-    /// The leg of a nested array.
-    pub leg: Option<usize>,
+    /// The span of a nested array.
+    #[serde(alias = "leg")]
+    pub span: Option<usize>,
     /// The slot.
     pub slot: Option<u16>,
     /// The member.
@@ -45,7 +49,7 @@ impl Draft {
             at_seconds: openraid_sys::clock::wall_seconds(),
             event: news.event.into(),
             array: news.array.clone(),
-            leg: news.leg,
+            span: news.span,
             slot: news.slot,
             member: news.member.clone(),
             text,
@@ -106,7 +110,18 @@ impl Record {
     pub fn of(line: &[u8]) -> Option<Self> {
         let (head, json) = line.split_at_checked(HEAD_BYTES)?;
         let sum = u32::from_str_radix(std::str::from_utf8(head).ok()?.strip_suffix(' ')?, 16).ok()?;
-        (sum == crc32c(json)).then(|| serde_json::from_slice(json).ok())?
+        let record = (sum == crc32c(json)).then(|| serde_json::from_slice(json).ok())?;
+        record.map(Self::in_words_of_today)
+    }
+
+    /// Logs keep the words in which they were written, so that an older one may have an older name of an event.
+    fn in_words_of_today(mut self) -> Self {
+        if let Self::Event(event) = &mut self {
+            if let Some((_, name)) = RENAMED.iter().find(|(before, _)| *before == event.what.event) {
+                event.what.event = (*name).into();
+            }
+        }
+        self
     }
 }
 
@@ -128,6 +143,12 @@ mod tests {
             // The digits of the checksum may be written in either case.
             assert!(Record::of(&bad).is_none() || bit / 8 < 8, "bit {bit}");
         }
+        // A log of before the renaming: its own words, and those of today.
+        let old = r#"{"record":"event","number":3,"level":"critical","at_seconds":5,"event":"FlushInDoubt","array":"data","leg":1,"slot":0,"member":null,"text":""}"#;
+        let Some(Record::Event(read)) = Record::of(format!("{:08x} {old}", crc32c(old.as_bytes())).as_bytes()) else {
+            panic!("an old record is read");
+        };
+        assert_eq!((read.what.event.as_str(), read.what.span, read.what.slot), ("FlushFailed", Some(1), Some(0)));
         // The checksum is the one that others compute.
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         for line in [&b""[..], b"12345678", b"zzzzzzzz {}", b"00000000 {}"] {

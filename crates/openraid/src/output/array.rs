@@ -17,11 +17,11 @@ pub use openraid_core::news::VOLATILE;
 /// What an array is, in one line.
 pub fn title(array: &ArrayModel) -> String {
     let mut parts = vec![array.level.clone()];
-    if array.legs.is_empty() {
+    if array.spans.is_empty() {
         let plural = if array.slots == 1 { "" } else { "s" };
         parts.push(format!("{} slot{plural}", array.slots));
     } else {
-        parts.push(format!("{} slots in {}", array.slots, counted(array.legs.len() as u64, "span", "spans")));
+        parts.push(format!("{} slots in {}", array.slots, counted(array.spans.len() as u64, "span", "spans")));
     }
     parts.extend(array.layout.clone());
     parts.extend(array.chunk_bytes.map(|chunk| format!("chunk {}", human(Bytes(chunk)))));
@@ -88,11 +88,11 @@ fn running_state(array: &ArrayModel, health: &str) -> String {
         HealthWord::Optimal => format!("{health}, {}", unsynced_text(array)),
         HealthWord::Failed => format!("{health}: its data cannot be read; see `openraid doctor` for what can be done"),
         HealthWord::Degraded => {
-            let is_nested = !array.legs.is_empty();
-            let gone = array.sets().into_iter().enumerate().flat_map(|(leg, set)| {
+            let is_nested = !array.spans.is_empty();
+            let gone = array.sets().into_iter().enumerate().flat_map(|(span, set)| {
                 let gone = set.members.iter().filter(|m| m.state != StateWord::InSync && !m.replacement);
                 let slots = gone.filter_map(|m| m.slot);
-                slots.map(move |slot| if is_nested { format!("{slot} of span {leg}") } else { slot.to_string() })
+                slots.map(move |slot| if is_nested { format!("{slot} of span {span}") } else { slot.to_string() })
             });
             format!("{health}: without slot {}", gone.collect::<Vec<String>>().join(", "))
         }
@@ -189,7 +189,7 @@ pub fn text(array: &ArrayModel) -> String {
     if let Some(forced) = &array.forced {
         facts.row(["by force", forced]);
     }
-    if array.legs.is_empty() {
+    if array.spans.is_empty() {
         set_facts(array, &mut facts);
     }
     if let Some(uuid) = &array.uuid {
@@ -228,17 +228,17 @@ pub fn text(array: &ArrayModel) -> String {
         facts.row(["export", address]);
     }
     lines.push(facts.text().trim_end().into());
-    if array.legs.is_empty() {
+    if array.spans.is_empty() {
         lines.push(members_text(array, 2));
     }
-    for (number, leg) in array.legs.iter().enumerate() {
-        lines.push(format!("  span {number}: {} ({})", leg.name, title(leg)));
+    for (number, span) in array.spans.iter().enumerate() {
+        lines.push(format!("  span {number}: {} ({})", span.name, title(span)));
         let mut facts = Table::plain().indented(4);
-        facts.row(["state", &state_line(leg)]);
-        facts.row(["survives", &survives(leg)]);
-        set_facts(leg, &mut facts);
+        facts.row(["state", &state_line(span)]);
+        facts.row(["survives", &survives(span)]);
+        set_facts(span, &mut facts);
         lines.push(facts.text().trim_end().into());
-        lines.push(members_text(leg, 4));
+        lines.push(members_text(span, 4));
     }
     lines.join("\n")
 }
@@ -362,14 +362,14 @@ pub fn mdstat(arrays: &[&ArrayModel]) -> String {
         for set in array.sets() {
             text.push_str(&mdstat_set(set));
         }
-        if !array.legs.is_empty() {
-            let legs: Vec<String> =
-                array.legs.iter().enumerate().map(|(n, leg)| format!("{}[{n}]", leg.name)).collect();
+        if !array.spans.is_empty() {
+            let spans: Vec<String> =
+                array.spans.iter().enumerate().map(|(n, span)| format!("{}[{n}]", span.name)).collect();
             let chunk = array.chunk_bytes.unwrap_or(0) / 1024;
             text.push_str(&format!(
                 "{} : active raid0 {}\n      {} blocks super 1.2 {chunk}k chunks\n\n",
                 array.name,
-                legs.join(" "),
+                spans.join(" "),
                 array.size_bytes / 1024
             ));
         }

@@ -9,8 +9,8 @@ use crate::quantity::{human, human_millis};
 /// What a member wrote for each byte that hosts wrote to the array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Amplification {
-    /// The leg of a nested array.
-    pub leg: Option<usize>,
+    /// The span of a nested array.
+    pub span: Option<usize>,
     /// The slot.
     pub slot: Option<u16>,
     /// The member.
@@ -21,11 +21,11 @@ pub struct Amplification {
 
 /// For each member of an array.
 pub fn amplification(array: &ArrayModel) -> Vec<Amplification> {
-    let nested = !array.legs.is_empty();
+    let nested = !array.spans.is_empty();
     let sets = array.sets().into_iter().enumerate();
-    let of_set = |(leg, set): (usize, &ArrayModel)| -> Vec<Amplification> {
+    let of_set = |(span, set): (usize, &ArrayModel)| -> Vec<Amplification> {
         let one = |member: &crate::model::MemberModel| Amplification {
-            leg: nested.then_some(leg),
+            span: nested.then_some(span),
             slot: member.slot,
             member: member.member.clone(),
             written_per_host_byte: ratio(member.written_bytes, array.host.written_bytes),

@@ -96,6 +96,6 @@ pub fn summary(array: &ArrayModel) -> Option<String> {
         return Some(first.clone());
     }
     let told = all.iter().enumerate();
-    let told = told.filter_map(|(leg, text)| text.as_ref().map(|text| format!("span {leg}: {text}")));
+    let told = told.filter_map(|(span, text)| text.as_ref().map(|text| format!("span {span}: {text}")));
     Some(told.collect::<Vec<_>>().join(", "))
 }

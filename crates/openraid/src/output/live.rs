@@ -105,8 +105,8 @@ fn array_lines(array: &ArrayModel) -> Vec<String> {
         counted(array.events, "event", "events")
     )];
     for (set, task) in array.tasks() {
-        let leg = if array.legs.is_empty() { String::new() } else { format!("{}: ", set.name) };
-        lines.push(format!("  {leg}{}", bar(task)));
+        let span = if array.spans.is_empty() { String::new() } else { format!("{}: ", set.name) };
+        lines.push(format!("  {span}{}", bar(task)));
     }
     lines
 }

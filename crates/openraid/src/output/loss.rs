@@ -18,15 +18,15 @@ pub struct Loss {
     pub tally: Tally,
     /// Ranges in which hosts wrote it.
     ranges: Vec<LostRange>,
-    /// Are places those of legs?
-    has_legs: bool,
+    /// Are places those of spans?
+    has_spans: bool,
 }
 
 impl Loss {
     /// Look it up.
     #[must_use]
     pub fn of(journal: &FoundJournal, sets: &[Uuid]) -> Self {
-        Self { tally: sum(journal, sets), ranges: lost_ranges(journal, sets), has_legs: sets.len() > 1 }
+        Self { tally: sum(journal, sets), ranges: lost_ranges(journal, sets), has_spans: sets.len() > 1 }
     }
 
     /// In words: how much, and where hosts wrote it.
@@ -47,9 +47,9 @@ impl Loss {
         let mut before = None;
         for range in &self.ranges[..self.ranges.len().min(PLACES_TOLD)] {
             let (from, to) = (range.at.offset().bytes().get(), (range.at + range.len).offset().bytes().get());
-            let is_next_leg = self.has_legs && before.replace(range.set_uuid) != Some(range.set_uuid);
-            let leg = if is_next_leg { format!("span {}: ", range.set_uuid) } else { String::new() };
-            told.push(format!("{leg}{from} to {to}"));
+            let is_next_span = self.has_spans && before.replace(range.set_uuid) != Some(range.set_uuid);
+            let span = if is_next_span { format!("span {}: ", range.set_uuid) } else { String::new() };
+            told.push(format!("{span}{from} to {to}"));
         }
         match self.ranges.len().saturating_sub(PLACES_TOLD) {
             _ if told.is_empty() => String::new(),

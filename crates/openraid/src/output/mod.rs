@@ -1,7 +1,7 @@
 //! The one place that writes to standard output and standard error.
 //!
-//! With `--json` a verb answers with one document (or one a line where it goes on talking), which names its schema:
-//! `openraid/VERB/1`. Fields are added without a new number; a field that changes or goes away takes a new one.
+//! With `--json` a verb answers with one document (or one a line while it goes on talking), which names its schema:
+//! `openraid/VERB/NUMBER`. Fields are added without a new number; a field that changes or goes away takes a new one.
 
 pub mod array;
 pub mod cache;
@@ -17,6 +17,30 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+
+/// Forms that have changed: they have the number 2. All others have the number 1.
+const SECOND_FORMS: &[&str] = &[
+    // `span` and `spans` were `leg` and `legs`.
+    "add",
+    "alarms",
+    "check",
+    "create",
+    "doctor",
+    "events",
+    "explain",
+    "explain-stories",
+    "fail",
+    "list",
+    "pause",
+    "remove",
+    "repair",
+    "replace",
+    "resume",
+    "serve",
+    "set",
+    "show",
+    "stop",
+];
 
 /// How to answer.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +91,8 @@ impl Output {
     }
 
     fn schema(&self) -> String {
-        format!("openraid/{}/1", self.verb)
+        let number = if SECOND_FORMS.contains(&self.verb) { 2 } else { 1 };
+        format!("openraid/{}/{number}", self.verb)
     }
 
     /// Answer on standard error, because standard output carries data.

@@ -83,10 +83,10 @@ impl Server {
         let mut began = 0;
         let mut left_out = Vec::new();
         let sets = served.sets();
-        for (leg, array) in sets.iter().copied().enumerate() {
+        for (span, array) in sets.iter().copied().enumerate() {
             match self.handle.admin(AdminCommand::Scrub { array, mode: kind.mode() }) {
                 Ok(_) => began += 1,
-                Err(ServiceError::Admin(AdminError::NotComparable(why))) => left_out.push((leg, why.text())),
+                Err(ServiceError::Admin(AdminError::NotComparable(why))) => left_out.push((span, why.text())),
                 Err(error) => return Err(Failure::from(error).of(name)),
             }
         }
@@ -97,8 +97,8 @@ impl Server {
             return Err(Failure::new(Exit::NotComparable, format!("{name}: nothing compared: {why}")));
         }
         let mut text = format!("the {what} of {name} runs; watch it with `openraid show {name} --follow`");
-        for (leg, why) in left_out {
-            text.push_str(&format!("\n  span {leg} is left out: {why}"));
+        for (span, why) in left_out {
+            text.push_str(&format!("\n  span {span} is left out: {why}"));
         }
         self.done(text, name)
     }
@@ -136,10 +136,10 @@ fn check_now(view: &ArrayView, at: u64) -> CheckModel {
     }
 }
 
-/// Say of an array, and of its legs, how their last checks ended; nothing while one runs.
+/// Say of an array, and of its spans, how their last checks ended; nothing while one runs.
 pub fn add_checks(array: &mut ArrayModel, checks: &Checks) {
-    for leg in &mut array.legs {
-        add_checks(leg, checks);
+    for span in &mut array.spans {
+        add_checks(span, checks);
     }
     let runs = array.task.as_ref().is_some_and(|task| task.kind.is_check());
     if let (false, Some(uuid)) = (runs, &array.uuid) {

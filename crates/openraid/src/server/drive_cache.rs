@@ -174,7 +174,7 @@ impl Server {
                 member.drive_cache = on.map(|on| if on { "on" } else { "off" }.into());
             }
         };
-        model.legs.iter_mut().for_each(fill);
+        model.spans.iter_mut().for_each(fill);
         fill(model);
     }
 }

@@ -69,11 +69,11 @@ impl Server {
         &self,
         name: &str,
         member: &str,
-        leg: Option<usize>,
+        span: Option<usize>,
         consent: Consent,
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
-        let set = self.set_for_new(&self.status()?, &served, leg)?;
+        let set = self.set_for_new(&self.status()?, &served, span)?;
         let joined = match self.join(&served, set, member, consent)? {
             Joining::Joined(joined) => joined,
             Joining::Confirm { text } => return Ok(Answer::Confirm { text, name: member.into() }),

@@ -46,19 +46,19 @@ pub(super) struct Joined {
 }
 
 impl Server {
-    /// The set that a new member is for: the leg that was asked for, else the one that needs it.
+    /// The set that a new member is for: the span that was asked for, else the one that needs it.
     pub(super) fn set_for_new(
         &self,
         status: &ServiceStatus,
         served: &Served,
-        leg: Option<usize>,
+        span: Option<usize>,
     ) -> Result<ArrayId, Failure> {
         let sets = served.sets();
-        if let Some(leg) = leg {
-            let legs = served.legs().len();
-            return served.legs().get(leg).copied().ok_or_else(|| {
-                let why = if legs == 0 { "has no spans".into() } else { format!("has the spans 0 to {}", legs - 1) };
-                Failure::refused(format!("array {} {why}; --span {leg} names none", served.name))
+        if let Some(span) = span {
+            let spans = served.spans().len();
+            return served.spans().get(span).copied().ok_or_else(|| {
+                let why = if spans == 0 { "has no spans".into() } else { format!("has the spans 0 to {}", spans - 1) };
+                Failure::refused(format!("array {} {why}; --span {span} names none", served.name))
             });
         }
         // A slot that is being filled needs no other drive.

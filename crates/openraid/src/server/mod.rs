@@ -337,14 +337,14 @@ impl Server {
         self.state().arrays.iter().find(|served| served.name == name).cloned().ok_or_else(|| not_served(name))
     }
 
-    /// Which array runs under this number, and which of its legs it is.
+    /// Which array runs under this number, and which of its spans it is.
     pub fn name_of(&self, array: openraid_units::ArrayId) -> Option<(String, Option<usize>)> {
         self.state().arrays.iter().find_map(|served| {
             if served.array == array {
                 return Some((served.name.clone(), None));
             }
-            let leg = served.legs().iter().position(|leg| *leg == array)?;
-            Some((served.name.clone(), Some(leg)))
+            let span = served.spans().iter().position(|span| *span == array)?;
+            Some((served.name.clone(), Some(span)))
         })
     }
 

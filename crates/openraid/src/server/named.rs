@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  /srv/d2, nbd://host/d2, ram:64M   the name that the member was given; another path to the same file will do
-//!  slot:2, slot:1.2                  what holds this slot (of a leg) now
+//!  slot:2, slot:1.2                  what holds this slot (of a span) now
 //!  drive:5                           the number that this server gave it, which stays while the member is in its array
 //! ```
 //!
@@ -24,7 +24,7 @@ use crate::output::array::state_text;
 /// A member of a served array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// The set that it belongs to: the array, or one of its legs.
+    /// The set that it belongs to: the array, or one of its spans.
     pub set: ArrayId,
     /// The drive.
     pub drive: DriveId,
@@ -193,16 +193,16 @@ impl<'a> Members<'a> {
         let sets = self.served.sets();
         let name = &self.served.name;
         let wrong = || {
-            let form = if sets.len() > 1 { "slot:LEG.SLOT" } else { "slot:SLOT" };
+            let form = if sets.len() > 1 { "slot:SPAN.SLOT" } else { "slot:SLOT" };
             Failure::refused(format!("slot:{place} is not a slot of array {name}; write {form}, as `show` counts them"))
         };
-        let (leg, slot) = match place.split_once('.') {
-            Some((leg, slot)) => (leg.parse::<usize>().map_err(|_| wrong())?, slot),
+        let (span, slot) = match place.split_once('.') {
+            Some((span, slot)) => (span.parse::<usize>().map_err(|_| wrong())?, slot),
             None if sets.len() == 1 => (0, place),
             None => return Err(wrong()),
         };
         let slot: u16 = slot.parse().map_err(|_| wrong())?;
-        let set = *sets.get(leg).ok_or_else(wrong)?;
+        let set = *sets.get(span).ok_or_else(wrong)?;
         let lines = &set_status(self.status, set)?.members;
         let holder = lines.iter().find(|line| line.slot.is_some_and(|own| own.0 == slot) && !line.replacement);
         let holder = holder.ok_or_else(wrong)?;

@@ -19,8 +19,8 @@ pub struct News {
     pub event: &'static str,
     /// The array.
     pub array: Option<String>,
-    /// The leg of a nested array.
-    pub leg: Option<usize>,
+    /// The span of a nested array.
+    pub span: Option<usize>,
     /// The slot.
     pub slot: Option<u16>,
     /// The member.
@@ -71,7 +71,7 @@ impl Server {
             let view = status.arrays.iter().find(|view| view.status.members.iter().any(is_own))?;
             self.name_of(view.status.array)
         });
-        let (array, leg) = array.map_or((None, None), |(name, leg)| (Some(name), leg));
+        let (array, span) = array.map_or((None, None), |(name, span)| (Some(name), span));
         let member = self.member_name(drive);
         let (event, what) = match news {
             RemoteNews::Lost(why) => {
@@ -86,7 +86,7 @@ impl Server {
         };
         let place: Vec<&str> = array.as_deref().into_iter().chain(member.as_deref()).collect();
         let text = format!("{}: {what}", place.join(", "));
-        News { array, leg, member, ..plain(event, text) }
+        News { array, span, member, ..plain(event, text) }
     }
 
     fn notice(&self, notice: &Notice) -> Option<News> {
@@ -96,14 +96,14 @@ impl Server {
                 self.note_checks(&status);
             }
         }
-        let (array, mut leg) = self.name_of(notice.array).map_or((None, None), |(name, leg)| (Some(name), leg));
+        let (array, mut span) = self.name_of(notice.array).map_or((None, None), |(name, span)| (Some(name), span));
         if let (NoticeKind::RebuildFinished, Some(name)) = (notice.kind, &array) {
             self.forget_replaced(name);
         }
         let mut changes = Vec::new();
         if let NoticeKind::PolicyChanged { from, to } = notice.kind {
-            // All legs of a nested array are set alike: the first one speaks for the array.
-            if leg.take().is_some_and(|leg| leg > 0) {
+            // All spans of a nested array are set alike: the first one speaks for the array.
+            if span.take().is_some_and(|span| span > 0) {
                 return None;
             }
             changes = from.changes_to(&to).map(ChangeModel::from).collect();
@@ -113,14 +113,14 @@ impl Server {
         }
         let member = notice.drive.and_then(|drive| self.member_name(drive));
         let about_journal = notice.kind.is_about_journal();
-        let (array, leg) = if about_journal { (None, None) } else { (array, leg) };
+        let (array, span) = if about_journal { (None, None) } else { (array, span) };
         let mut place = match &array {
             _ if about_journal => "journal".into(),
             Some(array) => array.clone(),
             None => format!("array {}", notice.array),
         };
-        if let Some(leg) = leg {
-            place.push_str(&format!(", span {leg}"));
+        if let Some(span) = span {
+            place.push_str(&format!(", span {span}"));
         }
         // The array is degraded, or has failed; slot and member only say through which.
         let is_of_member = !matches!(notice.kind, NoticeKind::Degraded { .. } | NoticeKind::Failed);
@@ -134,7 +134,7 @@ impl Server {
         Some(News {
             event: notice.kind.event(),
             array,
-            leg,
+            span,
             slot: notice.slot.map(|slot| slot.0),
             member,
             changes,
@@ -150,5 +150,5 @@ impl Server {
 
 /// A piece of news about the server itself.
 pub fn plain(event: &'static str, text: String) -> News {
-    News { event, array: None, leg: None, slot: None, member: None, changes: Vec::new(), text }
+    News { event, array: None, span: None, slot: None, member: None, changes: Vec::new(), text }
 }

@@ -61,8 +61,8 @@ impl Server {
             Command::Fail { array, member, unsynced, device } => {
                 self.fail(&array, &member, unsynced, device.as_deref())
             }
-            Command::Add { array, member, leg, overwrite, split } => {
-                self.add(&array, &member, leg, Consent { overwrite, split })
+            Command::Add { array, member, span, overwrite, split } => {
+                self.add(&array, &member, span, Consent { overwrite, split })
             }
             Command::Remove { array, member, spare, device } => self.remove(&array, &member, spare, device.as_deref()),
             Command::Replace { array, member, with, overwrite, device, split } => {

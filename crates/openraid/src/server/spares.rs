@@ -98,21 +98,21 @@ impl Server {
                 notes.push(format!("spare {}: no array {name} is served", spare.member));
                 continue;
             };
-            let leg = span.and_then(|span| usize::try_from(span).ok());
-            notes.extend(self.take_own_spare(&served, leg, &spare.member).err());
+            let span = span.and_then(|span| usize::try_from(span).ok());
+            notes.extend(self.take_own_spare(&served, span, &spare.member).err());
         }
         notes
     }
 
-    fn take_own_spare(&self, served: &Served, leg: Option<usize>, member: &str) -> Result<(), String> {
+    fn take_own_spare(&self, served: &Served, span: Option<usize>, member: &str) -> Result<(), String> {
         let told = |failure: crate::exit::Failure| format!("spare {member}: {}", failure.text);
         let status = self.status().map_err(told)?;
         if super::named::Members::of(&status, served).knows(member).map_err(told)? {
             return Ok(());
         }
         let sets = served.sets();
-        let set = *sets.get(leg.unwrap_or(0)).ok_or_else(|| {
-            let spans = counted(served.legs().len() as u64, "span", "spans");
+        let set = *sets.get(span.unwrap_or(0)).ok_or_else(|| {
+            let spans = counted(served.spans().len() as u64, "span", "spans");
             format!("spare {member}: array {} has {spans}, counted from 0", served.name)
         })?;
         self.take_in(served, set, member)

@@ -64,7 +64,7 @@ impl Server {
             match error {
                 // Among the reasons above, with the names of the members.
                 StartError::Assemble(_) | StartError::NotAMember(..) => {}
-                StartError::LegsMissing { .. } => failed.push(trial::legs_missing(name, error)),
+                StartError::SpansMissing { .. } => failed.push(trial::spans_missing(name, error)),
                 _ => failed.push(Failure::from(error.clone()).of(format_args!("array {name}"))),
             }
         }

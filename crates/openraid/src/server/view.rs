@@ -63,18 +63,18 @@ impl Served {
         self.started.as_ref().map(|started| started.superblock.set_uuid.to_string())
     }
 
-    /// The numbers of its legs; none unless nested.
-    pub fn legs(&self) -> Vec<ArrayId> {
-        self.started.iter().flat_map(|started| started.legs.iter().map(|leg| leg.array)).collect()
+    /// The numbers of its spans; none unless nested.
+    pub fn spans(&self) -> Vec<ArrayId> {
+        self.started.iter().flat_map(|started| started.spans.iter().map(|span| span.array)).collect()
     }
 
-    /// The numbers of the sets that have members: its legs, or itself.
+    /// The numbers of the sets that have members: its spans, or itself.
     pub fn sets(&self) -> Vec<ArrayId> {
-        let legs = self.legs();
-        if legs.is_empty() {
+        let spans = self.spans();
+        if spans.is_empty() {
             vec![self.array]
         } else {
-            legs
+            spans
         }
     }
 }
@@ -86,7 +86,7 @@ pub fn model(status: &ServiceStatus, served: &Served, rates: &Rates) -> Option<A
         let access = served.access.word().into();
         return Some(ArrayModel { name: served.name.clone(), access, ..set_model(status, view, None, rates) });
     };
-    if started.legs.is_empty() {
+    if started.spans.is_empty() {
         let mut model = set_model(status, view, Some(&started.superblock), rates);
         model.name.clone_from(&served.name);
         model.forced.clone_from(&started.forced);
@@ -113,33 +113,33 @@ fn nested_model(
     view: &ArrayView,
     rates: &Rates,
 ) -> Option<ArrayModel> {
-    let mut legs = Vec::new();
-    for leg in &started.legs {
-        let mut model = set_model(status, view_of(status, leg.array)?, Some(&leg.superblock), rates);
-        model.name = sets::array_name(&leg.superblock);
-        model.forced.clone_from(&leg.forced);
-        legs.push(model);
+    let mut spans = Vec::new();
+    for span in &started.spans {
+        let mut model = set_model(status, view_of(status, span.array)?, Some(&span.superblock), rates);
+        model.name = sets::array_name(&span.superblock);
+        model.forced.clone_from(&span.forced);
+        spans.push(model);
     }
     let own = &view.status;
-    let forced: Vec<&str> = legs.iter().filter_map(|leg| leg.forced.as_deref()).collect();
+    let forced: Vec<&str> = spans.iter().filter_map(|span| span.forced.as_deref()).collect();
     Some(ArrayModel {
         name: served.name.clone(),
         uuid: Some(started.superblock.set_uuid.to_string()),
-        level: nested_level(&started.legs[0].superblock),
-        layout: legs[0].layout.clone(),
+        level: nested_level(&started.spans[0].superblock),
+        layout: spans[0].layout.clone(),
         chunk_bytes: Some(started.superblock.chunk.bytes().get()),
         size_bytes: own.capacity.bytes().get(),
         block_bytes: own.block.bytes().get(),
         superblock_block_bytes: started.superblock.logical_block().map(|block| block.bytes().get()),
         metadata: Some(started.superblock.minor.to_string()),
-        slots: legs.iter().map(|leg| leg.slots).sum(),
+        slots: spans.iter().map(|span| span.slots).sum(),
         health: health(own.health),
-        survives: legs.iter().map(|leg| leg.survives).min().unwrap_or(0),
-        survives_later: legs.iter().map(|leg| leg.survives_later).min().unwrap_or(0),
-        active: legs.iter().any(|leg| leg.active),
+        survives: spans.iter().map(|span| span.survives).min().unwrap_or(0),
+        survives_later: spans.iter().map(|span| span.survives_later).min().unwrap_or(0),
+        active: spans.iter().any(|span| span.active),
         consistent_to_bytes: None,
         bitmap: None,
-        consistency_policy: legs[0].consistency_policy.clone(),
+        consistency_policy: spans[0].consistency_policy.clone(),
         journal: protection(view),
         events: started.superblock.events,
         last_check_mismatches: None,
@@ -158,14 +158,14 @@ fn nested_model(
         adaptive: super::reading::adaptive(&own.adaptive, status.at),
         host: host(own),
         cache: cache(status, &own.cached),
-        reasons: add_reasons(legs.iter().flat_map(|leg| &leg.reasons)),
-        legs,
+        reasons: add_reasons(spans.iter().flat_map(|span| &span.reasons)),
+        spans,
     })
 }
 
-/// A nested array's level in a word, from the superblock of a leg.
-pub fn nested_level(leg: &Superblock) -> String {
-    match leg.level {
+/// A nested array's level in a word, from the superblock of a span.
+pub fn nested_level(span: &Superblock) -> String {
+    match span.level {
         MdLevel::Raid5 => "raid50".into(),
         MdLevel::Raid6 => "raid60".into(),
         level => format!("raid0 over {level}"),
@@ -232,7 +232,7 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         access: Access::default().word().into(),
         profile: None,
         members: own.members.iter().map(|member| member_model(member, &status.drives)).collect(),
-        legs: Vec::new(),
+        spans: Vec::new(),
         settings: crate::settings::json(&own.policy),
         adaptive: super::reading::adaptive(&own.adaptive, status.at),
         host: host(own),

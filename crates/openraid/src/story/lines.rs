@@ -50,9 +50,9 @@ impl StoryModel {
         };
         story.steps.iter().for_each(|step| teller.take(step));
         let end = story.ended.and_then(|_| story.steps.iter().rev().find(|step| is_end(step)));
-        let (request, unit, leg) = match story.owner {
+        let (request, unit, span) = match story.owner {
             Owner::Request(number) => (Some(number), None, None),
-            Owner::Unit(set, unit) => (None, Some(unit), names.leg(set)),
+            Owner::Unit(set, unit) => (None, Some(unit), names.span(set)),
         };
         let mut model = Self {
             request,
@@ -60,7 +60,7 @@ impl StoryModel {
             offset_bytes: None,
             len_bytes: None,
             unit,
-            leg,
+            span,
             began_ns: began.0,
             took_ns: end.map(|step| step.at.since(began).get()),
             status: end.map(|step| status_of(&step.what)),
@@ -214,8 +214,8 @@ impl Teller<'_> {
         let (Who::Op(name), What::Made { owner, set, work, place }) = (step.who, step.what) else { return };
         let number = u32::try_from(self.ops.len() + 1).unwrap_or(u32::MAX);
         self.ops.insert(name, (number, SlotSet::EMPTY));
-        let leg = self.names.leg(set).map_or_else(String::new, |leg| format!("span {leg}: "));
-        let line = self.line(step, "operation", format!("{leg}{}", made_text(work, place)));
+        let span = self.names.span(set).map_or_else(String::new, |span| format!("span {span}: "));
+        let line = self.line(step, "operation", format!("{span}{}", made_text(work, place)));
         if let For::Unit(_, why) = owner {
             line.reason = Some(why.name().into());
             line.text.push_str(&format!(" ({})", why.text()));

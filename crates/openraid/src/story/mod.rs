@@ -26,7 +26,7 @@ use openraid_units::{ArrayId, DriveId, SetId};
 pub struct Names {
     /// The array that stories are told of.
     pub array: ArrayId,
-    /// Its sets: one, or one for each leg.
+    /// Its sets: one, or one for each span.
     pub sets: Vec<SetId>,
     /// Members and devices of the journal by their drives.
     pub drives: BTreeMap<DriveId, String>,
@@ -41,8 +41,8 @@ impl Names {
         }
     }
 
-    /// Which leg a set is; nothing if the array has only one.
-    fn leg(&self, set: SetId) -> Option<usize> {
+    /// Which span a set is; nothing if the array has only one.
+    fn span(&self, set: SetId) -> Option<usize> {
         if self.sets.len() < 2 {
             return None;
         }

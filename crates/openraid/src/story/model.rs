@@ -44,8 +44,8 @@ pub struct StoryModel {
     pub len_bytes: Option<u64>,
     /// The dirty unit: stripe of a parity set, 128 KiB of any other.
     pub unit: Option<u64>,
-    /// Leg of a nested array.
-    pub leg: Option<usize>,
+    /// Span of a nested array.
+    pub span: Option<usize>,
     /// When it began, by the clock of the server (monotonic).
     pub began_ns: u64,
     /// From its beginning to its end; none: it goes on.

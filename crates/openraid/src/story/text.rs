@@ -27,13 +27,13 @@ fn head(story: &StoryModel) -> String {
         (Some(offset), Some(len)) => format!("{} {} at byte {offset}", story.kind, human(Bytes(len))),
         _ => story.kind.clone(),
     };
-    let leg = story.leg.map_or_else(String::new, |leg| format!(" of span {leg}"));
+    let span = story.span.map_or_else(String::new, |span| format!(" of span {span}"));
     let end = match (&story.status, story.took_ns) {
         (Some(status), Some(took)) => format!("{status} after {}", millis(took)),
         _ => "still under way".into(),
     };
     let cut = if story.whole { "" } else { " (its beginning is not kept any more)" };
-    format!("{name}{leg}: {what}: {end}{cut}")
+    format!("{name}{span}: {what}: {end}{cut}")
 }
 
 fn body(story: &StoryModel, indent: usize, lines: &mut Vec<String>) {

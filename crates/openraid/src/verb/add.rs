@@ -21,7 +21,7 @@ pub fn run(arguments: &AddArguments, context: &Context) -> Outcome {
     let command = |split| Command::Add {
         array: arguments.array.clone(),
         member: member.clone(),
-        leg: arguments.leg,
+        span: arguments.span,
         overwrite: arguments.yes && arguments.overwrite,
         split,
     };

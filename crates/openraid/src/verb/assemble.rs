@@ -59,7 +59,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     }
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
     lines.extend(others.iter().map(line));
-    // What a journal holds is for the server that serves the array. Nested arrays show only when their legs run: all of it is tried out in memory.
+    // What a journal holds is for the server that serves the array. Nested arrays show only when their spans run: all of it is tried out in memory.
     let trial = Trial::start_as(
         opened,
         AssembleOptions { force: arguments.force, journal_lost: true, reads_only: false },
@@ -97,11 +97,11 @@ fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> V
         set.map(|place| probed[*place].spec.text.clone()).collect()
     };
     let entry = |array: &openraid_runtime::service::StartedArray| {
-        let (level, members) = match array.legs.first() {
+        let (level, members) = match array.spans.first() {
             None => (level_word(&array.superblock), members_of(array.superblock.set_uuid)),
-            Some(leg) => {
-                let members = array.legs.iter().flat_map(|leg| members_of(leg.superblock.set_uuid));
-                (nested_level(&leg.superblock), members.collect())
+            Some(span) => {
+                let members = array.spans.iter().flat_map(|span| members_of(span.superblock.set_uuid));
+                (nested_level(&span.superblock), members.collect())
             }
         };
         let uuid = Some(array.superblock.set_uuid.to_string());

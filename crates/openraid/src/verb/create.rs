@@ -37,7 +37,7 @@ struct Body {
     level: String,
     layout: Option<String>,
     chunk_bytes: Option<u64>,
-    legs: usize,
+    spans: usize,
     slots: usize,
     missing: usize,
     spares: usize,
@@ -208,7 +208,7 @@ fn make(
 }
 
 /// Content of an earlier array may be left where the new one's data begin. If it says that it is part of a stripe, the
-/// new array would be taken for a leg of it. Who says that the content is right wants to keep it.
+/// new array would be taken for a span of it. Who says that the content is right wants to keep it.
 ///
 /// # Errors
 /// It cannot be read or written.
@@ -235,8 +235,8 @@ fn body(
     members: Vec<String>,
     overwritten: Vec<String>,
 ) -> Body {
-    let slots: usize = shape.legs.iter().map(|leg| leg.slots.len()).sum();
-    let there: usize = shape.legs.iter().map(|leg| leg.slots.iter().flatten().count()).sum();
+    let slots: usize = shape.spans.iter().map(|span| span.slots.len()).sum();
+    let there: usize = shape.spans.iter().map(|span| span.slots.iter().flatten().count()).sum();
     let present = |plan: &Assembly| SlotSet::first_n(plan.geometry.members()).minus(plan.missing);
     let size = shape.size(plans);
     let level = match shape.level {
@@ -250,7 +250,7 @@ fn body(
         level,
         layout: layout_text(shape.md, shape.layout),
         chunk_bytes: (!shape.chunk.is_zero()).then(|| shape.chunk.bytes().get()),
-        legs: shape.legs.len(),
+        spans: shape.spans.len(),
         slots,
         missing: slots - there,
         spares: arguments.spare.len(),
@@ -270,8 +270,8 @@ fn tell(context: &Context, body: &Body) -> Exit {
     let mut lines = Vec::new();
     let verb = if body.dry_run { "would be created" } else { "created" };
     let mut shape = vec![body.level.clone(), counted(body.slots as u64, "slot", "slots")];
-    if body.legs > 1 {
-        shape.push(counted(body.legs as u64, "span", "spans"));
+    if body.spans > 1 {
+        shape.push(counted(body.spans as u64, "span", "spans"));
     }
     if let Some(layout) = &body.layout {
         shape.push(layout.clone());
@@ -359,7 +359,7 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
         level: "jbod".into(),
         layout: None,
         chunk_bytes: None,
-        legs: 1,
+        spans: 1,
         slots: specs.len(),
         missing: 0,
         spares: 0,

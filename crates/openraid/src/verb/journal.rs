@@ -194,7 +194,7 @@ fn is_in_use(error: &OpenError) -> bool {
     matches!(error, OpenError::Local(Locked { .. } | Busy { .. } | HeldByKernel { .. }))
 }
 
-/// A stripe over arrays, by its level's word: the journal knows its legs.
+/// A stripe over arrays, by its level's word: the journal knows its spans.
 fn is_nested(level: &str) -> bool {
     matches!(level, "raid50" | "raid60") || level.starts_with("raid0 over")
 }

@@ -173,13 +173,13 @@ pub fn seen(server: &mut Connection, array: &str, text: &str) -> Result<Option<S
     }
     let array = server.show(array)?;
     let sets = array.sets();
-    let (leg, slot) = place.map_or((None, None), |place| match place.split_once('.') {
-        Some((leg, slot)) => (leg.parse::<usize>().ok(), slot.parse::<u16>().ok()),
+    let (span, slot) = place.map_or((None, None), |place| match place.split_once('.') {
+        Some((span, slot)) => (span.parse::<usize>().ok(), slot.parse::<u16>().ok()),
         None => (Some(0), place.parse::<u16>().ok()),
     });
     let found = match drive {
         Some(_) => sets.iter().flat_map(|set| &set.members).find(|member| member.drive == drive),
-        None => leg.and_then(|leg| sets.get(leg)).and_then(|set| {
+        None => span.and_then(|span| sets.get(span)).and_then(|set| {
             set.members.iter().find(|member| slot.is_some() && member.slot == slot && !member.replacement)
         }),
     };

@@ -118,8 +118,8 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     add_checks(&mut array, &Checks::read(&context.registry));
     // What would run in the background does not run here, and what it would mark is not marked.
     (array.task, array.active) = (None, false);
-    for leg in &mut array.legs {
-        (leg.task, leg.active) = (None, false);
+    for span in &mut array.spans {
+        (span.task, span.active) = (None, false);
     }
     // As a server would find them at its start; nothing is written down.
     let mut book: Book = Store::at(context.registry.folder_beside("alarms")).read().unwrap_or_default();

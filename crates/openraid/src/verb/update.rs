@@ -48,7 +48,7 @@ struct Array {
 /// A superblock that is to be written.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct Change {
-    /// Its drive, or the leg in whose data it stands.
+    /// Its drive, or the span in whose data it stands.
     member: String,
     array: String,
     at_sector: u64,
@@ -214,29 +214,29 @@ fn change(member: String, own: &Superblock) -> Option<Change> {
 /// The superblocks of a stripe over the arrays, where there is one that names a block.
 fn outer_changes(
     service: &ServiceHandle,
-    legs: &[StartedArray],
+    spans: &[StartedArray],
     sets: &[SetPlan],
     probed: &[ProbedMember],
     arguments: &UpdateArguments,
 ) -> Result<Vec<Change>, Failure> {
     let drives = sets.iter().map(|set| drives_block(set, probed)).max().unwrap_or(BlockSize::B512);
     let mut changes = Vec::new();
-    for leg in legs {
-        let Some(own) = outer_superblock(service, leg)? else { continue };
+    for span in spans {
+        let Some(own) = outer_superblock(service, span)? else { continue };
         if let Some(named) = own.logical_block() {
             check_block(&array_name(&own), named, drives, arguments)?;
         }
-        changes.extend(change(array_name(&leg.superblock), &own));
+        changes.extend(change(array_name(&span.superblock), &own));
     }
     Ok(changes)
 }
 
-fn outer_superblock(service: &ServiceHandle, leg: &StartedArray) -> Result<Option<Superblock>, Failure> {
+fn outer_superblock(service: &ServiceHandle, span: &StartedArray) -> Result<Option<Superblock>, Failure> {
     let status = service.status()?;
-    let view = status.arrays.iter().find(|view| view.status.array == leg.array);
+    let view = status.arrays.iter().find(|view| view.status.array == span.array);
     let capacity = view.map(|view| view.status.capacity).unwrap_or_default();
-    let found = service.superblock_inside(leg.array, capacity);
-    let found = found.map_err(|error| Failure::failed(error).of(array_name(&leg.superblock)))?;
+    let found = service.superblock_inside(span.array, capacity);
+    let found = found.map_err(|error| Failure::failed(error).of(array_name(&span.superblock)))?;
     Ok(found.filter(|outer| outer.level == openraid_format::MdLevel::Raid0))
 }
 
@@ -299,7 +299,7 @@ fn clear(own: &Superblock, sectors: &mut [u8]) {
     sectors[..SECTOR].copy_from_slice(&encoded[..SECTOR]);
 }
 
-/// Superblocks of a stripe are data of its legs: they are written through them, as hosts write.
+/// Superblocks of a stripe are data of its spans: they are written through them, as hosts write.
 fn write_outer(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());
@@ -308,19 +308,19 @@ fn write_outer(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> 
     let handle = service.handle();
     let request = AssembleRequest { options: AssembleOptions::default(), nesting: Nesting::Ignore };
     let started = handle.assemble(open_every(specs, options(Use::Exclusive))?, request)?;
-    for leg in &started.arrays {
-        let name = array_name(&leg.superblock);
-        let own = outer_superblock(&handle, leg)?.filter(|own| own.logical_block().is_some());
+    for span in &started.arrays {
+        let name = array_name(&span.superblock);
+        let own = outer_superblock(&handle, span)?.filter(|own| own.logical_block().is_some());
         if let Some(own) = own {
             let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
             let at = byte_of(own.super_offset);
-            let done = handle.read(leg.array, at, &mut bytes).and_then(|()| {
+            let done = handle.read(span.array, at, &mut bytes).and_then(|()| {
                 clear(&own, &mut bytes);
-                write_durably(&handle, leg.array, at, &bytes)
+                write_durably(&handle, span.array, at, &bytes)
             });
             done.map_err(|error| Failure::new(error.exit(), error).of(&name))?;
         }
-        handle.stop_and_release(leg)?;
+        handle.stop_and_release(span)?;
     }
     service.stop();
     Ok(())

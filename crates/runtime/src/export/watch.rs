@@ -137,7 +137,7 @@ impl StatusCache {
     }
 }
 
-/// The worst of an array and its legs.
+/// The worst of an array and its spans.
 fn flags(array: ArrayId, control: &Control) -> u32 {
     let Some(status) = control.status(array) else { return Extent::LOST };
     let own = match status.health {
@@ -145,7 +145,7 @@ fn flags(array: ArrayId, control: &Control) -> u32 {
         Health::Degraded => Extent::DEGRADED,
         Health::Failed => Extent::LOST | Extent::DEGRADED,
     };
-    status.legs.iter().fold(own, |worst, leg| worst | flags(*leg, control))
+    status.spans.iter().fold(own, |worst, span| worst | flags(*span, control))
 }
 
 impl ArrayExtent {

@@ -1,7 +1,7 @@
-//! Arrays from members that have superblocks: legs first, then the stripes that lie over them.
+//! Arrays from members that have superblocks: spans first, then the stripes that lie over them.
 //!
-//! The superblock of an outer stripe is data of its legs: it is read through a leg that runs, by ordinary requests,
-//! so that a degraded leg shows it as well as a healthy one.
+//! The superblock of an outer stripe is data of its spans: it is read through a span that runs, by ordinary requests,
+//! so that a degraded span shows it as well as a healthy one.
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Verdict};
@@ -14,7 +14,7 @@ use crate::member::{look, OpenedMember, ProbeError, ProbedMember};
 /// Whether stripes over arrays are looked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Nesting {
-    /// An array whose data begin with the superblock of a stripe is a leg of it.
+    /// An array whose data begin with the superblock of a stripe is a span of it.
     #[default]
     Follow,
     /// Every array stands for itself.
@@ -37,8 +37,8 @@ pub struct StartedArray {
     pub array: ArrayId,
     /// Its superblock: of a nested array, the outer one.
     pub superblock: Superblock,
-    /// Its legs, by role; none unless nested.
-    pub legs: Vec<StartedArray>,
+    /// Its spans, by role; none unless nested.
+    pub spans: Vec<StartedArray>,
     /// What became of each member that was given for it.
     pub members: Vec<(DriveId, String, Verdict)>,
     /// Started although something may be lost: what.
@@ -48,7 +48,7 @@ pub struct StartedArray {
 /// What came of a number of members.
 #[derive(Debug, Default)]
 pub struct Started {
-    /// Arrays that run, nested ones in place of their legs.
+    /// Arrays that run, nested ones in place of their spans.
     pub arrays: Vec<StartedArray>,
     /// Arrays that do not, by identity and name, and why.
     pub failed: Vec<(Option<Uuid>, String, StartError)>,
@@ -112,7 +112,7 @@ impl ServiceHandle {
 
     /// What was read and written to start an array was asked by no host.
     pub(super) fn count_hosts(&self, array: &StartedArray) {
-        for own in array.legs.iter().chain([array]) {
+        for own in array.spans.iter().chain([array]) {
             // Refused where it does not run any more: then there is nothing to count.
             let _ = self.admin(AdminCommand::CountHosts { array: own.array });
         }
@@ -139,7 +139,7 @@ impl ServiceHandle {
         for drive in unused {
             self.detach(drive)?;
         }
-        Ok(StartedArray { array, superblock, legs: Vec::new(), members, forced })
+        Ok(StartedArray { array, superblock, spans: Vec::new(), members, forced })
     }
 
     /// The superblock that stands at the start of an array's data, if one does.
@@ -158,26 +158,26 @@ impl ServiceHandle {
     fn start_outer(&self, started: &mut Started) -> Result<(), StartError> {
         let status = self.status()?;
         let mut outers: Vec<(Uuid, Vec<(Superblock, StartedArray)>)> = Vec::new();
-        for leg in std::mem::take(&mut started.arrays) {
-            let view = status.arrays.iter().find(|view| view.status.array == leg.array);
+        for span in std::mem::take(&mut started.arrays) {
+            let view = status.arrays.iter().find(|view| view.status.array == span.array);
             let capacity = view.map_or(Sectors::ZERO, |view| view.status.capacity);
-            let inside = self.superblock_inside(leg.array, capacity).ok().flatten();
+            let inside = self.superblock_inside(span.array, capacity).ok().flatten();
             match inside.filter(|outer| outer.level == MdLevel::Raid0) {
-                None => started.arrays.push(leg),
+                None => started.arrays.push(span),
                 Some(outer) => match outers.iter_mut().find(|(uuid, _)| *uuid == outer.set_uuid) {
-                    Some((_, legs)) => legs.push((outer, leg)),
-                    None => outers.push((outer.set_uuid, vec![(outer, leg)])),
+                    Some((_, spans)) => spans.push((outer, span)),
+                    None => outers.push((outer.set_uuid, vec![(outer, span)])),
                 },
             }
         }
-        for (uuid, legs) in outers {
-            let name = legs[0].0.set_name.to_string();
-            match self.start_striped(legs) {
+        for (uuid, spans) in outers {
+            let name = spans[0].0.set_name.to_string();
+            match self.start_striped(spans) {
                 Ok(array) => started.arrays.push(array),
-                Err((error, legs)) => {
+                Err((error, spans)) => {
                     // A span by itself holds only parts of the stripe: it is not exported.
-                    for leg in legs {
-                        self.stop_and_release(&leg)?;
+                    for span in spans {
+                        self.stop_and_release(&span)?;
                     }
                     started.failed.push((Some(uuid), name, error));
                 }
@@ -188,27 +188,27 @@ impl ServiceHandle {
 
     fn start_striped(
         &self,
-        mut legs: Vec<(Superblock, StartedArray)>,
+        mut spans: Vec<(Superblock, StartedArray)>,
     ) -> Result<StartedArray, (StartError, Vec<StartedArray>)> {
         let role = |superblock: &Superblock| match superblock.role() {
             Role::Active(slot) => slot.0,
             _ => u16::MAX,
         };
-        legs.sort_by_key(|(superblock, _)| role(superblock));
-        let need = usize::from(legs[0].0.raid_disks);
-        let in_order = legs.iter().zip(0..).all(|((superblock, _), slot)| role(superblock) == slot);
-        let (superblocks, legs): (Vec<_>, Vec<_>) = legs.into_iter().unzip();
-        if legs.len() != need || !in_order {
-            return Err((StartError::LegsMissing { have: legs.len(), need }, legs));
+        spans.sort_by_key(|(superblock, _)| role(superblock));
+        let need = usize::from(spans[0].0.raid_disks);
+        let in_order = spans.iter().zip(0..).all(|((superblock, _), slot)| role(superblock) == slot);
+        let (superblocks, spans): (Vec<_>, Vec<_>) = spans.into_iter().unzip();
+        if spans.len() != need || !in_order {
+            return Err((StartError::SpansMissing { have: spans.len(), need }, spans));
         }
-        let numbers = legs.iter().map(|leg| leg.array).collect();
-        let command = AdminCommand::StartStriped { legs: numbers, superblocks: superblocks.clone() };
+        let numbers = spans.iter().map(|span| span.array).collect();
+        let command = AdminCommand::StartStriped { spans: numbers, superblocks: superblocks.clone() };
         match self.admin_start(command) {
             Ok(array) => {
                 let superblock = superblocks.into_iter().next().expect("a nested array has spans");
-                Ok(StartedArray { array, superblock, legs, members: Vec::new(), forced: None })
+                Ok(StartedArray { array, superblock, spans, members: Vec::new(), forced: None })
             }
-            Err(error) => Err((StartError::Service(error), legs)),
+            Err(error) => Err((StartError::Service(error), spans)),
         }
     }
 
@@ -219,8 +219,8 @@ impl ServiceHandle {
     pub fn stop_and_release(&self, array: &StartedArray) -> Result<(), StartError> {
         let status = self.status()?;
         self.stop_array(array.array)?;
-        for leg in &array.legs {
-            self.stop_and_release(leg)?;
+        for span in &array.spans {
+            self.stop_and_release(span)?;
         }
         let members = status.arrays.iter().filter(|view| view.status.array == array.array);
         for member in members.flat_map(|view| &view.status.members) {

@@ -1,6 +1,6 @@
 //! New arrays: superblocks planned by the core and written by the engine when the array starts.
 //!
-//! The superblocks of an outer stripe are data of its legs: they are written through the legs, by ordinary requests,
+//! The superblocks of an outer stripe are data of its spans: they are written through the spans, by ordinary requests,
 //! and are durable before the stripe is used.
 
 use openraid_core::admin::AdminCommand;
@@ -50,7 +50,7 @@ pub struct NestedRequest {
     /// Chunk of the stripe.
     pub chunk: Sectors,
     /// The arrays under it, in order.
-    pub legs: Vec<CreateRequest>,
+    pub spans: Vec<CreateRequest>,
 }
 
 impl ServiceHandle {
@@ -120,13 +120,13 @@ impl ServiceHandle {
             self.forget_old_stripe(array)?;
         }
         let members = verdicts.into_iter().map(|(drive, verdict)| (drive, text(drive), verdict)).collect();
-        let started = StartedArray { array, superblock, legs: Vec::new(), members, forced: None };
+        let started = StartedArray { array, superblock, spans: Vec::new(), members, forced: None };
         self.count_hosts(&started);
         Ok(started)
     }
 
     /// Members of an earlier nested array still hold the superblock of its stripe where the new array's data begin:
-    /// the new array must not be taken for a leg of it.
+    /// the new array must not be taken for a span of it.
     fn forget_old_stripe(&self, array: openraid_units::ArrayId) -> Result<(), StartError> {
         let status = self.status()?;
         let view = status.arrays.iter().find(|view| view.status.array == array);
@@ -144,30 +144,30 @@ impl ServiceHandle {
     /// # Errors
     /// Why it cannot be made.
     pub fn create_nested(&self, request: NestedRequest) -> Result<StartedArray, StartError> {
-        if request.legs.is_empty() {
+        if request.spans.is_empty() {
             return Err(StartError::NoMembers);
         }
-        let mut legs = Vec::new();
+        let mut spans = Vec::new();
         let mut result = Ok(());
-        for leg in request.legs {
-            match self.create(leg) {
-                Ok(leg) => legs.push(leg),
+        for span in request.spans {
+            match self.create(span) {
+                Ok(span) => spans.push(span),
                 Err(error) => {
                     result = Err(error);
                     break;
                 }
             }
         }
-        let outer = result.and_then(|()| self.stripe(request.name, request.chunk, &legs));
+        let outer = result.and_then(|()| self.stripe(request.name, request.chunk, &spans));
         match outer {
             Ok((array, superblock)) => {
-                let started = StartedArray { array, superblock, legs, members: Vec::new(), forced: None };
+                let started = StartedArray { array, superblock, spans, members: Vec::new(), forced: None };
                 self.count_hosts(&started);
                 Ok(started)
             }
             Err(error) => {
-                for leg in &legs {
-                    self.stop_and_release(leg)?;
+                for span in &spans {
+                    self.stop_and_release(span)?;
                 }
                 Err(error)
             }
@@ -178,19 +178,19 @@ impl ServiceHandle {
         &self,
         name: SetName,
         chunk: Sectors,
-        legs: &[StartedArray],
+        spans: &[StartedArray],
     ) -> Result<(openraid_units::ArrayId, Superblock), StartError> {
-        let superblocks = self.outer_superblocks(name, chunk, legs)?;
-        for (leg, superblock) in legs.iter().zip(&superblocks) {
+        let superblocks = self.outer_superblocks(name, chunk, spans)?;
+        for (span, superblock) in spans.iter().zip(&superblocks) {
             let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
             superblock.encode(&mut bytes);
             let offset = superblock.super_offset.offset().bytes().get();
-            self.write(leg.array, offset, &bytes, true)?;
-            self.flush(leg.array)?;
+            self.write(span.array, offset, &bytes, true)?;
+            self.flush(span.array)?;
         }
-        let numbers = legs.iter().map(|leg| leg.array).collect();
+        let numbers = spans.iter().map(|span| span.array).collect();
         let first = superblocks[0].clone();
-        let array = self.admin_start(AdminCommand::StartStriped { legs: numbers, superblocks })?;
+        let array = self.admin_start(AdminCommand::StartStriped { spans: numbers, superblocks })?;
         Ok((array, first))
     }
 
@@ -198,12 +198,12 @@ impl ServiceHandle {
         &self,
         name: SetName,
         chunk: Sectors,
-        legs: &[StartedArray],
+        spans: &[StartedArray],
     ) -> Result<Vec<Superblock>, StartError> {
         let status = self.status()?;
         let mut placements = Vec::new();
-        for leg in legs {
-            let view = status.arrays.iter().find(|view| view.status.array == leg.array);
+        for span in spans {
+            let view = status.arrays.iter().find(|view| view.status.array == span.array);
             let drive_size = view.map_or(Sectors::ZERO, |view| view.status.capacity);
             let request = PlacementRequest { minor: MinorVersion::V1_2, level: MdLevel::Raid0, chunk, drive_size };
             placements.push(Placement::new(request).map_err(StartError::Placement)?);
@@ -217,7 +217,7 @@ impl ServiceHandle {
             layout: if unequal { openraid_format::Raid0Layout::Alternate.number() } else { 0 },
             chunk,
             size: Sectors::ZERO,
-            raid_disks: u16::try_from(legs.len()).map_err(|_| StartError::NoMembers)?,
+            raid_disks: u16::try_from(spans.len()).map_err(|_| StartError::NoMembers)?,
             resync_from: None,
             bitmap: false,
         };

@@ -77,15 +77,15 @@ pub enum StartError {
     Assemble(AssembleError),
     /// The array cannot be made.
     Create(CreateError),
-    /// The outer stripe does not fit on a leg.
+    /// The outer stripe does not fit on a span.
     Placement(PlacementError),
     /// A member has no superblock that can be used; its name and why.
     NotAMember(String, String),
-    /// An outer array is not complete: the legs that are missing.
-    LegsMissing {
-        /// Legs that are there.
+    /// An outer array is not complete: the spans that are missing.
+    SpansMissing {
+        /// Spans that are there.
         have: usize,
-        /// Legs that there should be.
+        /// Spans that there should be.
         need: usize,
     },
     /// The file system of a member has no space for its metadata; the member and why, in words.
@@ -104,7 +104,7 @@ impl fmt::Display for StartError {
             Self::Create(error) => write!(f, "{error}"),
             Self::Placement(error) => write!(f, "outer stripe: {error}"),
             Self::NotAMember(member, why) => write!(f, "{member}: {why}"),
-            Self::LegsMissing { have, need } => {
+            Self::SpansMissing { have, need } => {
                 write!(
                     f,
                     "only {have} of the {need} spans of the nested array are there; name the members of all spans"

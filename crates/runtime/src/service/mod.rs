@@ -413,13 +413,13 @@ fn piece_len() -> usize {
     usize::try_from(OWN_REQUEST_BYTES_MAX).expect("1 MiB")
 }
 
-fn legs<'a>(status: &'a ServiceStatus, view: &'a ArrayView) -> impl Iterator<Item = &'a ArrayView> {
-    let is_leg = |other: &&ArrayView| view.status.legs.contains(&other.status.array);
-    std::iter::once(view).chain(status.arrays.iter().filter(is_leg))
+fn spans<'a>(status: &'a ServiceStatus, view: &'a ArrayView) -> impl Iterator<Item = &'a ArrayView> {
+    let is_span = |other: &&ArrayView| view.status.spans.contains(&other.status.array);
+    std::iter::once(view).chain(status.arrays.iter().filter(is_span))
 }
 
 fn rotates(status: &ServiceStatus, view: &ArrayView) -> bool {
-    let drives = legs(status, view).flat_map(|view| view.status.members.iter().filter_map(|member| member.drive));
+    let drives = spans(status, view).flat_map(|view| view.status.members.iter().filter_map(|member| member.drive));
     let spins = |drive| status.drives.iter().any(|known| known.drive == drive && known.info.rotational);
     drives.into_iter().any(spins)
 }
@@ -427,7 +427,7 @@ fn rotates(status: &ServiceStatus, view: &ArrayView) -> bool {
 /// Any byte can be addressed; whole chunks are efficient. An array with blocks above 512 bytes says so, since hosts put
 /// partition tables and file systems by it.
 fn blocks(status: &ServiceStatus, view: &ArrayView) -> BlockSizes {
-    let chunk = legs(status, view).filter_map(|view| Some(view.status.superblock.as_ref()?.chunk)).max();
+    let chunk = spans(status, view).filter_map(|view| Some(view.status.superblock.as_ref()?.chunk)).max();
     let chunk = chunk.map_or(0, |chunk| chunk.bytes().get().min(u64::from(PREFERRED_BYTES_MAX)));
     let chunk = u32::try_from(chunk).unwrap_or(PREFERRED_BYTES_MAX).max(4096);
     let preferred = 1 << chunk.ilog2();

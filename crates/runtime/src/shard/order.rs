@@ -119,7 +119,7 @@ pub struct ArrayView {
 /// Everything there is to tell.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServiceStatus {
-    /// Arrays that run, legs of nested ones included.
+    /// Arrays that run, spans of nested ones included.
     pub arrays: Vec<ArrayView>,
     /// Attached members.
     pub drives: Vec<DriveView>,

@@ -56,10 +56,10 @@ impl Shard {
                 return;
             }
             self.exports.close_all(&mut self.shared);
-            // Those with legs are stopped first: the last of the list.
+            // Those with spans are stopped first: the last of the list.
             let control = &self.shared.control;
             let mut left = control.arrays();
-            left.sort_by_key(|array| control.status(*array).is_some_and(|status| !status.legs.is_empty()));
+            left.sort_by_key(|array| control.status(*array).is_some_and(|status| !status.spans.is_empty()));
             self.stopping = Some(Stopping::Arrays { left, waiting: false });
         }
         while matches!(self.stopping, Some(Stopping::Arrays { waiting: false, .. })) && !self.ended {

@@ -56,12 +56,12 @@ impl Scenario {
         let random = &mut random;
         let theme = *random.pick(&THEMES);
         let base = Self::draw(seed);
-        let (shape, legs) = loop {
-            let (shape, legs) = draw_shape(random);
+        let (shape, spans) = loop {
+            let (shape, spans) = draw_shape(random);
             // Only copies may lose their power at any moment while one of them is away.
             let seldom = matches!(theme, Theme::Members | Theme::Filling) && !is_mirror(shape.level);
             if theme.takes(shape.level, shape.is_redundant()) && !(seldom && random.chance(2, 3)) {
-                break (shape, legs);
+                break (shape, spans);
             }
         };
         let write_cache = match theme {
@@ -98,12 +98,12 @@ impl Scenario {
         let steps = plays(theme, random);
         Self {
             mode: if random.chance(5, 6) { Mode::Bounded } else { Mode::Unbounded },
-            legs,
+            spans,
             bitmap: !ppl && shape.is_redundant() && (theme == Theme::Bitmap || random.chance(1, 4)),
             ppl,
             bitmap_chunk: Some(*random.pick(&[4096, 4096, 16 << 10])),
             junk: random.chance(if ppl { 2 } else { 1 }, 3),
-            spares: u16::from(legs == 1 && random.chance(1, 6)),
+            spares: u16::from(spans == 1 && random.chance(1, 6)),
             metadata: if shape.level == Level::Raid1 { openraid_format::MinorVersion::V1_2 } else { base.metadata },
             shape,
             limits,

@@ -22,6 +22,8 @@ use fields::{Reader, Writer};
 const WHILE: &str = " | ";
 /// Before the name of a decision.
 const DECISION: &str = "decision ";
+/// Decisions that had another name before, and the name that they have now.
+const RENAMED: &[(&str, &str)] = &[("FlushInDoubt", "FlushFailed")];
 /// The line after which steps follow.
 const STEPS: &str = "steps:";
 
@@ -59,6 +61,7 @@ impl Condition {
     #[must_use]
     pub fn from_words(words: &str) -> Option<Self> {
         if let Some(name) = words.strip_prefix(DECISION) {
+            let name = RENAMED.iter().find(|(before, _)| *before == name).map_or(name, |(_, now)| now);
             return Reason::ALL.iter().find(|reason| reason.name() == name).map(|reason| Self::Decision(*reason));
         }
         match words.split_once(WHILE) {
@@ -168,6 +171,8 @@ mod tests {
         for condition in &kept.meets {
             assert_eq!(Condition::from_words(&condition.to_string()), Some(*condition));
         }
+        let before = Condition::from_words("decision FlushInDoubt").expect("the old name is known");
+        assert_eq!(before.to_string(), "decision FlushFailed");
     }
 
     #[test]

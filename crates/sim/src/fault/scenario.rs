@@ -28,7 +28,7 @@ const WRONG_READS: u64 = 107;
 /// The places of superblocks, as often as they are drawn.
 const METADATA: [MinorVersion; 4] = [MinorVersion::V1_2, MinorVersion::V1_2, MinorVersion::V1_1, MinorVersion::V1_0];
 /// The least data of a nested array in each of its spans.
-const LEG_DATA_LEAST: Sectors = Sectors::kib(192);
+const SPAN_DATA_LEAST: Sectors = Sectors::kib(192);
 
 /// The allowed faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -187,7 +187,7 @@ pub struct Scenario {
     /// The array, or each span.
     pub shape: Shape,
     /// Spans of a nested array; one is no nesting.
-    pub legs: u16,
+    pub spans: u16,
     /// With a write-intent bitmap.
     pub bitmap: bool,
     /// With partial parity logs.
@@ -224,25 +224,25 @@ impl Scenario {
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::derived(seed, 11);
         let mode = if random.chance(3, 5) { Mode::Bounded } else { Mode::Unbounded };
-        let (shape, legs) = draw_shape(&mut random);
+        let (shape, spans) = draw_shape(&mut random);
         let policy = draw_policy(&mut random);
         let journal = draw_journal(&mut random, policy.write_cache);
         let cached = journal.is_some() || policy.write_cache == WriteCache::Volatile || random.chance(1, 4);
         let discard = random.chance(1, 2);
         let spindle = Latency { least: Nanos::ZERO, most: Nanos::from_millis(20), grain: Nanos::from_micros(50) };
         // A mirror with its superblock at the end shows what stands in it: the outer stripe's own.
-        let nested_mirror = legs > 1 && shape.level == Level::Raid1;
+        let nested_mirror = spans > 1 && shape.level == Level::Raid1;
         let metadata = if nested_mirror { MinorVersion::V1_2 } else { *random.pick(&METADATA) };
         let scenario = Self {
             seed,
             mode,
             shape,
-            legs,
+            spans,
             bitmap: random.chance(1, 2) && shape.is_redundant(),
             ppl: false,
             bitmap_chunk: *random.pick(&[None, Some(4096), Some(16 << 10), Some(64 << 10)]),
             junk: random.chance(1, 5),
-            spares: u16::from(random.chance(1, 5) && shape.is_redundant() && legs == 1),
+            spares: u16::from(random.chance(1, 5) && shape.is_redundant() && spans == 1),
             metadata,
             drive: DriveSpec {
                 latency: if random.chance(1, 3) { spindle } else { Latency::FLASH },
@@ -301,7 +301,7 @@ impl Scenario {
     /// The level as a word of the closing table.
     #[must_use]
     pub fn level_name(&self) -> String {
-        match (self.legs, self.shape.level) {
+        match (self.spans, self.shape.level) {
             (1, level) => level.to_string(),
             (_, Level::Raid5) => "RAID 50".into(),
             (_, Level::Raid6) => "RAID 60".into(),
@@ -314,7 +314,7 @@ impl Scenario {
 pub(super) fn draw_shape(random: &mut Random) -> (Shape, u16) {
     let chunk = *random.pick(&[4, 4, 8, 16, 32, 64].map(Sectors::kib));
     let mut between = |least, most| u16::try_from(random.between(least, most)).expect("few members");
-    let (mut shape, legs) = match between(0, 99) {
+    let (mut shape, spans) = match between(0, 99) {
         0..=2 => (Shape::new(Level::Passthrough, 0, 1, Sectors(0)), 1),
         3..=5 => (Shape::new(Level::Linear, 0, between(1, 3), Sectors(0)), 1),
         6..=10 => (Shape::new(Level::Raid0, 2, between(1, 4), chunk), 1),
@@ -337,14 +337,14 @@ pub(super) fn draw_shape(random: &mut Random) -> (Shape, u16) {
     };
     shape.blocks = *random.pick(&[Blocks::Small, Blocks::Small, Blocks::Large, Blocks::Mixed]);
     shape.data = Sectors((chunk.get() * random.between(3, 12)).max(Sectors::kib(96).get()));
-    if legs > 1 {
+    if spans > 1 {
         // The outer superblock and the area before its data need room in each span.
         let columns = shape.geometry().capacity().get() / shape.data.get();
-        let least = (BEFORE_DATA + LEG_DATA_LEAST).get() / columns;
+        let least = (BEFORE_DATA + SPAN_DATA_LEAST).get() / columns;
         shape.data = Sectors(shape.data.get().max(least)).round_down(Sectors::kib(64)) + Sectors::kib(64);
     }
-    shape.unequal = legs == 1 && random.chance(1, 16);
-    (shape, legs)
+    shape.unequal = spans == 1 && random.chance(1, 16);
+    (shape, spans)
 }
 
 pub(super) fn draw_policy(random: &mut Random) -> Policy {

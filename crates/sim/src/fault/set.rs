@@ -31,9 +31,9 @@ struct Piece {
 #[derive(Clone, Copy, Debug)]
 pub struct Outer {
     /// Spans.
-    pub legs: u64,
+    pub spans: u64,
     /// Its own place among them.
-    pub leg: u64,
+    pub span: u64,
     /// Chunk of the outer stripe.
     pub chunk: Sectors,
     /// The start of the outer array's data in the span.
@@ -464,7 +464,7 @@ impl Set {
         let Some(outer) = self.outer else { return Some(SetLba(sector)) };
         let chunk = outer.chunk.get();
         let (turn, within) = (sector / chunk, sector % chunk);
-        (turn % outer.legs == outer.leg).then(|| SetLba(outer.start.get() + turn / outer.legs * chunk + within))
+        (turn % outer.spans == outer.span).then(|| SetLba(outer.start.get() + turn / outer.spans * chunk + within))
     }
 
     /// Where a sector of the set stands in the whole array.
@@ -472,7 +472,7 @@ impl Set {
         let Some(outer) = self.outer else { return Some(at.0) };
         let at = at.0.checked_sub(outer.start.get())?;
         let chunk = outer.chunk.get();
-        Some((at / chunk * outer.legs + outer.leg) * chunk + at % chunk)
+        Some((at / chunk * outer.spans + outer.span) * chunk + at % chunk)
     }
 }
 

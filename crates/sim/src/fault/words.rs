@@ -128,10 +128,10 @@ fn array(shape: &Shape) -> String {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, mode, shape, legs, limits, load, .. } = self;
+        let Self { seed, mode, shape, spans, limits, load, .. } = self;
         write!(f, "seed {seed}, {mode}: ")?;
-        if *legs > 1 {
-            write!(f, "a stripe over {legs} spans, each ")?;
+        if *spans > 1 {
+            write!(f, "a stripe over {spans} spans, each ")?;
         }
         write!(f, "{}, {}", array(shape), self.policy_name())?;
         if let Some(journal) = &self.journal {

@@ -57,7 +57,7 @@ impl ArraySpec {
     }
 
     /// Sets of redundancy that a nested array is striped over.
-    pub(super) fn legs(&self) -> u16 {
+    pub(super) fn spans(&self) -> u16 {
         match self.level {
             ArrayLevel::Raid50 | ArrayLevel::Raid60 => 2,
             _ => 1,
@@ -123,11 +123,11 @@ impl ArraySpec {
     }
 
     /// The missing slots of one span.
-    fn missing_of(&self, leg: u16, members: u16) -> Vec<u16> {
-        let of_leg = (leg..self.degraded).step_by(self.legs().into()).map(|n| n / self.legs());
+    fn missing_of(&self, span: u16, members: u16) -> Vec<u16> {
+        let of_span = (span..self.degraded).step_by(self.spans().into()).map(|n| n / self.spans());
         // Pairs lose their first half, one pair after the other, then their second.
         let paired = matches!(self.level, ArrayLevel::Raid10 | ArrayLevel::Raid1e);
-        of_leg.map(|n| if paired { n * 2 % members + n * 2 / members } else { n }).collect()
+        of_span.map(|n| if paired { n * 2 % members + n * 2 / members } else { n }).collect()
     }
 }
 
@@ -325,7 +325,7 @@ impl Setup<'_> {
     fn set(
         &mut self,
         spec: &ArraySpec,
-        leg: u16,
+        span: u16,
         chunk: Sectors,
         first: u16,
         drives: &[EngineDrive],
@@ -340,7 +340,7 @@ impl Setup<'_> {
             ArrayLevel::Single | ArrayLevel::Jbod => unreachable!("these have no set description"),
         };
         let members = u16::try_from(drives.len()).expect("few drives");
-        let missing = spec.missing_of(leg, members);
+        let missing = spec.missing_of(span, members);
         let new: Vec<NewDrive> = (first..)
             .zip(drives)
             .map(|(number, drive)| NewDrive {
@@ -368,22 +368,22 @@ impl Setup<'_> {
     }
 
     fn nested(&mut self, spec: &ArraySpec, chunk: Sectors, drives: &[EngineDrive]) -> Result<Started, MachineError> {
-        let per_leg = drives.len() / usize::from(spec.legs());
+        let per_span = drives.len() / usize::from(spec.spans());
         let mut sets = Vec::new();
         let mut outer = Vec::new();
-        for (leg, members) in (0..).zip(drives.chunks(per_leg)) {
-            let first = leg * u16::try_from(per_leg).expect("few drives");
-            let array = self.set(spec, leg, chunk, first, members)?;
+        for (span, members) in (0..).zip(drives.chunks(per_span)) {
+            let first = span * u16::try_from(per_span).expect("few drives");
+            let array = self.set(spec, span, chunk, first, members)?;
             let capacity = self.controller.capacity(array).expect("it was started").sectors_floor();
-            outer.push(Some(NewDrive { drive: DriveId(leg), capacity, uuid: identity(2000 + u64::from(leg)) }));
+            outer.push(Some(NewDrive { drive: DriveId(span), capacity, uuid: identity(2000 + u64::from(span)) }));
             sets.push(array);
         }
         // The outer stripe goes from span to span by whole inner stripes, so that sequential writes fill them.
         let parities = if spec.level == ArrayLevel::Raid60 { 2 } else { 1 };
-        let outer_chunk = chunk * (per_leg as u64 - parities);
+        let outer_chunk = chunk * (per_span as u64 - parities);
         let plan = self.plan(999, MdLevel::Raid0, STRIPED, outer_chunk, outer, vec![])?;
         let superblocks = plan.members.iter().map(|member| member.superblock.clone()).collect();
-        let array = self.start(AdminCommand::StartStriped { legs: sets.clone(), superblocks })?;
+        let array = self.start(AdminCommand::StartStriped { spans: sets.clone(), superblocks })?;
         Ok(Started { arrays: vec![array], sets })
     }
 

@@ -268,7 +268,7 @@ impl<D: DriveModel> Machine<D> {
             gate: Gate::new(plant.adapts_after, plant.taught, plant.through_below),
             to_host_last: Instant::ZERO,
             chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
-            set_members: u64::from(array.members / array.legs()),
+            set_members: u64::from(array.members / array.spans()),
             flights: Vec::new(),
             on_way: VecDeque::new(),
             ended: Vec::new(),

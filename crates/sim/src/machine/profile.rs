@@ -214,7 +214,7 @@ impl MachineSpec {
             plant.redundancy_stage = micros(quirk_number(controller, "redundancy_stage_us"));
         }
         if self.array.level.has_parity() && controller.quirk_truth("partial_stripes_through") {
-            let columns = self.array.members / self.array.legs() - self.array.parities();
+            let columns = self.array.members / self.array.spans() - self.array.parities();
             plant.through_below = self.chunk() * u64::from(columns);
         }
         if let Some(depth) = quirk(controller, "write_pipeline_depth").or((!software).then_some(CARD_DESTAGE_DEPTH)) {
@@ -268,7 +268,7 @@ impl MachineSpec {
     fn cache(&self, whole_cache: Bytes) -> (Bytes, [u64; 3]) {
         let usual = Plant::default().dirty_percent;
         let Some(stripes) = self.open_stripes() else { return (whole_cache, usual) };
-        let columns = self.array.members / self.array.legs() - self.array.parities();
+        let columns = self.array.members / self.array.spans() - self.array.parities();
         let dirty = self.chunk() * u64::from(columns) * u64::from(stripes);
         let needed = Bytes(dirty.get() * 100 / usual[0]).max(CACHE_LEAST);
         if needed * OPEN_STRIPES_SHARE > whole_cache {
@@ -282,7 +282,7 @@ impl MachineSpec {
     /// width.
     fn open_stripes(&self) -> Option<u32> {
         let least = quirk(&self.controller, "parity_open_stripes").filter(|_| self.array.level.has_parity())?;
-        let data = self.array.members - self.array.legs() * self.array.parities();
+        let data = self.array.members - self.array.spans() * self.array.parities();
         Some(whole(least).max(u32::from(data)).max(1))
     }
 
@@ -381,8 +381,8 @@ impl MachineSpec {
             most = most.min(slots);
         }
         // Slots of each span; pairs of drives are no spans.
-        let legs = matches!(self.array.level, ArrayLevel::Raid50 | ArrayLevel::Raid60);
-        if let (true, Some(cap)) = (legs, quirk(controller, "nested_qd_cap")) {
+        let spans = matches!(self.array.level, ArrayLevel::Raid50 | ArrayLevel::Raid60);
+        if let (true, Some(cap)) = (spans, quirk(controller, "nested_qd_cap")) {
             most = most.min(cap);
         }
         whole(most).clamp(1, REQUESTS_MAX)

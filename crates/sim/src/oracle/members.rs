@@ -57,7 +57,7 @@ impl<'a> Members<'a> {
     #[must_use]
     pub fn of(world: &'a World, array: ArrayId) -> Self {
         let status = world.status(array).expect("the array runs");
-        assert!(status.legs.is_empty(), "a nested array has no members of its own");
+        assert!(status.spans.is_empty(), "a nested array has no members of its own");
         let members: Vec<_> = status.members.iter().filter(|member| !member.replacement).collect();
         let slots = members.iter().filter_map(|member| member.slot).map(|slot| slot.0 + 1).max().unwrap_or(0);
         let mut places = vec![None; usize::from(slots)];

@@ -168,7 +168,7 @@ choice!(AdminCommand {
     0 => AttachDrive { drive, info },
     1 => DetachDrive { drive },
     2 => StartSet(assembly),
-    3 => StartStriped { legs, superblocks },
+    3 => StartStriped { spans, superblocks },
     4 => StartPassthrough { drive },
     5 => Stop { array },
     6 => Fail { array, drive, unsynced },

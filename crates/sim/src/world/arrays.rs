@@ -96,11 +96,11 @@ impl World {
     ///
     /// # Panics
     /// It cannot be made.
-    pub fn create_nested(&mut self, legs: &[ArrayId], chunk: Sectors, seed: u64) -> ArrayId {
+    pub fn create_nested(&mut self, spans: &[ArrayId], chunk: Sectors, seed: u64) -> ArrayId {
         // To the outer array a span is a drive.
-        let slots = legs.iter().map(|leg| {
-            let capacity = self.controller.capacity(*leg).expect("the span runs").sectors_floor();
-            Some(NewDrive { drive: DriveId(leg.0), capacity, uuid: identity(seed, 1000 + u64::from(leg.0)) })
+        let slots = spans.iter().map(|span| {
+            let capacity = self.controller.capacity(*span).expect("the span runs").sectors_floor();
+            Some(NewDrive { drive: DriveId(span.0), capacity, uuid: identity(seed, 1000 + u64::from(span.0)) })
         });
         let plan = create::plan(&CreateSpec {
             uuid: identity(seed, 999),
@@ -119,13 +119,13 @@ impl World {
         });
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
         let superblocks: Vec<_> = plan.members.iter().map(|member| member.superblock.clone()).collect();
-        for (leg, superblock) in legs.iter().zip(&superblocks) {
+        for (span, superblock) in spans.iter().zip(&superblocks) {
             let mut bytes = vec![0; superblock.encoded_len()];
             superblock.encode(&mut bytes);
-            let result = self.write(*leg, superblock.super_offset.offset().bytes().get(), &bytes);
+            let result = self.write(*span, superblock.super_offset.offset().bytes().get(), &bytes);
             result.unwrap_or_else(|status| panic!("the outer superblock is not written: {status:?}"));
         }
-        let started = self.start(AdminCommand::StartStriped { legs: legs.to_vec(), superblocks });
+        let started = self.start(AdminCommand::StartStriped { spans: spans.to_vec(), superblocks });
         started.unwrap_or_else(|error| panic!("{error}"))
     }
 

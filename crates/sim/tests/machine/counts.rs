@@ -51,10 +51,10 @@ fn a_full_stripe_is_written_without_reads() {
     use ArrayLevel::*;
     for (level, members, data) in [(Raid5, 4, 3), (Raid5, 8, 7), (Raid6, 8, 6), (Raid50, 8, 3), (Raid0, 8, 8)] {
         let stripe = data * 65_536;
-        let leg = if level == Raid50 { 4 } else { members };
+        let span = if level == Raid50 { 4 } else { members };
         assert_eq!(
             cost(level, members, IoKind::Write, u64::from(stripe) * 2, stripe),
-            (0, u64::from(leg), usize::from(leg)),
+            (0, u64::from(span), usize::from(span)),
             "{level} on {members}"
         );
     }
@@ -99,7 +99,7 @@ fn arrays_hold_what_their_members_hold() {
         let capacity = machine.capacity().get();
         let full = chunks(drive) * data;
         assert!(capacity <= full, "{level}: {capacity} of {full}");
-        // A nested array keeps its outer description on the legs.
+        // A nested array keeps its outer description on the spans.
         let slack = if matches!(level, Raid50 | Raid60) { 4 << 20 } else { 0 };
         assert!(capacity + slack >= full, "{level}: {capacity} of {full}");
     }

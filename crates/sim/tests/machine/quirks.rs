@@ -96,12 +96,12 @@ fn random(spec: &MachineSpec, library: &Library, (kind, len): (IoKind, u32), dep
 }
 
 #[test]
-fn slots_of_legs_bound_the_depth() {
+fn slots_of_spans_bound_the_depth() {
     let library = Library::builtin();
     let rate = |level| random(&spec(&library, "9260-8i", level, 8), &library, (IoKind::Read, 4096), 256, 3);
     // Eight drives of 2000 a second each; 32 requests over 8 queues keep fewer of them busy.
-    let (wide, legs) = (rate(ArrayLevel::Raid5), rate(ArrayLevel::Raid50));
-    assert!(wide > 15_000.0 && legs < 0.93 * wide, "{wide} {legs}");
+    let (wide, spans) = (rate(ArrayLevel::Raid5), rate(ArrayLevel::Raid50));
+    assert!(wide > 15_000.0 && spans < 0.93 * wide, "{wide} {spans}");
 }
 
 #[test]

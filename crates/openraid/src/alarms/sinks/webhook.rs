@@ -39,7 +39,7 @@ pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), St
 }
 
 fn own(batch: &Batch) -> Value {
-    json!({ "schema": "openraid/alarm-message/1", "host": batch.host, "summary": batch.summary(), "alarms": batch.alarms })
+    json!({ "schema": "openraid/alarm-message/2", "host": batch.host, "summary": batch.summary(), "alarms": batch.alarms })
 }
 
 fn alert(alarm: &AlarmModel, host: &str) -> Value {

@@ -74,7 +74,7 @@ fn event(event: &Event) -> EventModel {
         at_seconds: what.at_seconds,
         event: what.event,
         array: what.array,
-        leg: what.leg,
+        span: what.span,
         slot: what.slot,
         member: what.member,
         text: what.text,

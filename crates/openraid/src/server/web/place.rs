@@ -28,24 +28,24 @@ impl Server {
         let at = SetLba(offset / SECTOR_BYTES);
         let within = offset % SECTOR_BYTES;
         let sets = served.sets();
-        let is_nested = !served.legs().is_empty();
-        let (leg, at) = match &served.started {
+        let is_nested = !served.spans().is_empty();
+        let (span, at) = match &served.started {
             Some(started) if is_nested => {
                 let Some(Geometry::Striped(outer)) = geometry(&started.superblock) else {
                     return Err(Failure::refused(format!("{name} has no map")));
                 };
                 check(offset, outer.capacity())?;
                 let fragment = outer.map(at);
-                // The outer superblock is at the beginning of each leg, and its data follow.
+                // The outer superblock is at the beginning of each span, and its data follow.
                 let inner = fragment.lba.0 + started.superblock.data_offset.0;
                 (Some(usize::from(fragment.slot.0)), SetLba(inner))
             }
             _ => (None, at),
         };
-        let set = *sets.get(leg.unwrap_or(0)).ok_or_else(|| Failure::refused(format!("{name} has no map")))?;
+        let set = *sets.get(span.unwrap_or(0)).ok_or_else(|| Failure::refused(format!("{name} has no map")))?;
         let (stripe, found) = in_set(&status, set, at, offset)?;
         let members = found.iter().map(|found| location(&status, set, found, within)).collect::<Result<_, _>>()?;
-        Ok(PlaceModel { offset_bytes: offset, leg, stripe, members })
+        Ok(PlaceModel { offset_bytes: offset, span, stripe, members })
     }
 }
 

@@ -456,7 +456,7 @@ impl Array {
             if array.is_synced() {
                 return Ok(());
             }
-            let task = array.task.or_else(|| array.legs.into_iter().find_map(|leg| leg.task));
+            let task = array.task.or_else(|| array.spans.into_iter().find_map(|span| span.task));
             if let Some(task) = task {
                 let words = format!("first sync of {subject}");
                 progress.get_or_insert_with(|| Progress::new(&words, task.total_bytes)).at(task.done_bytes);
@@ -478,7 +478,7 @@ impl Array {
         if array.health == HealthWord::Optimal {
             return Ok(());
         }
-        let failed = array.members.iter().chain(array.legs.iter().flat_map(|leg| &leg.members));
+        let failed = array.members.iter().chain(array.spans.iter().flat_map(|span| &span.members));
         let reasons: Vec<String> = failed
             .filter_map(|member| Some(format!("{}: {}", member.member.as_deref()?, member.reason.as_deref()?)))
             .collect();

@@ -11,7 +11,7 @@ use super::find::entries_of;
 /// A range of a set that the members may not have as hosts were promised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LostRange {
-    /// Identity of the set: of the array, or of a leg of it.
+    /// Identity of the set: of the array, or of a span of it.
     pub set_uuid: Uuid,
     /// Its start in the set's data.
     pub at: SetLba,

@@ -82,7 +82,7 @@ impl Scenario {
             seed: 0,
             mode: Mode::Bounded,
             shape: Shape::raid1(2),
-            legs: 1,
+            spans: 1,
             bitmap: false,
             ppl: false,
             bitmap_chunk: None,
@@ -107,7 +107,7 @@ pub(super) fn all(scenario: &mut Scenario, fields: &mut impl Fields) {
         seed,
         mode,
         shape,
-        legs,
+        spans,
         bitmap,
         ppl,
         bitmap_chunk,
@@ -127,7 +127,7 @@ pub(super) fn all(scenario: &mut Scenario, fields: &mut impl Fields) {
     fields.field("mode", mode);
     fields.field("aimed", aimed);
     array(shape, fields);
-    fields.field("spans", legs);
+    fields.field("spans", spans);
     fields.field("spares", spares);
     fields.field("metadata", metadata);
     fields.field("bitmap", bitmap);

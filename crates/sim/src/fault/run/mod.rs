@@ -126,11 +126,11 @@ impl<'a> Run<'a> {
         });
         let mut random = Random::derived(scenario.seed, 12);
         let mut sets = Vec::new();
-        for leg in 0..scenario.legs {
+        for span in 0..scenario.spans {
             let drives: Vec<DriveId> = (0..scenario.shape.members + scenario.spares)
                 .map(|number| world.add_drive(drive_spec(scenario, number, scenario.junk, &mut random)))
                 .collect();
-            let seed = mix(scenario.seed) ^ u64::from(leg);
+            let seed = mix(scenario.seed) ^ u64::from(span);
             let options = RigOptions {
                 bitmap: scenario.bitmap,
                 ppl: scenario.ppl,
@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
         for drive in (0..world.drives_len()).map(drive_id).filter(|_| scenario.mode == Mode::Unbounded) {
             world.drive_mut(drive).faults.written = Some(Vec::new());
         }
-        let array = if scenario.legs > 1 { nest(&mut world, scenario, &mut sets) } else { sets[0].array };
+        let array = if scenario.spans > 1 { nest(&mut world, scenario, &mut sets) } else { sets[0].array };
         let journal = Journal::new(&mut world, scenario);
         let initial = if scenario.junk { Content::Anything } else { Content::Zeroes };
         let mut session = Session::new(&world, array, scenario.seed & 0xffff_ffff, initial, true);
@@ -574,22 +574,22 @@ fn drive_spec(scenario: &Scenario, number: u16, junk: bool, random: &mut Random)
 
 /// The outer stripe over the sets, durable.
 fn nest(world: &mut World, scenario: &Scenario, sets: &mut [Set]) -> ArrayId {
-    let legs: Vec<ArrayId> = sets.iter().map(|set| set.array).collect();
-    let array = world.create_nested(&legs, OUTER_CHUNK, scenario.seed);
+    let spans: Vec<ArrayId> = sets.iter().map(|set| set.array).collect();
+    let array = world.create_nested(&spans, OUTER_CHUNK, scenario.seed);
     for (number, set) in sets.iter_mut().enumerate() {
         world.flush(set.array).unwrap_or_else(|status| panic!("the outer superblock is not flushed: {status:?}"));
         let superblock = outer_superblock(world, set.array).expect("it was written");
         let start = superblock.data_offset.offset();
-        set.outer = Some(Outer { legs: legs.len() as u64, leg: number as u64, chunk: OUTER_CHUNK, start });
+        set.outer = Some(Outer { spans: spans.len() as u64, span: number as u64, chunk: OUTER_CHUNK, start });
     }
     array
 }
 
 /// The superblock of the outer stripe in a span, read as a host would.
-fn outer_superblock(world: &mut World, leg: ArrayId) -> Option<Superblock> {
-    let capacity = world.controller().capacity(leg)?.sectors_floor();
+fn outer_superblock(world: &mut World, span: ArrayId) -> Option<Superblock> {
+    let capacity = world.controller().capacity(span)?.sectors_floor();
     let lba = superblock_lba(MinorVersion::V1_2, capacity)?;
-    let bytes = world.read(leg, lba.offset().bytes().get(), OUTER_SUPERBLOCK_BYTES).ok()?;
+    let bytes = world.read(span, lba.offset().bytes().get(), OUTER_SUPERBLOCK_BYTES).ok()?;
     Superblock::decode(&bytes, MinorVersion::V1_2, capacity).ok()
 }
 

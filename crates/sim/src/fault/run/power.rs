@@ -424,16 +424,16 @@ impl Run<'_> {
     }
 
     fn assemble_outer(&mut self, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
-        let legs: Vec<ArrayId> = self.sets.iter().map(|set| set.array).collect();
+        let spans: Vec<ArrayId> = self.sets.iter().map(|set| set.array).collect();
         let mut superblocks = Vec::new();
-        for leg in &legs {
-            match outer_superblock(&mut self.world, *leg) {
+        for span in &spans {
+            match outer_superblock(&mut self.world, *span) {
                 Some(superblock) => superblocks.push(superblock),
-                None if self.bounded() => return Err(Stop::Lost(format!("span {leg} has lost its outer superblock"))),
+                None if self.bounded() => return Err(Stop::Lost(format!("span {span} has lost its outer superblock"))),
                 None => return Err(Stop::Over(Excuse::Errors)),
             }
         }
-        self.start_array(AdminCommand::StartStriped { legs, superblocks }, events)
+        self.start_array(AdminCommand::StartStriped { spans, superblocks }, events)
     }
 
     fn start_set(&mut self, set: usize, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {

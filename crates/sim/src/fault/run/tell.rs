@@ -27,11 +27,11 @@ impl Run<'_> {
         if let Some(number) = self.journal.number_of(drive) {
             return format!("journal device {number}");
         }
-        for (leg, set) in self.sets.iter().enumerate() {
+        for (span, set) in self.sets.iter().enumerate() {
             if let Some(place) = set.places().find(|place| place.drive == drive) {
                 return match self.sets.len() {
                     1 => format!("slot {} (drive {drive})", place.slot),
-                    _ => format!("span {leg}, slot {} (drive {drive})", place.slot),
+                    _ => format!("span {span}, slot {} (drive {drive})", place.slot),
                 };
             }
         }
@@ -152,17 +152,17 @@ impl Run<'_> {
     }
 
     fn place(&self, set: usize, stands: Vec<(openraid_units::Slot, openraid_units::MemberLba)>) -> Option<String> {
-        let leg = if self.sets.len() > 1 { format!("span {set}, ") } else { String::new() };
+        let span = if self.sets.len() > 1 { format!("span {set}, ") } else { String::new() };
         let told: Vec<String> =
-            stands.iter().map(|(slot, row)| format!("{leg}sector {} of slot {slot}", row.0)).collect();
+            stands.iter().map(|(slot, row)| format!("{span}sector {} of slot {slot}", row.0)).collect();
         (!told.is_empty()).then(|| told.join(" and "))
     }
 
     /// Redundancy that does not fit, and the story of the first row.
     pub(super) fn lost_by_members(&self, set: usize, misfits: &[Misfit]) -> Stop {
         let first = &misfits[0];
-        let leg = if self.sets.len() > 1 { format!("span {set}, ") } else { String::new() };
-        let head = format!("redundancy does not fit ({leg}row {}): {}", first.row.0, first.text);
+        let span = if self.sets.len() > 1 { format!("span {set}, ") } else { String::new() };
+        let head = format!("redundancy does not fit ({span}row {}): {}", first.row.0, first.text);
         let sectors = self.sets[set].of_row(first.slot, first.row);
         let ranges: Vec<Range<u64>> =
             sectors.iter().map(|sector| sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES).collect();
