@@ -1,8 +1,9 @@
-//! How far the parts of the core are apart: two numbers that may only fall.
+//! How far the parts of the core are apart: three numbers that may only fall.
 //!
 //! The first counts calls of `self.name(...)` in `impl Controller` of crates/core whose method is defined in another
 //! folder. Each of them is a place where one part of the engine reaches into another through the one struct that owns
-//! everything. The second counts functions that are named like questions (`is_`, `has_`, `may_`) and take `&mut self`: a
+//! everything. The second counts those of them that go upward by the order of [`LAYERS`]: a lower part that calls a higher
+//! part knows what its news are for; it should leave a signal instead. The third counts functions that are named like questions (`is_`, `has_`, `may_`) and take `&mut self`: a
 //! question that changes something hides an order of side effects.
 //!
 //! The numbers are kept in xtask/layers.txt. A number that rises is an error; one that has fallen is written down, so
@@ -19,12 +20,15 @@ use std::fs;
 const CORE: &str = "crates/core/src/";
 /// The struct whose methods are counted.
 const OWNER: &str = "Controller";
+/// The folders from top to bottom. The files next to them are the controller and what all folders share.
+const LAYERS: &[&str] = &["(root)", "admin", "cache", "io", "background", "journal", "ppl", "array"];
 /// Beginnings of names that ask.
 const QUESTIONS: &[&str] = &["is_", "has_", "may_"];
 /// Where the numbers are kept, from the root.
 const NUMBERS: &str = "xtask/layers.txt";
 /// The names of the numbers in that file.
 const CALLS: &str = "cross-folder calls";
+const UPWARD: &str = "upward calls";
 const ACTING: &str = "questions with &mut self";
 
 /// From a folder to a folder: calls.
@@ -33,9 +37,10 @@ type Matrix = BTreeMap<(String, String), usize>;
 /// Compare both numbers with the stored ones.
 pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     let acting = acting_questions(files);
-    let calls = cross_folder_calls(files).values().sum();
+    let matrix = cross_folder_calls(files);
     let known = fs::read_to_string(root().join(NUMBERS)).unwrap_or_default();
-    complaints.extend(ratchet(&known, CALLS, calls));
+    complaints.extend(ratchet(&known, CALLS, matrix.values().sum()));
+    complaints.extend(ratchet(&known, UPWARD, upward(&matrix)));
     let rises = ratchet(&known, ACTING, acting.len());
     if rises.is_some() {
         complaints.extend(acting);
@@ -48,11 +53,23 @@ pub fn print() -> Outcome {
     let files = files()?;
     let matrix = cross_folder_calls(&files);
     for ((from, to), count) in &matrix {
-        println!("{count:5}  {from} -> {to}");
+        let way = if is_upward(from, to) { "  upward" } else { "" };
+        println!("{count:5}  {from} -> {to}{way}");
     }
     println!("{:5}  {CALLS}", matrix.values().sum::<usize>());
+    println!("{:5}  {UPWARD}", upward(&matrix));
     println!("{:5}  {ACTING}", acting_questions(&files).len());
     Ok(())
+}
+
+/// Is a call from one folder to the other against the order of the layers? A folder without a place in it stands lowest.
+fn is_upward(from: &str, to: &str) -> bool {
+    let place = |folder: &str| LAYERS.iter().position(|own| *own == folder).unwrap_or(LAYERS.len());
+    place(from) > place(to)
+}
+
+fn upward(matrix: &Matrix) -> usize {
+    matrix.iter().filter(|((from, to), _)| is_upward(from, to)).map(|(_, count)| count).sum()
 }
 
 /// The fault of a number, by the text of the file that keeps it.
@@ -221,6 +238,13 @@ mod tests {
         let matrix = cross_folder_calls(&files);
         let found: Vec<_> = matrix.iter().map(|((from, to), n)| (from.as_str(), to.as_str(), *n)).collect();
         assert_eq!(found, [("(root)", "io", 1), ("io", "array", 1)]);
+        assert_eq!(upward(&matrix), 0);
+    }
+
+    #[test]
+    fn a_call_of_a_higher_folder_is_upward() {
+        assert!(is_upward("array", "io") && is_upward("io", "cache") && is_upward("io", "(root)"));
+        assert!(!is_upward("cache", "io") && !is_upward("(root)", "array") && is_upward("elsewhere", "array"));
     }
 
     #[test]

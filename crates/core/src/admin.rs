@@ -3,6 +3,9 @@
 //! Commands are queued like host requests and carried out inside [`crate::Controller::advance`], in order.
 //! They may take memory (an array's state is allocated when it is started); host I/O never does.
 
+mod carry_out;
+mod members;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use openraid_format::{Superblock, Uuid};
@@ -18,7 +21,9 @@ pub use crate::journal::session::{Session, Unprotected};
 pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
 use crate::reason::{FailReason, Reason};
 use crate::scrub::{NotComparable, ScrubMode, ScrubStatus};
+
 pub use crate::settings::Policy;
+pub(crate) use carry_out::Waiting;
 
 /// How the engine chooses between the ways to write part of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -19,7 +19,6 @@ use crate::admin::AdminCommand;
 use crate::array::sets::{Sets, Signal};
 use crate::array::table::Arrays;
 use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
-use crate::cache::waiters::Waiters;
 use crate::cache::Cache;
 use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
 use crate::frames::Frames;
@@ -28,12 +27,14 @@ use crate::io::command::{Command, Hold, Owner};
 use crate::io::lock::Locks;
 use crate::io::op::Op;
 use crate::io::request::{Piece, Request, Walk};
+use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError, ZERO_REGION_BYTES};
 use crate::planted::Planted;
 use crate::reason::TraceEntry;
 use crate::slab::{Queue, Slab};
 use crate::trace::Trace;
+use crate::waiters::Waiters;
 
 /// Why the controller wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,7 +107,7 @@ pub struct Controller {
     /// A background task found no room for an operation.
     pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
-    pub(crate) admin_waiting: Vec<(Token, crate::array::admin::Waiting)>,
+    pub(crate) admin_waiting: Vec<(Token, crate::admin::Waiting)>,
     /// What is left for readers; the engine never reads it.
     pub(crate) trace: Trace,
     /// How many requests hosts have made so far.
@@ -221,6 +222,7 @@ impl Controller {
         self.inbox.clear();
         while let Some((token, command)) = self.commanded.pop_front() {
             self.on_admin(token, command, actions);
+            self.hand_on(actions);
         }
         if self.submitted.len() > 1 && self.cache.is_on() {
             self.glance_at_requests();
@@ -279,6 +281,7 @@ impl Controller {
             }
             Owner::Op(op) => self.on_op_command(op, command, result, actions),
             Owner::PplRead(op) => self.on_partial_read(op, command, result, actions),
+            Owner::Journal(JournalWork::Read(JournalRead::Redo(op))) => self.on_redo_read(op, command, result, actions),
             Owner::Journal(work) => self.on_journal_command(work, command, result, actions),
             Owner::Superblock
             | Owner::BitmapPage(_)
@@ -289,7 +292,27 @@ impl Controller {
             | Owner::SessionFlush
             | Owner::PplLog
             | Owner::PplFlush
-            | Owner::PplSetup => self.on_set_command(command, result, actions),
+            | Owner::PplSetup => self.set_command_ended(command, result, actions),
+        }
+    }
+
+    /// A command of a set itself has ended: what it means for its member first, then what waits for it.
+    fn set_command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
+        self.on_set_command(command, result, actions);
+        self.hand_on(actions);
+        self.sets.look();
+        match command.owner {
+            Owner::CheckpointFlush => {
+                let flushes = &mut self.sets.get_mut(command.set).checkpoint_flushes;
+                *flushes -= 1;
+                if *flushes == 0 {
+                    self.store_checkpoint(command.set);
+                }
+            }
+            Owner::PplLog => self.on_log_written(command.set, command.slot),
+            Owner::PplFlush => self.on_ppl_flushed(command.set),
+            Owner::PplSetup => self.on_ppl_setup(command.set),
+            _ => self.on_metadata_written(command, result.is_ok(), actions),
         }
     }
 
@@ -300,7 +323,7 @@ impl Controller {
             || self.pump_spill(actions)
             || self.pump_tail(actions)
             || self.pump_loss(actions)
-            || self.pump_replay(actions)
+            || (self.pump_redos(actions) | self.pump_replay(actions))
             || self.seal_group(actions)
     }
 
@@ -309,7 +332,7 @@ impl Controller {
         while let Some(signal) = self.sets.take_signal() {
             match signal {
                 Signal::CopyLost(set) => self.cache.invalidate_set(set),
-                Signal::FlushFailed => self.wake_cache_waiters(),
+                Signal::FlushFailed => self.cache_waiters.wake_all(&mut self.splitting),
                 Signal::Ended(set) => {
                     self.wait_for_set_to_return(set);
                     self.cache.units.end_rest(set);
@@ -412,7 +435,7 @@ impl Controller {
     fn run_one_waiting(&mut self, actions: &mut Actions) -> bool {
         if self.sets.take_news() {
             self.wake_changed();
-            self.pump_sets(actions);
+            self.look_at_sets(actions);
             return true;
         }
         if !self.restarting.is_empty() {
@@ -447,7 +470,15 @@ impl Controller {
         if self.now < self.sets.due().0 && self.admin_waiting.is_empty() {
             return false;
         }
-        self.pump_sets(actions) || self.sets.has_news() || !self.ready.is_empty()
+        self.look_at_sets(actions) || self.sets.has_news() || !self.ready.is_empty()
+    }
+
+    /// Let every set do what is due, and answer the commands that waited for that; true if something moved.
+    fn look_at_sets(&mut self, actions: &mut Actions) -> bool {
+        let moved = self.pump_sets(actions);
+        self.answer_admin(actions);
+        self.note_due();
+        moved
     }
 
     /// When to call [`Controller::advance`] next if nothing else happens, and why.

@@ -1,8 +1,9 @@
-//! How long a start after a crash waits for the redo backlog: `redo_start DRIVE RING_MIB [cache=off]`.
+//! How long a start after a crash waits for the redo backlog: `redo_start DRIVE RING_MIB [cache=off] [lines=MIB] [full=PERCENT]`.
 //!
 //! Four members of the modelled drive in RAID 5, with a journal on a fast SSD. Random 4 KiB writes at queue depth 32 until the
-//! ring is 95 % full, or half of its size was written; then a power cut and a start. All times are virtual. Finding the log is
-//! not in them: it reads the ring once, whatever follows.
+//! ring is `full` percent full (95), or twice its size was written; then a power cut and a start. `cache=off` switches off the
+//! write caches of the members, `lines` is the size of the engine's own cache (64 MiB). All times are virtual. Finding the log
+//! is not in them: it reads the ring once, whatever follows.
 
 use openraid_core::admin::{AdminCommand, JournalState, Policy, WriteCache};
 use openraid_core::events::RequestKind;
@@ -34,8 +35,8 @@ fn kit(name: &str) -> DriveKit {
 }
 
 impl Machine {
-    fn new(drive: &str, ring: Sectors, uncached: bool) -> Self {
-        let (base, cache, journal) = (Limits::default(), Bytes::mib(64), Bytes::mib(4));
+    fn new(drive: &str, ring: Sectors, uncached: bool, cache: Bytes) -> Self {
+        let (base, journal) = (Limits::default(), Bytes::mib(4));
         let mut options = RigOptions::new(1);
         options.world.limits = Limits { pool: base.pool + cache + journal, cache, journal, ..base };
         let shape = Shape { data: Sectors::mib(512), ..Shape::raid5(4, Sectors::kib(64)) };
@@ -70,14 +71,14 @@ impl Machine {
     }
 
     /// Write until the ring is full; returns the writes.
-    fn fill(&mut self) -> u64 {
+    fn fill(&mut self, full: u64) -> u64 {
         let world = &mut self.rig.world;
         let (mut random, mut out, mut count) = (Random::new(7), 0, 0_u64);
         let blocks = self.rig.session.capacity() / BLOCK;
-        let most = of_ring(world).1 * 512 / BLOCK / 2;
+        let most = of_ring(world).1 * 512 / BLOCK * 2;
         while count < most {
             let (used, ring) = of_ring(world);
-            if used * 100 >= ring * 95 {
+            if used * 100 >= ring * full {
                 break;
             }
             while out < DEPTH {
@@ -133,11 +134,16 @@ fn of_ring(world: &World) -> (u64, u64) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, drive, ring, rest @ ..] = &arguments[..] else { panic!("redo_start DRIVE RING_MIB [cache=off]") };
+    let [_, drive, ring, rest @ ..] = &arguments[..] else { panic!("redo_start DRIVE RING_MIB [cache=off] [lines=MIB] [full=PERCENT]") };
     let uncached = rest.iter().any(|word| word == "cache=off");
-    let mut machine = Machine::new(drive, Sectors::mib(ring.parse().expect("a number of MiB")), uncached);
+    let number_of = |name: &str, usual: u64| {
+        let word = rest.iter().find_map(|word| word.strip_prefix(name));
+        word.map_or(usual, |number| number.parse().expect("a number"))
+    };
+    let (lines, full) = (Bytes::mib(number_of("lines=", 64)), number_of("full=", 95));
+    let mut machine = Machine::new(drive, Sectors::mib(ring.parse().expect("a number of MiB")), uncached, lines);
     let begin = machine.rig.world.now();
-    let writes = machine.fill();
+    let writes = machine.fill(full);
     let took = machine.rig.world.now().since(begin);
     print!("{drive}: {writes} writes in {} s; ", took.get() / 1_000_000_000);
     machine.start();

@@ -1,7 +1,6 @@
 //! Arrays: what is exported, the sets behind it, their members and their metadata.
 
 pub mod adaptive;
-pub(crate) mod admin;
 pub mod assemble;
 pub(crate) mod bad;
 pub(crate) mod bitmap;
@@ -9,6 +8,7 @@ pub mod create;
 mod defects;
 pub(crate) mod intent;
 pub(crate) mod member;
+pub(crate) mod membership;
 pub(crate) mod metadata;
 pub(crate) mod set;
 pub(crate) mod sets;

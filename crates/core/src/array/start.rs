@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Instant, Sectors, SetId, Slot};
 
-use super::admin::new_member;
 use super::assemble::{Assembly, PlannedMember, Verdict};
 use super::bitmap::Bitmap;
+use super::membership::new_member;
 use super::metadata::Metadata;
 use super::set::{Intent, Life, Member, Place, Set, REPAIRS_MAX};
 use super::volume::{Array, Volume};
@@ -103,7 +103,7 @@ impl Controller {
         }
     }
 
-    pub(super) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
+    pub(crate) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
         let id = self.free_set()?;
         let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
         self.channels.claim(&drives, id)?;
@@ -225,7 +225,7 @@ impl Controller {
     }
 
     /// A set that could not be started is as if it had never been.
-    pub(super) fn take_back(&mut self, array: ArrayId, id: SetId) {
+    pub(crate) fn take_back(&mut self, array: ArrayId, id: SetId) {
         let log = &mut self.journal.log;
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
         let drives: Vec<DriveId> = self.sets.get(id).members.iter().map(|m| m.drive).collect();
@@ -282,7 +282,7 @@ impl Controller {
         }
     }
 
-    pub(super) fn start_striped(
+    pub(crate) fn start_striped(
         &mut self,
         spans: &[ArrayId],
         superblocks: &[Superblock],
@@ -342,7 +342,7 @@ impl Controller {
         Ok(AdminOutcome::Started(array))
     }
 
-    pub(super) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+    pub(crate) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let id = self.free_set()?;
         let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info;
         let spec = SetSpec {

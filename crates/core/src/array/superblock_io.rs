@@ -342,7 +342,7 @@ impl Controller {
         moved
     }
 
-    /// A command of a set itself ended.
+    /// A command of a set itself ended: its member fails if it did not take the command.
     pub(crate) fn on_set_command(
         &mut self,
         command: &Command,
@@ -366,9 +366,12 @@ impl Controller {
             if !failed && command.op != DriveOp::Flush {
                 self.sets.note_stale_metadata(id, command.member, &self.trace, actions);
             }
-            self.hand_on(actions);
         }
-        self.sets.look();
+    }
+
+    /// What a command of a set itself has written is noted.
+    pub(crate) fn on_metadata_written(&mut self, command: &Command, is_written: bool, actions: &mut Actions) {
+        let id = command.set;
         let set = self.sets.get_mut(id);
         match command.owner {
             Owner::Superblock => {
@@ -381,7 +384,7 @@ impl Controller {
             }
             Owner::BadBlocks => {
                 let member = &mut set.members[command.member as usize];
-                if result.is_ok() && member.bad.store() {
+                if is_written && member.bad.store() {
                     // Only now may the superblock say that there is a log, and what depends on the log waits for that.
                     let metadata = set.metadata.as_mut().expect("it has a log");
                     metadata.failure = metadata.request();
@@ -398,19 +401,8 @@ impl Controller {
                     set.clear_marked();
                 }
             }
-            Owner::CheckpointFlush => {
-                set.checkpoint_flushes -= 1;
-                if set.checkpoint_flushes == 0 {
-                    self.store_checkpoint(id);
-                }
-            }
             Owner::SessionFlush => set.journal.flushes -= 1,
-            Owner::PplLog => self.on_log_written(id, command.slot),
-            Owner::PplFlush => self.on_ppl_flushed(id),
-            Owner::PplSetup => self.on_ppl_setup(id),
-            Owner::PplRead(_) | Owner::Op(_) | Owner::Journal(_) | Owner::Quarantined => {
-                unreachable!("these go elsewhere")
-            }
+            _ => unreachable!("these go elsewhere"),
         }
     }
 }

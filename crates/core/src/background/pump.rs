@@ -39,11 +39,14 @@ impl Controller {
                 moved |= self.pump_set(id, actions);
             }
         }
-        self.answer_admin(actions);
+        moved
+    }
+
+    /// All sets were looked at: when the next look is due, and which sets share the cache.
+    pub(crate) fn note_due(&mut self) {
         self.count_collectors();
         let due = self.sets.values().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
         self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
-        moved
     }
 
     fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {

@@ -438,7 +438,7 @@ impl Controller {
         }
         (dirty.failed, dirty.held) = (true, dirty.held + 1);
         self.release_waiters(unit, Some(ReplyStatus::IoError));
-        self.wake_cache_waiters();
+        self.cache_waiters.wake_all(&mut self.splitting);
     }
 }
 

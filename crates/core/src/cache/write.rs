@@ -331,7 +331,7 @@ impl Controller {
         self.note_wait(piece, set, reason, at);
         self.cache.draining = true;
         match reason {
-            Reason::WaitedForCache => self.push_line_waiter(piece),
+            Reason::WaitedForCache => self.cache_waiters.push_line(piece, self.cache.has_room()),
             _ => self.cache_waiters.push_other(piece),
         }
         Cached::Waits
@@ -365,13 +365,6 @@ impl Controller {
             let op = &self.ops[index];
             op.phase == Phase::Start && op.is_direct_write() && op.lock_range(self.sets.get(op.set)).conflicts(&range)
         })
-    }
-
-    /// A write past the cache has ended that promised writes may have waited for.
-    pub(crate) fn wake_promised_writes(&mut self, id: SetId) {
-        if self.sets.get(id).journal.is_on() {
-            self.wake_other_waiters();
-        }
     }
 
     /// How many lines more the log may speak of: more could not be loaded again. Where they are too few a round is asked for.

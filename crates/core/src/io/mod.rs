@@ -16,6 +16,8 @@ mod flush;
 pub(crate) mod footprint;
 pub(crate) mod gate;
 mod issue;
+pub(crate) mod redo_op;
+mod reparity_op;
 pub(crate) mod row;
 pub(crate) mod search;
 pub(crate) mod split;

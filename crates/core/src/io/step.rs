@@ -341,7 +341,10 @@ impl Controller {
         set.ops -= 1;
         if is_direct {
             set.direct_writes -= 1;
-            self.wake_promised_writes(set_id);
+            // Promised writes may wait for its end.
+            if set.journal.is_on() {
+                self.cache_waiters.wake_others(&mut self.splitting);
+            }
         }
         if core::mem::take(&mut self.background_waits) {
             self.sets.look();

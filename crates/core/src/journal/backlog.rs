@@ -14,7 +14,7 @@ use crate::slab::NONE;
 
 /// Where the bytes of a redo are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     pub from: DriveLba,
     /// The entry that has them: the tail must not pass it before they are on the member.
     pub sequence: u64,
@@ -22,7 +22,7 @@ pub(super) struct Source {
 
 /// What the log says of places of members, collected from the newest record to the oldest.
 #[derive(Default, Debug)]
-pub(super) struct Newest {
+pub(crate) struct Newest {
     /// By slot and start of a place: its end, and the bytes to be written there. No source: the member has newer bytes than
     /// the log.
     places: BTreeMap<(Slot, u64), (u64, Option<Source>)>,
@@ -30,7 +30,7 @@ pub(super) struct Newest {
 
 impl Newest {
     /// Add an older record: only those parts of its place count that no newer record covers.
-    pub(super) fn add(&mut self, slot: Slot, (at, len): (MemberLba, Sectors), source: Option<Source>) {
+    pub(crate) fn add(&mut self, slot: Slot, (at, len): (MemberLba, Sectors), source: Option<Source>) {
         let (start, end) = (at.get(), (at + len).get());
         let before = self.places.range(..=(slot, start)).next_back().filter(|((own, _), _)| *own == slot);
         let mut from = before.map_or(start, |(_, (known_to, _))| start.max(*known_to));
@@ -71,7 +71,7 @@ impl Newest {
 
 /// How far a redo is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum RedoState {
+pub(crate) enum RedoState {
     /// It waits.
     Waits,
     /// An operation works on it.
@@ -82,7 +82,7 @@ pub(super) enum RedoState {
 
 /// A write that a member has to get from the log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PendingRedo {
+pub(crate) struct PendingRedo {
     pub at: MemberLba,
     pub slot: Slot,
     pub len: Sectors,
@@ -93,34 +93,34 @@ pub(super) struct PendingRedo {
 /// The redo records that the members of a set do not have yet.
 #[derive(Debug)]
 pub(crate) struct RedoBacklog {
-    pub(super) set: SetId,
+    pub(crate) set: SetId,
     /// The set's place in the journal's table.
-    pub(super) array: u8,
+    pub(crate) array: u8,
     /// Sectors of a member in one unit, and in one write.
     unit: Sectors,
     most: Sectors,
-    pub(super) redos: Vec<PendingRedo>,
+    pub(crate) redos: Vec<PendingRedo>,
     /// No redo before this one waits.
     first: usize,
     /// Redos that are not done, and operations at work.
-    pub(super) left: usize,
-    pub(super) out: u32,
+    pub(crate) left: usize,
+    pub(crate) out: u32,
     /// Why no more redos begin. The rest stays in the log.
-    pub(super) error: Option<&'static str>,
+    pub(crate) error: Option<&'static str>,
     /// The set serves hosts already.
-    pub(super) serves: bool,
+    pub(crate) serves: bool,
     /// Frames for one write, kept in case all others are held by operations that wait for room in the journal: that room
     /// may depend on a redo.
-    pub(super) spare: Option<Run>,
+    pub(crate) spare: Option<Run>,
     /// The operation that uses the spare frames.
-    pub(super) spare_has: u32,
+    pub(crate) spare_has: u32,
     /// No more redos are done. Rows that lack a redo are neither read nor written until the set is started again.
-    pub(super) is_over: bool,
+    pub(crate) is_over: bool,
 }
 
 impl RedoBacklog {
     /// A backlog in units of so many sectors of a member, in writes of at most `most`.
-    pub(super) fn new(set: SetId, array: u8, (unit, most): (Sectors, Sectors), newest: Newest) -> Self {
+    pub(crate) fn new(set: SetId, array: u8, (unit, most): (Sectors, Sectors), newest: Newest) -> Self {
         let redos = newest.into_redos(unit, most);
         let left = redos.len();
         Self {
@@ -141,7 +141,7 @@ impl RedoBacklog {
     }
 
     /// Bytes of the longest write, with the parts of the journal's blocks that reach over its ends.
-    pub(super) fn bytes_max(&self) -> u64 {
+    pub(crate) fn bytes_max(&self) -> u64 {
         self.most.bytes().get() + 2 * FRAME_BYTES
     }
 
@@ -153,7 +153,7 @@ impl RedoBacklog {
     }
 
     /// The redos of these rows, on any member, that are not done.
-    pub(super) fn pending(&self, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn pending(&self, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
         self.near(from, to).filter(move |index| {
             let own = &self.redos[*index];
             own.state != RedoState::Done && own.at.get() < to && (own.at + own.len).get() > from
@@ -161,7 +161,7 @@ impl RedoBacklog {
     }
 
     /// The first redo that waits.
-    pub(super) fn next(&mut self) -> Option<usize> {
+    pub(crate) fn next(&mut self) -> Option<usize> {
         let rest = &self.redos[self.first..];
         let skip = rest.iter().position(|own| own.state == RedoState::Waits).unwrap_or(rest.len());
         self.first += skip;
@@ -170,7 +170,7 @@ impl RedoBacklog {
 
     /// How many redos from this one on become one write, and their sectors: neighbours on one member, in one unit. A block
     /// of the journal's devices may reach over the ends of the first and the last one only.
-    pub(super) fn run_from(&self, index: usize, block: u64) -> (usize, Sectors) {
+    pub(crate) fn run_from(&self, index: usize, block: u64) -> (usize, Sectors) {
         let first = &self.redos[index];
         let unit = first.at.get() / self.unit.get();
         let (mut count, mut len) = (1, first.len);
@@ -190,7 +190,7 @@ impl RedoBacklog {
     }
 
     /// Change the state of these redos.
-    pub(super) fn set_state(&mut self, index: usize, count: usize, state: RedoState) {
+    pub(crate) fn set_state(&mut self, index: usize, count: usize, state: RedoState) {
         self.redos[index..index + count].iter_mut().for_each(|own| own.state = state);
         match state {
             RedoState::Done => self.left -= count,

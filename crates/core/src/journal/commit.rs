@@ -409,7 +409,7 @@ impl Controller {
     ) {
         match work {
             JournalWork::Read(JournalRead::Replay) => self.on_replay_read(command, result, actions),
-            JournalWork::Read(JournalRead::Redo(op)) => self.on_redo_read(op, command, result, actions),
+            JournalWork::Read(JournalRead::Redo(_)) => unreachable!("an operation reads for a redo"),
             JournalWork::Read(JournalRead::Spill) => self.on_spill_read(command, result, actions),
             JournalWork::Read(JournalRead::Join) => self.on_join_read(command, result, actions),
             JournalWork::Write(write) => self.on_journal_write(write, command, result, actions),
@@ -498,11 +498,17 @@ impl Controller {
     /// Wake writes that found no room in the journal.
     pub(crate) fn wake_journal_waiters(&mut self) {
         self.journal.asked = 0;
-        self.wake_other_waiters();
+        self.cache_waiters.wake_others(&mut self.splitting);
         while let Some(op) = self.journal_ops.pop() {
             self.ready.push(op);
         }
         self.wake_replay();
+    }
+
+    /// A set has changed, or what the journal does for it: all pieces and operations that wait for either are asked again.
+    pub(crate) fn wake_all_waiters(&mut self) {
+        self.cache_waiters.wake_all(&mut self.splitting);
+        self.wake_journal_waiters();
     }
 
     /// Hold an operation until the journal has room, for this reason.

@@ -61,9 +61,9 @@ pub(crate) struct Replay {
     /// Why the set that is being loaded cannot be started.
     error: Option<&'static str>,
     /// The redo backlogs of the sets that were loaded.
-    pub(super) backlogs: Vec<RedoBacklog>,
+    pub(crate) backlogs: Vec<RedoBacklog>,
     /// An operation waits for rows whose redos have not begun.
-    pub(super) is_asked: bool,
+    pub(crate) is_asked: bool,
 }
 
 impl Replay {
@@ -210,12 +210,12 @@ impl Controller {
         }
     }
 
-    /// Advance replay; true if something has changed.
+    /// Advance the loading of sets; true if something has changed.
     pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
         if matches!(self.journal.state, JournalState::Lost(_)) {
             self.give_replay_up();
         }
-        self.pump_redos(actions) | self.pump_load(actions)
+        self.pump_load(actions)
     }
 
     fn pump_load(&mut self, actions: &mut Actions) -> bool {
@@ -492,7 +492,7 @@ impl Controller {
     }
 
     /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
-    pub(super) fn begin_to_serve(&mut self, id: SetId, array: u8) {
+    pub(crate) fn begin_to_serve(&mut self, id: SetId, array: u8) {
         let set = self.sets.get_mut(id);
         // The set may already be stopping.
         if set.life == Life::Starting {
@@ -505,7 +505,7 @@ impl Controller {
         assert!(marked, "a set that did not serve yet writes no clean mark");
     }
 
-    pub(super) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
+    pub(crate) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
         self.forget_loaded(id);
         let why = error.unwrap_or("the array has failed while its journal was replayed");
         self.sets.get_mut(id).journal.refuse(why);
@@ -518,7 +518,7 @@ impl Controller {
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
         let dirty = &mut self.sets.get_mut(id).dirty;
         (dirty.old, dirty.new) = (0, 0);
-        self.wake_cache_waiters();
+        self.cache_waiters.wake_all(&mut self.splitting);
     }
 }
 

@@ -22,7 +22,7 @@ use crate::io::command::{Command, Hold, Owner};
 use crate::limits::JOURNAL_BUFFERS;
 
 /// Why the log is neither read nor copied.
-pub(super) const SILENT: &str =
+pub(crate) const SILENT: &str =
     "a device of the journal does not answer and may still use the memory through which the \
     log is read: take that device away, or start the server anew";
 

@@ -56,7 +56,7 @@ impl Op {
     }
 
     /// The place of its partial parity: after everything else in its work frames.
-    pub(super) fn partial_buffer(&self) -> PoolOffset {
+    pub(crate) fn partial_buffer(&self) -> PoolOffset {
         let staged = if self.kind == OpKind::RowDestage { self.target.len() } else { 0 };
         let before = u64::from(self.buffers.len() + staged);
         self.work.expect("buffers were taken").at + Sectors(before * u64::from(self.rows())).bytes()

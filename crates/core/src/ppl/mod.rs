@@ -25,7 +25,6 @@
 mod area;
 mod log;
 pub mod plan;
-mod redo;
 mod start;
 
 use alloc::collections::VecDeque;

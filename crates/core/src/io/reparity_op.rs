@@ -1,4 +1,4 @@
-//! Carrying out one entry: its partial parity is read and checked, then the parity of its rows is made from it and from
+//! Carrying out one entry of a partial parity log after a crash: its partial parity is read and checked, then the parity of its rows is made from it and from
 //! the columns that were being written, as they are now.
 //!
 //! ```text
@@ -17,7 +17,6 @@
 use openraid_format::crc32c_of_both;
 use openraid_units::{PoolOffset, Sectors};
 
-use super::Redoing;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
 use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
@@ -25,6 +24,7 @@ use crate::events::{DriveError, Verdict};
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, Phase, Step};
+use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
 

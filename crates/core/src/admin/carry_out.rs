@@ -1,28 +1,19 @@
 //! Carrying out the administrator's commands.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{BitmapHeader, FeatureMap, Role, Superblock};
-use openraid_units::{ArrayId, DriveId, DriveLba, Sectors, SetId, Slot, Token};
+use openraid_units::{ArrayId, DriveId, Sectors, SetId, Token};
 
-use super::assemble::is_split_off;
-use super::bad::{BadList, BadRange};
-use super::bitmap::Bitmap;
-use super::defects::Defects;
-use super::metadata::Wave;
-use super::set::{Counters, Intent, Life, Member, Set};
-use super::volume::Volume;
+use super::{AdminCommand, AdminError, AdminOutcome, AdminReply, Policy, WriteCache};
 use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
-use crate::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply, MemberState, NewMember, Policy, WriteCache};
+use crate::array::bitmap::Bitmap;
+use crate::array::metadata::Wave;
+use crate::array::set::{Intent, Life, Set};
 use crate::array::sets::Change;
-use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Volume;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
-use crate::reason::FailReason;
-use crate::slab::NONE;
 
 /// The smallest section in which a long stream is read from the copies of a mirror in turn.
 const SECTION_MIN: Sectors = Sectors::kib(4);
@@ -38,21 +29,6 @@ pub(crate) enum Waiting {
     DetachJournal,
     /// Until this generation of them, which gives something up, is durable.
     Discard(u64),
-}
-
-impl Arrays {
-    pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {
-        let array = self.find(id).ok_or(AdminError::NoSuchArray(id))?;
-        match array.volume {
-            Volume::Direct(set) => match sets.get(set).life {
-                Life::Running => Ok(set),
-                Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
-            },
-            Volume::Striped { .. } => {
-                Err(AdminError::NotPossible("this is a nested array: name the span that the member belongs to"))
-            }
-        }
-    }
 }
 
 impl Controller {
@@ -158,19 +134,6 @@ impl Controller {
             self.trace.notice(&self.sets, id, None, None, NoticeKind::PolicyChanged { from: old, to: policy }, actions);
         }
         Ok(AdminOutcome::Done)
-    }
-
-    /// What waits for the members of a set is chosen as its policy says, and as they are.
-    pub(super) fn sort_members(&mut self, id: SetId) {
-        let set = self.sets.get_mut(id);
-        let was_flash = core::mem::replace(&mut set.is_flash, true);
-        for member in set.members.iter().filter(|member| !member.removed) {
-            self.channels.sort(member.drive, set.policy.sorting);
-            set.is_flash &= self.channels.get(member.drive).is_some_and(|channel| !channel.info.rotational);
-        }
-        if set.is_flash != was_flash {
-            self.reset_adaptive(id);
-        }
     }
 
     /// Answer commands that were waiting.
@@ -311,7 +274,7 @@ impl Controller {
         if lost > 0 && !preserved {
             self.trace.notice(&self.sets, set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
-        self.wake_cache_waiters();
+        self.cache_waiters.wake_all(&mut self.splitting);
         self.cache.awaited_changed = true;
         self.end_hurry(set_id);
         self.journal.replay.forget_backlog(set_id);
@@ -360,218 +323,5 @@ impl Controller {
         let set = self.arrays.set_of(&self.sets, array)?;
         change(self.sets.get_mut(set));
         Ok(AdminOutcome::Done)
-    }
-
-    fn admin_fail(
-        &mut self,
-        array: ArrayId,
-        drive: DriveId,
-        unsynced: bool,
-        actions: &mut Actions,
-    ) -> Result<AdminOutcome, AdminError> {
-        let id = self.arrays.set_of(&self.sets, array)?;
-        let set = self.sets.get(id);
-        if !set.is_redundant() {
-            return Err(AdminError::NoRedundancy);
-        }
-        let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
-        let member = &set.members[index];
-        if member.state == MemberState::InSync && !member.replacement {
-            let slot = member.slot.expect("a working member has a slot");
-            if !self.sets.survives_without(id, slot) {
-                return Err(AdminError::WouldLoseArray);
-            }
-            if !unsynced && set.unsynced_need(slot) {
-                return Err(AdminError::NeededByUnsynced);
-            }
-        }
-        let index = u32::try_from(index).expect("few members");
-        self.sets.fail_member((id, index), FailReason::Administrator, (&self.trace, self.now), actions);
-        self.hand_on(actions);
-        Ok(AdminOutcome::Done)
-    }
-
-    fn admin_remove(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
-        let id = self.arrays.set_of(&self.sets, array)?;
-        let set = self.sets.get_mut(id);
-        let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
-        match set.members[index].state {
-            MemberState::Faulty(_) | MemberState::Spare | MemberState::Missing => {}
-            MemberState::InSync | MemberState::Rebuilding { .. } | MemberState::Failing(_) => {
-                return Err(AdminError::MemberInUse(drive));
-            }
-        }
-        let was_spare = set.members[index].state == MemberState::Spare;
-        let member = &mut set.members[index];
-        member.removed = true;
-        member.state = MemberState::Faulty(FailReason::Administrator);
-        if was_spare {
-            set.metadata.as_mut().ok_or(AdminError::NoRedundancy)?.request();
-        }
-        if let Some(channel) = self.channels.get_mut(drive) {
-            channel.set = None;
-        }
-        Ok(AdminOutcome::Done)
-    }
-
-    fn admin_add(&mut self, array: ArrayId, new: NewMember, actions: &mut Actions) -> Result<AdminOutcome, AdminError> {
-        let id = self.arrays.set_of(&self.sets, array)?;
-        if !self.sets.get(id).is_redundant() {
-            return Err(AdminError::NoRedundancy);
-        }
-        let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info;
-        let set = self.sets.get(id);
-        self.check_suits(set, &new, info)?;
-        self.channels.claim(&[new.drive], id)?;
-        let by_bitmap = self.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
-        let set = self.sets.get_mut(id);
-        // Superblocks that are on their way say what they said when they began, and would make a member of whoever joins with
-        // the number of one that is not there.
-        let under_way = set.metadata.as_ref().filter(|metadata| metadata.wave != Wave::Idle);
-        let called = |n| under_way.is_some_and(|own| matches!(own.snapshot.roles.get(n), Role::Active(_)));
-        let used = |n: u32| called(n) || set.members.iter().any(|m| !m.removed && m.number() == Some(n));
-        let own = new.superblock.dev_number;
-        let number = if by_bitmap.is_some() && !used(own) {
-            own
-        } else {
-            let first = u32::from(set.geometry.members());
-            (first..).find(|n| !used(*n)).expect("numbers do not run out")
-        };
-        let mut superblock = new.superblock;
-        superblock.dev_number = number;
-        superblock.set_recovery_offset(None);
-        let mut member = new_member(new.drive, None, MemberState::Spare, superblock.data_offset, Some(superblock), &[]);
-        member.by_bitmap = by_bitmap;
-        let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
-        metadata.common.roles = super::create::grow_roles(&metadata.common.roles, number);
-        metadata.request();
-        // What a drive that was removed has not answered yet is told to its place.
-        let (set, channels) = (self.sets.get(id), &self.channels);
-        let is_free = |own: &Member| own.removed && own.flushing == 0 && channels.outstanding(own.drive) == 0;
-        let vacant = set.members.iter().position(is_free);
-        let set = self.sets.get_mut(id);
-        match vacant {
-            Some(index) => set.members[index] = member,
-            None => set.members.push(member),
-        }
-        let index = vacant.unwrap_or(set.members.len() - 1);
-        self.prepare_log(id, index, actions);
-        self.sort_members(id);
-        Ok(AdminOutcome::Done)
-    }
-
-    /// Can the drive be a member: its blocks, the room for data, the room for the bitmap?
-    fn check_suits(&self, set: &Set, new: &NewMember, info: DriveInfo) -> Result<(), AdminError> {
-        if info.block > set.block {
-            return Err(AdminError::LargerBlock { drive: info.block, array: set.block });
-        }
-        let need = set.metadata.as_ref().map_or(Sectors::ZERO, |m| m.common.size);
-        if new.superblock.data_size < need {
-            let offset = new.superblock.data_offset;
-            return Err(AdminError::TooSmallMember { have: new.superblock.data_size, need, offset });
-        }
-        let header = set.bitmap.as_ref().and_then(|bitmap| BitmapHeader::decode(bitmap.header()).ok());
-        let room = new.superblock.bitmap_room(info.capacity).map_or(Sectors::ZERO, |(_, room)| room);
-        match header.map(|header| header.geometry().sectors()).filter(|need| *need > room) {
-            Some(need) => Err(AdminError::BitmapTooLarge { have: room, need }),
-            None => Ok(()),
-        }
-    }
-
-    /// A member that comes back needs only what the bitmap marks, if it was in this array when the bits of what
-    /// it has missed were not yet cleared, and if the slot that it had is still vacant: that slot.
-    fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
-        let set = self.sets.get(id);
-        let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
-        let metadata = set.metadata.as_ref()?;
-        let Role::Active(slot) = superblock.role() else { return None };
-        let returns = superblock.set_uuid == metadata.common.set_uuid
-            && slot.0 < set.slots()
-            && set.places[slot.index()].member == NONE
-            && superblock.recovery_offset().is_none()
-            // The bits say what the array wrote without it, not what it wrote without the array.
-            && !is_split_off(superblock, &metadata.common, set.in_sync)
-            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
-            && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
-            && superblock.events >= header.events_cleared;
-        returns.then_some(slot)
-    }
-
-    fn admin_replace(&mut self, array: ArrayId, slot: Slot, with: Option<DriveId>) -> Result<AdminOutcome, AdminError> {
-        let id = self.arrays.set_of(&self.sets, array)?;
-        let set = self.sets.get(id);
-        if slot.0 >= set.slots() || !set.in_sync.contains(slot) {
-            return Err(AdminError::NoSuchSlot(slot));
-        }
-        if set.places[slot.index()].replacement != NONE {
-            return Err(AdminError::NotPossible("this member is being replaced already"));
-        }
-        if set.is_kept_by_journal() {
-            return Err(AdminError::NotPossible(
-                "a flush of a member failed, and only the journal has what that member may have dropped: start the server anew, \
-                 which brings it back, before anything is copied",
-            ));
-        }
-        let suits =
-            |m: &Member| m.state == MemberState::Spare && !m.removed && with.is_none_or(|drive| m.drive == drive);
-        let spare = set
-            .members
-            .iter()
-            .position(suits)
-            .ok_or(AdminError::NotPossible("there is no spare to replace it with; add one first"))?;
-        if set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0) {
-            return Err(AdminError::PreparingLog);
-        }
-        if self.channels.outstanding(set.members[spare].drive) > 0 {
-            return Err(AdminError::CommandsOutstanding(set.members[spare].drive));
-        }
-        let set = self.sets.get_mut(id);
-        let member = &mut set.members[spare];
-        member.state = MemberState::Rebuilding { to: Sectors::ZERO };
-        member.slot = Some(slot);
-        member.replacement = true;
-        set.places[slot.index()].replacement = u32::try_from(spare).expect("few members");
-        if let Some(bitmap) = &mut set.bitmap {
-            bitmap.touch_all();
-        }
-        set.metadata.as_mut().expect("redundant sets have metadata").request();
-        Ok(AdminOutcome::Done)
-    }
-}
-
-impl Member {
-    /// Its number in the role table.
-    pub(crate) fn number(&self) -> Option<u32> {
-        self.superblock.as_ref().map(|s| s.dev_number)
-    }
-}
-
-pub(super) fn new_member(
-    drive: DriveId,
-    slot: Option<Slot>,
-    state: MemberState,
-    data_offset: DriveLba,
-    superblock: Option<Superblock>,
-    known_bad: &[BadRange],
-) -> Member {
-    Member {
-        drive,
-        slot,
-        left: None,
-        replacement: false,
-        state,
-        data_offset,
-        bad: BadList::new(superblock.as_ref(), known_bad),
-        superblock: superblock.map(Box::new),
-        // What was written before this start may still be in the drive's cache.
-        unflushed: true,
-        flush_failed: false,
-        metadata_stale: false,
-        flushing: 0,
-        media_errors: 0,
-        defects: Defects::new(),
-        by_bitmap: None,
-        removed: false,
-        counters: Counters::default(),
     }
 }

@@ -1,0 +1,81 @@
+//! Members: the record of a new one, and which set an array's members are in.
+
+use alloc::boxed::Box;
+use openraid_format::Superblock;
+use openraid_units::{ArrayId, DriveId, DriveLba, SetId, Slot};
+
+use super::bad::{BadList, BadRange};
+use super::defects::Defects;
+use super::set::{Counters, Life, Member};
+use super::sets::Sets;
+use super::table::Arrays;
+use super::volume::Volume;
+use crate::admin::{AdminError, MemberState};
+use crate::controller::Controller;
+
+impl Arrays {
+    pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {
+        let array = self.find(id).ok_or(AdminError::NoSuchArray(id))?;
+        match array.volume {
+            Volume::Direct(set) => match sets.get(set).life {
+                Life::Running => Ok(set),
+                Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
+            },
+            Volume::Striped { .. } => {
+                Err(AdminError::NotPossible("this is a nested array: name the span that the member belongs to"))
+            }
+        }
+    }
+}
+
+impl Controller {
+    /// What waits for the members of a set is chosen as its policy says, and as they are.
+    pub(crate) fn sort_members(&mut self, id: SetId) {
+        let set = self.sets.get_mut(id);
+        let was_flash = core::mem::replace(&mut set.is_flash, true);
+        for member in set.members.iter().filter(|member| !member.removed) {
+            self.channels.sort(member.drive, set.policy.sorting);
+            set.is_flash &= self.channels.get(member.drive).is_some_and(|channel| !channel.info.rotational);
+        }
+        if set.is_flash != was_flash {
+            self.reset_adaptive(id);
+        }
+    }
+}
+
+impl Member {
+    /// Its number in the role table.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.superblock.as_ref().map(|s| s.dev_number)
+    }
+}
+
+pub(crate) fn new_member(
+    drive: DriveId,
+    slot: Option<Slot>,
+    state: MemberState,
+    data_offset: DriveLba,
+    superblock: Option<Superblock>,
+    known_bad: &[BadRange],
+) -> Member {
+    Member {
+        drive,
+        slot,
+        left: None,
+        replacement: false,
+        state,
+        data_offset,
+        bad: BadList::new(superblock.as_ref(), known_bad),
+        superblock: superblock.map(Box::new),
+        // What was written before this start may still be in the drive's cache.
+        unflushed: true,
+        flush_failed: false,
+        metadata_stale: false,
+        flushing: 0,
+        media_errors: 0,
+        defects: Defects::new(),
+        by_bitmap: None,
+        removed: false,
+        counters: Counters::default(),
+    }
+}

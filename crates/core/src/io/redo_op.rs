@@ -1,0 +1,415 @@
+//! Redos: what the journal has for rows of a member is read from the journal and written to the member; and the wait of other
+//! operations for it. The journal says which redos are pending: see [`redo_backlog`](crate::journal::redo_backlog).
+
+use openraid_units::{Bytes, DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba};
+
+use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
+use crate::array::set::Life;
+use crate::controller::{CommandError, Controller};
+use crate::geometry::Geometry;
+use crate::io::command::{Command, Hold, Owner};
+use crate::io::command_errors::MemberRange;
+use crate::io::op::{KindData, Op, OpKind, Payload, Phase, RedoData};
+use crate::io::wait::Wait;
+use crate::journal::backlog::RedoState;
+use crate::journal::commit::{JournalRead, JournalWork};
+use crate::journal::window::SILENT;
+use crate::journal::DeviceState;
+use crate::reason::Reason;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+/// The most redos at work that no operation waits for, and their share of the table of operations: enough to let every
+/// drive of a set sort them.
+const REDOS_MAX: u32 = 256;
+const OPS_SHARE: u32 = 4;
+
+const UNREADABLE: &str = "what the journal holds for the array cannot be read";
+const NOT_TAKEN: &str = "a member does not take what the journal holds for it";
+
+impl Controller {
+    /// Advance the backlogs; true if something has changed.
+    pub(crate) fn pump_redos(&mut self, actions: &mut Actions) -> bool {
+        let mut moved = core::mem::take(&mut self.journal.replay.is_asked) && self.redo_for_waiters(actions);
+        for number in (0..self.journal.replay.backlogs.len()).rev() {
+            moved |= self.pump_backlog(number, actions);
+        }
+        moved
+    }
+
+    fn pump_backlog(&mut self, number: usize, actions: &mut Actions) -> bool {
+        if self.journal.replay.backlogs[number].is_over {
+            return false;
+        }
+        let can_be_read = self.redo_device().is_some();
+        let backlog = &mut self.journal.replay.backlogs[number];
+        if backlog.left > 0 && !can_be_read {
+            backlog.error.get_or_insert(SILENT);
+        }
+        let (left, out) = (backlog.left, backlog.out);
+        if !self.may_redo(number) || left == 0 {
+            return out == 0 && self.end_redos(number, actions);
+        }
+        if !self.prepare_redo(number) {
+            return false;
+        }
+        let mut moved = false;
+        while actions.has_room() && self.may_begin_redo(self.journal.replay.backlogs[number].out) {
+            let Some(index) = self.journal.replay.backlogs[number].next() else { break };
+            if !self.begin_redo(number, index, false, actions) {
+                break;
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    /// Take the spare frames that one write needs at any time; true if a redo may begin. From then on a set with parity serves
+    /// hosts.
+    fn prepare_redo(&mut self, number: usize) -> bool {
+        let backlog = &mut self.journal.replay.backlogs[number];
+        if backlog.spare.is_none() && (!backlog.serves || backlog.out == 0) {
+            backlog.spare = self.work_frames.take(backlog.bytes_max());
+        }
+        let (id, array) = (backlog.set, backlog.array);
+        if backlog.spare.is_some() && !backlog.serves && matches!(self.sets.get(id).geometry, Geometry::Parity(_)) {
+            self.journal.replay.backlogs[number].serves = true;
+            self.begin_to_serve(id, array);
+        }
+        self.journal.replay.backlogs[number].spare.is_some() || self.journal.replay.backlogs[number].out > 0
+    }
+
+    /// May one more redo begin that no operation waits for, with `out` at work? Operations that wait for places or frames
+    /// go first, but one redo is always at work.
+    fn may_begin_redo(&self, out: u32) -> bool {
+        let most = REDOS_MAX.min(self.limits.ops_max / OPS_SHARE);
+        match out {
+            0 => self.ops.may_make_awaited_op(),
+            _ => out < most && self.ops.may_make_op() && self.wait_frames.is_empty(),
+        }
+    }
+
+    fn may_redo(&self, number: usize) -> bool {
+        let backlog = &self.journal.replay.backlogs[number];
+        backlog.error.is_none() && self.sets.get(backlog.set).life != Life::Failed
+    }
+
+    /// Begin the redos that operations wait for; true if one began. If there is no room for all of them, this is called
+    /// again.
+    fn redo_for_waiters(&mut self, actions: &mut Actions) -> bool {
+        let mut moved = false;
+        for _ in 0..self.wait_redo.len() {
+            let waiting = self.wait_redo.pop().expect("counted");
+            self.wait_redo.push(waiting);
+            let (set, rows) = (self.ops[waiting].set, self.member_rows_of(&self.ops[waiting]));
+            let number = self.journal.replay.backlogs.iter().position(|backlog| backlog.set == set);
+            let (Some(number), Some((from, to))) = (number, rows) else { continue };
+            while self.may_redo(number) {
+                let backlog = &self.journal.replay.backlogs[number];
+                let next = backlog.pending(from, to).find(|index| backlog.redos[*index].state == RedoState::Waits);
+                let Some(index) = next else { break };
+                let room = actions.has_room() && self.ops.may_make_awaited_op();
+                if !room || !self.begin_redo(number, index, true, actions) {
+                    self.journal.replay.is_asked = true;
+                    return moved;
+                }
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Begin a redo, with the neighbours that share its write; false if there is no room.
+    fn begin_redo(&mut self, number: usize, index: usize, is_awaited: bool, actions: &mut Actions) -> bool {
+        let block = self.journal.superblock.as_ref().expect("it was attached").block.sectors().get();
+        let backlog = &mut self.journal.replay.backlogs[number];
+        let (id, own) = (backlog.set, backlog.redos[index]);
+        let (count, len) = backlog.run_from(index, block);
+        let set = self.sets.get(id);
+        if own.slot.0 >= set.slots() || !set.writable.contains(own.slot) {
+            // The slot has no member. A later one is filled by a rebuild.
+            self.redos_done(id, index, count);
+            return true;
+        }
+        let (Some(device), true) = (self.redo_device(), self.channels.may_issue()) else { return false };
+        let before = own.source.from.get() % block;
+        let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
+        let backlog = &mut self.journal.replay.backlogs[number];
+        let (mut run, mut has_spare) = (self.work_frames.take(bytes.get()), false);
+        if run.is_none() {
+            run = backlog.spare.take();
+            has_spare = true;
+        }
+        let Some(run) = run else { return false };
+        backlog.set_state(index, count, RedoState::InWork);
+        backlog.out += 1;
+        let op = Op {
+            at: SetLba(own.at.get()),
+            len,
+            target: SlotSet::one(own.slot),
+            work: Some(run),
+            payload: Payload::Host(run.at + Sectors(before).bytes()),
+            phase: Phase::ReadingOld,
+            data: KindData::Redo(RedoData {
+                first: index,
+                count: u32::try_from(count).expect("few go together"),
+                failed_reads: 0,
+                is_awaited,
+            }),
+            ..Op::new(OpKind::Redo, id)
+        };
+        let key = self.ops.put(op);
+        self.sets.get_mut(id).ops += 1;
+        if has_spare {
+            self.journal.replay.backlogs[number].spare_has = key.index;
+        }
+        self.journal.counters.replayed_redos += 1;
+        let mut done = Bytes::ZERO;
+        for next in index..index + count {
+            let own = self.journal.replay.backlogs[number].redos[next];
+            let from = DriveLba(own.source.from.get() - before);
+            let len = Sectors((before + own.len.get()).next_multiple_of(block));
+            self.read_for_redo(key.index, device, (from, len), run.at + done, actions);
+            done += own.len.bytes();
+        }
+        true
+    }
+
+    /// The device of the journal to read from: a working one, or one that has failed since, perhaps because of a write. A
+    /// device that owes answers is not used.
+    fn redo_device(&self) -> Option<usize> {
+        self.redo_device_beside(None)
+    }
+
+    /// The same, without the device that was tried.
+    fn redo_device_beside(&self, tried: Option<usize>) -> Option<usize> {
+        let devices = &self.journal.devices;
+        let is_it = |number: usize, state| tried != Some(number) && devices[number].state == state;
+        let find = |state| (0..devices.len()).find(|number| is_it(*number, state));
+        let answers = |number: &usize| !self.channels.is_silent(devices[*number].drive);
+        find(DeviceState::Works).or_else(|| find(DeviceState::Dropped).filter(answers))
+    }
+
+    fn redos_done(&mut self, set: SetId, first: usize, count: usize) {
+        let Some(backlog) = self.journal.replay.backlogs.iter_mut().find(|backlog| backlog.set == set) else { return };
+        backlog.set_state(first, count, RedoState::Done);
+        for own in &backlog.redos[first..first + count] {
+            self.journal.log.unpin(own.source.sequence);
+        }
+        self.sets.look();
+    }
+
+    /// The backlog of a set is empty, or no more of it can be done.
+    fn end_redos(&mut self, number: usize, actions: &mut Actions) -> bool {
+        let may = self.may_redo(number);
+        let backlog = &mut self.journal.replay.backlogs[number];
+        let (id, array, error) = (backlog.set, backlog.array, backlog.error);
+        backlog.is_over = true;
+        let spare = backlog.spare.take();
+        for own in backlog.redos.iter().filter(|own| own.state != RedoState::Done) {
+            self.journal.log.unpin_if_held(own.source.sequence);
+        }
+        if let Some(run) = spare {
+            self.work_frames.release(run);
+        }
+        let set = self.sets.get_mut(id);
+        let starts = set.journal.is_replaying();
+        set.journal.redoing = false;
+        set.journal.logged -= 1;
+        if may || starts {
+            self.journal.replay.backlogs.swap_remove(number);
+        }
+        match (may, starts) {
+            (true, true) => self.begin_to_serve(id, array),
+            (false, true) => self.refuse_start(id, error),
+            // A rebuild continues where it was before hosts write again.
+            (true, false) if self.sets.get(id).life == Life::Running => _ = self.start_task(id, actions),
+            (true, false) => {}
+            (false, false) => {
+                if self.sets.get(id).life != Life::Failed {
+                    self.sets.lose_rows(id, (&self.trace, self.now), actions);
+                    self.hand_on(actions);
+                }
+            }
+        }
+        self.wake_redo_waiters();
+        true
+    }
+
+    /// Make an operation on a parity set wait if its rows are in the backlog; true if it waits or has failed. A waiting
+    /// operation is called again.
+    pub(crate) fn waits_for_redo(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let op = &self.ops[index];
+        if op.parent != NONE {
+            // Its parent has waited.
+            return false;
+        }
+        let Some((from, to)) = self.member_rows_of(op) else { return false };
+        let (set, stripe) = (op.set, op.stripe.0);
+        let Some(backlog) = self.journal.replay.backlog_of(set) else { return false };
+        if backlog.pending(from, to).next().is_none() {
+            return false;
+        }
+        if backlog.is_over {
+            self.fail_op(index, ReplyStatus::IoError, actions);
+        } else {
+            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, stripe, 0);
+            self.hold_op(index, Wait::Redo);
+            self.journal.replay.is_asked = true;
+        }
+        true
+    }
+
+    /// The rows of a parity set's members that an operation touches.
+    fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
+        let Geometry::Parity(parity) = &self.sets.get(op.set).geometry else { return None };
+        let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
+        if op.is_by_rows(self.sets.get(op.set)) {
+            return Some((start(op.stripe) + u64::from(op.lo), start(op.stripe) + u64::from(op.hi)));
+        }
+        let (first, _, within) = parity.locate(op.at);
+        let from = start(first) + within.get();
+        if within + op.len <= parity.chunk() {
+            return Some((from, from + op.len.get()));
+        }
+        let (last, ..) = parity.locate(op.at + (op.len - Sectors(1)));
+        Some((start(first), start(last) + parity.chunk().get()))
+    }
+
+    /// The device to try next. Each read of the operation may fail once before the operation ends.
+    fn next_redo_device(&mut self, index: u32, tried: usize) -> Option<usize> {
+        let KindData::Redo(data) = &mut self.ops[index].data else { unreachable!("it reads for a redo") };
+        data.failed_reads += 1;
+        let again = data.failed_reads <= data.count;
+        self.redo_device_beside(Some(tried)).filter(|_| again)
+    }
+
+    fn read_for_redo(
+        &mut self,
+        index: u32,
+        device: usize,
+        (lba, len): (DriveLba, Sectors),
+        to: PoolOffset,
+        actions: &mut Actions,
+    ) {
+        let op = &self.ops[index];
+        let member = u32::try_from(device).expect("two at the most");
+        let command = Command {
+            op: DriveOp::Read,
+            lba,
+            len,
+            data: Data::Frames(to),
+            class: Self::class_of(op),
+            hold: op.work.map(Hold::Work),
+            ..Self::journal_command(
+                Owner::Journal(JournalWork::Read(JournalRead::Redo(index))),
+                member,
+                self.journal.devices[device].drive,
+            )
+        };
+        self.ops[index].pending += 1;
+        self.channels.push(self.now, &command, actions);
+    }
+
+    /// A part of a redo was read, or the other device is asked.
+    pub(crate) fn on_redo_read(
+        &mut self,
+        index: u32,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
+        let set = self.ops[index].set;
+        let number = command.member as usize;
+        let why = match result {
+            Ok(()) => None,
+            // The command had not been issued when the device was dropped.
+            Err(_) if !command.issued => {
+                self.ops[index].frames_abandoned = true;
+                None
+            }
+            Err(CommandError::Timeout) => {
+                self.ops[index].frames_abandoned = true;
+                self.drop_journal_device(number, actions);
+                let works = self.journal.devices.iter().any(|device| device.state.works());
+                (!works).then_some(SILENT)
+            }
+            Err(CommandError::Drive(_)) => match self.next_redo_device(index, number) {
+                Some(other) => {
+                    let Data::Frames(to) = command.data else { unreachable!("it is read into frames") };
+                    self.read_for_redo(index, other, (command.lba, command.len), to, actions);
+                    None
+                }
+                None => Some(UNREADABLE),
+            },
+        };
+        if let (Some(why), Some(backlog)) = (why, self.journal.replay.backlog_of(set)) {
+            backlog.error.get_or_insert(why);
+            self.ops[index].frames_abandoned = true;
+        }
+        self.op_command_ended(index);
+    }
+
+    /// Advance a redo: what was read is written.
+    pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
+        let op = self.ops[index];
+        match op.phase {
+            Phase::ReadingOld if op.frames_abandoned => self.finish_redo(index, actions),
+            Phase::ReadingOld => {
+                if !self.channels.may_issue() {
+                    return self.wait_for_commands(index);
+                }
+                self.ops[index].phase = Phase::Writing;
+                let slot = op.target.first().expect("a redo has a slot");
+                let Payload::Host(at) = op.payload else { unreachable!("it was read into frames") };
+                let range = MemberRange { slot, lba: MemberLba(op.at.get()), len: op.len, at };
+                self.issue_write(index, range, actions);
+                if self.ops[index].pending == 0 {
+                    self.finish_redo(index, actions);
+                }
+            }
+            Phase::Writing | Phase::Recording => {
+                if op.error.is_some() || self.pass_reply_gate(index) {
+                    self.finish_redo(index, actions);
+                }
+            }
+            phase => unreachable!("a redo is never in {phase:?}"),
+        }
+    }
+
+    /// A redo has ended. If it used the spare frames and a hung drive may still access them, others take their place.
+    fn finish_redo(&mut self, index: u32, actions: &mut Actions) {
+        let op = &mut self.ops[index];
+        let backlog = self.journal.replay.backlogs.iter_mut().find(|backlog| backlog.set == op.set);
+        let backlog = backlog.expect("it is kept while redos are out");
+        if let Some(run) = op.work.take_if(|_| backlog.spare_has == index) {
+            backlog.spare_has = NONE;
+            self.work_frames.release(run);
+            backlog.spare = self.work_frames.take(backlog.bytes_max());
+        }
+        self.finish_op(index, actions);
+    }
+
+    pub(crate) fn on_redone(&mut self, op: &Op) {
+        let RedoData { first, count, .. } = *op.redo();
+        let count = count as usize;
+        let backlog = self.journal.replay.backlog_of(op.set).expect("it is kept while redos are out");
+        backlog.out -= 1;
+        if op.frames_abandoned || op.error.is_some() {
+            backlog.set_state(first, count, RedoState::Waits);
+            if op.error.is_some() {
+                backlog.error.get_or_insert(NOT_TAKEN);
+            }
+        } else {
+            self.redos_done(op.set, first, count);
+        }
+        self.wake_redo_waiters();
+    }
+
+    pub(crate) fn wake_redo_waiters(&mut self) {
+        self.sets.look();
+        while let Some(op) = self.wait_redo.pop() {
+            self.ready.push(op);
+        }
+    }
+}
