@@ -21,7 +21,7 @@ const CORE: &str = "crates/core/src/";
 /// The struct whose methods are counted.
 const OWNER: &str = "Controller";
 /// The folders from top to bottom. The files next to them are the controller and what all folders share.
-const LAYERS: &[&str] = &["(root)", "admin", "cache", "io", "background", "journal", "ppl", "array"];
+const LAYERS: &[&str] = &["(root)", "admin", "requests", "cache", "io", "background", "journal", "ppl", "array"];
 /// Beginnings of names that ask.
 const QUESTIONS: &[&str] = &["is_", "has_", "may_"];
 /// Where the numbers are kept, from the root.

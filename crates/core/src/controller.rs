@@ -14,7 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 
-use crate::actions::{Actions, NoticeKind};
+use crate::actions::{Actions, NoticeKind, ReplyStatus};
 use crate::admin::AdminCommand;
 use crate::array::sets::{Sets, Signal};
 use crate::array::table::Arrays;
@@ -24,14 +24,15 @@ use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
 use crate::frames::Frames;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner};
+use crate::io::ended::{Ended, EndedFor, EndedOps};
 use crate::io::lock::Locks;
-use crate::io::op::Op;
-use crate::io::request::{Piece, Request, Walk};
+use crate::io::op::{Op, OpKind};
 use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError, ZERO_REGION_BYTES};
 use crate::planted::Planted;
 use crate::reason::TraceEntry;
+use crate::requests::request::{Piece, Request, Walk};
 use crate::slab::{Queue, Slab};
 use crate::trace::Trace;
 use crate::waiters::Waiters;
@@ -70,6 +71,8 @@ pub struct Controller {
     /// Of each piece its walk, where it has one.
     pub(crate) walks: Vec<Option<Walk>>,
     pub(crate) ops: Slab<Op>,
+    /// Operations that are over, as far as that was not handed on.
+    pub(crate) ended: EndedOps,
     pub(crate) locks: Locks,
     pub(crate) channels: Channels,
     pub(crate) host_frames: Frames,
@@ -104,6 +107,8 @@ pub struct Controller {
     pub(crate) wait_set: Queue,
     /// Operations that wait for rows to have what the journal has for them.
     pub(crate) wait_redo: Queue,
+    /// Operations that a partial parity log refuses: they end with an error.
+    pub(crate) refused: Queue,
     /// A background task found no room for an operation.
     pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
@@ -134,6 +139,7 @@ impl Controller {
             pieces: Slab::new(limits.pieces_max),
             walks: alloc::vec![None; limits.pieces_max as usize],
             ops: Slab::new(limits.ops_max),
+            ended: EndedOps::new(limits.ops_max, limits.pieces_max),
             locks: Locks::new(limits.ops_max),
             channels: Channels::new(&limits),
             host_frames: Frames::new(ZERO_REGION_BYTES, host),
@@ -157,6 +163,7 @@ impl Controller {
             wait_commands: Queue::new(limits.ops_max),
             wait_set: Queue::new(limits.ops_max),
             wait_redo: Queue::new(limits.ops_max),
+            refused: Queue::new(limits.ops_max),
             background_waits: false,
             admin_waiting: Vec::new(),
             trace: Trace::new(limits.trace_entries),
@@ -254,6 +261,7 @@ impl Controller {
                 Some(TagKind::Journal) => {
                     if let Verdict::Checksum(crc) = verdict {
                         self.on_checksum(crc, actions);
+                        self.tell_ended(actions);
                     } else {
                         self.on_replay_copy();
                     }
@@ -279,10 +287,24 @@ impl Controller {
                 }
                 self.sets.look();
             }
-            Owner::Op(op) => self.on_op_command(op, command, result, actions),
-            Owner::PplRead(op) => self.on_partial_read(op, command, result, actions),
-            Owner::Journal(JournalWork::Read(JournalRead::Redo(op))) => self.on_redo_read(op, command, result, actions),
-            Owner::Journal(work) => self.on_journal_command(work, command, result, actions),
+            Owner::Op(op) => {
+                let failure = self.on_op_command(op, command, result, actions);
+                // What the member's failure means for others comes before what the operation does about it.
+                self.hand_on(actions);
+                self.op_command_done(op, command, failure, actions);
+            }
+            Owner::PplRead(op) => {
+                self.on_partial_read(op, command, result, actions);
+                self.hand_on(actions);
+            }
+            Owner::Journal(JournalWork::Read(JournalRead::Redo(op))) => {
+                self.on_redo_read(op, command, result, actions);
+                self.tell_ended(actions);
+            }
+            Owner::Journal(work) => {
+                self.on_journal_command(work, command, result, actions);
+                self.tell_ended(actions);
+            }
             Owner::Superblock
             | Owner::BitmapPage(_)
             | Owner::BadBlocks
@@ -319,16 +341,30 @@ impl Controller {
     /// Let the journal move (not inlined: it is asked for more often than anything moves): superblocks, the tail, the next group, replay.
     #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
-        self.pump_join(actions)
+        let moved = self.pump_join(actions)
             || self.pump_spill(actions)
             || self.pump_tail(actions)
             || self.pump_loss(actions)
             || (self.pump_redos(actions) | self.pump_replay(actions))
-            || self.seal_group(actions)
+            || self.seal_group(actions);
+        self.tell_ended(actions);
+        self.hand_on(actions);
+        moved
+    }
+
+    /// Let the partial parity logs move; the operations that they refuse end.
+    fn pump_logs(&mut self, actions: &mut Actions) -> bool {
+        let moved = self.pump_ppl(actions);
+        while let Some(op) = self.refused.pop() {
+            self.fail_op(op, ReplyStatus::IoError, actions);
+        }
+        self.tell_ended(actions);
+        moved
     }
 
     /// Hand on what the sets have said, in its order.
-    pub(crate) fn hand_on(&mut self, actions: &mut Actions) {
+    #[inline]
+    fn hand_on(&mut self, actions: &mut Actions) {
         while let Some(signal) = self.sets.take_signal() {
             match signal {
                 Signal::CopyLost(set) => self.cache.invalidate_set(set),
@@ -392,7 +428,7 @@ impl Controller {
                 return;
             }
             if let Some(op) = self.ready.pop() {
-                self.step(op, actions);
+                self.step_op(op, actions);
             } else if self.is_quiet() {
                 self.note_hurry();
                 break;
@@ -401,8 +437,36 @@ impl Controller {
             }
         }
         if cfg!(debug_assertions) {
+            assert!(!self.sets.has_signal() && self.ended.is_empty(), "news are handed on at once");
             let forgotten = self.find_forgotten();
             assert!(forgotten.is_none(), "an operation waits for what is there already: {forgotten:?}");
+        }
+    }
+
+    /// Move an operation as far as it goes, and hand on that it is over if it is.
+    #[inline]
+    fn step_op(&mut self, index: u32, actions: &mut Actions) {
+        match self.step(index, actions) {
+            Some(OpKind::RowDestage) => self.step_row_destage(index, actions),
+            Some(_) => self.step_destage(index, actions),
+            None => {}
+        }
+        self.hand_on(actions);
+        self.tell_ended(actions);
+    }
+
+    /// Hand on which operations are over.
+    #[inline]
+    fn tell_ended(&mut self, actions: &mut Actions) {
+        while let Some(Ended { owner, error, past }) = self.ended.pop() {
+            if let Some((set, past)) = past {
+                self.forget_written(set, past);
+            }
+            match owner {
+                EndedFor::Piece(piece) => self.on_piece_op(piece, error, actions),
+                EndedFor::Request(request) => self.end_request_op(request, error, actions),
+                EndedFor::Unit(set, data) => self.on_destaged(set, data, error),
+            }
         }
     }
 
@@ -464,7 +528,7 @@ impl Controller {
         if self.journal.state != JournalState::None && self.pump_journal(actions) {
             return true;
         }
-        if self.pump_ppl(actions) {
+        if self.sets.logs_due && self.pump_logs(actions) {
             return true;
         }
         if self.now < self.sets.due().0 && self.admin_waiting.is_empty() {

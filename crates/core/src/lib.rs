@@ -27,6 +27,7 @@ pub mod occupancy;
 pub mod planted;
 pub mod ppl;
 pub mod reason;
+mod requests;
 pub mod scrub;
 pub mod settings;
 mod slab;

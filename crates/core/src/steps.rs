@@ -302,40 +302,6 @@ impl Controller {
         let steps = self.trace.steps();
         steps.on.then_some(steps.total)
     }
-
-    /// Leave the step of an operation that was made.
-    #[inline(always)]
-    pub(crate) fn trace_made(&mut self, index: u32) {
-        if self.trace.steps().is_on() && is_traced(&self.ops, index) {
-            self.trace_op_made(index);
-        }
-    }
-
-    #[cold]
-    fn trace_op_made(&mut self, index: u32) {
-        let op = self.ops[index];
-        let owner = if op.parent != NONE {
-            For::Op(op_name(&self.ops, op.parent))
-        } else if op.is_destage() {
-            let data = op.destage();
-            For::Unit(self.cache.units.get(data.unit).number, data.why)
-        } else if matches!(op.kind, OpKind::Flush | OpKind::Discard) {
-            // These have no pieces.
-            For::Request(self.requests[op.piece].number)
-        } else {
-            For::Request(self.requests[self.pieces[op.piece].request].number)
-        };
-        let Some(work) = work_of(&op) else { return };
-        let place = match work {
-            Work::Flush => Place::Whole,
-            _ if op.is_by_rows(self.sets.get(op.set)) => {
-                Place::Rows { stripe: op.stripe, lo: op.lo, hi: op.hi, columns: (op.first, op.columns) }
-            }
-            _ => Place::Extent { at: op.at, len: op.len },
-        };
-        let name = op_name(&self.ops, index);
-        self.trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
-    }
 }
 
 /// The name of an operation, by its place in the table.
@@ -351,7 +317,7 @@ pub(crate) fn is_traced(ops: &Slab<Op>, index: u32) -> bool {
     serves && !own.ahead && work_of(own).is_some()
 }
 
-fn work_of(op: &Op) -> Option<Work> {
+pub(crate) fn work_of(op: &Op) -> Option<Work> {
     match op.kind {
         OpKind::Read => Some(Work::Read),
         OpKind::RowRead => Some(Work::RowRead),

@@ -9,8 +9,8 @@ use openraid_units::{DriveId, Instant, SetId, Slot};
 use crate::actions::{Actions, Notice, NoticeKind};
 use crate::array::sets::Sets;
 use crate::io::op::Op;
-use crate::io::request::{Piece, Request};
 use crate::reason::{Reason, TraceEntry};
+use crate::requests::request::{Piece, Request};
 use crate::slab::Slab;
 use crate::steps::{is_traced, op_name, Step, Steps, What, Who};
 

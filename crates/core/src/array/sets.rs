@@ -56,11 +56,11 @@ pub(crate) enum Signal {
     DriveLost(DriveId),
 }
 
-/// Signals that one call leaves at the most.
-const SIGNALS_MAX: usize = 4;
+/// Signals that one call leaves at the most: a unit of background work may fail a member in each slot.
+const SIGNALS_MAX: usize = 4 * 64;
 
 /// Signals that the controller has not handed on, a ring.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Signals {
     ring: [Option<Signal>; SIGNALS_MAX],
     head: usize,
@@ -117,7 +117,7 @@ impl Sets {
             look: false,
             due: (Instant::NEVER, Wake::CleanMark),
             logs_due: false,
-            signals: Signals::default(),
+            signals: Signals { ring: [None; SIGNALS_MAX], head: 0, len: 0 },
         }
     }
 
@@ -144,6 +144,12 @@ impl Sets {
     /// Leave news for what stands above the sets.
     pub(super) fn signal(&mut self, signal: Signal) {
         self.signals.push(signal);
+    }
+
+    /// Is there a signal to hand on?
+    #[inline]
+    pub(crate) fn has_signal(&self) -> bool {
+        self.signals.len > 0
     }
 
     /// The next signal to hand on.

@@ -16,9 +16,9 @@ use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
+use crate::io::footprint::narrow;
 use crate::io::op::{DestageData, KindData, Op, OpKind, Payload, Phase, Step};
-use crate::io::row::RowFrames;
-use crate::io::split::narrow;
+use crate::io::row::{RowFrames, Rows};
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -184,7 +184,23 @@ impl Controller {
         if op.phase == Phase::Planning && op.target.is_empty() && !self.next_band(index) {
             return self.finish_op(index, actions);
         }
-        self.step_row_write(index, actions);
+        let mut rows = self.step_rows(index, actions);
+        loop {
+            rows = match rows {
+                Rows::Held => return,
+                Rows::Planned => {
+                    self.stage_rows(index, actions);
+                    self.read_old(index, actions)
+                }
+                Rows::Written => {
+                    self.band_written(index);
+                    if !self.next_band(index) {
+                        return self.finish_op(index, actions);
+                    }
+                    self.step_rows(index, actions)
+                }
+            }
+        }
     }
 
     /// The next band of a stripe: what a partial parity log keeps for a turn of its own of the rows of the one before, or
@@ -222,7 +238,7 @@ impl Controller {
     }
 
     /// Copy the dirty sectors of the band into the operation's own frames.
-    pub(crate) fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
+    fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
         let frames = RowFrames::of(&self.ops[index]);
         for slot in self.ops[index].target {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
@@ -232,7 +248,7 @@ impl Controller {
     }
 
     /// The band is on the members: what was not written to since is clean.
-    pub(crate) fn band_written(&mut self, index: u32, actions: &mut Actions) {
+    fn band_written(&mut self, index: u32) {
         let Op { set, target, .. } = self.ops[index];
         let cache_unit = self.ops[index].destage().unit;
         for slot in target {
@@ -244,7 +260,6 @@ impl Controller {
         self.release_work(index);
         let op = &mut self.ops[index];
         (op.target, op.excluded, op.phase) = (SlotSet::EMPTY, SlotSet::EMPTY, Phase::Planning);
-        self.step_row_destage(index, actions);
     }
 
     // ---- stretches
@@ -252,12 +267,13 @@ impl Controller {
     /// Go on with a stretch of a set without parity.
     pub(crate) fn step_destage(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
-            Phase::Planning => self.next_run(index, actions),
-            Phase::Computing(_) => {
-                self.ops[index].phase = Phase::Logging;
-                self.step_write(index, actions);
-            }
-            _ => self.step_write(index, actions),
+            Phase::Planning => return self.next_run(index, actions),
+            Phase::Computing(_) => self.ops[index].phase = Phase::Logging,
+            _ => {}
+        }
+        if self.step_extent(index, actions) {
+            self.run_written(index);
+            self.next_run(index, actions);
         }
     }
 
@@ -281,7 +297,7 @@ impl Controller {
     }
 
     /// The run is on the members.
-    pub(crate) fn run_written(&mut self, index: u32, actions: &mut Actions) {
+    fn run_written(&mut self, index: u32) {
         let Op { set, at, len, .. } = self.ops[index];
         self.extent_written(set, self.ops[index].destage().unit, at, len);
         self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
@@ -289,7 +305,6 @@ impl Controller {
         self.release_work(index);
         let op = &mut self.ops[index];
         (op.cursor, op.phase) = (op.cursor_end, Phase::Planning);
-        self.step_destage(index, actions);
     }
 
     // ---- both

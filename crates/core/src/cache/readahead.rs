@@ -19,9 +19,9 @@ use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Run;
 use crate::geometry::Geometry;
-use crate::io::request::{Piece, Request};
 use crate::limits::Limits;
 use crate::reason::Reason;
+use crate::requests::request::{Piece, Request};
 use crate::slab::NONE;
 
 /// Readings ahead in work at once.
@@ -190,7 +190,7 @@ impl Controller {
         let Ok(key) = self.pieces.insert(piece) else { panic!("asked for room") };
         self.ahead.requests += 1;
         self.ahead.bytes += len;
-        self.want_ops(key.index);
+        self.pieces.want_ops(&mut self.splitting, key.index);
     }
 
     /// A reading ahead is over, well or not.

@@ -4,7 +4,7 @@
 //! the members. Clean lines forget what it writes, before it begins and when it ends: what a read brings meanwhile
 //! may be old.
 
-use openraid_units::{Sectors, SetId, SetLba, Tag, TagKind};
+use openraid_units::{Instant, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::units::UnitState;
@@ -13,12 +13,14 @@ use super::{unit_at, unit_extent, zone_at};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::admin::WriteCache;
 use crate::array::set::Life;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
+use crate::io::ended::Past;
+use crate::io::footprint::narrow;
 use crate::io::lock::{LockMode, LockRange};
-use crate::io::op::{Op, OpKind, Phase};
-use crate::io::split::narrow;
+use crate::io::op::Phase;
 use crate::journal::log::Log;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
@@ -54,6 +56,25 @@ impl Cache {
     pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
         !self.is_writing(set) && !self.units.is_any_untried(set)
     }
+    /// The dirty unit of this number of a set; a new one counts for its set.
+    pub(crate) fn dirty_unit_of(
+        &mut self,
+        sets: &mut Sets,
+        (set, number): (SetId, u64),
+        now: Instant,
+        zones: u32,
+    ) -> u32 {
+        if let Some(unit) = self.units.find(set, number) {
+            return unit;
+        }
+        let entry = sets.get_mut(set);
+        entry.dirty.new += 1;
+        let epoch = entry.dirty.epoch;
+        let (at, _) = unit_extent(&entry.geometry, number);
+        let zone = zone_at(entry, zones, at);
+        self.units.make((set, number, zone), now, epoch)
+    }
+
     /// How many lines more the log may speak of, if they are enough for a look.
     pub(crate) fn replay_lines(&self, log_lines: u32) -> Option<u64> {
         let all = self.lines.len();
@@ -214,23 +235,10 @@ impl Controller {
     }
 
     /// What an operation has written past the cache is not what a read brought while it was under way.
-    pub(crate) fn forget_written(&mut self, op: &Op) {
-        match op.kind {
-            OpKind::Write => self.cache.invalidate(op.set, op.at, op.len),
-            OpKind::Discard if !op.is_by_rows(self.sets.get(op.set)) => self.cache.invalidate(op.set, op.at, op.len),
-            OpKind::RowWrite => {
-                let chunk = self.sets.get(op.set).parity().chunk();
-                for column in 0..u64::from(op.columns) {
-                    let rows = Sectors(u64::from(op.hi - op.lo));
-                    self.cache.invalidate(op.set, op.at + chunk * column, rows);
-                }
-            }
-            OpKind::Discard => {
-                let parity = self.sets.get(op.set).parity();
-                let (at, len) = (parity.set_lba(op.stripe, 0, Sectors::ZERO), parity.full_stripe());
-                self.cache.invalidate(op.set, at, len);
-            }
-            _ => {}
+    pub(crate) fn forget_written(&mut self, id: SetId, past: Past) {
+        let columns_apart = if past.columns > 1 { self.sets.get(id).parity().chunk() } else { Sectors::ZERO };
+        for column in 0..u64::from(past.columns) {
+            self.cache.invalidate(id, past.at + columns_apart * column, past.len);
         }
     }
 
@@ -280,7 +288,8 @@ impl Controller {
                 break;
             };
             if unit == NONE {
-                unit = self.dirty_unit_of(set, number);
+                let Self { cache, sets, .. } = self;
+                unit = cache.dirty_unit_of(sets, (set, number), self.now, self.limits.destage_zones);
             }
             let (mask, old) = (Mask::range(first, last), run.at + (from + taken).bytes());
             if promise == Promise::Journal {
@@ -413,20 +422,6 @@ impl Controller {
     fn may_dirty(&self, set: SetId, number: u64) -> bool {
         let dirty = |index| !self.cache.lines.get(index).dirty.is_empty();
         self.cache.has_dirty_room(set) || self.cache.lines.find(set, number).is_some_and(dirty)
-    }
-
-    /// The dirty unit of this number; a new one counts for its set.
-    pub(crate) fn dirty_unit_of(&mut self, set: SetId, number: u64) -> u32 {
-        if let Some(unit) = self.cache.units.find(set, number) {
-            return unit;
-        }
-        let (now, zones) = (self.now, self.limits.destage_zones);
-        let entry = self.sets.get_mut(set);
-        entry.dirty.new += 1;
-        let epoch = entry.dirty.epoch;
-        let (at, _) = unit_extent(&entry.geometry, number);
-        let zone = zone_at(entry, zones, at);
-        self.cache.units.make((set, number, zone), now, epoch)
     }
 
     /// Copies in the name of a piece: the columns of the arena from `columns` on.

@@ -23,12 +23,21 @@ pub(crate) struct MemberRange {
     pub at: PoolOffset,
 }
 
+/// What the failure of a command means for its operation, if anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Failure {
+    /// It lacks what was to be read.
+    Unread(CommandError),
+    /// A member that the array needs lacks the write.
+    Unwritten,
+    /// A member that the array needs was not flushed.
+    Unflushed,
+}
+
 impl Controller {
     /// A member cannot be relied on any more: see [`Sets::fail_member`](crate::array::sets::Sets).
     pub(crate) fn fail_member(&mut self, set: SetId, member: u32, reason: FailReason, actions: &mut Actions) -> bool {
-        let failed = self.sets.fail_member((set, member), reason, (&self.trace, self.now), actions);
-        self.hand_on(actions);
-        failed
+        self.sets.fail_member((set, member), reason, (&self.trace, self.now), actions)
     }
 
     /// Send a command without payload to one member.
@@ -80,14 +89,15 @@ impl Controller {
         }
     }
 
-    /// A command of an operation ended.
+    /// A command of an operation ended. If it failed, what that means for its member; for the operation see
+    /// [`Controller::op_command_done`].
     pub(crate) fn on_op_command(
         &mut self,
         index: u32,
         command: &Command,
         result: Result<(), CommandError>,
         actions: &mut Actions,
-    ) {
+    ) -> Option<Failure> {
         let timeout = self.limits.command_timeout;
         self.trace.op(&self.ops, index, || command.ended_step(timeout, result.is_ok()));
         let set = self.sets.get_mut(command.set);
@@ -114,18 +124,44 @@ impl Controller {
                 result
             }
         };
-        if let Err(error) = result {
-            self.op_command_failed(index, command, error, actions);
+        result.err().and_then(|error| self.op_command_failed(index, command, error, actions))
+    }
+
+    /// What the failure of a command means for its operation. The operation goes on if it was its last command.
+    pub(crate) fn op_command_done(
+        &mut self,
+        index: u32,
+        command: &Command,
+        failure: Option<Failure>,
+        actions: &mut Actions,
+    ) {
+        match failure {
+            None => {}
+            Some(Failure::Unread(error)) => self.unread(index, command, error, actions),
+            Some(Failure::Unwritten) => {
+                self.ops[index].error = Some(ReplyStatus::IoError);
+                self.distrust_unwritten(index, command, actions);
+            }
+            Some(Failure::Unflushed) => self.ops[index].error = Some(ReplyStatus::IoError),
         }
         self.op_command_ended(index);
     }
 
     #[cold]
-    fn op_command_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+    fn op_command_failed(
+        &mut self,
+        index: u32,
+        command: &Command,
+        error: CommandError,
+        actions: &mut Actions,
+    ) -> Option<Failure> {
         match command.op {
-            DriveOp::Read => self.read_failed(index, command, error, actions),
+            DriveOp::Read => {
+                self.member_read_error(command, error, actions);
+                Some(Failure::Unread(error))
+            }
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => self.write_failed(index, command, error, actions),
-            DriveOp::Flush => self.flush_failed(index, command, error, actions),
+            DriveOp::Flush => self.flush_failed(command, error, actions),
             DriveOp::Discard => self.discard_failed(index, command, error, actions),
         }
     }
@@ -134,15 +170,22 @@ impl Controller {
     /// refused gets zeroes; if it refuses those too, it fails. On a mirror whose discarded blocks may read as anything,
     /// copies may differ, and the refusal has no consequence. A discard that was given up may still be carried out over
     /// data that is written next: its member fails.
-    fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+    fn discard_failed(
+        &mut self,
+        index: u32,
+        command: &Command,
+        error: CommandError,
+        actions: &mut Actions,
+    ) -> Option<Failure> {
         let set = self.sets.get(command.set);
         let must_fit = set.is_redundant() && self.discards_to_zeroes(command.set);
         let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info.write_zeroes);
         match error {
             CommandError::Timeout if !must_fit => {
                 self.fail_member(command.set, command.member, FailReason::Timeout, actions);
+                None
             }
-            CommandError::Drive(_) if !must_fit => {}
+            CommandError::Drive(_) if !must_fit => None,
             CommandError::Drive(refused) if refused != DriveError::Gone && zeroes => {
                 self.trace.note_op(
                     &mut self.sets,
@@ -154,13 +197,14 @@ impl Controller {
                 );
                 let zeroing = DriveOp::WriteZeroes { may_discard: false };
                 self.push_op_command(index, Command { op: zeroing, ..*command }, actions);
+                None
             }
             CommandError::Timeout | CommandError::Drive(_) => self.write_failed(index, command, error, actions),
         }
     }
 
-    fn read_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
-        self.member_read_error(command, error, actions);
+    /// An operation lacks what a command was to read.
+    fn unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
         let op = &mut self.ops[index];
         op.excluded.insert(command.slot);
         if error == CommandError::Timeout {
@@ -285,16 +329,22 @@ impl Controller {
         }
     }
 
-    fn write_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+    fn write_failed(
+        &mut self,
+        index: u32,
+        command: &Command,
+        error: CommandError,
+        actions: &mut Actions,
+    ) -> Option<Failure> {
         let redundant = self.sets.get(command.set).is_redundant();
         let is_discard = self.ops[index].kind == OpKind::Discard;
         let zeroes = matches!(command.op, DriveOp::WriteZeroes { .. }) && !is_discard;
         if zeroes && error == CommandError::Drive(DriveError::Unsupported) {
             self.write_zeroes_plainly(index, command, actions);
-            return;
+            return None;
         }
         if matches!(error, CommandError::Drive(DriveError::Media { .. })) && self.write_again(index, command, actions) {
-            return;
+            return None;
         }
         let reason = match error {
             CommandError::Timeout => FailReason::Timeout,
@@ -306,10 +356,7 @@ impl Controller {
             CommandError::Drive(DriveError::Protocol | DriveError::Unsupported) => FailReason::Protocol,
         };
         let failed = self.fail_member(command.set, command.member, reason, actions);
-        if !redundant || !failed {
-            self.ops[index].error = Some(ReplyStatus::IoError);
-            self.distrust_unwritten(index, command, actions);
-        }
+        (!redundant || !failed).then_some(Failure::Unwritten)
     }
 
     /// The array needs a member that refused a write: it is asked once more, for what it lacks leaves others' parts without
@@ -372,7 +419,7 @@ impl Controller {
         self.push_op_command(index, again, actions);
     }
 
-    fn flush_failed(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+    fn flush_failed(&mut self, command: &Command, error: CommandError, actions: &mut Actions) -> Option<Failure> {
         let reason = match error {
             CommandError::Timeout => FailReason::Timeout,
             CommandError::Drive(DriveError::Gone) => FailReason::Gone,
@@ -380,9 +427,7 @@ impl Controller {
         };
         let redundant = self.sets.get(command.set).is_redundant();
         let failed = self.fail_member(command.set, command.member, reason, actions);
-        if !redundant || !failed {
-            self.ops[index].error = Some(ReplyStatus::IoError);
-        }
+        (!redundant || !failed).then_some(Failure::Unflushed)
     }
 }
 

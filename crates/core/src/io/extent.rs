@@ -1,12 +1,12 @@
 //! Extents: reading from where the data stands, and writing sets without parity.
 
-use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
+use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::command_errors::MemberRange;
-use crate::io::op::{Op, OpKind, Payload, Phase};
+use crate::io::op::{Payload, Phase};
 use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -93,29 +93,34 @@ impl Controller {
 
     // ---- writing
 
+    /// Move a write of a host on.
     pub(crate) fn step_write(&mut self, index: u32, actions: &mut Actions) {
+        if self.step_extent(index, actions) {
+            self.finish_op(index, actions);
+        }
+    }
+
+    /// Move the write of an extent on: of a host, or of destage. True if the members have it; an operation that fails is over.
+    pub(crate) fn step_extent(&mut self, index: u32, actions: &mut Actions) -> bool {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
                 if !self.pass_write_gate(index, actions).is_open() {
-                    return;
+                    return false;
                 }
                 self.ops[index].phase = Phase::Writing;
                 self.issue_extent_writes(index, actions);
-                if self.ops[index].pending == 0 {
-                    self.step_write(index, actions);
-                }
+                self.ops[index].pending == 0 && self.step_extent(index, actions)
             }
             Phase::Writing | Phase::Recording => {
                 if self.ops[index].error.is_none() && !self.pass_reply_gate(index) {
-                    return;
+                    return false;
                 }
-                let op = &self.ops[index];
-                if op.kind == OpKind::Destage && op.error.is_none() {
-                    self.run_written(index, actions);
-                } else {
+                let is_written = self.ops[index].error.is_none();
+                if !is_written {
                     self.finish_op(index, actions);
                 }
+                is_written
             }
             phase => unreachable!("a write is never in {phase:?}"),
         }
@@ -203,103 +208,6 @@ impl Controller {
     }
 
     // ---- discarding
-
-    /// Make the next operation of the first request without payload (flush or discard); true where something
-    /// moved.
-    pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
-        if !self.ops.may_make_op() {
-            return false;
-        }
-        for _ in 0..self.plain.len() {
-            let Some(index) = self.plain.front() else { return false };
-            let moved = if self.requests[index].request.kind == crate::events::RequestKind::Flush {
-                self.cut_flush(index, actions)
-            } else {
-                self.cut_discard(index, actions)
-            };
-            if moved {
-                return true;
-            }
-            // It waits for the cache: others may go on.
-            self.plain.pop();
-            self.plain.push(index);
-        }
-        false
-    }
-
-    /// All operations of a request without payload are made.
-    pub(crate) fn end_plain(&mut self, index: u32, actions: &mut Actions) -> bool {
-        self.plain.pop();
-        self.end_request_op(index, None, actions);
-        true
-    }
-
-    /// The next operation of a discard; false where it waits for the cache.
-    fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let entry = self.requests[index];
-        let array = self.arrays.find(entry.request.array).expect("requests belong to arrays");
-        let block = array.block.bytes();
-        let start = entry.request.offset.get().next_multiple_of(block.get());
-        let end = Bytes(entry.request.offset.get() + entry.request.len).round_down(block).get();
-        let at = start + entry.cut;
-        if at >= end {
-            return self.end_plain(index, actions);
-        }
-        let sector = Bytes(at).sectors_floor();
-        let (set_id, set_lba, run) = array.volume.map(sector, |set| self.sets.get(set).geometry.capacity());
-        let len = run.min(Bytes(end - at).sectors_floor());
-        let plain = !self.sets.get(set_id).journal.has_session() && !self.wants_journal(set_id);
-        if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
-            return false;
-        }
-        let (skip, op) = if plain {
-            self.discard_op(index, set_id, set_lba, len)
-        } else {
-            // A discard is advice, and the journal would have to remember it.
-            (len, None)
-        };
-        self.requests[index].cut += skip.bytes().get();
-        if let Some(op) = op {
-            self.requests[index].pieces += 1;
-            self.start_op(op);
-        } else {
-            let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
-            self.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);
-            self.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
-        }
-        true
-    }
-
-    /// The operation that discards the first part of an extent, and how long that part is. No operation where
-    /// the members cannot keep parity right.
-    fn discard_op(
-        &self,
-        request: u32,
-        set_id: openraid_units::SetId,
-        at: SetLba,
-        len: Sectors,
-    ) -> (Sectors, Option<Op>) {
-        let set = self.sets.get(set_id);
-        let mut op = Op { piece: request, parent: NONE, ..Op::new(OpKind::Discard, set_id) };
-        let info = |m: &crate::array::set::Member| self.channels.get(m.drive).map(|c| c.info);
-        if let Geometry::Parity(parity) = &set.geometry {
-            let safe = self.discards_to_zeroes(set_id);
-            let (stripe, column, within) = parity.locate(at);
-            let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
-            if !safe || column != 0 || !within.is_zero() || len < to_end {
-                return (len.min(to_end), None);
-            }
-            op.stripe = stripe;
-            (op.lo, op.hi) = (0, super::split::narrow(parity.chunk()));
-            (op.cursor, op.cursor_end) = (op.lo, op.hi);
-            return (to_end, Some(op));
-        }
-        let in_region = Sectors(crate::limits::REGION_SECTORS - at.get() % crate::limits::REGION_SECTORS);
-        let len = len.min(in_region);
-        (op.at, op.len) = (at, len);
-        let any = set.members.iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
-        (len, any.then_some(op))
-    }
 
     /// Does each active member take discards, and read as zeroes after one? Then redundancy still fits after a discard.
     pub(crate) fn discards_to_zeroes(&self, set_id: openraid_units::SetId) -> bool {

@@ -5,34 +5,10 @@ use openraid_units::{MemberLba, Sectors, SetId};
 use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::admin::Health;
 use crate::controller::Controller;
-use crate::io::op::{Op, OpKind, Phase};
+use crate::io::op::Phase;
 use crate::reason::Reason;
-use crate::slab::NONE;
 
 impl Controller {
-    /// The flush of the next set of a request's array; false where it waits for the cache.
-    pub(crate) fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let entry = self.requests[index];
-        let volume = &self.arrays.find(entry.request.array).expect("requests belong to arrays").volume;
-        let number = usize::try_from(entry.cut).expect("an array has few sets");
-        if number >= volume.set_count() {
-            return self.end_plain(index, actions);
-        }
-        let set = volume.set(number);
-        if self.cache.is_on() && !self.sync_set(index, set) {
-            return false;
-        }
-        self.requests[index].cut += 1;
-        // A session of a set in doubt may have no mark on its members: then nobody replays what the journal has.
-        if self.sets.get(set).is_promised(&self.journal) && !self.sets.get(set).has_failed_flush() {
-            return true;
-        }
-        self.requests[index].pieces += 1;
-        let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
-        self.start_op(op);
-        true
-    }
-
     pub(crate) fn step_flush(&mut self, index: u32, actions: &mut Actions) {
         if self.ops[index].phase == Phase::Start {
             if !self.channels.may_issue() {

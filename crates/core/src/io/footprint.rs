@@ -114,6 +114,11 @@ impl Op {
     }
 }
 
+/// Sectors within a unit fit 32 bits: chunks and regions are far below 2 TiB.
+pub(crate) fn narrow(sectors: Sectors) -> u32 {
+    u32::try_from(sectors.get()).expect("a place within a unit fits 32 bits")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,13 +1,13 @@
-//! From host requests to drive commands.
+//! From operations to drive commands.
 
 pub(crate) mod channel;
 pub(crate) mod command;
 pub(crate) mod elevator;
+pub(crate) mod ended;
 pub mod lock;
 pub(crate) mod mirror_read;
 pub(crate) mod op;
 pub mod plan;
-pub(crate) mod request;
 
 mod background_op;
 pub(crate) mod command_errors;
@@ -20,7 +20,5 @@ pub(crate) mod redo_op;
 mod reparity_op;
 pub(crate) mod row;
 pub(crate) mod search;
-pub(crate) mod split;
-mod starved;
 mod step;
 pub(crate) mod wait;

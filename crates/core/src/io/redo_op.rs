@@ -33,6 +33,10 @@ impl Controller {
         let mut moved = core::mem::take(&mut self.journal.replay.is_asked) && self.redo_for_waiters(actions);
         for number in (0..self.journal.replay.backlogs.len()).rev() {
             moved |= self.pump_backlog(number, actions);
+            if self.sets.has_signal() {
+                // A set has failed: that is handed on first.
+                break;
+            }
         }
         moved
     }
@@ -228,7 +232,6 @@ impl Controller {
             (false, false) => {
                 if self.sets.get(id).life != Life::Failed {
                     self.sets.lose_rows(id, (&self.trace, self.now), actions);
-                    self.hand_on(actions);
                 }
             }
         }

@@ -34,6 +34,18 @@ pub(crate) struct RowFrames {
     cursor: u32,
 }
 
+/// How far the rows in work of a write are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) enum Rows {
+    /// They wait, or the operation is over.
+    Held,
+    /// They are planned, with buffers. Destage stages what it writes now, then the old data is read.
+    Planned,
+    /// The members have them.
+    Written,
+}
+
 impl RowFrames {
     pub(crate) fn of(op: &Op) -> Self {
         Self {
@@ -252,20 +264,41 @@ impl Controller {
 
     // ---- writing
 
+    /// Move a write of a host on.
     #[inline(always)]
     pub(crate) fn step_row_write(&mut self, index: u32, actions: &mut Actions) {
+        let mut rows = self.step_rows(index, actions);
+        loop {
+            rows = match rows {
+                Rows::Held => return,
+                Rows::Planned => self.read_old(index, actions),
+                Rows::Written if self.next_rows(index) => self.plan_row_write(index, actions),
+                Rows::Written => return self.finish_op(index, actions),
+            }
+        }
+    }
+
+    /// Move the rows in work of a write on: of a write of a host, or of destage.
+    #[inline(always)]
+    pub(crate) fn step_rows(&mut self, index: u32, actions: &mut Actions) -> Rows {
         match self.ops[index].phase {
             Phase::Planning => self.plan_row_write(index, actions),
             Phase::ReadingOld => self.old_data_read(index, actions),
             Phase::Computing(Step::Recover) => {
                 self.ops[index].phase = Phase::Computing(Step::Parity);
-                self.push_parity(index, actions);
+                self.push_parity(index, actions)
             }
-            Phase::Computing(Step::Parity) if self.ops[index].has_partial => self.push_partial(index, actions),
-            Phase::Computing(Step::Partial) => self.push_partial_sum(index, actions),
+            Phase::Computing(Step::Parity) if self.ops[index].has_partial => {
+                self.push_partial(index, actions);
+                Rows::Held
+            }
+            Phase::Computing(Step::Partial) => {
+                self.push_partial_sum(index, actions);
+                Rows::Held
+            }
             Phase::Computing(Step::PartialSum) => {
                 self.ops[index].keep_partial_sum();
-                self.log_row_write(index, actions);
+                self.log_row_write(index, actions)
             }
             Phase::Computing(_) | Phase::Logging => self.log_row_write(index, actions),
             Phase::Writing | Phase::Recording => self.row_written(index, actions),
@@ -273,13 +306,14 @@ impl Controller {
         }
     }
 
-    fn plan_row_write(&mut self, index: u32, actions: &mut Actions) {
+    fn plan_row_write(&mut self, index: u32, actions: &mut Actions) -> Rows {
         if !self.channels.may_issue() {
-            return self.wait_for_commands(index);
+            self.wait_for_commands(index);
+            return Rows::Held;
         }
         self.narrow_unfit_rows(index);
         let op = &self.ops[index];
-        let (set, kind, stripe) = (op.set, op.kind, op.stripe);
+        let (set, stripe) = (op.set, op.stripe);
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
         let policy = self.sets.get(set).policy.partial_write;
@@ -294,12 +328,13 @@ impl Controller {
         });
         let Ok(plan) = plan else { return self.write_without_parity(index, &view, named, actions) };
         if !self.leave_parities_out(index, &view, plan.write, actions) {
-            return self.fail_op(index, ReplyStatus::IoError, actions);
+            self.fail_op(index, ReplyStatus::IoError, actions);
+            return Rows::Held;
         }
         let (partial, has_partial) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
         (self.ops[index].partial, self.ops[index].has_partial) = (partial, has_partial);
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
-            return;
+            return Rows::Held;
         }
         self.trace.note(&mut self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
         let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
@@ -307,20 +342,25 @@ impl Controller {
         let op = &mut self.ops[index];
         (op.method, op.read, op.lost) = (plan.method, plan.read, plan.lost);
         (op.parity, op.write, op.phase) = (plan.parity, plan.write, Phase::ReadingOld);
-        if kind == OpKind::RowDestage {
-            self.stage_rows(index, actions);
-        }
-        if plan.read.is_empty() {
-            if self.ops[index].pending == 0 {
-                self.old_data_read(index, actions);
-            }
-            return;
-        }
+        Rows::Planned
+    }
+
+    /// The rows are planned, and destage has staged what it writes: read what is missing for their parity.
+    pub(crate) fn read_old(&mut self, index: u32, actions: &mut Actions) -> Rows {
         let op = &self.ops[index];
+        if op.read.is_empty() {
+            return match op.pending {
+                // Without parity there is nothing to compute.
+                0 if op.phase != Phase::ReadingOld => self.log_row_write(index, actions),
+                0 => self.old_data_read(index, actions),
+                _ => Rows::Held,
+            };
+        }
         let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));
         let len = to - lba;
         let range_of = |_: &Geometry, slot| MemberRange { slot, lba, len, at: frames.buffer(slot) };
-        self.issue_reads(index, plan.read.iter(), range_of, SlotSet::EMPTY, actions);
+        self.issue_reads(index, op.read.iter(), range_of, SlotSet::EMPTY, actions);
+        Rows::Held
     }
 
     /// Parities that are not written stay as they are: members that are being filled are filled again from here, others
@@ -362,36 +402,32 @@ impl Controller {
                 (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).places[slot.index()]);
             let member = place.expect("it has parity").member;
             self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, (&self.trace, self.now), actions);
-            self.hand_on(actions);
         }
     }
 
     /// Too much of this block's row is lost to make its parity: the data is written all the same, and the parity
     /// is recorded as bad, so that nobody recovers from it.
-    fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) {
-        if !named.minus(view.writable).is_empty() {
-            return self.fail_op(index, ReplyStatus::IoError, actions);
-        }
-        if !self.leave_parities_out(index, view, SlotSet::EMPTY, actions) {
-            return self.fail_op(index, ReplyStatus::IoError, actions);
+    fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) -> Rows {
+        let can_write = named.minus(view.writable).is_empty();
+        if !can_write || !self.leave_parities_out(index, view, SlotSet::EMPTY, actions) {
+            self.fail_op(index, ReplyStatus::IoError, actions);
+            return Rows::Held;
         }
         let op = self.ops[index];
         (self.ops[index].partial, self.ops[index].has_partial) = (Partial::No, false);
         if !self.take_buffers(index, SlotSet::EMPTY) {
-            return;
+            return Rows::Held;
         }
         self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WriteNoParity, op.stripe.0, 0);
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
         (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);
-        if op.kind == OpKind::RowDestage {
-            op.phase = Phase::Computing(Step::Parity);
-            return self.stage_rows(index, actions);
-        }
-        self.log_row_write(index, actions);
+        // Until destage has staged what it writes.
+        op.phase = Phase::Computing(Step::Parity);
+        Rows::Planned
     }
 
-    fn old_data_read(&mut self, index: u32, actions: &mut Actions) {
+    fn old_data_read(&mut self, index: u32, actions: &mut Actions) -> Rows {
         let op = &mut self.ops[index];
         op.frames_abandoned = false;
         if op.read.intersects(op.excluded) {
@@ -401,15 +437,16 @@ impl Controller {
         }
         if op.lost.is_empty() {
             op.phase = Phase::Computing(Step::Parity);
-            self.push_parity(index, actions);
+            self.push_parity(index, actions)
         } else {
             op.phase = Phase::Computing(Step::Recover);
             self.push_recover(index, actions);
+            Rows::Held
         }
     }
 
     /// Make the new parity.
-    fn push_parity(&mut self, index: u32, actions: &mut Actions) {
+    fn push_parity(&mut self, index: u32, actions: &mut Actions) -> Rows {
         if self.ops[index].parity.is_empty() {
             return self.log_row_write(index, actions);
         }
@@ -443,12 +480,13 @@ impl Controller {
         let q = q.filter(|q| op.parity.contains(*q)).map(|q| frames.buffer(q));
         let bytes = op.row_bytes();
         self.ops.push_job(&mut self.trace, index, kind, bytes, columns, p, q, actions);
+        Rows::Held
     }
 
-    fn log_row_write(&mut self, index: u32, actions: &mut Actions) {
+    fn log_row_write(&mut self, index: u32, actions: &mut Actions) -> Rows {
         self.ops[index].phase = Phase::Logging;
         if !self.pass_write_gate(index, actions).is_open() {
-            return;
+            return Rows::Held;
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Writing;
@@ -460,24 +498,21 @@ impl Controller {
             |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.written(geometry, parities, slot) };
         self.issue_writes(index, write.iter(), range_of, actions);
         if self.ops[index].pending == 0 {
-            self.row_written(index, actions);
+            self.row_written(index, actions)
+        } else {
+            Rows::Held
         }
     }
 
-    fn row_written(&mut self, index: u32, actions: &mut Actions) {
+    fn row_written(&mut self, index: u32, actions: &mut Actions) -> Rows {
         if self.ops[index].error.is_none() && !self.pass_reply_gate(index) {
-            return;
+            return Rows::Held;
         }
-        if self.ops[index].error.is_some() {
-            self.distrust_parity(index, actions);
-            return self.finish_op(index, actions);
+        if self.ops[index].error.is_none() {
+            return Rows::Written;
         }
-        if self.ops[index].kind == OpKind::RowDestage {
-            self.band_written(index, actions);
-        } else if self.next_rows(index) {
-            self.plan_row_write(index, actions);
-        } else {
-            self.finish_op(index, actions);
-        }
+        self.distrust_parity(index, actions);
+        self.finish_op(index, actions);
+        Rows::Held
     }
 }

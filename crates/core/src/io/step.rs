@@ -5,12 +5,13 @@ use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::controller::Controller;
 use crate::events::Verdict;
+use crate::io::ended::{Ended, EndedFor};
 use crate::io::op::{KindData, Op, OpKind, Payload, Phase};
 use crate::io::wait::Wait;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
 use crate::slab::{Slab, NONE};
-use crate::steps::What;
+use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who, Work};
 use crate::trace::Trace;
 
 impl Slab<Op> {
@@ -50,9 +51,9 @@ impl Slab<Op> {
 }
 
 impl Controller {
-    /// Move an operation as far as it goes.
+    /// Move an operation as far as it goes. Destage that has its range is moved on by the cache: its kind is returned.
     #[inline]
-    pub(crate) fn step(&mut self, index: u32, actions: &mut Actions) {
+    pub(crate) fn step(&mut self, index: u32, actions: &mut Actions) -> Option<OpKind> {
         let op = &mut self.ops[index];
         op.wait = None;
         let (kind, begins) = (op.kind, matches!(op.phase, Phase::Start | Phase::Locking | Phase::Edges));
@@ -60,16 +61,16 @@ impl Controller {
             OpKind::Read => self.step_read(index, actions),
             OpKind::Flush => self.step_flush(index, actions),
             OpKind::Reparity => self.step_reparity(index, actions),
-            _ if begins => self.step_begin(index, actions),
+            _ if begins && !self.step_begin(index, actions) => {}
             OpKind::Redo => self.step_redo(index, actions),
             OpKind::Write => self.step_write(index, actions),
-            OpKind::Destage => self.step_destage(index, actions),
-            OpKind::RowDestage => self.step_row_destage(index, actions),
+            OpKind::Destage | OpKind::RowDestage => return Some(kind),
             OpKind::Discard => self.step_discard(index, actions),
             OpKind::RowRead => self.step_row_read(index, actions),
             OpKind::RowWrite => self.step_row_write(index, actions),
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.step_background(index, actions),
         }
+        None
     }
 
     /// Put an operation into the table, and let it begin. Inlined, so that it is made there: it is large, and copied it
@@ -82,51 +83,87 @@ impl Controller {
         self.ready.push(key.index);
     }
 
-    /// Move an operation on that has not its range yet, or not its edges.
+    /// Leave the step of an operation that was made.
+    #[inline(always)]
+    fn trace_made(&mut self, index: u32) {
+        if self.trace.steps().is_on() && is_traced(&self.ops, index) {
+            self.trace_op_made(index);
+        }
+    }
+
+    #[cold]
+    fn trace_op_made(&mut self, index: u32) {
+        let op = self.ops[index];
+        let owner = if op.parent != NONE {
+            For::Op(op_name(&self.ops, op.parent))
+        } else if op.is_destage() {
+            let data = op.destage();
+            For::Unit(self.cache.units.get(data.unit).number, data.why)
+        } else if matches!(op.kind, OpKind::Flush | OpKind::Discard) {
+            // These have no pieces.
+            For::Request(self.requests[op.piece].number)
+        } else {
+            For::Request(self.requests[self.pieces[op.piece].request].number)
+        };
+        let Some(work) = work_of(&op) else { return };
+        let place = match work {
+            Work::Flush => Place::Whole,
+            _ if op.is_by_rows(self.sets.get(op.set)) => {
+                Place::Rows { stripe: op.stripe, lo: op.lo, hi: op.hi, columns: (op.first, op.columns) }
+            }
+            _ => Place::Extent { at: op.at, len: op.len },
+        };
+        let name = op_name(&self.ops, index);
+        self.trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
+    }
+
+    /// Move an operation on that has not its range yet, or not its edges; true if it has both now.
     #[inline(never)]
-    fn step_begin(&mut self, index: u32, actions: &mut Actions) {
+    fn step_begin(&mut self, index: u32, actions: &mut Actions) -> bool {
         match self.ops[index].phase {
             Phase::Start => self.lock_op(index, actions),
             Phase::Locking => {
                 self.trace.op(&self.ops, index, || What::Granted);
-                self.on_locked(index, actions);
+                self.on_locked(index)
             }
             _ => self.on_edges(index, actions),
         }
     }
 
-    fn lock_op(&mut self, index: u32, actions: &mut Actions) {
+    fn lock_op(&mut self, index: u32, actions: &mut Actions) -> bool {
         if self.journal.replay.is_redoing() && self.waits_for_redo(index, actions) {
-            return;
+            return false;
         }
         if !self.reserve_room(index) {
-            return self.hold_op(index, Wait::JournalRoom(Reason::WaitedForJournal));
+            self.hold_op(index, Wait::JournalRoom(Reason::WaitedForJournal));
+            return false;
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Locking;
         if op.parent != NONE {
             // The parent holds the range.
-            return self.on_locked(index, actions);
+            return self.on_locked(index);
         }
         op.locked = true;
         let unit = op.stripe.0.max(op.at.get() / REGION_SECTORS);
         if self.locks.acquire(index, self.ops[index].lock_range(self.sets.get(self.ops[index].set))) {
-            self.on_locked(index, actions);
+            self.on_locked(index)
         } else {
             self.hold_op(index, Wait::Range);
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, unit, 0);
+            false
         }
     }
 
-    fn on_locked(&mut self, index: u32, actions: &mut Actions) {
+    /// An operation has its range; true if it goes on at once, without edges to read.
+    fn on_locked(&mut self, index: u32) -> bool {
         let op = &mut self.ops[index];
-        if op.head_skip > 0 || op.tail_skip > 0 {
-            op.phase = Phase::Edges;
+        let has_edges = op.head_skip > 0 || op.tail_skip > 0;
+        op.phase = if has_edges { Phase::Edges } else { Phase::Planning };
+        if has_edges {
             self.read_edges(index);
-        } else {
-            op.phase = Phase::Planning;
-            self.step(index, actions);
         }
+        !has_edges
     }
 
     /// Read the blocks that the request fills only in part, by operations under this one's range.
@@ -188,8 +225,8 @@ impl Controller {
         self.start_op(child);
     }
 
-    /// The edges are read (or are being merged): go on.
-    fn on_edges(&mut self, index: u32, actions: &mut Actions) {
+    /// The edges are read (or are being merged): go on. True if the payload has them now.
+    fn on_edges(&mut self, index: u32, actions: &mut Actions) -> bool {
         let op = self.ops[index];
         if op.frames_abandoned {
             // The frames belong to a command that was given up.
@@ -197,23 +234,21 @@ impl Controller {
             self.ops[index].frames_abandoned = false;
             self.ops[index].error = None;
             self.ops[index].edges_read = false;
-            return self.read_edges(index);
+            self.read_edges(index);
+        } else if op.error.is_some() {
+            self.finish_op(index, actions);
+        } else if op.pending > 0 {
+            // The other edge is being read.
+        } else if !op.edges_read {
+            self.read_edges(index);
+        } else if op.head_skip > 0 || op.tail_skip > 0 {
+            self.merge_edge(index, actions);
+        } else {
+            self.release_work(index);
+            self.ops[index].phase = Phase::Planning;
+            return true;
         }
-        if op.error.is_some() {
-            return self.finish_op(index, actions);
-        }
-        if op.pending > 0 {
-            return;
-        }
-        if !op.edges_read {
-            return self.read_edges(index);
-        }
-        if op.head_skip > 0 || op.tail_skip > 0 {
-            return self.merge_edge(index, actions);
-        }
-        self.release_work(index);
-        self.ops[index].phase = Phase::Planning;
-        self.step(index, actions);
+        false
     }
 
     /// Copy what the request does not cover of one edge from the block that was read to the payload's frames:
@@ -354,19 +389,16 @@ impl Controller {
         }
         self.wake_frame_waiters();
         if let Some(data) = destaged {
-            self.on_destaged(set_id, data, error);
+            self.ended.push(Ended::new(EndedFor::Unit(set_id, data), error));
         } else if let Some(op) = whole {
             self.whole_op_done(&op, actions);
         } else {
-            self.on_piece_op(piece, error, actions);
+            self.ended.push(Ended::new(EndedFor::Piece(piece), error));
         }
     }
 
     /// Tell whom an operation worked for that it is over, and what it was.
     fn whole_op_done(&mut self, op: &Op, actions: &mut Actions) {
-        if self.cache.is_on() {
-            self.forget_written(op);
-        }
         if op.is_background() {
             self.on_background_done(op, actions);
         } else if op.kind == OpKind::Redo {
@@ -377,10 +409,11 @@ impl Controller {
             self.on_round_flush(op);
         } else if op.parent != NONE {
             self.on_child_done(op);
-        } else if op.kind == OpKind::Flush || op.kind == OpKind::Discard {
-            self.end_request_op(op.piece, op.error, actions);
         } else {
-            self.on_piece_op(op.piece, op.error, actions);
+            let has_pieces = !matches!(op.kind, OpKind::Flush | OpKind::Discard);
+            let owner = if has_pieces { EndedFor::Piece(op.piece) } else { EndedFor::Request(op.piece) };
+            let past = if self.cache.is_on() { op.written_past(self.sets.get(op.set)) } else { None };
+            self.ended.push(Ended { owner, error: op.error, past: past.map(|past| (op.set, past)) });
         }
     }
 

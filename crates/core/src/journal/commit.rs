@@ -19,7 +19,8 @@ use super::log::Entry;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, MetadataRange, ParityJob};
 use crate::controller::{CommandError, Controller};
 use crate::io::command::{Command, Hold, Owner};
-use crate::io::split::narrow;
+use crate::io::ended::{Ended, EndedFor};
+use crate::io::footprint::narrow;
 use crate::reason::Reason;
 use crate::steps::What;
 
@@ -273,7 +274,7 @@ impl Controller {
             self.write_to_devices(JournalWrite::Group, lba, len, Data::Frames(at), actions);
             self.write_header(crc, actions);
         }
-        self.land_group(actions);
+        self.land_group();
     }
 
     fn write_header(&mut self, payload_crc: u32, actions: &mut Actions) {
@@ -431,7 +432,7 @@ impl Controller {
                 let (sequence, timeout) = (self.journal.flying.sequence, self.limits.command_timeout);
                 self.trace.entry(sequence, || command.ended_step(timeout, result.is_ok()));
                 self.journal.flying.pending -= 1;
-                self.land_group(actions);
+                self.land_group();
             }
             JournalWrite::Superblock => {
                 self.journal.writing.pending -= 1;
@@ -443,7 +444,7 @@ impl Controller {
     }
 
     /// If the group that is being written is durable on every device, the operations and pieces that wait for it go on.
-    pub(crate) fn land_group(&mut self, actions: &mut Actions) {
+    pub(crate) fn land_group(&mut self) {
         let flying = &self.journal.flying;
         if !flying.is_used() || flying.pending > 0 {
             return;
@@ -466,7 +467,7 @@ impl Controller {
         let mut ops = core::mem::take(&mut journal.flying.ops);
         journal.flying.reset();
         for piece in pieces.drain(..) {
-            self.on_piece_op(piece, None, actions);
+            self.ended.push(Ended::new(EndedFor::Piece(piece), None));
         }
         for op in ops.drain(..) {
             self.logged_is_durable(op);

@@ -14,6 +14,7 @@ use crate::array::sets::Change;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::io::command::Owner;
+use crate::io::ended::{Ended, EndedFor};
 
 impl Controller {
     /// Leave a notice about the journal.
@@ -113,7 +114,7 @@ impl Controller {
             };
             last = Some((array, end));
             if let Some(end) = end {
-                self.on_piece_op(*piece, end, actions);
+                self.ended.push(Ended::new(EndedFor::Piece(*piece), end));
             }
             end.is_none()
         });
@@ -196,7 +197,7 @@ impl Controller {
             journal.state = JournalState::Live;
         }
         self.sets.all_changed(Change::Session);
-        self.land_group(actions);
+        self.land_group();
         self.wake_all_waiters();
     }
 }

@@ -452,7 +452,8 @@ impl Controller {
         let geometry = &self.sets.get(set).geometry;
         let (unit_number, _) = unit_at(geometry, at);
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
-        let unit = self.dirty_unit_of(set, unit_number);
+        let Self { cache, sets, .. } = self;
+        let unit = cache.dirty_unit_of(sets, (set, unit_number), self.now, self.limits.destage_zones);
         let mask = Mask::range(first, last);
         self.cache.log_line(&mut self.journal.log, line, mask, None, sequence);
         self.cache.mark_dirty(line, mask, unit, unit_sectors.get());

@@ -23,8 +23,8 @@ use crate::array::set::{Life, Set};
 use crate::cache::lines::LINE_SECTORS;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
+use crate::io::footprint::narrow;
 use crate::io::op::{Op, Phase};
-use crate::io::split::narrow;
 use crate::slab::NONE;
 
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.

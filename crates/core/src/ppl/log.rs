@@ -4,7 +4,7 @@ use openraid_format::{PplEntry, PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS}
 use openraid_units::{Sectors, SetId, Slot};
 
 use super::{LogState, Partial, SetPpl, LOG_OPS_MAX};
-use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::actions::{Actions, JobColumn, JobKind};
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::controller::Controller;
@@ -179,7 +179,7 @@ impl Controller {
                 self.log_is_durable(id, slot);
                 true
             }
-            LogState::Stale if set.has_failed_flush() => self.refuse_waiting(id, slot, actions),
+            LogState::Stale if set.has_failed_flush() => self.refuse_waiting(id, slot),
             _ => false,
         }
     }
@@ -198,12 +198,12 @@ impl Controller {
 
     /// A flush of a member that the array needs has failed: what the log covers may be lost, so it is needed as it is,
     /// and nothing that needs a record can be written any more.
-    fn refuse_waiting(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
+    fn refuse_waiting(&mut self, id: SetId, slot: Slot) -> bool {
         let mut moved = false;
         while let Some(index) = self.log_mut(id, slot).waiting.pop() {
             self.ops[index].partial = Partial::No;
             self.trace.note(&mut self.sets, id, Reason::FlushFailed, 0, 0);
-            self.fail_op(index, ReplyStatus::IoError, actions);
+            self.refused.push(index);
             moved = true;
         }
         moved

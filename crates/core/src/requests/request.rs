@@ -21,7 +21,7 @@ use crate::geometry::{Divisor, Split};
 use crate::io::op::{Op, OpKind, Payload};
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX, ZERO_REGION_BYTES};
 use crate::reason::Reason;
-use crate::slab::NONE;
+use crate::slab::{Queue, Slab, NONE};
 use crate::steps::What;
 
 /// Pieces of one request in work at once, at the most.
@@ -181,6 +181,15 @@ impl Piece {
     /// Sectors that it covers, partial blocks counted whole.
     pub(crate) fn sectors(&self) -> Sectors {
         self.last - self.first
+    }
+}
+
+impl Slab<Piece> {
+    /// Put a piece into the queue of pieces that want operations.
+    #[inline]
+    pub(crate) fn want_ops(&mut self, splitting: &mut Queue, index: u32) {
+        self[index].queued = true;
+        splitting.push(index);
     }
 }
 
@@ -391,15 +400,9 @@ impl Controller {
                     q: None,
                 });
             }
-            RequestKind::WriteZeroes { .. } | RequestKind::Read => self.want_ops(index),
+            RequestKind::WriteZeroes { .. } | RequestKind::Read => self.pieces.want_ops(&mut self.splitting, index),
             RequestKind::Flush | RequestKind::Trim { .. } => unreachable!("these have no pieces"),
         }
-    }
-
-    #[inline]
-    pub(crate) fn want_ops(&mut self, index: u32) {
-        self.pieces[index].queued = true;
-        self.splitting.push(index);
     }
 
     fn piece_tag(&self, index: u32) -> Tag {
@@ -443,7 +446,7 @@ impl Controller {
                     piece.state = PieceState::Working;
                     let len = piece.len;
                     self.trace.request(&self.requests, owner, || What::Received { len });
-                    self.want_ops(key.index);
+                    self.pieces.want_ops(&mut self.splitting, key.index);
                     self.want_piece(owner);
                 }
                 Err(HostGone) => {
@@ -521,7 +524,7 @@ impl Controller {
         piece.split = Sectors::ZERO;
         piece.restart = false;
         piece.by_rows = true;
-        self.want_ops(index);
+        self.pieces.want_ops(&mut self.splitting, index);
     }
 
     /// Pieces that found no fresh frames for their second run try again.

@@ -13,9 +13,10 @@ use crate::cache::write::Cached;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
+use crate::io::footprint::narrow;
 use crate::io::op::{Op, OpKind, Payload};
-use crate::io::request::Walk;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
+use crate::requests::request::Walk;
 use crate::slots::SlotSet;
 
 impl Controller {
@@ -203,9 +204,4 @@ impl Controller {
         self.pieces[piece].ops += 1;
         self.start_op(op);
     }
-}
-
-/// Sectors within a unit fit 32 bits: chunks and regions are far below 2 TiB.
-pub(crate) fn narrow(sectors: Sectors) -> u32 {
-    u32::try_from(sectors.get()).expect("a place within a unit fits 32 bits")
 }

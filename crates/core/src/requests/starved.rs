@@ -12,15 +12,16 @@ use crate::actions::{Actions, ReplyStatus};
 use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::Divisor;
-use crate::io::request::PieceState;
 use crate::limits::FRAME_BYTES;
+use crate::requests::request::PieceState;
 use openraid_units::Instant;
 
 impl Controller {
     /// Is there nobody who gives frames back but drives that do not answer? Pieces that wait for their turn are sent behind
     /// others of their request, which may wait for frames themselves.
     fn no_frames_come_back(&self) -> bool {
-        let gives = |piece: &crate::io::request::Piece| piece.run.is_some() && piece.state != PieceState::WaitTurn;
+        let gives =
+            |piece: &crate::requests::request::Piece| piece.run.is_some() && piece.state != PieceState::WaitTurn;
         let suspected = self.host_frames.is_spent() || !self.restarting.is_empty();
         suspected && !self.pieces.iter().any(|(_, piece)| gives(piece))
     }

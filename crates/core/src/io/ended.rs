@@ -1,0 +1,89 @@
+//! News of operations that are over, for what stands above operations: pieces, requests, the cache. The journal leaves news of
+//! the pieces whose entry is durable in the same way. The controller hands all of them on before the next operation moves.
+
+use alloc::collections::VecDeque;
+use openraid_units::{Sectors, SetId, SetLba};
+
+use crate::actions::ReplyStatus;
+use crate::array::set::Set;
+use crate::io::op::{DestageData, Op, OpKind};
+
+/// For what an operation was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum EndedFor {
+    /// A piece of a request.
+    Piece(u32),
+    /// A request without pieces.
+    Request(u32),
+    /// A dirty unit of the cache.
+    Unit(SetId, DestageData),
+}
+
+/// What an operation has written past the cache: `len` sectors from `at`, and in as many columns, each a chunk after the
+/// one before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Past {
+    pub at: SetLba,
+    pub len: Sectors,
+    pub columns: u16,
+}
+
+/// An operation that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub owner: EndedFor,
+    pub error: Option<ReplyStatus>,
+    /// Clean lines of the cache forget this, whether the operation succeeded or not.
+    pub past: Option<(SetId, Past)>,
+}
+
+impl Ended {
+    /// A part of the work for this owner is over.
+    pub(crate) const fn new(owner: EndedFor, error: Option<ReplyStatus>) -> Self {
+        Self { owner, error, past: None }
+    }
+}
+
+/// See the module header. First in, first out.
+#[derive(Debug)]
+pub(crate) struct EndedOps(VecDeque<Ended>);
+
+impl EndedOps {
+    /// Room for the news of as many operations and pieces as there may be.
+    pub(crate) fn new(ops_max: u32, pieces_max: u32) -> Self {
+        Self(VecDeque::with_capacity((ops_max + pieces_max) as usize))
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, ended: Ended) {
+        self.0.push_back(ended);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Ended> {
+        self.0.pop_front()
+    }
+}
+
+impl Op {
+    /// What it has written past the cache, if anything.
+    pub(crate) fn written_past(&self, set: &Set) -> Option<Past> {
+        match self.kind {
+            OpKind::Write => Some(Past { at: self.at, len: self.len, columns: 1 }),
+            OpKind::Discard if !self.is_by_rows(set) => Some(Past { at: self.at, len: self.len, columns: 1 }),
+            OpKind::RowWrite => {
+                Some(Past { at: self.at, len: Sectors(u64::from(self.hi - self.lo)), columns: self.columns })
+            }
+            OpKind::Discard => {
+                let parity = set.parity();
+                let at = parity.set_lba(self.stripe, 0, Sectors::ZERO);
+                Some(Past { at, len: parity.full_stripe(), columns: 1 })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Host requests: admission, pieces with frames, payload in and out, operations for them, replies.
+
+mod plain;
+pub(crate) mod request;
+mod split;
+mod starved;

@@ -1,0 +1,131 @@
+//! Requests without payload: flush and discard. Each is made into operations, one set or one unit after the other.
+
+use openraid_units::{Bytes, Sectors, SetId, SetLba};
+
+use crate::actions::Actions;
+use crate::array::set::Member;
+use crate::controller::Controller;
+use crate::events::RequestKind;
+use crate::geometry::Geometry;
+use crate::io::footprint::narrow;
+use crate::io::op::{Op, OpKind};
+use crate::limits::REGION_SECTORS;
+use crate::reason::Reason;
+use crate::slab::NONE;
+use crate::steps::What;
+
+impl Controller {
+    /// Make the next operation of the first request without payload (flush or discard); true where something
+    /// moved.
+    pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
+        if !self.ops.may_make_op() {
+            return false;
+        }
+        for _ in 0..self.plain.len() {
+            let Some(index) = self.plain.front() else { return false };
+            let moved = if self.requests[index].request.kind == RequestKind::Flush {
+                self.cut_flush(index, actions)
+            } else {
+                self.cut_discard(index, actions)
+            };
+            if moved {
+                return true;
+            }
+            // It waits for the cache: others may go on.
+            self.plain.pop();
+            self.plain.push(index);
+        }
+        false
+    }
+
+    /// All operations of a request without payload are made.
+    fn end_plain(&mut self, index: u32, actions: &mut Actions) -> bool {
+        self.plain.pop();
+        self.end_request_op(index, None, actions);
+        true
+    }
+
+    /// The next operation of a discard; false where it waits for the cache.
+    fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let entry = self.requests[index];
+        let array = self.arrays.find(entry.request.array).expect("requests belong to arrays");
+        let block = array.block.bytes();
+        let start = entry.request.offset.get().next_multiple_of(block.get());
+        let end = Bytes(entry.request.offset.get() + entry.request.len).round_down(block).get();
+        let at = start + entry.cut;
+        if at >= end {
+            return self.end_plain(index, actions);
+        }
+        let sector = Bytes(at).sectors_floor();
+        let (set_id, set_lba, run) = array.volume.map(sector, |set| self.sets.get(set).geometry.capacity());
+        let len = run.min(Bytes(end - at).sectors_floor());
+        let plain = !self.sets.get(set_id).journal.has_session() && !self.wants_journal(set_id);
+        if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
+            return false;
+        }
+        let (skip, op) = if plain {
+            self.discard_op(index, set_id, set_lba, len)
+        } else {
+            // A discard is advice, and the journal would have to remember it.
+            (len, None)
+        };
+        self.requests[index].cut += skip.bytes().get();
+        if let Some(op) = op {
+            self.requests[index].pieces += 1;
+            self.start_op(op);
+        } else {
+            let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
+            self.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);
+            self.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
+        }
+        true
+    }
+
+    /// The operation that discards the first part of an extent, and how long that part is. No operation where
+    /// the members cannot keep parity right.
+    fn discard_op(&self, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
+        let set = self.sets.get(set_id);
+        let mut op = Op { piece: request, parent: NONE, ..Op::new(OpKind::Discard, set_id) };
+        let info = |m: &Member| self.channels.get(m.drive).map(|c| c.info);
+        if let Geometry::Parity(parity) = &set.geometry {
+            let safe = self.discards_to_zeroes(set_id);
+            let (stripe, column, within) = parity.locate(at);
+            let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
+            if !safe || column != 0 || !within.is_zero() || len < to_end {
+                return (len.min(to_end), None);
+            }
+            op.stripe = stripe;
+            (op.lo, op.hi) = (0, narrow(parity.chunk()));
+            (op.cursor, op.cursor_end) = (op.lo, op.hi);
+            return (to_end, Some(op));
+        }
+        let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
+        let len = len.min(in_region);
+        (op.at, op.len) = (at, len);
+        let any = set.members.iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
+        (len, any.then_some(op))
+    }
+
+    /// The flush of the next set of a request's array; false where it waits for the cache.
+    fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
+        let entry = self.requests[index];
+        let volume = &self.arrays.find(entry.request.array).expect("requests belong to arrays").volume;
+        let number = usize::try_from(entry.cut).expect("an array has few sets");
+        if number >= volume.set_count() {
+            return self.end_plain(index, actions);
+        }
+        let set = volume.set(number);
+        if self.cache.is_on() && !self.sync_set(index, set) {
+            return false;
+        }
+        self.requests[index].cut += 1;
+        // A session of a set in doubt may have no mark on its members: then nobody replays what the journal has.
+        if self.sets.get(set).is_promised(&self.journal) && !self.sets.get(set).has_failed_flush() {
+            return true;
+        }
+        self.requests[index].pieces += 1;
+        let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
+        self.start_op(op);
+        true
+    }
+}
