@@ -20,10 +20,10 @@ use crate::actions::{DriveOp, JobKind, ReplyStatus};
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::io::command::Command;
-use crate::io::op::{Op, OpKind};
+use crate::io::op::{Op, OpKind, WorksFor};
 use crate::limits::STEPS_MAX;
 use crate::reason::Reason;
-use crate::slab::{Slab, NONE};
+use crate::slab::Slab;
 use crate::slots::SlotSet;
 
 /// An operation, by its place in the table and the use of that place.
@@ -312,9 +312,9 @@ pub(crate) fn op_name(ops: &Slab<Op>, index: u32) -> OpName {
 /// Does an operation serve a host, now or by what a write left in the cache?
 pub(crate) fn is_traced(ops: &Slab<Op>, index: u32) -> bool {
     let op = &ops[index];
-    let own = if op.parent == NONE { op } else { &ops[op.parent] };
-    let serves = own.is_destage() || own.piece != NONE;
-    serves && !own.ahead && work_of(own).is_some()
+    let own = op.parent().map_or(op, |parent| &ops[parent]);
+    let serves = own.is_destage() || matches!(own.works_for, WorksFor::Piece(_) | WorksFor::Request(_));
+    serves && work_of(own).is_some()
 }
 
 pub(crate) fn work_of(op: &Op) -> Option<Work> {

@@ -67,7 +67,7 @@ impl Controller {
         for (index, piece) in self.pieces.iter().take(LINES_MAX) {
             writeln!(
                 out,
-                "piece {index} of {:?}: {:?}, {} of {} split, {} operations, error {:?}, queued {}, restart {}, logged {}",
+                "piece {index} of {:?}: {:?}, {} of {} split, {} operations, error {:?}, queued {}, {:?}, {:?}",
                 self.requests[piece.request].request.token,
                 piece.state,
                 piece.split,
@@ -75,8 +75,8 @@ impl Controller {
                 piece.ops,
                 piece.error,
                 piece.queued,
-                piece.restart,
-                piece.logged,
+                piece.reading,
+                piece.entry,
             )?;
         }
         Ok(())
@@ -145,12 +145,12 @@ impl core::fmt::Display for ToldOp<'_> {
         let op = self.0;
         write!(
             f,
-            "{:?} {:?} of {:?}, waits for {:?}, {:?}, piece {}, parent {}",
-            op.kind, op.phase, op.set, op.wait, op.stripe, op.piece, op.parent
+            "{:?} {:?} of {:?}, waits for {:?}, {:?}, for {:?}",
+            op.kind, op.phase, op.set, op.wait, op.stripe, op.works_for
         )?;
         write!(f, ", at {:?} {}, rows {}..{} now {}..{}", op.at, op.len, op.lo, op.hi, op.cursor, op.cursor_end)?;
-        write!(f, ", {} pending, locked {}, writes {}, target {:?}", op.pending, op.locked, op.intent, op.target)?;
-        write!(f, ", logged {} durable {} in group {}, {:?}", op.logged, op.log_durable, op.in_group, op.partial)?;
+        write!(f, ", {} pending, range {}, writes {}, target {:?}", op.pending, op.has_range(), op.intent, op.target)?;
+        write!(f, ", {:?}, {:?}", op.entry, op.partial)?;
         write!(f, ", frames abandoned {}, excluded {:?}, error {:?}", op.frames_abandoned, op.excluded, op.error)
     }
 }

@@ -11,7 +11,6 @@ use crate::io::command::{Command, Owner};
 use crate::io::op::OpKind;
 use crate::limits::SEARCH_WAYS;
 use crate::reason::{FailReason, Reason};
-use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 /// A piece of a member and of the pool.
@@ -223,13 +222,13 @@ impl Controller {
 
     /// An extent, or a part of it, could not be read from where it stands.
     fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
-        let (set, piece) = (self.ops[index].set, self.ops[index].piece);
+        let (set, piece) = (self.ops[index].set, self.ops[index].piece());
         match &self.sets.get(set).geometry {
             Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command, actions),
-            Geometry::Mirror(_) | Geometry::Parity(_) if piece != NONE => {
-                // The piece is read again, in fresh frames, by rows: that way knows how to recover.
-                self.pieces[piece].restart = true;
-                self.pieces[piece].frames_abandoned |= error == CommandError::Timeout;
+            Geometry::Mirror(_) | Geometry::Parity(_) if piece.is_some() => {
+                // The piece is read again, in other frames if need be, by rows: that way knows how to recover.
+                let piece = piece.expect("just seen");
+                self.pieces[piece].read_again(error == CommandError::Timeout);
                 self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].error = Some(ReplyStatus::IoError),

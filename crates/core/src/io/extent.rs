@@ -45,8 +45,8 @@ impl Controller {
             let left = whole - done;
             let choice = self.choose_fragment(index, at, left);
             let Some((fragment, reason)) = choice else {
-                let piece = self.ops[index].piece;
-                if piece == NONE || !self.pieces[piece].restart {
+                let piece = self.ops[index].piece();
+                if !piece.is_some_and(|piece| self.pieces[piece].is_read_again()) {
                     self.ops[index].error = Some(ReplyStatus::IoError);
                 }
                 return;
@@ -80,8 +80,8 @@ impl Controller {
                 let fragment = Fragment { slot, lba: parity.member_lba(stripe, within), len: parity.chunk() - within };
                 let end = fragment.lba + fragment.len.min(left);
                 if !set.readable(fragment.lba, end).contains(slot) {
-                    let piece = op.piece;
-                    self.pieces[piece].restart = true;
+                    let piece = op.piece().expect("blocks of edges are read by rows");
+                    self.pieces[piece].read_again(false);
                     return None;
                 }
                 fragment
@@ -130,7 +130,7 @@ impl Controller {
         let op = &self.ops[index];
         let base = match op.payload {
             Payload::Host(base) => Some(base),
-            Payload::Zero => None,
+            Payload::Zero { .. } => None,
             Payload::None => unreachable!("writes have payload"),
         };
         let (set, at, whole) = (op.set, op.at, op.len);

@@ -101,7 +101,7 @@ impl Op {
     /// The payload of a column and row of a row operation; of an extent the start, for any column and row.
     pub(crate) fn payload_address(&self, set: &Set, column: u16, row: u32) -> PoolOffset {
         match self.payload {
-            Payload::Zero => PoolOffset::ZERO,
+            Payload::Zero { .. } => PoolOffset::ZERO,
             Payload::None => unreachable!("an operation without payload has no address"),
             Payload::Host(base) => match &set.geometry {
                 Geometry::Parity(parity) if self.is_by_rows(set) => {
@@ -182,7 +182,7 @@ mod tests {
         let op = Op { payload: Payload::Host(base), ..row_write() };
         assert_eq!(op.payload_address(&set, 1, 2), base);
         assert_eq!(op.payload_address(&set, 2, 3), base + (Sectors(8) + Sectors(1)).bytes());
-        let zero = Op { payload: Payload::Zero, ..op };
+        let zero = Op { payload: Payload::Zero { may_discard: false }, ..op };
         assert_eq!(zero.payload_address(&set, 2, 3), PoolOffset::ZERO);
     }
 }

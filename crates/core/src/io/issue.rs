@@ -11,7 +11,7 @@ use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
-use crate::io::op::{Op, OpKind};
+use crate::io::op::{Op, OpKind, Payload, WorksFor};
 use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;
 
@@ -22,6 +22,7 @@ pub(super) struct Issuer {
     set: SetId,
     class: IoClass,
     fua: bool,
+    /// Zeroes may become holes.
     may_discard: bool,
     /// Its work frames and those of its piece, and from where on there are work frames.
     work: Option<Run>,
@@ -95,7 +96,7 @@ impl Controller {
             OpKind::Rebuild | OpKind::Resync | OpKind::Reparity => IoClass::Rebuild,
             OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
             OpKind::Scrub => IoClass::Scrub,
-            OpKind::Read | OpKind::RowRead if op.ahead => IoClass::ReadAhead,
+            OpKind::Read | OpKind::RowRead if matches!(op.works_for, WorksFor::Ahead(_)) => IoClass::ReadAhead,
             OpKind::Read | OpKind::RowRead | OpKind::Write | OpKind::RowWrite | OpKind::Discard | OpKind::Flush => {
                 IoClass::Foreground
             }
@@ -105,10 +106,10 @@ impl Controller {
     #[inline(always)]
     pub(super) fn issuer(&self, index: u32) -> Issuer {
         let op = &self.ops[index];
-        debug_assert!(!matches!(op.kind, OpKind::Flush | OpKind::Discard), "theirs is a request, not a piece");
-        let work = if op.parent == NONE { op.work } else { op.work.or(self.ops[op.parent].work) };
-        let host = if op.piece == NONE { None } else { self.pieces[op.piece].run };
-        let (set, class, fua, may_discard) = (op.set, Self::class_of(op), op.fua, op.may_discard);
+        let work = op.parent().map_or(op.work, |parent| op.work.or(self.ops[parent].work));
+        let host = op.piece().and_then(|piece| self.pieces[piece].run);
+        let may_discard = op.payload == Payload::Zero { may_discard: true };
+        let (set, class, fua) = (op.set, Self::class_of(op), op.fua);
         Issuer { index, set, class, fua, may_discard, work, host, work_from: self.work_from }
     }
 

@@ -18,7 +18,6 @@ use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::channel::Channel;
 use crate::io::op::Op;
 use crate::reason::Reason;
-use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 /// Streams of a mirrored set that are told apart.
@@ -264,10 +263,8 @@ impl Controller {
         if set.policy.split_streams {
             return at.get() + left.get() - set.heads.run_at(at).map_or(at.get(), |run| run.begun);
         }
-        if op.piece == NONE {
-            return left.get();
-        }
-        let request = &self.requests[self.pieces[op.piece].request].request;
+        let Some(piece) = op.piece() else { return left.get() };
+        let request = &self.requests[self.pieces[piece].request].request;
         let array = self.arrays.get(request.array);
         array.streams.asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
     }

@@ -23,7 +23,7 @@ use crate::io::search::Search;
 use crate::io::wait::Wait;
 use crate::ppl::Partial;
 use crate::reason::Reason;
-use crate::slab::{Slab, NONE};
+use crate::slab::Slab;
 use crate::slots::SlotSet;
 
 /// What an operation does.
@@ -102,10 +102,90 @@ pub(crate) enum Step {
 pub(crate) enum Payload {
     /// In the frames of a piece, from here; later columns of a row follow a chunk apart.
     Host(PoolOffset),
-    /// It is all zero.
-    Zero,
+    /// It is all zero, and may become holes.
+    Zero { may_discard: bool },
     /// None.
     None,
+}
+
+/// For whom an operation works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WorksFor {
+    /// For its set, or for the cache or the journal of its set.
+    Set,
+    /// For a piece of a host's request.
+    Piece(u32),
+    /// For a piece that reads ahead: no host has asked for it yet.
+    Ahead(u32),
+    /// For a request without pieces.
+    Request(u32),
+    /// For another operation, under that one's range.
+    Op(u32),
+}
+
+/// What is known of the blocks that a request covers only in part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EdgeReads {
+    /// They are not asked for yet.
+    Due,
+    /// They are read, or being read: both edges are in one block.
+    OneBlock,
+    /// The same: each edge has its block.
+    OwnBlocks,
+}
+
+/// How far an operation is with the entry of the journal that has to be durable before it writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EntryState {
+    /// It needs none, or does not know yet.
+    None,
+    /// The entries of the dirty data that it writes are not durable: it waits for them.
+    AwaitsData,
+    /// Its records are in this entry: it waits until the entry is durable.
+    InGroup(u64),
+    /// Its records are in this entry, which is durable or lost with the journal.
+    Through(u64),
+}
+
+impl EntryState {
+    /// Does the operation wait for an entry?
+    pub(crate) const fn waits(self) -> bool {
+        matches!(self, Self::AwaitsData | Self::InGroup(_))
+    }
+
+    /// The entry with its records.
+    pub(crate) const fn sequence(self) -> Option<u64> {
+        match self {
+            Self::None | Self::AwaitsData => None,
+            Self::InGroup(entry) | Self::Through(entry) => Some(entry),
+        }
+    }
+
+    /// The entry that it waits for is durable, or will never be.
+    pub(crate) const fn end_wait(self) -> Self {
+        match self {
+            Self::None | Self::AwaitsData => Self::None,
+            Self::InGroup(entry) | Self::Through(entry) => Self::Through(entry),
+        }
+    }
+}
+
+/// The partial parity that a record of a partial parity log has, or that is read from one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PartialParity {
+    /// None.
+    None,
+    /// It has a buffer.
+    Buffered,
+    /// It has a buffer, and this checksum.
+    Summed(u32),
+}
+
+impl PartialParity {
+    /// Is there any?
+    pub(crate) const fn is_there(self) -> bool {
+        !matches!(self, Self::None)
+    }
 }
 
 /// What only some kinds of operations have.
@@ -187,10 +267,7 @@ pub(crate) struct Op {
     /// What it waits for, from the moment it is held until it is called again.
     pub wait: Option<Wait>,
     pub set: SetId,
-    /// The piece it works for.
-    pub piece: u32,
-    /// The operation it works for; it runs under that one's range.
-    pub parent: u32,
+    pub works_for: WorksFor,
     /// Sets without parity: the extent.
     pub at: SetLba,
     pub len: Sectors,
@@ -202,8 +279,6 @@ pub(crate) struct Op {
     pub columns: u16,
     pub payload: Payload,
     pub fua: bool,
-    /// The zeroes that it writes may be holes.
-    pub may_discard: bool,
     /// Bytes of the first block, and of the last, that the request does not cover.
     pub head_skip: u16,
     pub tail_skip: u16,
@@ -225,37 +300,26 @@ pub(crate) struct Op {
     pub cursor_end: u32,
     /// Whether, and how, a bad block among them is searched for.
     pub search: Search,
-    /// Holds a range.
-    pub locked: bool,
     /// Counted as a write of its set (active mark, bitmap).
     pub intent: bool,
     /// Background: the slots to restore; of a scrub that trusts the data, those that are made anew from it.
     pub target: SlotSet,
     /// What the last job found.
     pub verdict: Verdict,
-    /// The edges were read; both are parts of one block.
-    pub edges_read: bool,
-    pub edges_in_one: bool,
+    pub edge_reads: EdgeReads,
     /// It waited for frames and is at the head of those who do.
     pub woken: bool,
     /// A command that was given up may still use its frames: this operation must not.
     pub frames_abandoned: bool,
     /// A write of it failed on a member that the array cannot do without.
     pub torn: bool,
-    /// It reads before a host asks.
-    pub ahead: bool,
-    /// The entry of the journal that has what it is about to write, until the members have it; and whether that is
-    /// durable.
-    pub logged: u64,
-    pub log_durable: bool,
-    /// It waits for an entry of the journal to be durable.
-    pub in_group: bool,
+    /// The entry of the journal that has what it is about to write, until the members have it.
+    pub entry: EntryState,
     /// Sectors of the journal's ring that it has reserved.
     pub reserved: u32,
-    /// Its record in the partial parity log; whether that has partial parity, which has a buffer then, and its checksum.
+    /// Its record in the partial parity log, and the partial parity of the rows in work.
     pub partial: Partial,
-    pub has_partial: bool,
-    pub partial_crc: u32,
+    pub partial_parity: PartialParity,
     /// Stop here with this.
     pub error: Option<ReplyStatus>,
 }
@@ -293,8 +357,7 @@ impl Op {
             phase: Phase::Start,
             wait: None,
             set,
-            piece: NONE,
-            parent: NONE,
+            works_for: WorksFor::Set,
             at: SetLba::ZERO,
             len: Sectors::ZERO,
             stripe: StripeIndex(0),
@@ -304,7 +367,6 @@ impl Op {
             columns: 0,
             payload: Payload::None,
             fua: false,
-            may_discard: false,
             head_skip: 0,
             tail_skip: 0,
             pending: 0,
@@ -319,25 +381,43 @@ impl Op {
             cursor: 0,
             cursor_end: 0,
             search: Search::None,
-            locked: false,
             intent: false,
             target: SlotSet::EMPTY,
             verdict: Verdict::Done,
-            edges_read: false,
-            edges_in_one: false,
+            edge_reads: EdgeReads::Due,
             woken: false,
             frames_abandoned: false,
             torn: false,
-            ahead: false,
-            logged: 0,
-            log_durable: false,
-            in_group: false,
+            entry: EntryState::None,
             reserved: 0,
             partial: Partial::No,
-            has_partial: false,
-            partial_crc: 0,
+            partial_parity: PartialParity::None,
             error: None,
         }
+    }
+
+    /// The piece that it works for.
+    #[inline(always)]
+    pub(crate) fn piece(&self) -> Option<u32> {
+        match self.works_for {
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => Some(piece),
+            WorksFor::Set | WorksFor::Request(_) | WorksFor::Op(_) => None,
+        }
+    }
+
+    /// The operation that it works for.
+    #[inline(always)]
+    pub(crate) fn parent(&self) -> Option<u32> {
+        match self.works_for {
+            WorksFor::Op(parent) => Some(parent),
+            _ => None,
+        }
+    }
+
+    /// Does it hold a range of its own, or wait for one?
+    pub(crate) fn has_range(&self) -> bool {
+        let takes_none = matches!(self.kind, OpKind::Read | OpKind::Flush | OpKind::Redo | OpKind::Reparity);
+        !takes_none && self.phase != Phase::Start && self.parent().is_none()
     }
 
     /// Does it write what a host gave, past the cache?
@@ -353,7 +433,8 @@ impl Op {
     /// Has it neither said that it writes, nor logged or reserved anything, nor frames of its own? So it is with every
     /// [`OpKind::Read`], whose end relies on it.
     pub(crate) fn holds_nothing(&self) -> bool {
-        let writes = self.intent || self.logged != 0 || self.reserved != 0 || self.partial != Partial::No;
+        let writes =
+            self.intent || self.entry.sequence().is_some() || self.reserved != 0 || self.partial != Partial::No;
         !writes && self.work.is_none()
     }
 

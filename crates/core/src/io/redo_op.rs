@@ -243,7 +243,7 @@ impl Controller {
     /// operation is called again.
     pub(crate) fn waits_for_redo(&mut self, index: u32, actions: &mut Actions) -> bool {
         let op = &self.ops[index];
-        if op.parent != NONE {
+        if op.parent().is_some() {
             // Its parent has waited.
             return false;
         }

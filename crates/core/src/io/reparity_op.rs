@@ -23,7 +23,7 @@ use crate::controller::{CommandError, Controller};
 use crate::events::{DriveError, Verdict};
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
-use crate::io::op::{Op, Phase, Step};
+use crate::io::op::{Op, PartialParity, Phase, Step};
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
@@ -92,7 +92,7 @@ impl Controller {
         let redoing = *self.redoing(&op);
         self.ops[index].phase = Phase::ReadingOld;
         if !redoing.sound {
-            self.ops[index].has_partial = true;
+            self.ops[index].partial_parity = PartialParity::Buffered;
             if self.take_reparity_buffers(index, SlotSet::EMPTY) {
                 self.read_partial(index, actions);
             }
@@ -108,7 +108,8 @@ impl Controller {
             }
             return self.reparity_rows_done(index, actions);
         }
-        self.ops[index].has_partial = redoing.entry.at.is_some();
+        self.ops[index].partial_parity =
+            if redoing.entry.at.is_some() { PartialParity::Buffered } else { PartialParity::None };
         if !self.take_reparity_buffers(index, written | op.target) {
             return;
         }
@@ -119,7 +120,7 @@ impl Controller {
             let range = MemberRange { slot, lba: from, len: to - from, at: op.buffer(slot) };
             self.issue_read(index, range, SlotSet::EMPTY, actions);
         }
-        if op.has_partial {
+        if op.partial_parity.is_there() {
             self.read_partial(index, actions);
         }
     }
@@ -196,7 +197,7 @@ impl Controller {
             return self.plan_reparity(index, actions);
         }
         let columns = actions.columns.len();
-        let partial = op.has_partial.then(|| op.partial_buffer());
+        let partial = op.partial_parity.is_there().then(|| op.partial_buffer());
         let mut push = |at: PoolOffset| actions.columns.push(JobColumn { index: 0, at, old: at });
         if !sound {
             push(partial.expect("it was read"));

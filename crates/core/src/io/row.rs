@@ -9,7 +9,7 @@ use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::stripe_slots;
-use crate::io::op::{Op, OpKind, Payload, Phase, Step};
+use crate::io::op::{Op, OpKind, PartialParity, Payload, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
 use crate::reason::{FailReason, Reason};
@@ -87,7 +87,7 @@ impl RowFrames {
             unreachable!("requests name data columns")
         };
         match self.payload {
-            Payload::Zero => PoolOffset::ZERO,
+            Payload::Zero { .. } => PoolOffset::ZERO,
             Payload::None => unreachable!("an operation without payload has no address"),
             Payload::Host(base) => {
                 let columns = parity.chunk() * u64::from(column - self.first);
@@ -124,7 +124,7 @@ impl Controller {
         let op = &self.ops[index];
         // Behind the buffers a destage has what it writes, and behind that is partial parity.
         let staged = if op.kind == OpKind::RowDestage { op.target.len() } else { 0 };
-        let count = slots.len() + staged + u32::from(op.has_partial);
+        let count = slots.len() + staged + u32::from(op.partial_parity.is_there());
         if count == 0 {
             return true;
         }
@@ -143,13 +143,12 @@ impl Controller {
         if !into_host {
             return false;
         }
-        if op.piece == crate::slab::NONE {
+        if let Some(piece) = op.piece() {
+            self.pieces[piece].read_again(true);
+            self.finish_op(index, actions);
+        } else {
             self.ops[index].frames_abandoned = true;
             self.fail_op(index, ReplyStatus::IoError, actions);
-        } else {
-            self.pieces[op.piece].restart = true;
-            self.pieces[op.piece].frames_abandoned = true;
-            self.finish_op(index, actions);
         }
         true
     }
@@ -288,7 +287,7 @@ impl Controller {
                 self.ops[index].phase = Phase::Computing(Step::Parity);
                 self.push_parity(index, actions)
             }
-            Phase::Computing(Step::Parity) if self.ops[index].has_partial => {
+            Phase::Computing(Step::Parity) if self.ops[index].partial_parity.is_there() => {
                 self.push_partial(index, actions);
                 Rows::Held
             }
@@ -331,8 +330,8 @@ impl Controller {
             self.fail_op(index, ReplyStatus::IoError, actions);
             return Rows::Held;
         }
-        let (partial, has_partial) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
-        (self.ops[index].partial, self.ops[index].has_partial) = (partial, has_partial);
+        let (partial, partial_parity) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
+        (self.ops[index].partial, self.ops[index].partial_parity) = (partial, partial_parity);
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return Rows::Held;
         }
@@ -414,7 +413,7 @@ impl Controller {
             return Rows::Held;
         }
         let op = self.ops[index];
-        (self.ops[index].partial, self.ops[index].has_partial) = (Partial::No, false);
+        (self.ops[index].partial, self.ops[index].partial_parity) = (Partial::No, PartialParity::None);
         if !self.take_buffers(index, SlotSet::EMPTY) {
             return Rows::Held;
         }

@@ -6,11 +6,11 @@ use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::io::ended::{Ended, EndedFor};
-use crate::io::op::{KindData, Op, OpKind, Payload, Phase};
+use crate::io::op::{EdgeReads, KindData, Op, OpKind, Payload, Phase, WorksFor};
 use crate::io::wait::Wait;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
-use crate::slab::{Slab, NONE};
+use crate::slab::Slab;
 use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who, Work};
 use crate::trace::Trace;
 
@@ -94,16 +94,16 @@ impl Controller {
     #[cold]
     fn trace_op_made(&mut self, index: u32) {
         let op = self.ops[index];
-        let owner = if op.parent != NONE {
-            For::Op(op_name(&self.ops, op.parent))
-        } else if op.is_destage() {
-            let data = op.destage();
-            For::Unit(self.cache.units.get(data.unit).number, data.why)
-        } else if matches!(op.kind, OpKind::Flush | OpKind::Discard) {
-            // These have no pieces.
-            For::Request(self.requests[op.piece].number)
-        } else {
-            For::Request(self.requests[self.pieces[op.piece].request].number)
+        let owner = match op.works_for {
+            WorksFor::Op(parent) => For::Op(op_name(&self.ops, parent)),
+            WorksFor::Set => {
+                let data = op.destage();
+                For::Unit(self.cache.units.get(data.unit).number, data.why)
+            }
+            WorksFor::Request(request) => For::Request(self.requests[request].number),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => {
+                For::Request(self.requests[self.pieces[piece].request].number)
+            }
         };
         let Some(work) = work_of(&op) else { return };
         let place = match work {
@@ -140,11 +140,10 @@ impl Controller {
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Locking;
-        if op.parent != NONE {
+        if op.parent().is_some() {
             // The parent holds the range.
             return self.on_locked(index);
         }
-        op.locked = true;
         let unit = op.stripe.0.max(op.at.get() / REGION_SECTORS);
         if self.locks.acquire(index, self.ops[index].lock_range(self.sets.get(self.ops[index].set))) {
             self.on_locked(index)
@@ -184,7 +183,7 @@ impl Controller {
             u32::from(op.head_skip) + u32::from(op.tail_skip),
         );
         let in_one = op.head_skip > 0 && self.is_one_block(&op);
-        self.ops[index].edges_in_one = in_one;
+        self.ops[index].edge_reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
         if op.head_skip > 0 {
             self.start_edge(index, false);
         }
@@ -208,7 +207,7 @@ impl Controller {
         let block = set.block.sectors();
         let run = op.work.expect("taken before");
         let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
-        let mut child = Op { parent: index, payload, ..Op::new(OpKind::Read, op.set) };
+        let mut child = Op { works_for: WorksFor::Op(index), payload, ..Op::new(OpKind::Read, op.set) };
         if op.kind == OpKind::RowWrite {
             child.kind = OpKind::RowRead;
             child.stripe = op.stripe;
@@ -233,13 +232,13 @@ impl Controller {
             self.release_work(index);
             self.ops[index].frames_abandoned = false;
             self.ops[index].error = None;
-            self.ops[index].edges_read = false;
+            self.ops[index].edge_reads = EdgeReads::Due;
             self.read_edges(index);
         } else if op.error.is_some() {
             self.finish_op(index, actions);
         } else if op.pending > 0 {
             // The other edge is being read.
-        } else if !op.edges_read {
+        } else if op.edge_reads == EdgeReads::Due {
             self.read_edges(index);
         } else if op.head_skip > 0 || op.tail_skip > 0 {
             self.merge_edge(index, actions);
@@ -264,7 +263,7 @@ impl Controller {
         }
         self.ops[index].tail_skip = 0;
         let within = block - Bytes(u64::from(op.tail_skip));
-        let read_at = run.at + Bytes(if op.edges_in_one { 0 } else { FRAME_BYTES });
+        let read_at = run.at + Bytes(if op.edge_reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
         let end = if op.kind == OpKind::RowWrite {
             let rows = u32::try_from(block.sectors_floor().get()).expect("a block is small");
             op.payload_address(self.sets.get(op.set), op.first + op.columns - 1, op.hi - rows)
@@ -284,7 +283,7 @@ impl Controller {
         let computing = matches!(op.phase, Phase::Computing(_));
         // One that waits for the journal as well moves when that is through.
         let through = op.pending == 0;
-        if through && !op.in_group {
+        if through && !op.entry.waits() {
             self.ready.push(key.index);
         }
         if through && computing {
@@ -357,18 +356,18 @@ impl Controller {
         let error = self.ops[index].error;
         self.trace.op(&self.ops, index, || What::Done { error });
         let op = &self.ops[index];
-        let (set_id, piece, locked, is_direct) = (op.set, op.piece, op.locked, op.is_direct_write());
+        let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
         // It is large, and was written to just now: it is copied only where somebody wants to know more of it.
         let plain = match op.kind {
-            OpKind::Read | OpKind::RowRead => op.parent == NONE,
+            OpKind::Read | OpKind::RowRead => op.parent().is_none(),
             OpKind::Write | OpKind::RowWrite => !self.cache.is_on(),
             OpKind::Destage | OpKind::RowDestage => true,
             _ => false,
         };
         let whole = if plain { None } else { Some(*op) };
         self.ops.free(index);
-        if locked {
+        if has_range {
             let ready = &mut self.ready;
             self.locks.release(index, |granted| ready.push(granted));
         }
@@ -393,38 +392,37 @@ impl Controller {
         } else if let Some(op) = whole {
             self.whole_op_done(&op, actions);
         } else {
+            let piece = piece.expect("what else it may work for was seen before");
             self.ended.push(Ended::new(EndedFor::Piece(piece), error));
         }
     }
 
     /// Tell whom an operation worked for that it is over, and what it was.
     fn whole_op_done(&mut self, op: &Op, actions: &mut Actions) {
-        if op.is_background() {
-            self.on_background_done(op, actions);
-        } else if op.kind == OpKind::Redo {
-            self.on_redone(op);
-        } else if op.kind == OpKind::Reparity {
-            self.on_reparity_done(op);
-        } else if op.kind == OpKind::Flush && op.piece == NONE {
-            self.on_round_flush(op);
-        } else if op.parent != NONE {
-            self.on_child_done(op);
-        } else {
-            let has_pieces = !matches!(op.kind, OpKind::Flush | OpKind::Discard);
-            let owner = if has_pieces { EndedFor::Piece(op.piece) } else { EndedFor::Request(op.piece) };
-            let past = if self.cache.is_on() { op.written_past(self.sets.get(op.set)) } else { None };
-            self.ended.push(Ended { owner, error: op.error, past: past.map(|past| (op.set, past)) });
-        }
+        let owner = match op.works_for {
+            WorksFor::Op(parent) => return self.on_child_done(parent, op),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => EndedFor::Piece(piece),
+            WorksFor::Request(request) => EndedFor::Request(request),
+            WorksFor::Set => {
+                return match op.kind {
+                    OpKind::Redo => self.on_redone(op),
+                    OpKind::Reparity => self.on_reparity_done(op),
+                    OpKind::Flush => self.on_round_flush(op),
+                    _ => self.on_background_done(op, actions),
+                }
+            }
+        };
+        let past = if self.cache.is_on() { op.written_past(self.sets.get(op.set)) } else { None };
+        self.ended.push(Ended { owner, error: op.error, past: past.map(|past| (op.set, past)) });
     }
 
-    fn on_child_done(&mut self, child: &Op) {
-        let parent = &mut self.ops[child.parent];
+    fn on_child_done(&mut self, index: u32, child: &Op) {
+        let parent = &mut self.ops[index];
         parent.error = parent.error.or(child.error);
         parent.frames_abandoned |= child.frames_abandoned && child.error.is_some();
-        parent.edges_read = true;
         parent.pending -= 1;
         if parent.pending == 0 {
-            self.ready.push(child.parent);
+            self.ready.push(index);
         }
     }
 

@@ -214,11 +214,12 @@ mod tests {
         let first = controller.ops.put(Op { hi: 8, columns: 1, ..Op::new(OpKind::RowRead, SetId(0)) }).index;
         let own = controller.ops[first].lock_range(controller.sets.get(SetId(0)));
         assert!(controller.locks.acquire(first, own));
-        controller.ops[first].locked = true;
+        controller.ops[first].phase = crate::io::op::Phase::Locking;
         let key = controller
             .pieces
             .put(crate::requests::request::Piece { ops: 2, ..crate::requests::request::Piece::new(0) });
-        (controller.ops[first].piece, controller.sets.get_mut(SetId(0)).ops) = (key.index, 1);
+        controller.ops[first].works_for = crate::io::op::WorksFor::Piece(key.index);
+        controller.sets.get_mut(SetId(0)).ops = 1;
         let second = controller.ops.put(Op { hi: 8, columns: 1, ..Op::new(OpKind::RowWrite, SetId(0)) }).index;
         assert!(!controller.locks.acquire(second, controller.ops[second].lock_range(controller.sets.get(SetId(0)))));
         controller.ops[second].wait = Some(Wait::Range);

@@ -22,6 +22,7 @@ use crate::io::command::{Command, Hold, Owner};
 use crate::io::ended::{Ended, EndedFor};
 use crate::io::footprint::narrow;
 use crate::reason::Reason;
+use crate::requests::request::PieceEntry;
 use crate::steps::What;
 
 /// What a command of the journal is for.
@@ -182,8 +183,8 @@ impl Controller {
             }
         }
         open.payload += len;
-        if self.pieces[piece].logged != open.sequence {
-            self.pieces[piece].logged = open.sequence;
+        if self.pieces[piece].entry != PieceEntry::Waits(open.sequence) {
+            self.pieces[piece].entry = PieceEntry::Waits(open.sequence);
             self.pieces[piece].ops += 1;
             open.pieces.push(piece);
         }

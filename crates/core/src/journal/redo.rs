@@ -18,12 +18,12 @@ use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::footprint::stripe_slots;
 use crate::io::gate::Gate;
-use crate::io::op::{Op, OpKind};
+use crate::io::op::{EntryState, Op, OpKind};
 use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
 use crate::planted::Flaw;
 use crate::reason::Reason;
-use crate::slab::NONE;
+use crate::requests::request::PieceEntry;
 use crate::slots::SlotSet;
 use crate::steps::What;
 
@@ -32,9 +32,6 @@ use crate::steps::What;
 pub(crate) const COLUMNS_MAX: u16 = 60;
 const _: () = assert!(2 * COLUMNS_MAX as usize <= JOURNAL_RECORDS_MAX && COLUMNS_MAX as usize <= REDOS_MAX);
 const _: () = assert!(REDOS_MAX <= JOURNAL_RECORDS_MAX);
-
-/// In the place of an entry number: the piece waits with those whose entry never became durable.
-const ORPHANED: u64 = u64::MAX;
 
 /// Place of staged lines in the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,11 +45,8 @@ struct Logged {
 impl Journal {
     /// What an operation has logged is on the members, or was not needed.
     pub(crate) fn unlog(&mut self, sets: &mut Sets, op: &mut Op) {
-        let sequence = core::mem::take(&mut op.logged);
-        op.log_durable = false;
-        if sequence == 0 {
-            return;
-        }
+        let Some(sequence) = op.entry.sequence() else { return };
+        op.entry = EntryState::None;
         let set = op.set;
         sets.get_mut(set).journal.logged -= 1;
         // A stripe of a failed set that was not written to the end is written again when the set comes back: its entries
@@ -107,9 +101,10 @@ impl Controller {
     pub(crate) fn log_write(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = &self.ops[index];
         // If the journal was lost before the entry was durable, the operation is written as if it had none.
-        let orphaned = !self.journal.is_live() && op.logged > self.journal.durable;
-        if (op.logged != 0 && !orphaned) || op.in_group {
-            return Gate::open_if(op.log_durable, Wait::Entry);
+        match op.entry {
+            EntryState::AwaitsData | EntryState::InGroup(_) => return Gate::Waits(Wait::Entry),
+            EntryState::Through(entry) if self.journal.is_live() || entry <= self.journal.durable => return Gate::Open,
+            EntryState::None | EntryState::Through(_) => {}
         }
         match self.sets.get(op.set).journal.session() {
             Session::Off => Gate::Open,
@@ -131,15 +126,15 @@ impl Controller {
     /// a write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next
     /// start replays acknowledged data over a part of the row.
     fn write_without_journal(&mut self, index: u32) -> Gate {
-        let (set, piece) = (self.ops[index].set, self.ops[index].piece);
+        let (set, piece) = (self.ops[index].set, self.ops[index].piece());
         if self.sets.get(set).has_failed_flush() || self.sets.get(set).is_lost() {
             return Gate::Failed;
         }
         if !self.request_stale_mark(set) {
             return Gate::Waits(Wait::StaleMark);
         }
-        if piece != NONE && self.pieces[piece].logged != ORPHANED {
-            self.pieces[piece].logged = ORPHANED;
+        if let Some(piece) = piece.filter(|piece| self.pieces[*piece].entry != PieceEntry::Orphaned) {
+            self.pieces[piece].entry = PieceEntry::Orphaned;
             self.pieces[piece].ops += 1;
             self.journal.orphans.push(piece);
         }
@@ -179,7 +174,7 @@ impl Controller {
         let journal = &mut self.journal;
         let group = if newest == journal.flying.sequence { &mut journal.flying } else { &mut journal.open };
         group.ops.push(index);
-        self.ops[index].in_group = true;
+        self.ops[index].entry = EntryState::AwaitsData;
         Gate::Waits(Wait::Entry)
     }
 
@@ -187,7 +182,7 @@ impl Controller {
     pub(crate) fn logged_is_durable(&mut self, index: u32) {
         self.trace.op(&self.ops, index, || What::Durable);
         let op = &mut self.ops[index];
-        (op.log_durable, op.in_group) = (op.logged != 0, false);
+        op.entry = op.entry.end_wait();
         if op.pending == 0 {
             self.ready.push(index);
         }
@@ -197,7 +192,7 @@ impl Controller {
     fn joins_group(&mut self, index: u32) {
         let sequence = self.journal.open.sequence;
         let op = &mut self.ops[index];
-        (op.logged, op.log_durable, op.in_group) = (sequence, false, true);
+        op.entry = EntryState::InGroup(sequence);
         let set = op.set;
         self.journal.open.ops.push(index);
         self.journal.log.pin(sequence);

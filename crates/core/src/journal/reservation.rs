@@ -25,7 +25,6 @@ use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::footprint::narrow;
 use crate::io::op::{Op, Phase};
-use crate::slab::NONE;
 
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
 const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
@@ -54,7 +53,7 @@ impl Controller {
     /// Reserve room for the records of a write past the cache; false if it has to wait.
     pub(crate) fn reserve_room(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
-        if !op.is_direct_write() || op.parent != NONE || op.reserved > 0 {
+        if !op.is_direct_write() || op.parent().is_some() || op.reserved > 0 {
             return true;
         }
         // A session may begin before the write logs anything.

@@ -10,7 +10,6 @@ use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::io::op::{Op, OpKind};
 use crate::planted::Flaw;
-use crate::slab::NONE;
 
 /// Delay after a failed flush.
 const RETRY_DELAY: Nanos = Nanos::from_secs(1);
@@ -207,7 +206,7 @@ impl Controller {
             if !self.sets.find(id).is_some_and(takes) {
                 continue;
             }
-            let op = Op { piece: NONE, parent: NONE, ..Op::new(OpKind::Flush, id) };
+            let op = Op::new(OpKind::Flush, id);
             let key = self.ops.put(op);
             self.sets.get_mut(id).ops += 1;
             self.ready.push(key.index);

@@ -10,7 +10,7 @@ use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Owner};
-use crate::io::op::{Op, OpKind};
+use crate::io::op::{Op, OpKind, PartialParity};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -40,19 +40,20 @@ impl Set {
 
 impl Op {
     /// Does a write of these slots need a record, and with partial parity? `parity` is what it makes.
-    pub(crate) fn record_for(&self, set: &Set, named: SlotSet, parity: SlotSet) -> (Partial, bool) {
+    pub(crate) fn record_for(&self, set: &Set, named: SlotSet, parity: SlotSet) -> (Partial, PartialParity) {
         if set.ppl.is_none() {
-            return (Partial::No, false);
+            return (Partial::No, PartialParity::None);
         }
-        let Geometry::Parity(map) = &set.geometry else { return (Partial::No, false) };
+        let Geometry::Parity(map) = &set.geometry else { return (Partial::No, PartialParity::None) };
         let p = map.p_slot(self.stripe);
         let (from, to) = self.member_rows(set);
         // Parity that is being filled here is made again after a crash.
         let believed = set.in_sync | set.filled(from, to) | set.inherited;
         if !parity.contains(p) || !believed.contains(p) {
-            return (Partial::No, false);
+            return (Partial::No, PartialParity::None);
         }
-        (Partial::Due, named.len() < u32::from(map.data_columns()))
+        let is_partial = named.len() < u32::from(map.data_columns());
+        (Partial::Due, if is_partial { PartialParity::Buffered } else { PartialParity::None })
     }
 
     /// The place of its partial parity: after everything else in its work frames.
@@ -65,7 +66,7 @@ impl Op {
     /// The checksum of its partial parity is there.
     pub(crate) fn keep_partial_sum(&mut self) {
         let Verdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
-        self.partial_crc = crc;
+        self.partial_parity = PartialParity::Summed(crc);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::controller::Controller;
 use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
 use crate::io::gate::Gate;
-use crate::io::op::{Op, OpKind, Phase, Step};
+use crate::io::op::{Op, OpKind, PartialParity, Phase, Step};
 use crate::io::plan::WriteMethod;
 use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
@@ -135,10 +135,10 @@ impl Controller {
         let bytes = op.row_bytes();
         PplEntry {
             data_sector: parity.set_lba(op.stripe, first, Sectors(u64::from(op.cursor))),
-            pp_size: if op.has_partial { bytes } else { 0 },
+            pp_size: if op.partial_parity.is_there() { bytes } else { 0 },
             data_size: bytes * named.len(),
             parity_disk: u32::from(parity.p_slot(op.stripe).0),
-            checksum: if op.has_partial { op.partial_crc } else { 0 },
+            checksum: if let PartialParity::Summed(crc) = op.partial_parity { crc } else { 0 },
         }
     }
 
@@ -226,7 +226,7 @@ impl Controller {
         let mut payload = Sectors::ZERO;
         while let Some(index) = self.log_mut(id, slot).waiting.front() {
             let op = self.ops[index];
-            let rows = if op.has_partial { Sectors(u64::from(op.rows())) } else { Sectors::ZERO };
+            let rows = if op.partial_parity.is_there() { Sectors(u64::from(op.rows())) } else { Sectors::ZERO };
             if payload + rows > room || self.log_mut(id, slot).flying.len() == LOG_OPS_MAX {
                 break;
             }
@@ -238,10 +238,10 @@ impl Controller {
                 index,
                 Reason::PartialParityLogged,
                 op.stripe.0,
-                u32::from(op.has_partial),
+                u32::from(op.partial_parity.is_there()),
             );
             header.push(self.entry_of(&op)).expect("fewer than fit");
-            if op.has_partial {
+            if op.partial_parity.is_there() {
                 self.write_partial(id, slot, keepers, &op, payload, actions);
             }
             payload += rows;

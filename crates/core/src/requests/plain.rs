@@ -8,10 +8,9 @@ use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::footprint::narrow;
-use crate::io::op::{Op, OpKind};
+use crate::io::op::{Op, OpKind, WorksFor};
 use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
-use crate::slab::NONE;
 use crate::steps::What;
 
 impl Controller {
@@ -85,7 +84,7 @@ impl Controller {
     /// the members cannot keep parity right.
     fn discard_op(&self, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
         let set = self.sets.get(set_id);
-        let mut op = Op { piece: request, parent: NONE, ..Op::new(OpKind::Discard, set_id) };
+        let mut op = Op { works_for: WorksFor::Request(request), ..Op::new(OpKind::Discard, set_id) };
         let info = |m: &Member| self.channels.get(m.drive).map(|c| c.info);
         if let Geometry::Parity(parity) = &set.geometry {
             let safe = self.discards_to_zeroes(set_id);
@@ -124,7 +123,7 @@ impl Controller {
             return true;
         }
         self.requests[index].pieces += 1;
-        let op = Op { piece: index, parent: NONE, ..Op::new(OpKind::Flush, set) };
+        let op = Op { works_for: WorksFor::Request(index), ..Op::new(OpKind::Flush, set) };
         self.start_op(op);
         true
     }

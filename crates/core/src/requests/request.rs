@@ -18,7 +18,7 @@ use crate::controller::Controller;
 use crate::events::{BlockRequest, HostGone, RequestKind};
 use crate::frames::Run;
 use crate::geometry::{Divisor, Split};
-use crate::io::op::{Op, OpKind, Payload};
+use crate::io::op::{Op, OpKind, Payload, WorksFor};
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX, ZERO_REGION_BYTES};
 use crate::reason::Reason;
 use crate::slab::{Queue, Slab, NONE};
@@ -93,6 +93,29 @@ pub(crate) enum PieceState {
     Sending,
 }
 
+/// How a piece of a read comes by its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// From where they stand.
+    Directly,
+    /// That has failed: it is read again, row by row, when all its operations have ended. If its frames are abandoned, a
+    /// command that was given up may still use them: it needs others.
+    Again { frames_abandoned: bool },
+    /// A parity set is read row by row, with recovery.
+    ByRows,
+}
+
+/// Which entry of the journal a piece of a write waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PieceEntry {
+    /// None so far.
+    None,
+    /// This one, perhaps with earlier ones.
+    Waits(u64),
+    /// It waits with the pieces whose entry never became durable.
+    Orphaned,
+}
+
 /// A piece of a host request.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
@@ -113,12 +136,7 @@ pub(crate) struct Piece {
     /// Sectors of the piece that have an operation already.
     pub split: Sectors,
     pub error: Option<ReplyStatus>,
-    /// A read that must be made again, row by row.
-    pub restart: bool,
-    /// A command that was given up may still use its frames: it needs others.
-    pub frames_abandoned: bool,
-    /// It reads a parity set row by row, with recovery.
-    pub by_rows: bool,
+    pub reading: Reading,
     /// In the queue of pieces that want operations, or waiting for the cache.
     pub queued: bool,
     /// What it waits for since it was looked at last.
@@ -131,8 +149,7 @@ pub(crate) struct Piece {
     pub next_waiter: u32,
     /// It goes past the cache, and has found something dirty in its way so often.
     pub turns: u8,
-    /// The last entry of the journal that it waits for.
-    pub logged: u64,
+    pub entry: PieceEntry,
     /// It walks through a parity set: see [`Walk`].
     pub walks: bool,
 }
@@ -164,18 +181,27 @@ impl Piece {
             ops: 0,
             split: Sectors::ZERO,
             error: None,
-            restart: false,
-            frames_abandoned: false,
-            by_rows: false,
+            reading: Reading::Directly,
             queued: false,
             waits: None,
             fills: false,
             waiters: NONE,
             next_waiter: NONE,
             turns: 0,
-            logged: 0,
+            entry: PieceEntry::None,
             walks: false,
         }
+    }
+
+    /// It has to be read again: with other frames, if a command that was given up may still use these.
+    pub(crate) fn read_again(&mut self, abandons_frames: bool) {
+        let before = matches!(self.reading, Reading::Again { frames_abandoned: true });
+        self.reading = Reading::Again { frames_abandoned: before || abandons_frames };
+    }
+
+    /// Has it to be read again?
+    pub(crate) fn is_read_again(&self) -> bool {
+        matches!(self.reading, Reading::Again { .. })
     }
 
     /// Sectors that it covers, partial blocks counted whole.
@@ -295,9 +321,7 @@ impl Controller {
             ops: 0,
             split: Sectors::ZERO,
             error: None,
-            restart: false,
-            frames_abandoned: false,
-            by_rows: false,
+            reading: Reading::Directly,
             waits: None,
             queued: false,
             fills: false,
@@ -305,7 +329,7 @@ impl Controller {
             next_waiter: NONE,
             turns: 0,
             walks: false,
-            logged: 0,
+            entry: PieceEntry::None,
         };
         let key = self.pieces.put(piece);
         let entry = &mut self.requests[index];
@@ -480,7 +504,7 @@ impl Controller {
         }
         let request = &self.requests[piece.request];
         let (is_ahead, is_read) = (request.ahead, matches!(request.request.kind, RequestKind::Read));
-        if piece.restart && piece.error.is_none() {
+        if piece.is_read_again() && piece.error.is_none() {
             if !is_ahead {
                 return self.restart_piece(index);
             }
@@ -510,7 +534,8 @@ impl Controller {
     fn restart_piece(&mut self, index: u32) {
         let bytes = self.pieces[index].sectors().bytes().get();
         let piece = &mut self.pieces[index];
-        if core::mem::take(&mut piece.frames_abandoned) {
+        if piece.reading == (Reading::Again { frames_abandoned: true }) {
+            piece.reading = Reading::Again { frames_abandoned: false };
             // A command that was given up may still write into the old frames: they stay with it.
             let run = piece.run.take().expect("reads have frames");
             self.host_frames.release(run);
@@ -522,8 +547,7 @@ impl Controller {
             return self.restarting.push(index);
         }
         piece.split = Sectors::ZERO;
-        piece.restart = false;
-        piece.by_rows = true;
+        piece.reading = Reading::ByRows;
         self.pieces.want_ops(&mut self.splitting, index);
     }
 
@@ -640,7 +664,10 @@ impl Controller {
     pub(crate) fn piece_payload(&self, piece: &Piece, from: Sectors) -> Payload {
         match piece.run {
             Some(run) => Payload::Host(run.at + from.bytes()),
-            None => Payload::Zero,
+            None => {
+                let kind = self.requests[piece.request].request.kind;
+                Payload::Zero { may_discard: matches!(kind, RequestKind::WriteZeroes { may_discard: true, .. }) }
+            }
         }
     }
 
@@ -662,8 +689,8 @@ impl Controller {
     pub(crate) fn piece_op(&self, kind: OpKind, set: SetId, index: u32) -> Op {
         let request = &self.requests[self.pieces[index].request].request;
         let fua = matches!(request.kind, RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true, .. });
-        let may_discard = matches!(request.kind, RequestKind::WriteZeroes { may_discard: true, .. });
-        let ahead = self.requests[self.pieces[index].request].ahead;
-        Op { piece: index, parent: NONE, fua, may_discard, ahead, ..Op::new(kind, set) }
+        let is_ahead = self.requests[self.pieces[index].request].ahead;
+        let works_for = if is_ahead { WorksFor::Ahead(index) } else { WorksFor::Piece(index) };
+        Op { works_for, fua, ..Op::new(kind, set) }
     }
 }

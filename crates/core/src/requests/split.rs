@@ -16,7 +16,7 @@ use crate::geometry::Geometry;
 use crate::io::footprint::narrow;
 use crate::io::op::{Op, OpKind, Payload};
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
-use crate::requests::request::Walk;
+use crate::requests::request::{Reading, Walk};
 use crate::slots::SlotSet;
 
 impl Controller {
@@ -148,7 +148,7 @@ impl Controller {
         let len = match &set.geometry {
             Geometry::Parity(parity) => {
                 let whole = set.in_sync == SlotSet::first_n(parity.members()) && !set.has_bad;
-                if !is_read || !whole || self.pieces[index].by_rows {
+                if !is_read || !whole || self.pieces[index].reading == Reading::ByRows {
                     let rows_max = Sectors(u64::from(set.rows_max));
                     let walk = parity.split(at, len, rows_max);
                     let piece = &mut self.pieces[index];

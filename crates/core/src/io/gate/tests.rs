@@ -16,7 +16,7 @@ use crate::array::set::{Intent, Life};
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::io::command::{Command, Owner};
-use crate::io::op::{BackgroundData, KindData, Op, OpKind, Phase};
+use crate::io::op::{BackgroundData, EntryState, KindData, Op, OpKind, Phase};
 use crate::io::wait::Wait;
 use crate::journal::session::{Demand, Marked, SetState, Share, Stage};
 use crate::limits::Limits;
@@ -129,7 +129,7 @@ impl Bench {
             Wait::ActiveMark => set.intent = Intent::Marking(u64::MAX),
             Wait::Bitmap => set.bitmap.as_mut().unwrap().touch_all(),
             Wait::FailureMark => set.metadata.as_mut().unwrap().failure = u64::MAX,
-            Wait::Entry => op.in_group = true,
+            Wait::Entry => op.entry = EntryState::AwaitsData,
             Wait::Record => op.partial = Partial::Waiting,
             Wait::Commands => {
                 let commands = &mut self.controller.channels.commands;
@@ -157,7 +157,7 @@ impl Bench {
                 }
             }
             Wait::FailureMark => set.metadata.as_mut().unwrap().failure = 0,
-            Wait::Entry => op.in_group = false,
+            Wait::Entry => op.entry = EntryState::None,
             Wait::Record => op.partial = Partial::No,
             Wait::Commands => {
                 let commands = &mut self.controller.channels.commands;
