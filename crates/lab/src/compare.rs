@@ -109,6 +109,7 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
     let (drive, bus) = (all().all(|axes| axes.drive == first.drive), all().all(|axes| axes.bus == first.bus));
     let (chunk, cache) = (all().all(|axes| axes.chunk == first.chunk), all().all(|axes| axes.cache == first.cache));
     let size = all().all(|axes| axes.cache_mib == first.cache_mib);
+    let own_cache = all().all(|axes| axes.drive_cache == first.drive_cache);
     let fresh = all().all(|axes| axes.fresh == first.fresh);
     let compared = |known: &CellOutcome| {
         let mut cell = known.cell.clone();
@@ -116,6 +117,7 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
         let axes = &mut cell.axes;
         axes.drive = axes.drive.take().filter(|_| !drive);
         axes.fresh = axes.fresh.filter(|_| !fresh);
+        axes.drive_cache = axes.drive_cache.filter(|_| !own_cache);
         axes.bus = axes.bus.take().filter(|_| !bus);
         axes.chunk = axes.chunk.filter(|_| !chunk);
         axes.cache = axes.cache.filter(|_| !cache);
@@ -228,6 +230,7 @@ mod tests {
             seed: 1,
             rules: Vec::new(),
             rank: None,
+            part: None,
             methods: Vec::new(),
         }
     }

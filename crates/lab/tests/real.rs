@@ -71,6 +71,7 @@ fn performance(methods: &[&str], effort: Effort, facts: &TargetFacts) -> Perform
         trace: None,
         store: None,
         stamp: "test",
+        shard: None,
     }
 }
 

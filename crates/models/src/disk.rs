@@ -80,6 +80,38 @@ pub struct DiskProfile {
     pub flush: Sourced<Nanos>,
     /// Other commands go on while it flushes (SCSI); otherwise they wait (ATA).
     pub flush_queued: bool,
+    /// Its tracks overlap, and the drive hides that (drive-managed SMR).
+    pub shingled: Option<ShingledProfile>,
+}
+
+/// Overlapping tracks: a band is written as a whole, and other writes wait in a cache on the medium until their band is
+/// rewritten.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShingledProfile {
+    /// Bytes of a band.
+    pub band: Sourced<Bytes>,
+    /// Bytes of the cache on the medium.
+    pub cache: Sourced<Bytes>,
+    /// Pieces that the cache holds at most: its map is as large.
+    pub extents: Sourced<u32>,
+    /// After so long without commands it rewrites bands.
+    pub idle: Sourced<Nanos>,
+}
+
+impl ShingledProfile {
+    fn read(section: &Section<'_>) -> Self {
+        let profile = Self {
+            band: section.quantity("band", Dimension::Size, 1 << 20, 1 << 32).map(Bytes),
+            cache: section.quantity("cache", Dimension::Size, 1 << 20, 1 << 42).map(Bytes),
+            extents: small(&section.quantity("extents", Dimension::Count, 1, 1 << 24)),
+            idle: section.quantity("idle", Dimension::Time, 0, u64::MAX).map(Nanos),
+        };
+        if profile.cache.value < profile.band.value {
+            section.complain("cache", "is smaller than a band", "check the units");
+        }
+        section.finish();
+        profile
+    }
 }
 
 /// Kinds of command queues.
@@ -149,6 +181,7 @@ impl DiskProfile {
             positioning_margin: time(&queue, "positioning_margin"),
             flush: time(&queue, "flush"),
             flush_queued: queue.truth("flush_queued"),
+            shingled: top.optional_section("shingled").map(|section| ShingledProfile::read(&section)),
         };
         profile.check(&mechanics, &media, &queue, capacity);
         for section in [mechanics, media, seek, cache, queue] {

@@ -4,6 +4,7 @@ use crate::bus::BusProfile;
 use crate::disk::DiskProfile;
 use crate::error::ModelErrors;
 use crate::head::Head;
+use crate::power::PowerProfile;
 use crate::reader::{read_file, Edges, Section};
 use crate::reliability::ReliabilityProfile;
 use crate::sourced::{Rate, Sourced};
@@ -27,6 +28,8 @@ pub struct DriveProfile {
     pub kind: DriveKind,
     /// How often it fails, where that is known or estimated.
     pub reliability: Option<ReliabilityProfile>,
+    /// How much electricity it takes, if a sheet says so.
+    pub power: Option<PowerProfile>,
     /// What its sheet, or a measurement, says that it does: never read by a model, only compared with it.
     pub sheet: Vec<SheetFigure>,
 }
@@ -113,8 +116,8 @@ impl DriveProfile {
     /// Everything that is wrong with it.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
         let (mut profile, mut uncertain) = read_file(file, text, edges, Self::read)?;
-        // No model reads a figure of the sheet, or how often drives fail: their ranges move no prediction of speed.
-        uncertain.retain(|field| !field.starts_with("sheet.") && !field.starts_with("reliability."));
+        // No model reads a figure of the sheet, how often drives fail, or their power: these ranges move no prediction of speed.
+        uncertain.retain(|field| !["sheet.", "reliability.", "power."].iter().any(|table| field.starts_with(table)));
         profile.head.uncertain = uncertain;
         Ok(profile)
     }
@@ -132,7 +135,8 @@ impl DriveProfile {
         interface.finish();
         let sheet = top.optional_section("sheet").map(|sheet| read_sheet(&sheet)).unwrap_or_default();
         let reliability = top.optional_section("reliability").map(|section| ReliabilityProfile::read(&section));
-        Self { head, link, capacity, kind, reliability, sheet }
+        let power = top.optional_section("power").map(|section| PowerProfile::read(&section));
+        Self { head, link, capacity, kind, reliability, power, sheet }
     }
 
     /// Rate of its own link, where it has one.
@@ -142,6 +146,15 @@ impl DriveProfile {
             DriveKind::Disk(disk) => Some(disk.link_rate.value),
             DriveKind::Ssd(ssd) => Some(ssd.link_rate.value),
             DriveKind::Constant(_) => None,
+        }
+    }
+
+    /// Is its own write cache on when it leaves the factory? That of an SSD is its buffer, which is always on.
+    #[must_use]
+    pub fn write_cache(&self) -> bool {
+        match &self.kind {
+            DriveKind::Disk(disk) => disk.write_cache,
+            DriveKind::Ssd(_) | DriveKind::Constant(_) => true,
         }
     }
 

@@ -16,6 +16,7 @@ mod head;
 mod host;
 mod level;
 mod library;
+mod power;
 mod quirk;
 mod reader;
 mod reliability;
@@ -27,13 +28,14 @@ pub use bus::{BusFile, BusProfile, Duplex, Plug};
 pub use controller::{
     ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorRead, Protection, ReadAhead, XorProfile,
 };
-pub use disk::{DiskProfile, QueueKind, SeekPoints, SeekTable};
+pub use disk::{DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
 pub use drive::{ConstantProfile, DriveKind, DriveProfile, ServiceLaw, SheetFigure, SheetKey};
 pub use error::{ModelError, ModelErrors};
 pub use head::Head;
 pub use host::HostProfile;
 pub use level::ArrayLevel;
 pub use library::{Library, LookupError};
+pub use power::PowerProfile;
 pub use quirk::{Quirk, QuirkKind, QuirkValue, QUIRKS};
 pub use reader::{Edge, Edges};
 pub use reliability::ReliabilityProfile;

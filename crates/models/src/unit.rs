@@ -20,6 +20,8 @@ pub(crate) enum Dimension {
     Share,
     /// Thousandths of a ratio.
     Factor,
+    /// Milliwatts.
+    Power,
     /// Things. Without a unit: the key names them.
     Count,
 }
@@ -46,6 +48,7 @@ impl Dimension {
             Self::Commands => &[("_iops", 1.0)],
             Self::Share => &[("_percent", 1e4), ("_ppm", 1.0)],
             Self::Factor => &[("_factor", 1e3)],
+            Self::Power => &[("_mw", 1.0), ("_w", 1e3)],
             Self::Count => &[("", 1.0)],
         }
     }
@@ -58,6 +61,7 @@ impl Dimension {
             Self::Spin | Self::Share => 1_000_000,
             Self::Commands => 1_000_000_000,
             Self::Factor => 1_000_000,
+            Self::Power => 100_000,
             Self::Count => 1 << 32,
         }
     }
@@ -72,6 +76,7 @@ impl Dimension {
             Self::Commands => "rate of commands",
             Self::Share => "share",
             Self::Factor => "factor",
+            Self::Power => "power",
             Self::Count => "number",
         }
     }
@@ -79,7 +84,7 @@ impl Dimension {
 
 /// Any ending of any dimension that `key` has.
 pub(crate) fn ending(key: &str) -> Option<&'static str> {
-    const ALL: [Dimension; 7] = [
+    const ALL: [Dimension; 8] = [
         Dimension::Time,
         Dimension::Size,
         Dimension::Rate,
@@ -87,6 +92,7 @@ pub(crate) fn ending(key: &str) -> Option<&'static str> {
         Dimension::Commands,
         Dimension::Share,
         Dimension::Factor,
+        Dimension::Power,
     ];
     let mut endings = ALL.iter().flat_map(|dimension| dimension.units()).map(|(ending, _)| *ending);
     endings.find(|ending| key.len() > ending.len() && key.ends_with(ending))

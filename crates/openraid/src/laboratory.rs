@@ -6,16 +6,18 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use openraid_lab::cell::{
-    builtin, machine_spec, Axes, AxisError, CacheMode, CellError, CellSpec, Direction, Effort, Pattern, TraceName,
-    ZoneChoice,
+    builtin, machine_spec, mixed, Axes, AxisError, CacheMode, CellError, CellSpec, Direction, Effort, Pattern,
+    TraceName, ZoneChoice,
 };
-use openraid_lab::load::AccessSpec;
+use openraid_lab::load::{used_for, AccessSpec};
 use openraid_lab::reader::{is_iostat, read_fio_job, read_icf, read_iostat, read_trace, FioJob, Trace, TraceFormat};
 use openraid_lab::report::{is_report, MARK_BYTES_MAX};
 use openraid_models::{DriveKind, Library};
 use openraid_units::Nanos;
 
-use crate::arguments::{CacheWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments, WayWord};
+use crate::arguments::{
+    CacheWord, DriveCacheWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments, WayWord,
+};
 use crate::exit::Failure;
 use crate::output::progress::Progress;
 
@@ -74,13 +76,17 @@ pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failu
             return Err(Failure::usage(text));
         }
         axes.op = axes.op.or(way);
+        if let Some((_, workers, depth)) = used_for(word) {
+            axes.workers = axes.workers.or(Some(workers));
+            axes.qd = axes.qd.or(Some(depth));
+        }
         return Ok(Load { pattern, axes, trace: None });
     }
     let path = Path::new(word);
     if !path.exists() {
         return Err(Failure::usage(format!(
             "{word:?} is neither a load nor a file; loads are database, sequential, random, file-server, web-server, \
-             workstation, multi-threaded, response-time, latency, streaming; files are a fio job, an Iometer .icf, the \
+             workstation, multi-threaded, response-time, latency, streaming, vm, video, backup, home; files are a fio job, an Iometer .icf, the \
              output of iostat -x, a trace (blkparse, fio iolog, MSR CSV, SPC)"
         )));
     }
@@ -91,10 +97,15 @@ fn named(word: &str) -> Option<(Pattern, Option<Direction>)> {
     let known = Pattern::from_axis(word).or_else(|| Pattern::from_workload(word));
     let plain = known
         .filter(|(pattern, _)| !matches!(pattern, Pattern::FcTest | Pattern::TransferGraph | Pattern::Application));
-    plain.or_else(|| builtin(word).map(|spec| (Pattern::Custom(spec), None)))
+    let mix = || builtin(word).or_else(|| used_for(word).map(|(spec, ..)| spec));
+    plain.or_else(|| mix().map(|spec| (Pattern::Custom(spec), None)))
 }
 
-fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, String> {
+/// A load from a file: a trace, a fio job, an Iometer .icf, the output of iostat.
+///
+/// # Errors
+/// Why the file cannot be understood, without its name.
+pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let open = || File::open(path).map(BufReader::new).map_err(unreadable);
     let mut first = Vec::new();
@@ -177,6 +188,7 @@ pub fn machine(arguments: &MachineArguments) -> Result<Axes, Failure> {
         drive: arguments.drive.clone(),
         // What they are anyway is no other cell.
         fresh: (arguments.drive_state == Some(DriveStateWord::Fresh)).then_some(true),
+        drive_cache: arguments.drive_cache.map(|word| word == DriveCacheWord::On),
         cache: arguments.cache.map(|cache| match cache {
             CacheWord::Wb => CacheMode::WriteBack,
             CacheWord::Wt => CacheMode::WriteThrough,
@@ -218,6 +230,10 @@ pub fn state_fits<'a>(library: &Library, mut cells: impl Iterator<Item = &'a Cel
 /// They do not; a profile that is not there.
 pub fn drive_fits(library: &Library, system: &str, machine: &Axes) -> Result<(), Failure> {
     let Some(wanted) = &machine.drive else { return Ok(()) };
+    mixed(wanted).into_iter().try_for_each(|(_, name)| one_drive_fits(library, system, name))
+}
+
+fn one_drive_fits(library: &Library, system: &str, wanted: &str) -> Result<(), Failure> {
     let controller = library.controller(system).map_err(Failure::usage)?;
     let drive = library.drive(wanted).map_err(Failure::usage)?;
     let fits = |drive, controller| library.fits(drive, controller).map_err(Failure::usage);

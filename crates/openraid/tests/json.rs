@@ -76,6 +76,7 @@ fn life() -> Vec<Value> {
     say("explain data --slowest 9");
     say("explain data --request last");
     say("explain data --record off");
+    say("record data --out recorded --seconds 1");
     say("set data rebuild.rate=100M");
     say("spare list data");
     say("check data");
@@ -202,6 +203,11 @@ fn laboratory(lab: &Lab, said: &mut Vec<Value>) {
         say(&format!("review {arrays} --seed {seed} --out review{seed}"));
     }
     say("compare review1 review2");
+    for part in ["1/2", "2/2"] {
+        let single = "--target sim:3ware-9650se --arrays single --methods response-time --effort quick";
+        say(&format!("review {single} --shard {part} --out part{}", &part[..1]));
+    }
+    say("merge part1 part2 --out joined");
     say("rehearse single --drive service-fixed --reads 100 --depth 1 --seconds 1");
 }
 

@@ -140,6 +140,13 @@ pub enum Command {
         /// The ones that ended since this number.
         since: u64,
     },
+    /// Requests of hosts in the order of their arrival; steps are kept while a client asks for them.
+    Requests {
+        /// The array.
+        array: String,
+        /// The ones whose arrival has at least this number.
+        since: u64,
+    },
     /// The story of a request, from steps that are kept.
     Story {
         /// The array.

@@ -55,8 +55,47 @@ impl Disk {
         match self.choose(now) {
             Some(Choice::Command(index)) => self.start_command(now, index),
             Some(Choice::Extent(index)) => self.start_destage(now, index),
-            None => self.due = self.dirty.oldest().map_or(NOTHING_DUE, |(since, _)| self.destage_time(since)),
+            None => {
+                let cached = self.dirty.oldest().map_or(NOTHING_DUE, |(since, _)| self.destage_time(since));
+                self.due = cached.min(self.rewrite_time(now));
+                if self.due <= now && cached > now {
+                    self.start_rewrite(now);
+                }
+            }
         }
+    }
+
+    /// When a band is rewritten if nothing else happens.
+    fn rewrite_time(&self, now: u64) -> u64 {
+        match &self.shingles {
+            Some(shingles) if !shingles.is_empty() && self.window.is_empty() => {
+                (self.last_read.max(self.last_write) + shingles.idle).max(now)
+            }
+            _ => NOTHING_DUE,
+        }
+    }
+
+    fn start_rewrite(&mut self, now: u64) {
+        let Some(band) = self.shingles.as_mut().and_then(super::Shingles::take) else { return };
+        self.stop_reading_on(now);
+        let time = self.rewriting(band);
+        self.work.kind = WorkKind::Rewrite;
+        self.busy += time;
+        self.works += 1;
+        self.due = now + time;
+        (self.work.media, self.work.end) = (0, u64::MAX);
+        (self.work.cylinder, self.work.head) = (self.cylinder, self.head);
+    }
+
+    /// Time of a band: there, read, written, back; the rotation is waited for before each.
+    fn rewriting(&self, band: u64) -> u64 {
+        let Some(shingles) = &self.shingles else { return 0 };
+        let geometry = &self.tables.geometry;
+        let sectors = shingles.band_sectors().min(geometry.sectors());
+        let start = (band * shingles.band_sectors()).min(geometry.sectors() - sectors);
+        let place = geometry.place(start);
+        let travel = u64::from(self.view(0, true).travel(&Spot::of(&place)));
+        2 * (travel + u64::from(geometry.turn()) / 2 + geometry.span(&place, start, sectors).time)
     }
 
     /// After a stream the disk reads on for a little although other commands wait, and answers commands for the sectors
@@ -179,6 +218,11 @@ impl Disk {
         // A physical sector that is written in part is read first, and comes round once more.
         if write && (lba | (lba + len)) & (self.tables.physical - 1) != 0 {
             end += turn;
+        }
+        if write {
+            self.last_write = end;
+            let bands = self.shingles.as_mut().map(|shingles| shingles.write(lba, len)).unwrap_or_default();
+            end += bands.into_iter().map(|band| self.rewriting(band)).sum::<u64>();
         }
         self.busy += end - now;
         self.works += 1;

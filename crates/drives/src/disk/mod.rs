@@ -15,6 +15,7 @@ mod geometry;
 mod mechanism;
 mod seek;
 mod segments;
+mod shingles;
 
 pub use geometry::{Geometry, Place, Span};
 pub use seek::SeekCurve;
@@ -27,6 +28,7 @@ use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_models::{DiskProfile, Rate};
 use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
 use segments::{Lookup, Segments};
+use shingles::Shingles;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -70,6 +72,8 @@ pub struct DiskTables {
     dirty: u64,
     dirty_extents: usize,
     write_cache: bool,
+    /// Sectors of a band, sectors and pieces of its cache, idle time before bands are rewritten.
+    shingled: Option<(u64, u64, u64, u64)>,
 }
 
 impl DiskTables {
@@ -107,6 +111,10 @@ impl DiskTables {
             dirty: profile.dirty.value.sectors_floor().0,
             dirty_extents: profile.dirty_extents.value as usize,
             write_cache: profile.write_cache,
+            shingled: profile.shingled.as_ref().map(|own| {
+                let sectors = |bytes: Bytes| bytes.sectors_floor().0;
+                (sectors(own.band.value), sectors(own.cache.value), u64::from(own.extents.value), own.idle.value.0)
+            }),
         }
     }
 
@@ -190,6 +198,8 @@ enum WorkKind {
         sectors: u64,
         number: u64,
     },
+    /// A band of overlapping tracks.
+    Rewrite,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -219,10 +229,12 @@ pub struct Disk {
     due: u64,
     segments: Segments,
     dirty: Dirty,
+    shingles: Option<Shingles>,
     cylinder: u32,
     head: u32,
     last: u64,
     last_read: u64,
+    last_write: u64,
     processor_free: u64,
     link_free: u64,
     outbox: Outbox,
@@ -252,10 +264,12 @@ impl Disk {
             due: NOTHING_DUE,
             segments,
             dirty,
+            shingles: tables.shingled.map(|(band, sectors, pieces, idle)| Shingles::new(band, (sectors, pieces), idle)),
             cylinder: 0,
             head: 0,
             last: u64::MAX,
             last_read: 0,
+            last_write: 0,
             processor_free: 0,
             link_free: 0,
             outbox: Outbox::default(),
@@ -434,6 +448,7 @@ impl Disk {
                 self.dirty.written(sectors);
                 self.unblock(now);
             }
+            WorkKind::Rewrite => self.segments.leave(),
             WorkKind::Nothing => {}
         }
     }

@@ -609,3 +609,75 @@ fn read_ahead_of_a_stream_counts_as_busy_as_far_as_it_is_requested() {
         }
     }
 }
+
+#[test]
+fn reading_in_order_over_a_link_slower_than_the_medium_goes_at_the_links_rate() {
+    for (mbs, depth) in [(60, 1), (60, 4), (150, 4)] {
+        let (mut profile, capacity) = bare("exos_x18_18tb");
+        profile.link_rate = Sourced::exact(Rate::mbs(mbs));
+        profile.read_ahead = Sourced::exact(Bytes::mib(2));
+        let mut disk = disk(&profile, capacity, 3);
+        let mut at = 0;
+        let trial = closed(&mut disk, depth, 2000, 6000, || {
+            at += 128;
+            (DriveOp::Read, at - 128, 128)
+        });
+        close(trial.bytes_per_second(), mbs as f64 * 1e6, 0.03);
+    }
+}
+
+#[test]
+fn an_smr_disk_falls_to_the_rate_of_its_bands_when_its_cache_is_full() {
+    let (mut profile, _) = bare("st8000as0002");
+    let (band, pieces) = (30_000_000u64, 1000u32);
+    let capacity = Sectors(10_000_000_000 / 512);
+    profile.write_cache = false;
+    if let Some(shingled) = &mut profile.shingled {
+        (shingled.band, shingled.extents) = (Sourced::exact(Bytes(band)), Sourced::exact(pieces));
+    }
+    let mut disk = disk(&profile, capacity, 3);
+    let mut random = Random::new(3);
+    let mut writes = |warm, count| {
+        let place = || (DriveOp::Write { fua: false }, random.below(capacity.0 / 8) * 8, 8);
+        closed(&mut disk, 1, warm, count, place).mean()
+    };
+    let before = writes(0, 900);
+    let after = writes(6000, 12_000);
+    // 2 E / B pieces are in each band that is rewritten; tracks of linearly falling length have the mean 2 / (ro + ri) of
+    // time for a byte.
+    let in_band = 2.0 * f64::from(pieces) / (capacity.0 as f64 * 512.0 / band as f64);
+    let rates = (profile.rate_outer.value.0 + profile.rate_inner.value.0) as f64;
+    let seek = profile.seek_write.average.value.0 as f64;
+    let rewritten = 2.0 * (seek + profile.turn().0 as f64 / 2.0 + band as f64 * 2.0 / rates * 1e9);
+    close(after, before + rewritten / in_band, 0.1);
+    assert!(after > 4.0 * before, "{after} {before}");
+}
+
+#[test]
+fn an_smr_disk_that_has_nothing_to_do_empties_its_cache() {
+    let (mut profile, capacity) = bare("st8000as0002");
+    profile.write_cache = false;
+    if let Some(shingled) = &mut profile.shingled {
+        shingled.extents = Sourced::exact(20);
+    }
+    let mut disk = disk(&profile, capacity, 3);
+    let mut took = |start: Instant, lba: u64| {
+        let (mut now, mut done) = (start, Vec::new());
+        disk.submit(now, &command(1, DriveOp::Write { fua: false }, lba, 8));
+        while done.is_empty() {
+            now = disk.next().expect("a write is in work");
+            disk.advance(now, &mut done);
+        }
+        now
+    };
+    let mut now = Instant::ZERO;
+    for number in 0..20 {
+        now = took(now, 1_000_008 + number * 1_000_000);
+    }
+    // The next one waits for a band; after an hour there is room again.
+    let full = took(now, 77_000_008);
+    assert!(full.since(now) > Nanos::from_millis(200), "{}", full.since(now));
+    let later = full + Nanos::from_secs(3600);
+    let rested = took(later, 99_000_008);
+    assert!(rested.since(later) < Nanos::from_millis(60), "{}", rested.since(later));
+}

@@ -215,6 +215,9 @@ pub struct Axes {
     /// One member is a slow drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow: Option<bool>,
+    /// The drives' own write caches are on; where it is absent, as their profiles have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive_cache: Option<bool>,
     /// Speed of the host's processor, percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_speed_percent: Option<u32>,
@@ -320,6 +323,7 @@ impl Axes {
             warm_s: self.warm_s.or(other.warm_s),
             secs: self.secs.or(other.secs),
             slow: self.slow.or(other.slow),
+            drive_cache: self.drive_cache.or(other.drive_cache),
             host_speed_percent: self.host_speed_percent.or(other.host_speed_percent),
             fresh: self.fresh.or(other.fresh),
             rep: self.rep.or(other.rep),

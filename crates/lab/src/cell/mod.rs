@@ -28,7 +28,7 @@ pub use pattern::{Defaults, Pattern, TraceName};
 pub use plan::Plan;
 pub(crate) use plan::{all_of_it, FIRST_32G};
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
-pub use run::{drive_state, machine_spec, run_cell, run_cell_with, run_trace};
+pub use run::{drive_state, machine_spec, mixed, run_cell, run_cell_with, run_trace, run_trace_with};
 pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};
 pub use subject::{members_max, Level, Subject, SubjectError};

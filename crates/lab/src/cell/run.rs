@@ -52,11 +52,25 @@ pub fn run_cell_with(library: &Library, cell: &CellSpec, spec: &MachineSpec) -> 
 /// # Errors
 /// See [`CellError`]; a trace that does not fit is not applicable.
 pub fn run_trace(library: &Library, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
+    run_trace_with(library, cell, &machine_spec(library, cell)?, trace)
+}
+
+/// The same on a machine that was changed.
+///
+/// # Errors
+/// See [`CellError`].
+pub fn run_trace_with(
+    library: &Library,
+    cell: &CellSpec,
+    spec: &MachineSpec,
+    trace: &Trace,
+) -> Result<CellResult, CellError> {
     cell.check()?;
-    let spec = machine_spec(library, cell)?;
     let impossible = |error: machine::MachineError| CellError::Impossible(error.to_string());
-    let mut target = SimTarget::new(&format!("sim:{}", cell.system), &spec, library).map_err(impossible)?;
-    replay(&mut target, cell, trace)
+    let mut target = SimTarget::new(&format!("sim:{}", cell.system), spec, library).map_err(impossible)?;
+    let mut result = replay(&mut target, cell, trace)?;
+    flag(&mut result, &ceilings(library, spec, cell.subject)?);
+    Ok(result)
 }
 
 /// The machine that a cell describes.
@@ -70,18 +84,16 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         Some(other) => library.controller(other)?,
         None => system,
     };
-    let drive = regular_drive(library, cell.subject, axes, &system.drive)?;
     let array = array(cell);
-    let drives = match (axes.slow, array.members) {
-        (Some(true), members) => {
-            let mut drives = vec![drive.clone(); usize::from(members)];
-            if let Some(last) = drives.last_mut() {
-                *last = drive.slowed(SLOW_PERCENT);
-            }
-            drives
+    let mut drives = regular_drives(library, cell.subject, axes, &system.drive)?;
+    if axes.slow == Some(true) {
+        if let [drive] = drives.as_slice() {
+            drives = vec![drive.clone(); usize::from(array.members)];
         }
-        _ => vec![drive],
-    };
+        if let Some(last) = drives.last_mut() {
+            *last = last.clone().slowed(SLOW_PERCENT);
+        }
+    }
     let through = axes.cache == Some(CacheMode::WriteThrough);
     let mut spec = MachineSpec::new(controller.clone(), drives[0].clone(), array);
     spec.drives = drives;
@@ -89,6 +101,7 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         controller: if through { machine::CacheMode::WriteThrough } else { machine::CacheMode::WriteBack },
         drives: !through || !controller.drive_cache_follows,
     };
+    spec.drive_cache = axes.drive_cache;
     spec.cache_bytes = axes.cache_mib.map(|mib| Bytes::mib(u64::from(mib)));
     if axes.cache_mib.is_none() && axes.cache == Some(CacheMode::WriteBack) && controller.cache.value.is_zero() {
         // A cache that is asked for has to have a size.
@@ -132,8 +145,44 @@ pub const fn drive_state(cell: &CellSpec) -> DriveState {
     }
 }
 
+/// The drives of a cell's array: one profile for all members, or one for each if the axis mixes them.
+fn regular_drives(
+    library: &Library,
+    subject: Subject,
+    axes: &Axes,
+    of_system: &str,
+) -> Result<Vec<DriveProfile>, CellError> {
+    let mixed = axes.drive.as_deref().map_or_else(Vec::new, mixed);
+    if mixed.len() < 2 {
+        return regular_drive(library, subject, axes, of_system).map(|drive| vec![drive]);
+    }
+    let (all, members) = (mixed.iter().map(|(count, _)| u32::from(*count)).sum::<u32>(), u32::from(subject.members()));
+    if all != members && members > 1 {
+        let reason = format!("{all} drives are given for an array of {members}; give as many");
+        return Err(AxisError { axis: "drive", reason }.into());
+    }
+    let mut drives = Vec::new();
+    for (count, name) in mixed {
+        drives.extend(vec![library.drive(name)?.clone(); usize::from(count)]);
+    }
+    // A single drive is the first of them.
+    drives.truncate(subject.members().into());
+    Ok(drives)
+}
+
+/// The drives that a word of the axis `drive` names, each with its number: `wd740gd`, or `6xwd740gd+2xwd360gd`.
+#[must_use]
+pub fn mixed(word: &str) -> Vec<(u16, &str)> {
+    let part = |part| {
+        let counted = |(count, name): (&str, _)| Some((count.parse::<u16>().ok().filter(|count| *count > 0)?, name));
+        str::split_once(part, 'x').and_then(counted).unwrap_or((1, part))
+    };
+    word.split('+').map(part).collect()
+}
+
 fn regular_drive(library: &Library, subject: Subject, axes: &Axes, of_system: &str) -> Result<DriveProfile, CellError> {
     let regular = axes.drive.as_deref().unwrap_or(of_system);
+    let regular = mixed(regular).first().map_or(regular, |(_, name)| *name);
     let name = match subject {
         Subject::Best15k => "best15k",
         Subject::Ssd2009 => "ssd2009",

@@ -81,6 +81,45 @@ pub fn streaming() -> AccessSpec {
     made("streaming", sizes.map(|(bytes, share)| AccessLine::new(bytes, share, 100, 0)).to_vec())
 }
 
+/// A load by its use, with the workers and the outstanding requests of each that belong to it.
+///
+/// These mixes are conventions of this project, from what such systems are known to do, and no measurement of any one of
+/// them: several guests at once ask in small pieces and write as much as they read; a player or editor reads a few long
+/// streams; a backup writes few long streams and looks at little; a home server does some of all that for few people.
+#[must_use]
+pub fn used_for(word: &str) -> Option<(AccessSpec, u16, u32)> {
+    const M: u32 = 1 << 20;
+    let line = AccessLine::new;
+    Some(match word {
+        "vm" => {
+            let lines = vec![
+                line(4 * K, 55, 50, 90),
+                line(8 * K, 15, 60, 90),
+                line(16 * K, 12, 60, 80),
+                line(32 * K, 8, 60, 60),
+                line(64 * K, 10, 60, 40),
+            ];
+            (made(word, lines), 4, 4)
+        }
+        "video" => (made(word, vec![line(M, 80, 85, 0), line(256 * K, 15, 75, 0), line(4 * K, 5, 60, 100)]), 4, 2),
+        "backup" => (made(word, vec![line(M, 85, 10, 0), line(64 * K, 10, 30, 50), line(4 * K, 5, 60, 100)]), 2, 4),
+        "home" => {
+            let lines = vec![
+                line(4 * K, 25, 70, 90),
+                line(16 * K, 15, 70, 80),
+                line(64 * K, 25, 75, 30),
+                line(256 * K, 15, 80, 10),
+                line(M, 20, 75, 0),
+            ];
+            (made(word, lines), 2, 1)
+        }
+        _ => return None,
+    })
+}
+
+/// The words of [`used_for`].
+pub const USES: [&str; 4] = ["vm", "video", "backup", "home"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +134,16 @@ mod tests {
         assert!((59.0..63.0).contains(&work.read_percent()), "{}", work.read_percent());
         assert!((18_500.0..20_500.0).contains(&work.mean_bytes()), "{}", work.mean_bytes());
         assert_eq!(streaming().random_percent(), 0.0);
+    }
+
+    #[test]
+    fn every_use_is_a_load_of_its_kind() {
+        let of = |word| used_for(word).unwrap_or_else(|| panic!("{word} is a use"));
+        assert!(USES.iter().all(|word| of(word).0.name() == *word));
+        // Guests write much and at random, a backup writes, a player reads in order.
+        assert!((45.0..65.0).contains(&of("vm").0.read_percent()) && of("vm").0.random_percent() > 70.0);
+        assert!(of("backup").0.read_percent() < 20.0 && of("backup").0.random_percent() < 15.0);
+        assert!(of("video").0.read_percent() > 75.0 && of("video").0.random_percent() < 10.0);
+        assert!(of("home").1 < of("vm").1 && used_for("tape").is_none());
     }
 }

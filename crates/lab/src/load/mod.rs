@@ -14,7 +14,7 @@ mod open;
 mod script;
 
 pub use access::{AccessError, AccessLine, AccessSpec, Manner, LINES_MAX, REQUEST_BYTES_MAX};
-pub use builtin::{database, file_server, one_size, streaming, web_server, workstation};
+pub use builtin::{database, file_server, one_size, streaming, used_for, web_server, workstation, USES};
 pub use closed::{ClosedLoop, LoopOptions, Stop};
 pub use mixed::{Mixed, Zone};
 pub use open::{run_open, Arrivals, OpenRun, Pace, Paced, OUTSTANDING_MAX, WAITING_MAX};

@@ -1,14 +1,15 @@
 //! The results of the runs of one level.
 
+use super::cost::Energy;
 use super::pairs::gain;
 use super::range::Range;
 use super::rebuild::{Rebuild, PLACES};
-use super::risk::{risk, Frailty};
+use super::risk::{over_years, risk, Frailty};
 use super::run::{what, Beside, Found};
 use super::sure::Runs;
 use super::values::Uncertain;
-use super::{speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, Loss, Missing, PlanRequest, Speed};
-use crate::cell::{machine_spec, CellError, CellResult, Level};
+use super::{merit, speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, Loss, Missing, PlanRequest, Speed};
+use crate::cell::{machine_spec, CellError, CellResult, Level, Pattern};
 use openraid_models::{Confidence, Library};
 use openraid_sim::machine::MachineSpec;
 
@@ -31,7 +32,7 @@ impl Sorted {
             Some(Found::Cell(cell)) => Some(&**cell),
             _ => None,
         };
-        let iops = cell.map(|cell| cell.iops);
+        let iops = cell.map(merit);
         match beside {
             Beside::Vary(variation) => variation.note(runs, iops),
             Beside::Degraded => self.degraded = cell.map(speed),
@@ -67,7 +68,7 @@ impl PlanRequest {
         values: &[Uncertain],
     ) -> LevelPlan {
         let mut missing = self.plainly_missing(library, level, healthy);
-        let (mut runs, mut sorted) = (Runs::new(healthy.iops, values), Sorted::default());
+        let (mut runs, mut sorted) = (Runs::new(merit(healthy), values), Sorted::default());
         for (beside, result) in ran {
             if let Err(error) = &result {
                 missing.push(Missing { what: what(beside, &runs), reason: error.to_string(), failed: true });
@@ -76,13 +77,12 @@ impl PlanRequest {
         }
         let spec = machine_spec(library, &healthy.spec).ok();
         let back = spec.as_ref().is_some_and(MachineSpec::writes_back);
-        let base: Vec<Option<f64>> = std::iter::once(Some(healthy.iops)).chain(runs.seeds.iter().copied()).collect();
+        let base: Vec<Option<f64>> = std::iter::once(Some(runs.base)).chain(runs.seeds.iter().copied()).collect();
         let pairs = base.iter().zip(&sorted.other).filter_map(|(own, other)| (*own).zip(*other));
         let pairs: Vec<(f64, f64)> = pairs.map(|(own, other)| if back { (own, other) } else { (other, own) }).collect();
         let rebuild = spec.as_ref().filter(|_| survives(level, self.drives).0 > 0).map(|spec| {
             let all = |rates: [Option<f64>; PLACES.len()]| rates.into_iter().flatten().collect();
-            let bytes = spec.drives[0].capacity.value.get() as f64 * 512.0;
-            Rebuild::of(bytes, all(sorted.idle_mbps), all(sorted.loaded_mbps))
+            Rebuild::of(smallest(spec), all(sorted.idle_mbps), all(sorted.loaded_mbps))
         });
         let loss =
             rebuild.as_ref().zip(spec.as_ref()).and_then(|(rebuild, spec)| loss(level, self.drives, spec, rebuild));
@@ -100,6 +100,8 @@ impl PlanRequest {
             rebuilding: sorted.rebuilding,
             rebuild,
             loss,
+            energy: spec.as_ref().and_then(|spec| Energy::of(spec, healthy)),
+            weakest: spec.as_ref().and_then(|spec| weakest(spec, healthy)),
             bottleneck: healthy.bottleneck().map(|part| Bottleneck {
                 part: part.name.clone(),
                 of_members: healthy.member_part().filter(|_| part.name == "members").map(Into::into),
@@ -114,6 +116,7 @@ impl PlanRequest {
             uncertain,
             flags: healthy.flags.clone(),
             missing,
+            by_latency: matches!(healthy.spec.pattern, Pattern::Trace(_)),
             runs,
         }
     }
@@ -130,24 +133,42 @@ impl PlanRequest {
     }
 }
 
+/// Bytes that each drive of a machine has for its array: those of the smallest.
+fn smallest(spec: &MachineSpec) -> f64 {
+    spec.drives.iter().map(|drive| drive.capacity.value.get() as f64 * 512.0).fold(f64::INFINITY, f64::min)
+}
+
 /// The probability of data loss while a rebuild runs next to the load, or alone if that rebuild has no time.
 fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Option<Loss> {
-    let drive = &spec.drives[0];
-    let known = drive.reliability.as_ref()?;
+    // Of mixed drives the one that fails most often speaks for all.
+    let all: Option<Vec<_>> = spec.drives.iter().map(|drive| drive.reliability.as_ref()).collect();
+    let known = all?.into_iter().max_by_key(|known| known.afr.value)?;
     let window_hours = rebuild.loaded_hours.or(rebuild.idle_hours)?;
     let (afr, afr_high) = (known.afr(), known.afr.high as f64 / 1e6);
-    let bytes = drive.capacity.value.get() as f64 * 512.0;
+    let bytes = smallest(spec);
     let frailty = Frailty { afr, errors_per_bit: known.errors_per_bit(), bytes };
     let risk_of = |afr: f64| risk(level, members, Frailty { afr, ..frailty }, window_hours);
+    let (risk, year_high) = (risk_of(afr)?, risk_of(afr_high)?.year);
     Some(Loss {
         window_hours,
-        risk: risk_of(afr)?,
-        year_high: risk_of(afr_high)?.year,
+        risk,
+        year_high,
+        five_years: over_years(risk.year, 5.0),
+        five_years_high: over_years(year_high, 5.0),
         afr: [afr, afr_high],
         errors_per_bit: frailty.errors_per_bit,
         source: known.afr.source.clone(),
         estimated: !matches!(known.afr.confidence, Confidence::Sheet | Confidence::Measured),
     })
+}
+
+/// Of mixed drives, the profile of the member that was busiest under the load, and how busy it was; none if all members are
+/// alike.
+fn weakest(spec: &MachineSpec, healthy: &CellResult) -> Option<(String, f64)> {
+    let first = &spec.drives.first()?.head.name;
+    spec.drives.iter().find(|drive| drive.head.name != *first)?;
+    let busiest = healthy.members.iter().zip(&spec.drives).max_by(|one, two| one.0.busy.total_cmp(&two.0.busy))?;
+    Some((busiest.1.head.name.clone(), busiest.0.busy))
 }
 
 /// A cache size, from its runs by seed and the runs with the actual cache.
@@ -158,11 +179,11 @@ fn cache_size(
     base: &[Option<f64>],
 ) -> Option<CacheSize> {
     let first = ran.first()?.as_ref()?;
-    let pairs = ran.iter().zip(base).filter_map(|(ran, base)| Some((ran.as_ref()?.iops, (*base)?)));
+    let pairs = ran.iter().zip(base).filter_map(|(ran, base)| Some((merit(ran.as_ref()?), (*base)?)));
     Some(CacheSize {
         cache_mib,
         speed: speed(first),
-        change_percent: (first.iops / healthy.iops - 1.0) * 100.0,
+        change_percent: (merit(first) / merit(healthy) - 1.0) * 100.0,
         gain: gain(pairs),
         steady: !healthy.is_unsteady() && ran.iter().flatten().all(|ran| !ran.is_unsteady()),
     })
@@ -187,7 +208,7 @@ mod tests {
     use super::super::range::Variation;
     use super::super::values::Part;
     use super::*;
-    use crate::cell::{run_cell, ArrayState, Axes, Effort, Pattern};
+    use crate::cell::{run_cell, ArrayState, Axes, Effort};
     use openraid_models::Edge;
 
     #[test]
@@ -202,6 +223,7 @@ mod tests {
             effort: Effort { requests: 500, ..Effort::QUICK },
             seed: 1,
             thorough: true,
+            trace: None,
         };
         let library = Library::builtin();
         let healthy = run_cell(&library, &request.cell(Level::Raid5, ArrayState::Healthy)).unwrap();

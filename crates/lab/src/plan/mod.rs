@@ -6,6 +6,7 @@
 //! how uncertain a figure is, and [`pairs`] which of two levels is faster. [`rebuild`] has the time of a rebuild,
 //! [`risk`] the probability of data loss during it.
 
+mod cost;
 mod level;
 mod pairs;
 mod range;
@@ -16,13 +17,16 @@ mod sure;
 mod values;
 
 use crate::cell::{ArrayState, Axes, CellResult, CellSpec, Effort, Flag, Level, Pattern, Subject};
+use crate::reader::Trace;
 use serde::Serialize;
+use std::sync::Arc;
 use sure::Runs;
 
+pub use cost::Energy;
 pub use pairs::{Gain, Lead};
 pub use range::Range;
 pub use rebuild::Rebuild;
-pub use risk::{risk, Frailty, Risk};
+pub use risk::{over_years, risk, Frailty, Risk};
 pub use values::{uncertain, Uncertain};
 
 /// The question of a plan.
@@ -47,6 +51,8 @@ pub struct PlanRequest {
     /// Vary every uncertain value of the profiles, too, and try the other mode of the write cache and other sizes of it.
     /// Otherwise the levels are only held against each other, with as many seeds as that takes.
     pub thorough: bool,
+    /// A trace in place of the pattern's load: levels are then compared by the mean latency of its requests.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// How fast an array is in one state.
@@ -110,6 +116,10 @@ pub struct Loss {
     pub risk: Risk,
     /// The chance of a year where drives fail as often as the high end of the profile's range says.
     pub year_high: f64,
+    /// The chance over five years at the same rate, with the profile's figures.
+    pub five_years: f64,
+    /// The same where drives fail as often as the high end of the profile's range says.
+    pub five_years_high: f64,
     /// Share of drives that fail in a year, and the high end of its range.
     pub afr: [f64; 2],
     /// Unreadable sectors for each bit that is read.
@@ -139,6 +149,10 @@ pub struct LevelPlan {
     pub rebuild: Option<Rebuild>,
     /// How likely data is lost meanwhile.
     pub loss: Option<Loss>,
+    /// How much electricity its drives take under the load, if their profiles say so.
+    pub energy: Option<Energy>,
+    /// If its drives differ: the profile of the busiest one, and how busy it was, 0 to 1.
+    pub weakest: Option<(String, f64)>,
     /// What holds it back when it is healthy.
     pub bottleneck: Option<Bottleneck>,
     /// The controller's cache, MiB; 0: it has none.
@@ -161,6 +175,8 @@ pub struct LevelPlan {
     pub flags: Vec<Flag>,
     /// Figures that are missing, and why.
     pub missing: Vec<Missing>,
+    /// Levels are compared by the mean latency, not by requests each second: the requests come at their own times.
+    pub by_latency: bool,
     /// Healthy figures of other runs, to compare levels by.
     #[serde(skip)]
     runs: Runs,
@@ -196,6 +212,16 @@ pub fn survives(level: Level, members: u16) -> (u16, u16) {
 }
 
 impl LevelPlan {
+    /// What levels are compared by, more is better.
+    #[must_use]
+    pub const fn merit(&self) -> f64 {
+        if self.by_latency {
+            1e3 / self.healthy.mean_ms
+        } else {
+            self.healthy.iops
+        }
+    }
+
     /// How much faster it is than another level of the same plan; none where no run of both has a figure.
     #[must_use]
     pub fn lead_over(&self, other: &Self) -> Option<Lead> {
@@ -211,6 +237,15 @@ impl PlanRequest {
         let subject = Subject::Array { level, members: self.drives };
         let cell = CellSpec::new(&self.system, subject, self.pattern.clone()).with(axes);
         CellSpec { state, effort: self.effort, seed: self.seed, ..cell }
+    }
+}
+
+/// What levels are compared by, more is better: requests each second; of a trace, whose requests come at their own times, one
+/// by the mean latency in seconds.
+fn merit(result: &CellResult) -> f64 {
+    match result.spec.pattern {
+        Pattern::Trace(_) => 1e3 / result.mean_ms(),
+        _ => result.iops,
     }
 }
 

@@ -4,9 +4,11 @@
 use super::sure::Runs;
 use super::values::{uncertain, Uncertain};
 use super::Missing;
-use crate::cell::{machine_spec, run_cell, run_cell_with, CellError, CellResult, CellSpec};
+use crate::cell::{machine_spec, run_cell_with, run_trace_with, CellError, CellResult, CellSpec};
+use crate::reader::Trace;
 use crate::run::run_all;
 use openraid_models::{Edge, Library};
+use openraid_sim::machine::MachineSpec;
 use serde::Serialize;
 
 /// Seeds in addition to the requested one: the next ones. Two, because among three figures an outlier shows.
@@ -31,14 +33,14 @@ impl Variation {
         seeds.chain((0..values).flat_map(|value| ENDS.map(|end| Self::Value(value, end))))
     }
 
-    /// Its figure.
-    pub fn run(self, library: &Library, cell: &CellSpec, values: &[Uncertain]) -> Ran {
+    /// Its figure; of a trace, if there is one.
+    pub fn run(self, library: &Library, cell: &CellSpec, values: &[Uncertain], trace: Option<&Trace>) -> Ran {
         match self {
-            Self::Seed(seed) => run_cell(library, &CellSpec { seed, ..cell.clone() }),
+            Self::Seed(seed) => run_either(library, &CellSpec { seed, ..cell.clone() }, trace),
             Self::Value(number, end) => {
                 let mut spec = machine_spec(library, cell)?;
                 values[number].put(library, &mut spec, end)?;
-                run_cell_with(library, cell, &spec)
+                run_either_with(library, cell, &spec, trace)
             }
         }
     }
@@ -57,6 +59,19 @@ impl Variation {
             Self::Seed(_) => runs.seeds.push(iops),
             Self::Value(number, end) => runs.values[number].1[usize::from(end == Edge::High)] = iops,
         }
+    }
+}
+
+/// A cell's load, or the trace in its place.
+pub(super) fn run_either(library: &Library, cell: &CellSpec, trace: Option<&Trace>) -> Ran {
+    run_either_with(library, cell, &machine_spec(library, cell)?, trace)
+}
+
+/// The same on a machine that was changed.
+pub(super) fn run_either_with(library: &Library, cell: &CellSpec, spec: &MachineSpec, trace: Option<&Trace>) -> Ran {
+    match trace {
+        Some(trace) => run_trace_with(library, cell, spec, trace),
+        None => run_cell_with(library, cell, spec),
     }
 }
 
@@ -101,7 +116,7 @@ impl Range {
             ended(done, all.len());
             true
         };
-        let ran = run_all(&all, threads, |one| one.run(library, cell, &values), told);
+        let ran = run_all(&all, threads, |one| one.run(library, cell, &values, None), told);
         let (mut runs, mut missing) = (Runs::new(result.iops, &values), Vec::new());
         for (one, ran) in all.iter().zip(ran.into_iter().flatten()) {
             if let Err(error) = &ran {

@@ -5,8 +5,9 @@
 //! rates. The engine has the settings of a new array: `rebuild.rate` 200 MiB/s at most, eight rows at once, and under a
 //! load the share that its scheduling leaves; there is no least rate.
 
+use super::range::run_either_with;
 use super::PlanRequest;
-use crate::cell::{machine_spec, run_cell_with, ArrayState, CellError, CellResult, Level};
+use crate::cell::{machine_spec, ArrayState, CellError, CellResult, Level};
 use crate::target::{SimTarget, Target};
 use openraid_models::Library;
 use openraid_sim::machine::MachineSpec;
@@ -59,7 +60,7 @@ impl PlanRequest {
     /// The load during a rebuild at a place.
     pub(super) fn loaded(&self, library: &Library, level: Level, percent: u8) -> Result<CellResult, CellError> {
         let spec = self.rebuilding(library, level, percent)?;
-        run_cell_with(library, &self.cell(level, ArrayState::Rebuilding), &spec)
+        run_either_with(library, &self.cell(level, ArrayState::Rebuilding), &spec, self.trace.as_deref())
     }
 
     /// MB each second of a rebuild alone at a place.
@@ -106,6 +107,7 @@ mod tests {
             effort: Effort { requests: 1_000, ..Effort::QUICK },
             seed: 1,
             thorough: false,
+            trace: None,
         };
         let library = Library::builtin();
         let limit = 200.0 * 1.048_576;

@@ -91,6 +91,12 @@ pub fn risk(level: Level, members: u16, drive: Frailty, hours: f64) -> Option<Ri
     Some(Risk { array, sector, year: a_year })
 }
 
+/// The probability over `years` from that of one year: the rate of losses stays the same, and drives are replaced.
+#[must_use]
+pub fn over_years(year: f64, years: f64) -> f64 {
+    -(years * (-year).ln_1p()).exp_m1()
+}
+
 /// Exactly so many of all, each with this chance.
 fn binomial(all: u32, some: u32, chance: f64) -> f64 {
     let ways: f64 = (0..some).map(|done| f64::from(all - done) / f64::from(done + 1)).product();
@@ -187,6 +193,24 @@ mod tests {
         // MTTF^3 / (N (G - 1) (G - 2) MTTR^2), Chen et al. 1994, holds for repairs of exponential length. In a fixed time two
         // failures are half as likely: T^2 / 2 where the other has MTTR^2.
         near(mttdl(Level::Raid6, 8), 2.0 * mttf * mttf * mttf / (8.0 * 7.0 * 6.0 * 100.0));
+    }
+
+    #[test]
+    fn five_years_are_those_of_a_constant_rate_of_losses() {
+        // R(t) = exp(-t / MTTDL), with the MTTDL of the paper above.
+        let perfect = Frailty { errors_per_bit: 0.0, ..DRIVE };
+        let mttf = YEAR_HOURS / -(1.0 - DRIVE.afr).ln();
+        for (level, mttdl) in [
+            (Level::Raid5, mttf * mttf / (8.0 * 7.0 * 10.0)),
+            (Level::Raid10, mttf * mttf / (8.0 * 10.0)),
+            (Level::Raid6, 2.0 * mttf * mttf * mttf / (8.0 * 7.0 * 6.0 * 100.0)),
+        ] {
+            let found = over_years(risk(level, 8, perfect, 10.0).unwrap().year, 5.0);
+            let expected = 1.0 - (-5.0 * YEAR_HOURS / mttdl).exp();
+            assert!((found / expected - 1.0).abs() < 1e-3, "{level:?}: {found} is not {expected}");
+        }
+        // What is no longer small does not add up: five times one half is 1 - (1/2)^5.
+        assert!((over_years(0.5, 5.0) - 0.96875).abs() < 1e-12);
     }
 
     #[test]

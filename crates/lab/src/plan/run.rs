@@ -9,12 +9,12 @@
 //!   contest    one more seed for levels that cannot be told apart from the best, until they can or it is not worth it
 //! ```
 
-use super::range::{Ran, Variation, OTHER_SEEDS};
+use super::range::{run_either, Ran, Variation, OTHER_SEEDS};
 use super::rebuild::PLACES;
 use super::sure::Runs;
 use super::values::{uncertain, Uncertain};
-use super::{pairs, survives, LevelPlan, PlanRequest, Planned};
-use crate::cell::{machine_spec, run_cell, ArrayState, CacheMode, CellError, CellResult, CellSpec, Level};
+use super::{merit, pairs, survives, LevelPlan, PlanRequest, Planned};
+use crate::cell::{machine_spec, ArrayState, CacheMode, CellError, CellResult, CellSpec, Level};
 use crate::run::run_all;
 use openraid_models::Library;
 use openraid_units::Bytes;
@@ -96,7 +96,7 @@ impl PlanRequest {
         let more = more + caches.len() * (0..=OTHER_SEEDS).count();
         ended(0, self.levels.len() + more);
         let mut told = Told { ended: &ended, before: 0 };
-        let healthy = |level: &Level| run_cell(library, &self.cell(*level, ArrayState::Healthy));
+        let healthy = |level: &Level| self.one(library, &self.cell(*level, ArrayState::Healthy));
         let healthy: Vec<Ran> = told.run(&self.levels, more, threads, healthy);
         let mut runs: Vec<(usize, Beside)> = Vec::new();
         let best = self.best(&healthy);
@@ -147,10 +147,10 @@ impl PlanRequest {
                 seed: self.seed.wrapping_add(by),
                 ..self.cell(self.levels[*number], ArrayState::Healthy)
             };
-            let ran = told.run(&close, 0, threads, |number| run_cell(library, &cell(number)));
+            let ran = told.run(&close, 0, threads, |number| self.one(library, &cell(number)));
             for (number, ran) in close.iter().zip(ran) {
                 if let Planned::Possible(plan) = &mut planned[*number] {
-                    plan.runs.seeds.push(ran.ok().map(|ran| ran.iops));
+                    plan.runs.seeds.push(ran.ok().as_ref().map(merit));
                 }
             }
         }
@@ -185,7 +185,7 @@ impl PlanRequest {
     fn best(&self, healthy: &[Ran]) -> Option<usize> {
         let known = self.levels.iter().zip(healthy).enumerate();
         let known = known.filter_map(|(number, (level, ran))| {
-            Some((survives(*level, self.drives).0 > 0, ran.as_ref().ok()?.iops, number))
+            Some((survives(*level, self.drives).0 > 0, merit(ran.as_ref().ok()?), number))
         });
         known.max_by(|one, two| one.0.cmp(&two.0).then(one.1.total_cmp(&two.1))).map(|(_, _, number)| number)
     }
@@ -233,6 +233,11 @@ impl PlanRequest {
         }
     }
 
+    /// A cell's result, with the trace if the plan has one.
+    fn one(&self, library: &Library, cell: &CellSpec) -> Ran {
+        run_either(library, cell, self.trace.as_deref())
+    }
+
     fn beside(
         &self,
         library: &Library,
@@ -242,21 +247,21 @@ impl PlanRequest {
     ) -> Result<Found, CellError> {
         let mut cell = self.cell(level, ArrayState::Healthy);
         let ran = match beside {
-            Beside::Vary(variation) => variation.run(library, &cell, values),
+            Beside::Vary(variation) => variation.run(library, &cell, values, self.trace.as_deref()),
             Beside::Loaded(place) => self.loaded(library, level, PLACES[place]),
             Beside::Idle(place) => return self.idle(library, level, PLACES[place]).map(Found::Rate),
-            Beside::Degraded => run_cell(library, &CellSpec { state: ArrayState::Degraded(1), ..cell }),
+            Beside::Degraded => self.one(library, &CellSpec { state: ArrayState::Degraded(1), ..cell }),
             Beside::OtherMode(by) => {
                 let back = machine_spec(library, &cell)?.writes_back();
                 cell.axes.cache = Some(if back { CacheMode::WriteThrough } else { CacheMode::WriteBack });
                 cell.seed = cell.seed.wrapping_add(by);
-                run_cell(library, &cell)
+                self.one(library, &cell)
             }
             Beside::Cache(mib, by) => {
                 // A larger one takes longer to fill.
                 let longer = if mib > self.cache_mib(library, level)? { OTHER_CACHE } else { 1 };
                 cell.seed = cell.seed.wrapping_add(by);
-                run_cell(library, &cell_with_cache(cell, mib, longer))
+                self.one(library, &cell_with_cache(cell, mib, longer))
             }
         };
         ran.map(|ran| Found::Cell(Box::new(ran)))

@@ -13,6 +13,7 @@ fn request(level: Level) -> PlanRequest {
         effort: Effort { requests: 2_000, ..Effort::QUICK },
         seed: 1,
         thorough: true,
+        trace: None,
     }
 }
 
@@ -136,6 +137,7 @@ fn a_value_that_the_load_never_meets_is_not_uncertain_however_few_requests_are_m
         effort: Effort::QUICK,
         seed: 1,
         thorough: true,
+        trace: None,
     };
     let plans = plans(&request);
     let plan = possible(&plans[0]);

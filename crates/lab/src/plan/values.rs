@@ -35,7 +35,11 @@ impl Uncertain {
         let Self { part, whose, field } = self;
         let edges = Edges::from([(field.clone(), end)]);
         match part {
-            Part::Drive => spec.drives = vec![library.drive_at(whose, &edges)?],
+            Part::Drive => {
+                let drive = library.drive_at(whose, &edges)?;
+                let same = spec.drives.iter_mut().filter(|own| own.head.name == *whose);
+                same.for_each(|own| *own = drive.clone());
+            }
             Part::Controller => spec.controller = library.controller_at(whose, &edges)?,
             Part::Host => spec.host = Some(library.host_at(whose, &edges)?),
             Part::Bus => spec.bus = Some(library.bus_at(whose, &edges)?),
@@ -53,13 +57,15 @@ impl Uncertain {
 /// A profile does not exist.
 pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, CellError> {
     let base = machine_spec(library, cell)?;
-    let (drive, controller) = (&base.drives[0].head, &base.controller.head);
+    let mut drives: Vec<&openraid_models::Head> = base.drives.iter().map(|drive| &drive.head).collect();
+    drives.dedup_by_key(|head| &head.name);
+    let controller = &base.controller.head;
     let host = &library.host(&base.controller.host)?.head;
     let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
     let link = library.bus(&base.controller.link)?;
     let (bus_fields, link_fields) = (of_way(bus), of_port(&base, link));
+    let drives = drives.into_iter().map(|head| (Part::Drive, &head.name, &head.uncertain[..]));
     let parts = [
-        (Part::Drive, &drive.name, &drive.uncertain[..]),
         (Part::Controller, &controller.name, &controller.uncertain[..]),
         (Part::Host, &host.name, &host.uncertain[..]),
         (Part::Bus, &bus.name, &bus_fields[..]),
@@ -69,7 +75,7 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
         let value = |field: &String| Uncertain { part, whose: whose.clone(), field: field.clone() };
         fields.iter().map(value).collect::<Vec<_>>()
     };
-    Ok(parts.into_iter().flat_map(of_part).collect())
+    Ok(drives.chain(parts).flat_map(of_part).collect())
 }
 
 /// For a shared way: if its directions take turns it has one rate, the one for reads.
@@ -78,7 +84,6 @@ fn of_way(bus: &BusProfile) -> Vec<String> {
     bus.uncertain.iter().filter(read).cloned().collect()
 }
 
-/// For the ports' link: all values if drives share it. A drive that the link slows down uses one rate for both
 /// For the ports' link: all values if drives share it. If it slows a drive down, only the values that the drive then
 /// uses: one rate for both directions, and for an SSD the time of a command.
 fn of_port(spec: &MachineSpec, link: &BusProfile) -> Vec<String> {

@@ -1,8 +1,10 @@
 //! A review: several methods over several subjects, as results that can be kept. [`crate::report`] shows them.
 
+mod join;
 mod merge;
 mod perform;
 
+pub use join::{join, PartOf};
 pub use merge::{merge, Part};
 pub use perform::{Ended, Performance};
 
@@ -95,6 +97,9 @@ pub struct ReviewResults {
     /// The formula by which arrays are ranked, if one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Scheme>,
+    /// Which part of a review these are, if other parts were run elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartOf>,
     /// The methods.
     pub methods: Vec<MethodOutcome>,
 }
@@ -112,6 +117,7 @@ impl ReviewResults {
             seed: suite.seed,
             rules: rules().iter().map(|(id, text)| ((*id).to_owned(), (*text).to_owned())).collect(),
             rank: None,
+            part: None,
             methods: Vec::new(),
         }
     }

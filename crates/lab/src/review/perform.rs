@@ -1,5 +1,6 @@
 //! Carrying a review out: on simulated machines by many threads, on a real target one cell after the other.
 
+use super::join::{left, PartOf};
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::{
     footprint, measure, replay, replay_outstanding, run_cell, run_trace, CellError, CellResult, CellSpec, Effort,
@@ -7,7 +8,7 @@ use crate::cell::{
 };
 use crate::method::{Method, Suite};
 use crate::reader::Trace;
-use crate::run::{run_all, Outcome, Store};
+use crate::run::{run_all, Outcome, Shard, Store};
 use crate::target::{Target, TargetError, TargetFacts};
 use openraid_models::Library;
 use openraid_sim::random::mix;
@@ -37,16 +38,20 @@ pub struct Performance<'a> {
     pub store: Option<&'a Store>,
     /// Version of program and profiles.
     pub stamp: &'a str,
+    /// Only this part of the cells; on simulated machines alone.
+    pub shard: Option<Shard>,
 }
 
 impl Performance<'_> {
-    /// The cells of all methods that make sense on a target, without repetition: methods share some.
+    /// The cells of all methods that make sense on a target, without repetition: methods share some. Of a part, its own.
     #[must_use]
     pub fn cells(&self, facts: &TargetFacts) -> Vec<CellSpec> {
         let mut seen = BTreeSet::new();
         let fit = self.methods.iter().filter(|method| method.refusal(facts).is_none());
         let cells = fit.flat_map(|method| method.cells(&self.suite));
-        cells.filter(|cell| seen.insert(cell.clone())).collect()
+        let all = cells.filter(|cell| seen.insert(cell.clone())).enumerate();
+        let own = all.filter(|(number, _)| self.shard.is_none_or(|shard| shard.takes(*number)));
+        own.map(|(_, cell)| cell).collect()
     }
 
     /// On simulated machines. `ended` is told after each cell how far it is.
@@ -88,7 +93,7 @@ impl Performance<'_> {
         }
         let found: BTreeMap<CellSpec, Outcome> =
             cells.into_iter().zip(outcomes).filter_map(|(cell, outcome)| Some((cell, outcome?))).collect();
-        Ok(self.results(facts, |cell| found[cell].clone()))
+        Ok(self.results(facts, |cell| found.get(cell).cloned().unwrap_or_else(left)))
     }
 
     /// On a real target, which `open` opens for a largest request and most outstanding ones. `sound` is asked after each
@@ -155,6 +160,7 @@ impl Performance<'_> {
 
     fn results(&self, facts: &TargetFacts, outcome: impl Fn(&CellSpec) -> Outcome) -> ReviewResults {
         let mut results = ReviewResults::new(&self.suite, facts, self.stamp);
+        results.part = self.shard.map(|shard| PartOf { shard, machine: self.suite.machine.clone() });
         for method in &self.methods {
             results.methods.push(match method.refusal(facts) {
                 Some(reason) => MethodOutcome::refused(method, reason),

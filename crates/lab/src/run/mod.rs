@@ -4,6 +4,7 @@ mod fill;
 mod outcome;
 mod overhead;
 mod program;
+mod shard;
 mod store;
 mod threads;
 
@@ -11,5 +12,6 @@ pub use fill::fill;
 pub use outcome::{Absence, Outcome};
 pub use overhead::generator_cost;
 pub use program::program_digest;
+pub use shard::{complete, Shard};
 pub use store::{build, fingerprint, write_atomically, Store, StoreError, CELL_SCHEMA};
 pub use threads::run_all;

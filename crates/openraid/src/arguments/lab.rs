@@ -3,6 +3,7 @@
 use crate::quantity;
 use clap::{Args, ValueEnum};
 use openraid_lab::metrics::Scheme;
+use openraid_lab::run::Shard;
 use openraid_units::Bytes;
 use std::path::PathBuf;
 
@@ -24,6 +25,15 @@ pub enum CacheWord {
     Wb,
     /// Writes are acknowledged from the drives
     Wt,
+}
+
+/// A drive's own write cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DriveCacheWord {
+    /// Writes are acknowledged from the drive's memory
+    On,
+    /// Writes are acknowledged from the medium
+    Off,
 }
 
 /// What was written to SSDs before.
@@ -53,6 +63,9 @@ pub struct MachineArguments {
     /// State of SSDs before the run [default: steady]
     #[arg(long, value_name = "STATE")]
     pub drive_state: Option<DriveStateWord>,
+    /// Write caches of the drives themselves [default: as in the drive's profile]
+    #[arg(long, value_name = "STATE")]
+    pub drive_cache: Option<DriveCacheWord>,
     /// Write cache of the controller; on cards with one switch for both, also of the drives [default: as in the profile;
     /// openraid writes through without a cache, as `serve` does without --cache]
     #[arg(long, value_name = "MODE")]
@@ -73,7 +86,7 @@ pub struct MachineArguments {
 #[derive(Args, Debug, Clone)]
 pub struct LoadArguments {
     /// The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, response-time,
-    /// latency, streaming, or a file: a fio job, an Iometer .icf, the output of iostat -x (text or JSON), a trace (blkparse,
+    /// latency, streaming; by use: vm, video, backup, home; or a file: a fio job, an Iometer .icf, the output of iostat -x (text or JSON), a trace (blkparse,
     /// fio iolog, MSR CSV, SPC)
     #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
     pub load: String,
@@ -234,6 +247,9 @@ pub struct ReviewArguments {
     /// Seed; on a simulated target the same seed gives exactly the same figures
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Only part I of N of the cells, for runs on several machines; `openraid merge` joins all parts into one review
+    #[arg(long, value_name = "I/N", conflicts_with = "members")]
+    pub shard: Option<Shard>,
     /// Threads for simulated targets [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub jobs: Option<std::num::NonZeroUsize>,
@@ -256,6 +272,32 @@ pub struct ReviewArguments {
 fn rating(word: &str) -> Result<Scheme, String> {
     let known = Scheme::ALL.into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(word));
     known.ok_or_else(|| "no such rating; give one of R1, R2, R3, R4, R5".into())
+}
+
+/// What `merge` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Parts are made by `openraid review --shard I/N` (directories) or `openraid plan --shard I/N --json` (files). All parts must be there, \
+and made by the same program with the same profiles. The joined review is the same as that of one run without --shard. The \
+parts are not changed.
+
+Examples:
+  openraid review --target sim:openraid --methods file-server --shard 1/2 --out part1
+  openraid review --target sim:openraid --methods file-server --shard 2/2 --out part2
+  openraid merge part1 part2 --out whole
+  openraid plan --drives 4,6,8,10 --load vm --effort quick --shard 1/2 --json > plan1.json
+  openraid plan --drives 4,6,8,10 --load vm --effort quick --shard 2/2 --json > plan2.json
+  openraid merge plan1.json plan2.json")]
+pub struct MergeArguments {
+    /// The parts: directories of reviews, or files of plans
+    #[arg(value_name = "PART", required = true)]
+    pub parts: Vec<PathBuf>,
+    /// Directory of the joined review; created if missing
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Directory with own profiles, as the parts had it
+    #[arg(long, value_name = "DIR")]
+    pub models: Option<PathBuf>,
 }
 
 /// What `compare` takes.
@@ -327,10 +369,10 @@ pub struct RehearseArguments {
     pub out: PathBuf,
 }
 
-/// Loads of `plan`: a trace has its own times, which an array that is too slow for it does not change.
-const PLAN_LOAD: &str =
-    "The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, \
-response-time, latency, streaming, or a file: a fio job, an Iometer .icf, the output of iostat -x (text or JSON)";
+/// `plan` takes several drives and buses.
+const PLAN_DRIVE: &str = "Drive profiles, separated by commas: each is a plan of its own. Mixed drives of one array: \
+6xNAME+2xNAME [default: the drive that the controller's profile names]";
+const PLAN_BUS: &str = "Host bus profiles in place of the controller's, separated by commas: each is a plan of its own";
 
 /// What `plan` takes.
 #[derive(Args, Debug)]
@@ -345,18 +387,26 @@ P99 and UNCERTAINTY are those of the healthy array.
 Levels are compared by runs with the same seeds, that is the same requests at the same positions. The answer gives the \
 difference with a 95 % interval. If the interval contains zero, the answer says that the levels cannot be distinguished.
 
+The answer recommends a level: of those that lose data within five years in at most 1 % of cases the fastest, or one that is at \
+most a tenth slower and has more room. It says why it is no other level. A trace is played at its own times; levels are then \
+compared by the mean latency.
+
 --effort quick takes seconds. Unless --range is given, it leaves out the runs that take minutes: every estimated profile value at \
 both ends of its range, the other write cache mode, and, for the fastest level that survives a failure, a quarter and four \
 times the cache.
 
 Examples:
   openraid plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16
-  openraid plan --drives 4 --system 3ware-9650se --load database --reads 70 --depth 64 --levels 10,5")]
-#[command(mut_arg("load", |load| load.help(PLAN_LOAD)))]
+  openraid plan --drives 4 --system 3ware-9650se --load database --reads 70 --depth 64 --levels 10,5
+  openraid plan --drives 4,6,8 --drive exos_x18_18tb --load vm --effort quick --price 279.90 --kwh-price 0.30
+  openraid plan --drives 8 --drive 6xexos_x18_18tb+2xmg08_16tb --load backup --effort quick
+  openraid plan --drives 4 --from recorded.iolog --effort quick")]
+#[command(mut_arg("drive", |drive| drive.help(PLAN_DRIVE)), mut_arg("bus", |bus| bus.help(PLAN_BUS)))]
 pub struct PlanArguments {
-    /// Number of drives
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub drives: u16,
+    /// Numbers of drives, separated by commas: each is a plan of its own, and the answer says what more drives bring
+    #[arg(long, value_name = "LIST", value_delimiter = ',', required = true)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub drives: Vec<u16>,
     /// Controller profile
     #[arg(long, value_name = "PROFILE", default_value = "openraid")]
     pub system: String,
@@ -367,7 +417,27 @@ pub struct PlanArguments {
     /// Levels, separated by commas [default: all that this controller offers for this number of drives]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,
+    /// Your own load: a trace (openraid record, blkparse, fio iolog, MSR CSV, SPC), a fio job, an Iometer .icf, the output of
+    /// iostat -x
+    #[arg(long, value_name = "FILE", conflicts_with = "load")]
+    pub from: Option<PathBuf>,
+    /// Only part I of N of the machines, for runs on several computers; write the answer of each to a file with --json, and
+    /// join all parts with `openraid merge`
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
+    /// Price of a drive, in any currency: the answer has the price of each usable TB
+    #[arg(long, value_name = "N", value_parser = price)]
+    pub price: Option<f64>,
+    /// Price of a kilowatt hour: the answer has the electricity of the drives over five years
+    #[arg(long, value_name = "N", value_parser = price)]
+    pub kwh_price: Option<f64>,
     /// The load
     #[command(flatten)]
     pub load: LoadArguments,
+}
+
+/// A price.
+fn price(word: &str) -> Result<f64, String> {
+    let price = word.parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0 && *price < 1e9);
+    price.ok_or_else(|| "give a number that is not negative, as in 279.90".into())
 }

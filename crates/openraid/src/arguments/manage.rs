@@ -83,6 +83,30 @@ impl ExplainArguments {
     }
 }
 
+/// What `record` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The file has times, sizes and positions of all requests to the array, and none of their data. Its form is fio's iolog, version 2, \
+with microseconds. `openraid simulate` and `openraid plan --from` read it, and fio plays it (--read_iolog).
+
+Requests are recorded until Ctrl-C, for --seconds, or until the server ends; what was recorded so far is in the file at any time. \
+Trims and zero writes are counted and left out. A request that covers no whole sectors is recorded with the sectors that \
+it touches. Under very high rates requests may be missed; the answer says so.
+
+Examples:
+  openraid record data --out monday.iolog --seconds 3600
+  openraid plan --drives 4,6 --from monday.iolog --effort quick")]
+pub struct RecordArguments {
+    /// Name of the array
+    pub array: String,
+    /// The new file
+    #[arg(long, value_name = "FILE")]
+    pub out: std::path::PathBuf,
+    /// Stop after so many seconds [default: at Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub seconds: Option<u64>,
+}
+
 /// A request by its number, or the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestWord {

@@ -23,13 +23,13 @@ pub use journal::{
     JournalShowArguments, JournalVerb,
 };
 pub use lab::{
-    CacheWord, CompareArguments, DriveStateWord, EffortWord, LoadArguments, MachineArguments, PlanArguments,
-    RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
+    CacheWord, CompareArguments, DriveCacheWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments,
+    MergeArguments, PlanArguments, RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
 };
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LoginArguments, MemberArguments,
-    RepairArguments, ReplaceArguments, RequestWord, SetArguments, ShowArguments, SpareArguments, SpareVerb,
-    StopArguments, SwitchWord,
+    RecordArguments, RepairArguments, ReplaceArguments, RequestWord, SetArguments, ShowArguments, SpareArguments,
+    SpareVerb, StopArguments, SwitchWord,
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
@@ -159,6 +159,8 @@ pub enum Verb {
     CopyIn(CopyInArguments),
     /// Show what limits an array, the engine's decisions with reasons, and the path of single requests
     Explain(ExplainArguments),
+    /// Record the requests to a served array as a trace, without their data
+    Record(RecordArguments),
     /// Create, show, attach, adopt or discard journals
     Journal(JournalArguments),
     /// Demonstration: an array of eight drives, a client, a pulled drive, a rebuild
@@ -167,6 +169,8 @@ pub enum Verb {
     Simulate(Box<SimulateArguments>),
     /// Measure or simulate with the methods of storage reviews, and write a report
     Review(Box<ReviewArguments>),
+    /// Join parts of a review or of a plan that were run apart
+    Merge(MergeArguments),
     /// Compare two reviews
     Compare(CompareArguments),
     /// Check a prediction: run the same loads on a simulated array and on a served one with paced members
@@ -263,6 +267,7 @@ impl Verb {
             Self::Explain(arguments) if arguments.record.is_some() => "explain-record",
             Self::Explain(arguments) if arguments.tells_stories() => "explain-stories",
             Self::Explain(_) => "explain",
+            Self::Record(_) => "record",
             Self::Journal(arguments) => match arguments.verb {
                 JournalVerb::Create(_) => "journal-create",
                 JournalVerb::Show(_) => "journal-show",
@@ -273,6 +278,7 @@ impl Verb {
             Self::Demo(_) => "demo",
             Self::Simulate(_) => "simulate",
             Self::Review(_) => "review",
+            Self::Merge(_) => "merge",
             Self::Compare(_) => "compare",
             Self::Plan(_) => "plan",
             Self::Rehearse(_) => "rehearse",

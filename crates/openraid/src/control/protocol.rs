@@ -9,7 +9,7 @@ use crate::alarms::AlarmModel;
 use crate::desired::model::{ConfigModel, ReloadModel};
 use crate::exit::{Exit, Failure};
 use crate::model::{ArrayModel, JournalModel, LimitModel, LossModel};
-use crate::story::StoriesModel;
+use crate::story::{RequestsModel, StoriesModel};
 
 /// The version of the protocol.
 pub const VERSION: u32 = 2;
@@ -42,6 +42,8 @@ pub enum Answer {
     Limit(Box<LimitModel>),
     /// Stories.
     Stories(Box<StoriesModel>),
+    /// Requests of hosts.
+    Requests(Box<RequestsModel>),
     /// What a journal holds for an array, and whether that was given up.
     Loss(LossModel),
     /// Nothing was done: it wants to be confirmed.

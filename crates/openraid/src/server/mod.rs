@@ -387,6 +387,9 @@ impl Answerer for Server {
             Command::Limit { array } => self.limit(&array).map(|limit| Answer::Limit(Box::new(limit))),
             Command::Record { on } => self.record(on),
             Command::Stories { array, since } => self.tell(&array, Wanted::Since(since)),
+            Command::Requests { array, since } => {
+                self.requests(&array, since).map(|requests| Answer::Requests(Box::new(requests)))
+            }
             Command::Story { array, request } => self.tell(&array, request.map_or(Wanted::Last, Wanted::Request)),
             Command::Slowest { array, count } => self.tell(&array, Wanted::Slowest(count)),
             Command::Login { role, token } => self.login(&role, token),

@@ -101,6 +101,7 @@ impl Server {
             | Command::Limit { .. }
             | Command::Record { .. }
             | Command::Stories { .. }
+            | Command::Requests { .. }
             | Command::Story { .. }
             | Command::Slowest { .. } => {
                 unreachable!("answered without changing anything")

@@ -3,16 +3,21 @@
 use std::time::{Duration, Instant};
 
 use openraid_core::limits::STEPS_MAX;
+use openraid_core::steps::What;
 use openraid_runtime::service::ServiceStatus;
 
 use super::view::Served;
 use super::Server;
 use crate::control::Answer;
 use crate::exit::Failure;
-use crate::story::{assemble, Names, Owner, StoriesModel, Story, StoryModel};
+use crate::story::{
+    assemble, request_word, Names, Owner, RequestModel, RequestsModel, StoriesModel, Story, StoryModel,
+};
 
 /// Stories in one answer at the most.
 const STORIES_MAX: usize = 200;
+/// Requests in one answer at the most.
+const REQUESTS_MAX: usize = 8_192;
 /// A follower that has not asked for this long has gone: steps are no longer recorded for it.
 const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(5);
 
@@ -100,6 +105,35 @@ impl Server {
         let stories = chosen[left_out..].iter().map(|story| StoryModel::of(story, &all, &names)).collect();
         let lost_steps = if let Wanted::Since(since) = wanted { first.saturating_sub(since) } else { 0 };
         Ok(StoriesModel { stories, next: told, left_out: left_out as u64, lost_steps, kept: kept(&all, &names) })
+    }
+
+    /// Requests of an array that arrived since this number, in their order; the largest number asks for none yet.
+    ///
+    /// # Errors
+    /// It is not served here, or the service has ended.
+    pub fn requests(&self, name: &str, since: u64) -> Result<RequestsModel, Failure> {
+        let served = self.find(name)?;
+        self.follow()?;
+        let Some((steps, told)) = self.handle.steps()? else {
+            return Err(Failure::refused(format!("{name}: steps of requests are not kept any more; try again")));
+        };
+        let first = told - steps.len() as u64;
+        // A number from before steps were kept anew counts nothing any more.
+        let since = if since > told && since != u64::MAX { 0 } else { since };
+        let arrived = (first..).zip(&steps).filter(|(number, _)| *number >= since);
+        let own = arrived.filter_map(|(number, step)| match step.what {
+            What::Arrived { array, kind, offset, len } if array == served.array => {
+                let kind = request_word(kind).to_owned();
+                Some((number, RequestModel { at_ns: step.at.0, kind, offset_bytes: offset.get(), len_bytes: len }))
+            }
+            _ => None,
+        });
+        let found: Vec<(u64, RequestModel)> = own.take(REQUESTS_MAX + 1).collect();
+        let next = found.get(REQUESTS_MAX).map_or(told, |(number, _)| *number);
+        let more = found.len() > REQUESTS_MAX;
+        let requests = found.into_iter().take(REQUESTS_MAX).map(|(_, request)| request).collect();
+        let lost_steps = if since == u64::MAX { 0 } else { first.saturating_sub(since) };
+        Ok(RequestsModel { requests, next, more, lost_steps })
     }
 
     fn follow(&self) -> Result<(), Failure> {

@@ -14,8 +14,9 @@ mod text;
 mod words;
 
 pub use assemble::{assemble, Owner, Story};
-pub use model::{StoriesModel, StoryModel};
+pub use model::{RequestModel, RequestsModel, StoriesModel, StoryModel};
 pub use text::text;
+pub use words::kind_word as request_word;
 
 use std::collections::BTreeMap;
 

@@ -60,6 +60,32 @@ pub struct StoryModel {
     pub later: Vec<StoryModel>,
 }
 
+/// A request of a host, without its data.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RequestModel {
+    /// When it arrived, by the clock of the server (monotonic).
+    pub at_ns: u64,
+    /// `read`, `write`, `flush`, `trim`, `write-zeroes`.
+    pub kind: String,
+    /// First byte in the array.
+    pub offset_bytes: u64,
+    /// Bytes.
+    pub len_bytes: u64,
+}
+
+/// Requests of hosts, and how to ask for the next ones.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RequestsModel {
+    /// In the order of their arrival.
+    pub requests: Vec<RequestModel>,
+    /// The number to ask with for those that arrive from now on.
+    pub next: u64,
+    /// There are more already: ask again at once.
+    pub more: bool,
+    /// Steps that were lost since the number that was asked with: too much happened meanwhile.
+    pub lost_steps: u64,
+}
+
 /// Stories, and how to ask for the next ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct StoriesModel {

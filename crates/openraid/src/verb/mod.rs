@@ -21,8 +21,10 @@ pub mod journal;
 pub mod list;
 pub mod login;
 pub mod man;
+pub mod merge;
 pub mod pause;
 pub mod plan;
+pub mod record;
 pub mod rehearse;
 pub mod reload;
 pub mod remove;
@@ -99,10 +101,12 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::CopyOut(arguments) => copy_out::run(arguments, context),
         Verb::CopyIn(arguments) => copy_in::run(arguments, context),
         Verb::Explain(arguments) => explain::run(arguments, context),
+        Verb::Record(arguments) => record::run(arguments, context),
         Verb::Journal(arguments) => journal::run(arguments, context),
         Verb::Demo(arguments) => demo::run(arguments, context),
         Verb::Simulate(arguments) => simulate::run(arguments, context),
         Verb::Review(arguments) => review::run(arguments, context),
+        Verb::Merge(arguments) => merge::run(arguments, context),
         Verb::Compare(arguments) => compare::run(arguments, context),
         Verb::Plan(arguments) => plan::run(arguments, context),
         Verb::Rehearse(arguments) => rehearse::run(arguments, context),

@@ -52,6 +52,8 @@ struct Body<'a> {
     report: String,
     results: String,
     cells: usize,
+    /// Of a part: cells that other parts have.
+    left: usize,
     not_applicable: usize,
     failed: usize,
     refused: Vec<String>,
@@ -99,6 +101,7 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
     if arguments.methods.as_ref().is_some_and(|words| words.iter().any(|word| word == "list")) {
         return Ok(list(context));
     }
+    shard_fits(arguments)?;
     let wanted = wanted(arguments)?;
     let library = library(arguments.models.as_deref())?;
     let mut results = if several::is_wanted(arguments) {
@@ -108,6 +111,16 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
     };
     results.rank = arguments.rank;
     Ok(told(&results, &arguments.out, context))
+}
+
+/// Parts are of one simulated target: a real one is measured in one place.
+fn shard_fits(arguments: &ReviewArguments) -> Result<(), Failure> {
+    let Some(shard) = arguments.shard else { return Ok(()) };
+    let simulated = matches!(Choice::parse(target(arguments)), Ok(Choice::Simulated(_)));
+    if several::is_wanted(arguments) || !simulated {
+        return Err(Failure::usage(format!("--shard {shard}: give one simulated target, as in --target sim:openraid")));
+    }
+    Ok(())
 }
 
 /// The target of a review that has one.
@@ -278,7 +291,14 @@ fn simulated(
     let stamp = fingerprint(library);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     let trace = wanted.trace.as_ref();
-    let performance = Performance { suite, methods: wanted.methods.clone(), trace, store: Some(&store), stamp: &stamp };
+    let performance = Performance {
+        suite,
+        methods: wanted.methods.clone(),
+        trace,
+        store: Some(&store),
+        stamp: &stamp,
+        shard: arguments.shard,
+    };
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
     let progress = Mutex::new(Progress::counting("cells", performance.cells(&facts).len() as u64));
     let ended = |ended: Ended| {
@@ -305,6 +325,20 @@ fn page(choice: &Choice, library: &Library, machine: &Axes, results: &ReviewResu
     Ok(report::render(&review))
 }
 
+/// Join parts of a review into a folder, with the report of the whole.
+///
+/// # Errors
+/// The parts are not those of one review, or the folder holds something else.
+pub(super) fn join_into(folder: &Path, parts: Vec<ReviewResults>, library: &Library, context: &Context) -> Outcome {
+    let machine = parts.first().and_then(|part| part.part.clone()).map(|part| part.machine).unwrap_or_default();
+    let results = openraid_lab::review::join(parts).map_err(Failure::usage)?;
+    guard(folder, &results.target, Some(&results.bed))?;
+    std::fs::create_dir_all(folder).map_err(|error| Failure::failed(format!("{}: {error}", folder.display())))?;
+    let choice = Choice::parse(&results.target).map_err(Failure::usage)?;
+    write(folder, &results, &page(&choice, library, &machine, &results)?)?;
+    Ok(told(&results, folder, context))
+}
+
 fn bed_facts(library: &Library, results: &ReviewResults) -> Vec<Fact> {
     let version = Fact::new("version", build(library));
     results.bed.iter().map(|line| fact(line)).chain([version]).collect()
@@ -328,7 +362,8 @@ fn write(folder: &Path, results: &ReviewResults, page: &str) -> Result<(), Failu
 }
 
 fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
-    let cells = || results.methods.iter().flat_map(|method| &method.cells);
+    let all = || results.methods.iter().flat_map(|method| &method.cells);
+    let cells = || all().filter(|known| !known.is_left());
     let absent = |not_applicable: bool| {
         let found = cells().filter_map(|known| known.outcome.absence());
         found.filter(|absence| absence.not_applicable == not_applicable).count()
@@ -343,6 +378,7 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         report: path("report.html"),
         results: path("results.json"),
         cells: cells().count(),
+        left: all().count() - cells().count(),
         not_applicable: absent(true),
         failed: absent(false),
         refused: refused.collect(),
@@ -359,6 +395,13 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         ),
         body.report.clone(),
     ];
+    if let Some(part) = &results.part {
+        lines.push(format!(
+            "part {}: {} left to others; `openraid merge` joins all parts",
+            part.shard,
+            counted(body.left)
+        ));
+    }
     lines.extend(results.bed.iter().filter(|line| line.starts_with("generator's own cost")).cloned());
     lines.extend(body.refused.iter().cloned());
     lines.extend(body.absent.iter().take(REASONS_MAX).map(|absent| {
@@ -370,7 +413,8 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
     }
     lines.extend(ranking::text(&body.ranking));
     let own = results.methods.iter().find(|method| method.id == OWN.id);
-    let own_is_missing = own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));
+    let own_is_missing =
+        body.left == 0 && own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));
     let exit = match (body.failed, own_is_missing) {
         (0, false) => Exit::Fine,
         // Nothing went wrong: a load was asked for that none of these can have, as simulate and plan refuse it.
@@ -390,7 +434,7 @@ fn counted(cells: usize) -> String {
 
 /// Why cells have no result, equal reasons together, the most frequent first.
 fn reasons(results: &ReviewResults) -> Vec<Absent<'_>> {
-    let cells = results.methods.iter().flat_map(|method| &method.cells);
+    let cells = results.methods.iter().flat_map(|method| &method.cells).filter(|known| !known.is_left());
     let mut found: Vec<Absent<'_>> = Vec::new();
     for absence in cells.filter_map(|known| known.outcome.absence()) {
         let (not_applicable, reason) = (absence.not_applicable, absence.reason.as_str());

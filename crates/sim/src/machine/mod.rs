@@ -201,7 +201,8 @@ impl Machine {
         let kits: Vec<DriveKit> = spec.drives.iter().map(behind).collect();
         let build = |member: u16| {
             let kit = &kits[usize::from(member).min(kits.len() - 1)];
-            let write_cache = Some(spec.drive_caches());
+            let drive = spec.drives.get(usize::from(member)).or_else(|| spec.drives.first());
+            let write_cache = drive.map(|drive| spec.drive_cache_of(drive));
             kit.build(&DriveOptions { write_cache, state: spec.drive_state, seed: spec.seed, index: member.into() })
         };
         let drives = (0..spec.array.members).map(build).collect();

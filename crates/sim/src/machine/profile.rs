@@ -58,6 +58,8 @@ pub struct MachineSpec {
     pub array: ArraySpec,
     /// Caches.
     pub cache: CachePolicy,
+    /// The drives' write caches, switched by name; none: as their profiles and the controller have them.
+    pub drive_cache: Option<bool>,
     /// Another size of the controller's cache.
     pub cache_bytes: Option<Bytes>,
     /// Another bus.
@@ -85,6 +87,7 @@ impl MachineSpec {
             drives: vec![drive],
             array,
             cache: CachePolicy { controller: CacheMode::WriteBack, drives: true },
+            drive_cache: None,
             cache_bytes: None,
             bus: None,
             link: None,
@@ -96,9 +99,20 @@ impl MachineSpec {
         }
     }
 
-    /// Are the drives' write caches on?
+    /// Is the write cache of any drive on?
     #[must_use]
     pub fn drive_caches(&self) -> bool {
+        self.drives.iter().any(|drive| self.drive_cache_of(drive))
+    }
+
+    /// Is the write cache of this drive on? It is as it left the factory, unless the controller switches it off with its own
+    /// cache, or it is switched by name.
+    #[must_use]
+    pub fn drive_cache_of(&self, drive: &DriveProfile) -> bool {
+        self.drive_cache.unwrap_or_else(|| self.leaves_drive_caches() && drive.write_cache())
+    }
+
+    fn leaves_drive_caches(&self) -> bool {
         if self.controller.quirk_truth("hba_fc_write_penalty") {
             false
         } else if self.controller.drive_cache_follows {

@@ -184,6 +184,17 @@ fn caches_are_as_the_controller_allows() {
     assert!(write(&MachineSpec { cache: through, ..back.clone() }) > Nanos::from_millis(8));
     assert!(write(&MachineSpec { cache_bytes: Some(Bytes::ZERO), ..back }) > Nanos::from_millis(8));
     assert!(write(&spec(&library, "hba92xx", ArrayLevel::Raid0, 4)) > Nanos::from_millis(4));
+    // A drive whose cache leaves the factory off waits for its medium: half a turn of 4 ms at least on average, and it is
+    // the same switched off by name. Switched on it answers from memory.
+    let array = || ArraySpec::new(ArrayLevel::Raid0, 4);
+    let with = |drive_cache: Option<bool>| {
+        let drive = library.drive("cheetah_15k7").unwrap().clone();
+        let controller = library.controller("lsi-hba92xx").unwrap().clone();
+        MachineSpec { drive_cache, ..MachineSpec::new(controller, drive, array()) }
+    };
+    assert!(!with(None).drive_caches() && with(Some(true)).drive_caches());
+    assert_eq!(write(&with(None)), write(&with(Some(false))));
+    assert!(write(&with(None)) > Nanos::from_millis(1) && write(&with(Some(true))) < Nanos::from_micros(500));
     let follows = MachineSpec { cache: through, ..spec(&library, "8506-8", ArrayLevel::Raid5, 4) };
     assert!(!follows.drive_caches() && spec(&library, "8506-8", ArrayLevel::Raid5, 4).drive_caches());
 }

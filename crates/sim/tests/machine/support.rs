@@ -77,6 +77,7 @@ pub fn fixed(capacity: Bytes, time: Nanos) -> DriveProfile {
         capacity: Sourced::exact(capacity.sectors_floor()),
         kind: DriveKind::Constant(constant),
         reliability: None,
+        power: None,
         sheet: Vec::new(),
     }
 }

@@ -379,6 +379,7 @@ impl Bench<'_> {
             trace: self.wanted.trace.as_ref(),
             store: Some(&self.store),
             stamp: &self.stamp,
+            shard: None,
         };
         let cells = performance.cells(&facts);
         let missing =

@@ -72,7 +72,8 @@ pub(super) fn review(
         )
     };
     let trace = wanted.trace.as_ref();
-    let performance = Performance { suite, methods: wanted.methods.clone(), trace, store: Some(&store), stamp: &stamp };
+    let performance =
+        Performance { suite, methods: wanted.methods.clone(), trace, store: Some(&store), stamp: &stamp, shard: None };
     let progress = Progress::counting("cells", performance.cells(&facts).len() as u64);
     let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
     performance.real(&facts, open, || Ok(()), ended).map_err(|error| {
@@ -95,6 +96,7 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
         ("models", arguments.models.is_some(), "it has no profiles"),
         ("drive", machine.drive.is_some(), WHAT_IT_IS),
         ("drive-state", machine.drive_state.is_some(), WHAT_IT_IS),
+        ("drive-cache", machine.drive_cache.is_some(), WHAT_IT_IS),
         ("cache", machine.cache.is_some(), WHAT_IT_IS),
         ("cache-mib", machine.cache_mib.is_some(), WHAT_IT_IS),
         ("bus", machine.bus.is_some(), WHAT_IT_IS),

@@ -110,8 +110,15 @@ fn of_one(
             own = ReviewArguments { seconds: None, destroy_data: false, precondition: false, ..own };
         }
     } else if named.iter().any(|(_, other)| is_simulated(other)) {
-        let machine =
-            MachineArguments { drive: None, drive_state: None, cache: None, cache_mib: None, bus: None, chunk: None };
+        let machine = MachineArguments {
+            drive: None,
+            drive_state: None,
+            drive_cache: None,
+            cache: None,
+            cache_mib: None,
+            bus: None,
+            chunk: None,
+        };
         own = ReviewArguments { arrays: None, effort: None, jobs: None, models: None, machine, ..own };
     }
     Ok(own)

@@ -1,0 +1,68 @@
+//! Electricity of an array's drives. Prices are the buyer's: no profile knows what a drive costs today.
+
+use crate::cell::CellResult;
+use openraid_sim::machine::MachineSpec;
+use serde::Serialize;
+
+/// Hours of a year, by a thousand: from watts to kWh.
+const KILO_HOURS_OF_YEAR: f64 = 8.76;
+
+/// Electricity that the drives of an array take. Controller, host and power supply are not in it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Energy {
+    /// Watts without a request.
+    pub idle_watts: f64,
+    /// Watts under the load of the plan: each drive by how busy it was.
+    pub watts: f64,
+    /// Kilowatt hours of a year under that load.
+    pub kwh_year: f64,
+    /// Watts under the load for each usable TB (10^12 bytes).
+    pub watts_per_tb: f64,
+    /// The source of the figures.
+    pub source: String,
+}
+
+impl Energy {
+    /// From the profiles of the drives and a healthy result; none if a profile has no figure.
+    pub(super) fn of(spec: &MachineSpec, healthy: &CellResult) -> Option<Self> {
+        let members = usize::from(healthy.spec.subject.members());
+        let drive = |number: usize| spec.drives.get(number).or_else(|| spec.drives.first());
+        let power = |number: usize| drive(number).and_then(|drive| drive.power.as_ref());
+        let all: Option<Vec<_>> = (0..members).map(power).collect();
+        let (all, busy) = (all?, |number: usize| healthy.members.get(number).map_or(0.0, |member| member.busy));
+        let watts: f64 = all.iter().enumerate().map(|(number, power)| power.watts(busy(number))).sum();
+        Some(Self {
+            idle_watts: all.iter().map(|power| power.watts(0.0)).sum(),
+            watts,
+            kwh_year: watts * KILO_HOURS_OF_YEAR,
+            watts_per_tb: watts / (healthy.capacity as f64 / 1e12),
+            source: all.first()?.busy.source.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{machine_spec, run_cell, CellSpec, Effort, MemberShare, Pattern};
+    use openraid_models::Library;
+
+    #[test]
+    fn a_drive_takes_its_idle_power_and_a_share_of_the_rest() {
+        let library = Library::builtin();
+        let cell = CellSpec::new("openraid", "raid1x2".parse().unwrap(), Pattern::Database);
+        let cell = CellSpec { effort: Effort { requests: 100, seconds_max: 1, warm_seconds_max: 1 }, ..cell };
+        let spec = machine_spec(&library, &cell).unwrap();
+        let power = spec.drives[0].power.clone().expect("the profile has it");
+        let (idle, busy) = (power.idle.value as f64 / 1e3, power.busy.value as f64 / 1e3);
+        let mut result = run_cell(&library, &cell).unwrap();
+        let member = |busy: f64| MemberShare { busy, ..MemberShare::default() };
+        result.members = vec![member(1.0), member(0.5)];
+        result.capacity = 2_000_000_000_000;
+        let energy = Energy::of(&spec, &result).unwrap();
+        let expected = busy + idle + (busy - idle) / 2.0;
+        assert!((energy.watts - expected).abs() < 1e-9 && (energy.idle_watts - 2.0 * idle).abs() < 1e-9, "{energy:?}");
+        assert!((energy.kwh_year - expected * 24.0 * 365.0 / 1e3).abs() < 1e-6, "{energy:?}");
+        assert!((energy.watts_per_tb - expected / 2.0).abs() < 1e-9, "{energy:?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Parts of one review, run apart, as the review that they are parts of.
+
+use super::{CellOutcome, MethodOutcome, ReviewResults};
+use crate::cell::Axes;
+use crate::method::find;
+use crate::run::{complete, Absence, Outcome, Shard};
+use serde::{Deserialize, Serialize};
+
+/// Why a cell of a part has no result: another part has it.
+const LEFT: &str = "left to another part of the review";
+
+/// Which part of a review results are, and the machine that all parts simulate.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PartOf {
+    /// Which.
+    #[serde(flatten)]
+    pub shard: Shard,
+    /// Axes of the machine.
+    pub machine: Axes,
+}
+
+/// What a part says of a cell that it leaves to another.
+pub(super) fn left() -> Outcome {
+    Outcome::Absent(Absence { not_applicable: true, reason: LEFT.into() })
+}
+
+impl CellOutcome {
+    /// Was it left to another part of the review?
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        self.outcome.absence().is_some_and(|absence| absence.reason == LEFT)
+    }
+}
+
+/// Join all parts of one review, in any order. The result is what one run of the whole review has.
+///
+/// # Errors
+/// A part is missing or there twice; parts are of different reviews, or were made by different programs or with different
+/// profiles.
+pub fn join(mut parts: Vec<ReviewResults>) -> Result<ReviewResults, String> {
+    let whole = "is a whole review, no part of one; leave it out";
+    let shards = parts.iter().map(|part| part.part.as_ref().map(|own| own.shard));
+    let shards: Vec<Shard> = shards.collect::<Option<_>>().ok_or_else(|| format!("one of these {whole}"))?;
+    complete(&shards)?;
+    parts.sort_by_key(|part| part.part.as_ref().map(|own| own.shard));
+    let (first, others) = parts.split_first().ok_or("there is no part; name all of them")?;
+    for (number, other) in (2..).zip(others) {
+        if other.stamp != first.stamp {
+            return Err(format!(
+                "parts 1 and {number} were made by different programs or with different profiles ({}; {}); run one of them again",
+                first.stamp, other.stamp
+            ));
+        }
+        let names =
+            |results: &ReviewResults| -> Vec<String> { results.methods.iter().map(|it| it.id.clone()).collect() };
+        let same = other.target == first.target && other.bed == first.bed && other.seed == first.seed;
+        if !same || names(other) != names(first) {
+            return Err(format!("parts 1 and {number} are of different reviews; name the parts of one"));
+        }
+    }
+    let mut joined = ReviewResults { part: None, methods: Vec::new(), ..first.clone() };
+    for (place, method) in first.methods.iter().enumerate() {
+        let own: Vec<&MethodOutcome> = parts.iter().map(|part| &part.methods[place]).collect();
+        joined.methods.push(one_method(method, &own)?);
+    }
+    Ok(joined)
+}
+
+/// A method with each cell from the part that has it.
+fn one_method(method: &MethodOutcome, parts: &[&MethodOutcome]) -> Result<MethodOutcome, String> {
+    let cell = |(number, known): (usize, &CellOutcome)| {
+        let same = |part: &&MethodOutcome| part.cells.get(number).filter(|other| other.cell == known.cell).cloned();
+        let found: Option<Vec<CellOutcome>> = parts.iter().map(same).collect();
+        let found = found
+            .ok_or_else(|| format!("{}: the parts have different cells; name the parts of one review", method.id))?;
+        let has = found.into_iter().find(|other| !other.is_left());
+        has.ok_or_else(|| format!("{}: no part has the cell of {}; run the parts again", method.id, known.cell.subject))
+    };
+    let cells = method.cells.iter().enumerate().map(cell).collect::<Result<Vec<_>, String>>()?;
+    let refusal = method.refusal.clone();
+    Ok(match find(&method.name) {
+        Some(known) => MethodOutcome { refusal, ..MethodOutcome::new(known, cells) },
+        None => MethodOutcome { cells, ..method.clone() },
+    })
+}

@@ -1,0 +1,101 @@
+//! A part of a list of work: every n-th item, so that parts take about as long as each other.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Parts at most.
+const PARTS_MAX: u32 = 100_000;
+
+/// One of several equal parts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Shard {
+    /// Which, from 1 on.
+    pub index: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
+impl Shard {
+    /// Does the item with this number, from 0 on, belong to it?
+    #[must_use]
+    pub const fn takes(self, number: usize) -> bool {
+        number as u64 % self.of as u64 == self.index as u64 - 1
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let numbers = word.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((index, of)) if of <= PARTS_MAX && index >= 1 && index <= of => Ok(Self { index, of }),
+            _ => {
+                Err(format!("{word:?} is no part; write I/N with I from 1 to N, as in 3/8 (at most {PARTS_MAX} parts)"))
+            }
+        }
+    }
+}
+
+/// Are these all parts of one whole, each once?
+///
+/// # Errors
+/// Which part is missing, there twice, or of another whole.
+pub fn complete(shards: &[Shard]) -> Result<(), String> {
+    let Some(first) = shards.first() else { return Err("there is no part; name all of them".into()) };
+    if let Some(other) = shards.iter().find(|shard| shard.of != first.of) {
+        return Err(format!("{first} and {other} are parts of different wholes; name the parts of one"));
+    }
+    let mut found = shards.to_vec();
+    found.sort_unstable();
+    if let Some(twice) = found.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("part {} is there twice; name each once", twice[0]));
+    }
+    let is_there = |index: &u32| found.iter().any(|shard| shard.index == *index);
+    let missing: Vec<String> = (1..=first.of).filter(|index| !is_there(index)).map(|index| index.to_string()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("of {} parts these are missing: {}; run them and name them, too", first.of, missing.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_belongs_to_exactly_one_part() {
+        for of in 1..9 {
+            for number in 0..50 {
+                let owners = (1..=of).filter(|index| Shard { index: *index, of }.takes(number)).count();
+                assert_eq!(owners, 1);
+            }
+        }
+        for wrong in ["", "1", "0/3", "4/3", "1/0", "a/b", "1/2/3", "-1/2", "1/100001"] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+        assert_eq!("3/8".parse::<Shard>().unwrap().to_string(), "3/8");
+    }
+
+    #[test]
+    fn what_is_missing_or_too_much_is_named() {
+        let parts = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect::<Vec<Shard>>();
+        assert_eq!(complete(&parts(&["2/3", "1/3", "3/3"])), Ok(()));
+        for (words, told) in [
+            (&["1/3", "3/3"][..], "missing: 2"),
+            (&["1/2", "1/2", "2/2"], "part 1/2 is there twice"),
+            (&["1/2", "2/3"], "different wholes"),
+            (&[], "no part"),
+        ] {
+            let error = complete(&parts(words)).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

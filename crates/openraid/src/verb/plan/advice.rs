@@ -1,0 +1,240 @@
+//! What a plan says about its levels: which is faster, which part is the limit, whether caches pay.
+
+use openraid_lab::plan::{CacheSize, Gain, Lead, LevelPlan, Planned};
+use openraid_units::Bytes;
+
+use super::Comparison;
+use crate::laboratory::{figure, least_certain as least};
+use crate::quantity::sold;
+
+/// Percent of requests that the write cache must bring, or cost, to be worth a word.
+const CACHE_PAYS: f64 = 5.0;
+/// A part that is busier than this is called the limit.
+const LIMIT_BUSY: f64 = 0.9;
+/// Percent of requests that another size of the cache must bring, or cost, to be worth it.
+const CACHE_SIZE_PAYS: f64 = 5.0;
+
+/// The fastest level that survives a failure, held against each other one that does.
+pub(super) fn comparisons(levels: &[Planned]) -> Vec<Comparison> {
+    let safe: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
+    let Some(best) = safe.iter().max_by(|one, two| one.merit().total_cmp(&two.merit())) else {
+        return Vec::new();
+    };
+    let against = |other: &&LevelPlan| {
+        let lead = best.lead_over(other).filter(|_| other.array != best.array)?;
+        Some(Comparison { faster: best.array.to_string(), than: other.array.to_string(), lead })
+    };
+    let mut found: Vec<Comparison> = safe.iter().filter_map(against).collect();
+    found.sort_by(|one, two| one.lead.gain.percent.total_cmp(&two.lead.gain.percent));
+    found
+}
+
+/// The figure that levels are compared by.
+pub(super) fn speed_of(plan: &LevelPlan) -> String {
+    if plan.by_latency {
+        format!("{} ms in the mean", figure(plan.healthy.mean_ms))
+    } else {
+        format!("{} requests/s", figure(plan.healthy.iops))
+    }
+}
+
+/// How large a gain is, and how well that is known.
+pub(super) fn gained(gain: &Gain) -> String {
+    let signed = |percent: f64| format!("{:+.0}", percent.round() + 0.0);
+    match (gain.low_percent, gain.high_percent) {
+        (Some(low), Some(high)) => format!("{} % (95 %: {} to {})", signed(gain.percent), signed(low), signed(high)),
+        _ => format!("{} % in one run", signed(gain.percent)),
+    }
+}
+
+/// The fastest level, and how certain its lead is.
+fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
+    let Some(best) = safe.iter().max_by(|one, two| one.merit().total_cmp(&two.merit())) else {
+        return Vec::new();
+    };
+    let (apart, level): (Vec<&Comparison>, Vec<&Comparison>) =
+        comparisons.iter().partition(|own| is_told_apart(&own.lead));
+    let alike = |plan: &&&LevelPlan| level.iter().any(|own| own.than == plan.array.to_string());
+    let told = |plan: &LevelPlan| format!("{} ({})", plan.array, speed_of(plan));
+    let mut first = vec![told(best)];
+    first.extend(safe.iter().filter(alike).map(|plan| told(plan)));
+    let mut lines = vec![match first.len() {
+        1 => format!("fastest that survives a failure: {}", first[0]),
+        _ => format!("fastest that survive a failure, not told apart by these runs: {}", first.join(", ")),
+    }];
+    for Comparison { than, lead, .. } in apart {
+        let known = gained(&lead.gain);
+        lines.push(match &lead.most {
+            _ if lead.clear => format!("  against {than}: {known}"),
+            Some((value, percent)) => {
+                format!("  against {than}: {known}; with {value} at the end of its range {percent:+.0} %")
+            }
+            None => format!("  against {than}: {known}; estimated values may change that"),
+        });
+    }
+    lines
+}
+
+/// Is one level faster than the other by more than chance?
+pub(super) fn is_told_apart(lead: &Lead) -> bool {
+    lead.clear || lead.gain.is_above(0.0)
+}
+
+/// What a larger cache gains, and whether a smaller one is enough. Differences within chance are left out.
+fn cache_size(plan: &LevelPlan) -> Option<String> {
+    let words = |size: &CacheSize| {
+        let gain = size.gain.filter(|_| size.steady)?;
+        let more = size.cache_mib > plan.cache_mib;
+        let worth = match more {
+            true if gain.is_above(CACHE_SIZE_PAYS) => "worth it",
+            true if gain.is_below(CACHE_SIZE_PAYS) => "not worth it",
+            false if gain.is_above(-CACHE_SIZE_PAYS) => "enough",
+            false if gain.is_below(-CACHE_SIZE_PAYS) => "too little",
+            _ => "these runs do not tell",
+        };
+        let instead = if more { format!(" instead of {}", plan.cache_mib) } else { String::new() };
+        Some(format!("of {} MiB{instead}: {}: {worth}", size.cache_mib, gained(&gain)))
+    };
+    // What more brings is the question; what less would cost comes after it.
+    let told: Vec<String> = plan.cache_sizes.iter().rev().filter_map(words).collect();
+    (!told.is_empty()).then(|| format!("{}: a cache {}", plan.array, told.join("; one ")))
+}
+
+pub(super) fn possible(levels: &[Planned]) -> impl Iterator<Item = &LevelPlan> {
+    levels.iter().filter_map(|planned| match planned {
+        Planned::Possible(plan) => Some(&**plan),
+        Planned::Impossible { .. } => None,
+    })
+}
+
+/// What makes a healthy figure uncertain most of all, where that is worth a word.
+fn least_certain(plan: &LevelPlan) -> Option<String> {
+    least(&plan.uncertain, plan.chance_percent).map(|words| format!("{}: {words}", plan.array))
+}
+
+pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<String> {
+    let safe: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
+    let mut advice = fastest(&safe, comparisons);
+    if let Some(most) = safe.iter().max_by_key(|plan| plan.capacity) {
+        advice.push(format!("most room that survives a failure: {}, {}", most.array, sold(Bytes(most.capacity))));
+    }
+    for plan in possible(levels) {
+        if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
+            advice.push(format!("{}: the {} is the limit; more or faster drives bring nothing", plan.array, part.part));
+        }
+        advice.extend(plan.weakest.as_ref().map(|(drive, busy)| {
+            format!("{}: of its drives {drive} sets the pace: busy for {:.0} % of the time", plan.array, busy * 100.0)
+        }));
+        advice.extend(write_cache(plan));
+        advice.extend(cache_size(plan));
+        advice.extend(least_certain(plan));
+    }
+    advice
+}
+
+/// Whether a write-back cache pays or harms, where that is more than chance.
+fn write_cache(plan: &LevelPlan) -> Option<String> {
+    let gain = plan.write_back?;
+    if gain.is_below(-CACHE_PAYS) {
+        Some(format!("{}: write-through is faster here: write-back {}", plan.array, gained(&gain)))
+    } else if gain.is_above(CACHE_PAYS) {
+        let known = gained(&gain);
+        Some(format!("{}: a write-back cache pays: {known}; it needs a battery or a journal", plan.array))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_lab::plan::PlanRequest;
+
+    #[test]
+    fn a_cache_of_another_size_is_told_with_what_it_brings_and_noise_is_no_advice() {
+        let request = PlanRequest {
+            system: "3ware-9650se".into(),
+            drive: None,
+            drives: 2,
+            levels: vec![openraid_lab::cell::Level::Raid1],
+            pattern: openraid_lab::cell::Pattern::ResponseTime,
+            axes: openraid_lab::cell::Axes::default(),
+            effort: openraid_lab::cell::Effort { requests: 100, seconds_max: 1, warm_seconds_max: 1 },
+            seed: 1,
+            thorough: true,
+            trace: None,
+        };
+        let planned = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan").remove(0);
+        let Planned::Possible(plan) = planned else { panic!("a mirror can be") };
+        assert_eq!((plan.cache_mib, plan.cache_sizes.len()), (256, 2));
+        let told = |less: f64, more: f64, half: f64, steady: bool| {
+            let mut cache_sizes = plan.cache_sizes.clone();
+            for (size, percent) in cache_sizes.iter_mut().zip([less, more]) {
+                let (low_percent, high_percent) = (Some(percent - half), Some(percent + half));
+                let gain = Some(Gain { percent, low_percent, high_percent, pairs: 3 });
+                *size = CacheSize { gain, steady, ..*size };
+            }
+            let mut plan = plan.clone();
+            plan.cache_sizes = cache_sizes;
+            cache_size(&plan)
+        };
+        assert_eq!(
+            told(-0.3, 3.2, 1.0, true).as_deref(),
+            Some(
+                "raid1x2: a cache of 1024 MiB instead of 256: +3 % (95 %: +2 to +4): not worth it; \
+                 one of 64 MiB: +0 % (95 %: -1 to +1): enough"
+            )
+        );
+        let large = told(-22.4, 41.0, 1.0, true).expect("a sentence");
+        assert!(large.contains(": worth it") && large.ends_with(": too little"), "{large}");
+        // What chance may have done is no advice, whichever way it points.
+        let noise = told(-8.0, 8.0, 9.0, true).expect("a sentence");
+        assert_eq!(noise.matches("these runs do not tell").count(), 2, "{noise}");
+        assert_eq!(told(0.0, 60.0, 1.0, false), None, "what was not steady is no advice");
+        let mut none = plan.clone();
+        none.cache_sizes.clear();
+        assert_eq!(cache_size(&none), None);
+    }
+
+    #[test]
+    fn levels_that_are_not_told_apart_are_not_ranked() {
+        let request = PlanRequest {
+            system: "openraid".into(),
+            drive: None,
+            drives: 4,
+            levels: vec![
+                openraid_lab::cell::Level::Raid10,
+                openraid_lab::cell::Level::Raid5,
+                openraid_lab::cell::Level::Raid6,
+            ],
+            pattern: openraid_lab::cell::Pattern::ResponseTime,
+            axes: openraid_lab::cell::Axes::default(),
+            effort: openraid_lab::cell::Effort { requests: 50, seconds_max: 1, warm_seconds_max: 1 },
+            seed: 1,
+            thorough: false,
+            trace: None,
+        };
+        let mut plans = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan");
+        for (plan, iops) in plans.iter_mut().zip([719.0, 717.0, 440.0]) {
+            let Planned::Possible(plan) = plan else { panic!("each can be") };
+            plan.healthy.iops = iops;
+        }
+        let safe: Vec<&LevelPlan> = possible(&plans).collect();
+        let against = |than: &str, percent: f64, half: f64| {
+            let (low_percent, high_percent) = (Some(percent - half), Some(percent + half));
+            let gain = Gain { percent, low_percent, high_percent, pairs: 3 };
+            let lead = Lead { gain, clear: false, most: None };
+            Comparison { faster: "raid10x4".into(), than: than.into(), lead }
+        };
+        let told = fastest(&safe, &[against("raid5x4", 0.3, 2.0), against("raid6x4", 63.0, 4.0)]);
+        assert_eq!(
+            told,
+            [
+                "fastest that survive a failure, not told apart by these runs: raid10x4 (719 requests/s), raid5x4 (717 requests/s)",
+                "  against raid6x4: +63 % (95 %: +59 to +67); estimated values may change that"
+            ]
+        );
+        let told = fastest(&safe, &[against("raid5x4", 9.0, 2.0), against("raid6x4", 63.0, 4.0)]);
+        assert_eq!((told.len(), told[0].as_str()), (3, "fastest that survives a failure: raid10x4 (719 requests/s)"));
+    }
+}

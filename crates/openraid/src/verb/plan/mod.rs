@@ -1,0 +1,251 @@
+//! `openraid plan`: levels side by side, for given drives and a given load; several machines in one answer.
+
+mod advice;
+mod parts;
+mod recommend;
+mod several;
+mod text;
+
+use std::sync::Arc;
+
+use openraid_lab::cell::{footprint, machine_spec, ArrayState, Axes, Caches, Level};
+use openraid_lab::plan::{Lead, LevelPlan, PlanRequest, Planned};
+use openraid_models::Library;
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::{EffortWord, PlanArguments};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::laboratory::{asked, drive_fits, effort, from_file, library, refused, runs_at_once, state_fits, Load};
+pub use parts::join;
+use parts::PartOf;
+use recommend::Recommendation;
+
+/// Levels that are compared if the command line names none; impossible ones are left out.
+const USUAL_LEVELS: [Level; 6] =
+    [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60];
+/// With so few drives a mirror is also a usual choice.
+const MIRROR_DRIVES_MAX: u16 = 3;
+/// Machines of one answer at most.
+const MACHINES_MAX: usize = 64;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    first: &'a Body,
+    /// The other machines, if several drive counts, drives or buses were asked for.
+    more: &'a [Body],
+    /// What more drives, other drives and other buses bring.
+    across: Vec<String>,
+    /// Which part of a plan this is, if other parts were run elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<PartOf>,
+}
+
+/// The plan of one machine.
+#[derive(Serialize)]
+struct Body {
+    /// Its place among all machines of the plan, from 0 on.
+    number: usize,
+    system: String,
+    drives: u16,
+    /// Profile of the drives.
+    drive: String,
+    drive_bytes: u64,
+    /// The host bus.
+    bus: String,
+    caches: Caches,
+    load: String,
+    levels: Vec<Planned>,
+    /// The fastest level that survives a failure against each other one that does.
+    comparisons: Vec<Comparison>,
+    /// The values of the profiles were varied, and other caches tried.
+    thorough: bool,
+    /// What the levels cost, if prices were given.
+    prices: Vec<Price>,
+    advice: Vec<String>,
+    recommendation: Option<Recommendation>,
+    /// Requests that are outstanding at the same time.
+    #[serde(skip)]
+    outstanding: u32,
+}
+
+/// A level against another.
+#[derive(Serialize)]
+struct Comparison {
+    faster: String,
+    than: String,
+    #[serde(flatten)]
+    lead: Lead,
+}
+
+/// Prices that the buyer gave, in any currency.
+struct Prices {
+    /// Of a drive.
+    drive: Option<f64>,
+    /// Of a kilowatt hour.
+    kwh: Option<f64>,
+}
+
+/// What a level costs.
+#[derive(Serialize)]
+struct Price {
+    array: String,
+    /// Drives for each usable TB (10^12 bytes).
+    per_tb: Option<f64>,
+    /// Electricity of the drives over five years under the load.
+    energy_five_years: Option<f64>,
+}
+
+impl Prices {
+    fn of(&self, plan: &LevelPlan) -> Price {
+        let drives = f64::from(plan.array.members());
+        Price {
+            array: plan.array.to_string(),
+            per_tb: self.drive.map(|price| price * drives / (plan.capacity as f64 / 1e12)),
+            energy_five_years: self.kwh.zip(plan.energy.as_ref()).map(|(kwh, energy)| energy.kwh_year * 5.0 * kwh),
+        }
+    }
+
+    fn per_tb(&self, plan: &LevelPlan) -> String {
+        self.of(plan).per_tb.map_or_else(|| "-".into(), |price| format!("{price:.2}"))
+    }
+}
+
+/// Do it.
+///
+/// # Errors
+/// No such level, profile or load. Where none of the levels can be that is wrong usage, too, with the reasons.
+pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
+    let library = library(arguments.load.models.as_deref())?;
+    let load = load_of(arguments)?;
+    let prices = Prices { drive: arguments.price, kwh: arguments.kwh_price };
+    let machines = machines(arguments, &library, &load.axes)?;
+    let trace = load.trace.map(Arc::new);
+    let part = PartOf::of(arguments, &library, machines.len(), trace.as_deref())?;
+    let mut plans = Vec::new();
+    for (number, (drives, axes)) in machines.into_iter().enumerate() {
+        if part.as_ref().is_some_and(|part| !part.shard.takes(number)) {
+            continue;
+        }
+        let levels = levels(arguments, drives)?;
+        let request = PlanRequest {
+            system: arguments.system.clone(),
+            drive: axes.drive.clone(),
+            drives,
+            levels,
+            pattern: load.pattern.clone(),
+            axes,
+            effort: effort(arguments.load.effort),
+            seed: arguments.load.seed,
+            thorough: arguments.range || arguments.load.effort != EffortWord::Quick,
+            trace: trace.clone(),
+        };
+        plans.push(Body { number, ..one(&library, request, arguments.levels.is_empty(), &prices)? });
+    }
+    let Some((first, more)) = plans.split_first() else { return Err(Failure::usage("--drives: give a number")) };
+    let possible = plans.iter().any(|body| advice::possible(&body.levels).next().is_some());
+    let answer = Answer { first, more, across: several::across(&several::machines(&plans)), part };
+    let mut lines = Vec::new();
+    for body in &plans {
+        lines.extend(text::text(body, &prices));
+        lines.extend(body.recommendation.iter().flat_map(Recommendation::lines));
+        lines.push(String::new());
+    }
+    lines.extend(several::text(&several::machines(&plans), &answer.across));
+    let exit = if possible { Exit::Fine } else { Exit::Refused };
+    Ok(context.output.answer(exit, &answer, lines.join("\n").trim_end()))
+}
+
+/// The load, from a recording if one is given.
+fn load_of(arguments: &PlanArguments) -> Result<Load, Failure> {
+    let Some(path) = &arguments.from else { return asked(&arguments.load) };
+    let axes =
+        asked(&crate::arguments::LoadArguments { load: "random".into(), job: None, ..arguments.load.clone() })?.axes;
+    from_file(path, arguments.load.job.as_deref(), axes)
+        .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))
+}
+
+/// Drive counts, drives and buses, each with each.
+fn machines(arguments: &PlanArguments, library: &Library, load: &Axes) -> Result<Vec<(u16, Axes)>, Failure> {
+    let words = |word: &Option<String>| -> Vec<Option<String>> {
+        word.as_ref().map_or_else(|| vec![None], |word| word.split(',').map(|one| Some(one.trim().into())).collect())
+    };
+    let mut machines = Vec::new();
+    for drive in words(&load.drive) {
+        for bus in words(&load.bus) {
+            for drives in &arguments.drives {
+                let axes = Axes { drive: drive.clone(), bus: bus.clone(), ..load.clone() };
+                drive_fits(library, &arguments.system, &axes)?;
+                machines.push((*drives, axes));
+            }
+        }
+    }
+    let most = MACHINES_MAX * arguments.shard.map_or(1, |shard| shard.of as usize);
+    if machines.len() > most {
+        let reason = format!("{} machines in one answer; give at most {MACHINES_MAX}, or use --shard", machines.len());
+        return Err(Failure::usage(reason));
+    }
+    Ok(machines)
+}
+
+fn levels(arguments: &PlanArguments, drives: u16) -> Result<Vec<Level>, Failure> {
+    let mut levels = arguments.levels.iter().map(|word| level(word)).collect::<Result<Vec<Level>, Failure>>()?;
+    if levels.is_empty() {
+        levels.extend(USUAL_LEVELS);
+        if drives <= MIRROR_DRIVES_MAX {
+            levels.insert(1, Level::Raid1);
+        }
+    }
+    Ok(levels)
+}
+
+/// The plan of one machine. With the usual levels, those that cannot be are left out.
+fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices) -> Result<Body, Failure> {
+    let cells: Vec<_> = request.levels.iter().map(|level| request.cell(*level, ArrayState::Healthy)).collect();
+    state_fits(library, cells.iter())?;
+    let (threads, ended) = runs_at_once();
+    let mut planned = request.run(library, threads, ended).map_err(refused)?;
+    let possible = |level: &Planned| matches!(level, Planned::Possible(_));
+    if usual && planned.iter().any(possible) {
+        planned.retain(possible);
+    }
+    // One request at a time, or more?
+    let cell = request.cell(Level::Raid0, ArrayState::Healthy);
+    let outstanding = footprint(&cell, u64::MAX >> 1).map_or(1, |(_, outstanding)| outstanding);
+    let load = request.pattern.name().to_owned();
+    let machine = machine_spec(library, &cell).map_err(refused)?;
+    let comparisons = advice::comparisons(&planned);
+    let bus = machine.bus.as_ref().map_or_else(|| machine.controller.bus.clone(), |bus| bus.name.clone());
+    Ok(Body {
+        number: 0,
+        system: request.system,
+        drives: request.drives,
+        drive: request.axes.drive.unwrap_or_else(|| machine.drives[0].head.name.clone()),
+        drive_bytes: machine.drives.iter().map(|drive| drive.capacity.value.bytes().get()).min().unwrap_or(0),
+        bus,
+        caches: Caches::of(&machine),
+        load,
+        prices: match prices {
+            Prices { drive: None, kwh: None } => Vec::new(),
+            _ => advice::possible(&planned).map(|plan| prices.of(plan)).collect(),
+        },
+        advice: advice::advice(&planned, &comparisons),
+        recommendation: recommend::recommend(&planned, &comparisons),
+        comparisons,
+        thorough: request.thorough,
+        levels: planned,
+        outstanding,
+    })
+}
+
+fn level(word: &str) -> Result<Level, Failure> {
+    let lower = word.trim().to_ascii_lowercase();
+    let known = Level::ALL
+        .into_iter()
+        .filter(|known| *known != Level::Single)
+        .find(|known| known.word() == lower || known.word().strip_prefix("raid").is_some_and(|number| number == lower));
+    known.ok_or_else(|| {
+        Failure::usage(format!("unknown level {word:?}; known levels: 0, 1, 1e, 10, 5, 6, 50, 60, linear, jbod"))
+    })
+}

@@ -1,0 +1,167 @@
+//! Which of the levels to take, and why: safe first, then fast, then large.
+//!
+//! ```text
+//!   1  levels that survive a failure, and lose data within five years in at most 1 of 100 cases; if there is none, the
+//!      one that loses least
+//!   2  of these, the fastest, and those that are at most a tenth slower or not told apart from it
+//!   3  of these, the one with the most room
+//! ```
+
+use openraid_lab::plan::{LevelPlan, Planned};
+use openraid_units::Bytes;
+use serde::Serialize;
+
+use super::advice::{possible, speed_of};
+use super::text::chance;
+use super::Comparison;
+use crate::quantity::sold;
+
+/// The most that the chance of losing data within five years may be.
+const FIVE_YEARS_MAX: f64 = 0.01;
+/// A level that is slower by no more than this counts as fast.
+const AS_FAST: f64 = 0.9;
+
+/// A level, and why.
+#[derive(Serialize)]
+pub(super) struct Recommendation {
+    array: String,
+    /// Why this one.
+    reasons: Vec<String>,
+    /// Why no other one, level by level.
+    others: Vec<String>,
+}
+
+impl Recommendation {
+    pub fn array(&self) -> &str {
+        &self.array
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("recommended: {}: {}", self.array, self.reasons.join("; "))];
+        lines.extend(self.others.iter().map(|other| format!("  not {other}")));
+        lines
+    }
+}
+
+fn loss(plan: &LevelPlan) -> Option<f64> {
+    plan.loss.as_ref().map(|loss| loss.five_years)
+}
+
+fn is_safe(plan: &LevelPlan) -> bool {
+    loss(plan).is_none_or(|loss| loss <= FIVE_YEARS_MAX)
+}
+
+/// The recommended level; none if no level survives a failure.
+pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Option<Recommendation> {
+    let surviving: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
+    let safe: Vec<&LevelPlan> = surviving.iter().copied().filter(|plan| is_safe(plan)).collect();
+    let none_is_safe = safe.is_empty();
+    let allowed = if none_is_safe {
+        let least =
+            surviving.iter().copied().min_by(|one, two| loss(one).unwrap_or(0.0).total_cmp(&loss(two).unwrap_or(0.0)));
+        least.into_iter().collect()
+    } else {
+        safe
+    };
+    let fastest = allowed.iter().copied().max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
+    let alike = |plan: &LevelPlan| {
+        let own = comparisons
+            .iter()
+            .find(|own| own.faster == fastest.array.to_string() && own.than == plan.array.to_string());
+        plan.merit() >= AS_FAST * fastest.merit() || own.is_some_and(|own| !super::advice::is_told_apart(&own.lead))
+    };
+    let chosen = allowed.iter().copied().filter(|plan| alike(plan)).max_by_key(|plan| plan.capacity)?;
+    let mut reasons = Vec::new();
+    match loss(chosen) {
+        Some(loss) if none_is_safe => {
+            let limit = chance(FIVE_YEARS_MAX);
+            reasons.push(format!(
+                "loses data within five years in {} % of cases, the least of all; none stays below {limit} %",
+                chance(loss)
+            ));
+        }
+        Some(loss) => reasons.push(format!("loses data within five years in {} % of cases", chance(loss))),
+        None => reasons.push("survives a failure; how likely it loses data is not known".into()),
+    }
+    reasons.push(match chosen.array == fastest.array {
+        true if allowed.len() > 1 => {
+            format!("the fastest of the {} that are as safe ({})", allowed.len(), speed_of(chosen))
+        }
+        true => speed_of(chosen),
+        false => format!("as fast as {} within a tenth ({}), with more room", fastest.array, speed_of(chosen)),
+    });
+    reasons.push(sold(Bytes(chosen.capacity)));
+    let others = possible(levels).filter(|plan| plan.array != chosen.array).map(|plan| against(plan, chosen)).collect();
+    Some(Recommendation { array: chosen.array.to_string(), reasons, others })
+}
+
+/// Why not this level, and what would speak for it.
+fn against(plan: &LevelPlan, chosen: &LevelPlan) -> String {
+    let reason = match loss(plan) {
+        _ if plan.survives.0 == 0 => "loses everything with the first drive".to_owned(),
+        Some(loss) if loss > FIVE_YEARS_MAX => format!("loses data within five years in {} % of cases", chance(loss)),
+        _ if plan.merit() < AS_FAST * chosen.merit() => {
+            format!("{:.0} % slower", (1.0 - plan.merit() / chosen.merit()) * 100.0)
+        }
+        _ => "no faster, and no more room".to_owned(),
+    };
+    let mut pros = Vec::new();
+    if plan.merit() > chosen.merit() * 1.02 {
+        pros.push(format!("{:.0} % faster", (plan.merit() / chosen.merit() - 1.0) * 100.0));
+    }
+    if plan.capacity > chosen.capacity {
+        pros.push(format!("{} more room", sold(Bytes(plan.capacity - chosen.capacity))));
+    }
+    let pros = if pros.is_empty() { String::new() } else { format!(" (but {})", pros.join(", ")) };
+    format!("{}: {reason}{pros}", plan.array)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_lab::cell::{Axes, Effort, Level, Pattern};
+    use openraid_lab::plan::PlanRequest;
+
+    #[test]
+    fn the_recommended_level_is_safe_then_fast_then_large() {
+        let request = PlanRequest {
+            system: "openraid".into(),
+            drive: None,
+            drives: 8,
+            levels: vec![Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6],
+            pattern: Pattern::ResponseTime,
+            axes: Axes::default(),
+            effort: Effort { requests: 20, seconds_max: 1, warm_seconds_max: 1 },
+            seed: 1,
+            thorough: false,
+            trace: None,
+        };
+        let plans = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan");
+        let with = |figures: [(f64, f64); 4]| {
+            let mut plans = plans.clone();
+            for (plan, (iops, loss)) in plans.iter_mut().zip(figures) {
+                let Planned::Possible(plan) = plan else { panic!("each can be") };
+                plan.healthy.iops = iops;
+                if let Some(own) = &mut plan.loss {
+                    own.five_years = loss;
+                }
+            }
+            recommend(&plans, &[]).expect("one is chosen")
+        };
+        // RAID 6 alone is safe; it does not matter how slow it is, and the others are told with their reasons.
+        let six = with([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 1e-5)]);
+        assert_eq!(six.array, "raid6x8");
+        assert!(
+            six.others[0].contains("with the first drive")
+                && six.others[1].contains("2.00 % of cases (but 133 % faster"),
+            "{:?}",
+            six.others
+        );
+        // All are safe: the fastest, unless one that is nearly as fast has more room.
+        assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (500.0, 0.0), (300.0, 0.0)]).array, "raid10x8");
+        assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (690.0, 0.0), (300.0, 0.0)]).array, "raid5x8");
+        // None is safe: the one that loses least.
+        let least = with([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 0.03)]);
+        assert!(least.array == "raid10x8" && least.reasons[0].contains("none stays below"), "{:?}", least.reasons);
+    }
+}

@@ -1,0 +1,215 @@
+//! Several machines in one answer: what more drives, other drives and another bus bring.
+
+use openraid_lab::plan::Planned;
+use openraid_units::Bytes;
+use serde::Deserialize;
+
+use super::text::chance;
+use super::Body;
+use crate::laboratory::figure;
+use crate::output::table::Table;
+use crate::quantity::sold;
+
+/// Percent that more drives must bring to be worth a word.
+const DRIVES_PAY: f64 = 5.0;
+
+/// A machine's plan as far as machines are compared by it: from a plan, or read from a part's file.
+#[derive(Deserialize)]
+pub(super) struct Machine {
+    drives: u16,
+    drive: String,
+    bus: String,
+    levels: Vec<Level>,
+    recommendation: Option<Chosen>,
+}
+
+#[derive(Deserialize)]
+struct Chosen {
+    array: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Level {
+    Possible(Box<Possible>),
+    Impossible {},
+}
+
+#[derive(Deserialize)]
+struct Possible {
+    array: String,
+    capacity: u64,
+    healthy: Healthy,
+    by_latency: bool,
+    bottleneck: Option<Part>,
+    loss: Option<Loss>,
+}
+
+#[derive(Deserialize)]
+struct Healthy {
+    iops: f64,
+    mean_ms: f64,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    part: String,
+    busy: f64,
+}
+
+#[derive(Deserialize)]
+struct Loss {
+    five_years: f64,
+}
+
+/// Machines from their plans.
+pub(super) fn machines(plans: &[Body]) -> Vec<Machine> {
+    plans.iter().map(machine).collect()
+}
+
+fn machine(body: &Body) -> Machine {
+    let level = |planned: &Planned| match planned {
+        Planned::Impossible { .. } => Level::Impossible {},
+        Planned::Possible(plan) => Level::Possible(Box::new(Possible {
+            array: plan.array.to_string(),
+            capacity: plan.capacity,
+            healthy: Healthy { iops: plan.healthy.iops, mean_ms: plan.healthy.mean_ms },
+            by_latency: plan.by_latency,
+            bottleneck: plan.bottleneck.as_ref().map(|part| Part { part: part.part.clone(), busy: part.busy }),
+            loss: plan.loss.as_ref().map(|loss| Loss { five_years: loss.five_years }),
+        })),
+    };
+    Machine {
+        drives: body.drives,
+        drive: body.drive.clone(),
+        bus: body.bus.clone(),
+        levels: body.levels.iter().map(level).collect(),
+        recommendation: body.recommendation.as_ref().map(|chosen| Chosen { array: chosen.array().to_owned() }),
+    }
+}
+
+impl Possible {
+    /// More is better.
+    fn merit(&self) -> f64 {
+        if self.by_latency {
+            1e3 / self.healthy.mean_ms
+        } else {
+            self.healthy.iops
+        }
+    }
+
+    /// The array's level, without its number of drives.
+    fn level(&self) -> &str {
+        self.array.rsplit_once('x').map_or(self.array.as_str(), |(level, _)| level)
+    }
+
+    fn speed(&self) -> String {
+        if self.by_latency {
+            format!("{} ms in the mean", figure(self.healthy.mean_ms))
+        } else {
+            format!("{} requests/s", figure(self.healthy.iops))
+        }
+    }
+}
+
+impl Machine {
+    fn possible(&self) -> impl Iterator<Item = &Possible> {
+        self.levels.iter().filter_map(|level| match level {
+            Level::Possible(plan) => Some(&**plan),
+            Level::Impossible {} => None,
+        })
+    }
+
+    fn chosen(&self) -> Option<&Possible> {
+        let chosen = self.recommendation.as_ref()?;
+        self.possible().find(|plan| plan.array == chosen.array)
+    }
+}
+
+/// What more drives bring for each level, and what another drive or bus brings for the recommended level.
+pub(super) fn across(machines: &[Machine]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for own in machines {
+        let alike = |other: &&Machine| other.drive == own.drive && other.bus == own.bus && other.drives > own.drives;
+        let next = machines.iter().filter(alike).min_by_key(|other| other.drives);
+        lines.extend(next.into_iter().flat_map(|next| more_drives(own, next)));
+    }
+    for (number, own) in machines.iter().enumerate() {
+        let others = machines[number + 1..].iter().filter(|other| other.drives == own.drives);
+        let others = others.filter(|other| (other.drive == own.drive) != (other.bus == own.bus));
+        lines.extend(others.filter_map(|other| instead(own, other)));
+    }
+    lines
+}
+
+fn more_drives(fewer: &Machine, more: &Machine) -> Vec<String> {
+    let gain = |plan: &Possible| {
+        let other = more.possible().find(|other| other.level() == plan.level())?;
+        let percent = (other.merit() / plan.merit() - 1.0) * 100.0;
+        let limit = other.bottleneck.as_ref().filter(|part| part.part != "members");
+        let why = limit.map(|part| format!("; the {} is busy for {:.0} % of the time", part.part, part.busy * 100.0));
+        let verdict = if percent < DRIVES_PAY { "more drives bring no speed" } else { "more drives bring speed" };
+        Some(format!("{} to {}: {percent:+.0} %: {verdict}{}", plan.array, other.array, why.unwrap_or_default()))
+    };
+    fewer.possible().filter_map(gain).collect()
+}
+
+/// Another drive or another bus for the recommended level.
+fn instead(own: &Machine, other: &Machine) -> Option<String> {
+    let plan = own.chosen()?;
+    let its = other.possible().find(|its| its.array == plan.array)?;
+    let percent = (its.merit() / plan.merit() - 1.0) * 100.0;
+    let what = if own.bus == other.bus { (&other.drive, &own.drive) } else { (&other.bus, &own.bus) };
+    Some(format!("{}: {} instead of {}: {percent:+.0} %", plan.array, what.0, what.1))
+}
+
+/// The recommended level of each machine, side by side.
+pub(super) fn text(machines: &[Machine], across: &[String]) -> Vec<String> {
+    if machines.len() < 2 {
+        return Vec::new();
+    }
+    let mut table = Table::new(&["MACHINE", "RECOMMENDED", "ROOM", "SPEED", "LOSS IN 5 YEARS, %"]);
+    for own in machines {
+        let of = |words: fn(&Possible) -> String| own.chosen().map_or_else(|| "-".into(), words);
+        table.row([
+            format!("{} x {} on {}", own.drives, own.drive, own.bus),
+            of(|plan| plan.array.clone()),
+            of(|plan| sold(Bytes(plan.capacity))),
+            of(Possible::speed),
+            of(|plan| plan.loss.as_ref().map_or_else(|| "-".into(), |loss| chance(loss.five_years))),
+        ]);
+    }
+    let mut lines = vec![table.text().trim_end().to_owned()];
+    lines.extend(across.iter().cloned());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(drives: u16, bus: &str, iops: f64, part: &str) -> Machine {
+        let array = format!("raid6x{drives}");
+        let bottleneck = Some(Part { part: part.into(), busy: 0.97 });
+        let (healthy, loss) = (Healthy { iops, mean_ms: 1.0 }, None);
+        let plan = Possible { array: array.clone(), capacity: 1, healthy, by_latency: false, bottleneck, loss };
+        let levels = vec![Level::Possible(Box::new(plan)), Level::Impossible {}];
+        Machine { drives, drive: "d".into(), bus: bus.into(), levels, recommendation: Some(Chosen { array }) }
+    }
+
+    #[test]
+    fn more_drives_behind_a_full_bus_bring_nothing_and_another_bus_does() {
+        let found = across(&[
+            machine(4, "dmi2", 100.0, "members"),
+            machine(6, "dmi2", 102.0, "bus"),
+            machine(6, "pcie3_x8", 153.0, "members"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "raid6x4 to raid6x6: +2 %: more drives bring no speed; the bus is busy for 97 % of the time",
+                "raid6x6: pcie3_x8 instead of dmi2: +50 %",
+            ]
+        );
+    }
+}

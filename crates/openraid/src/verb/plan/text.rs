@@ -1,0 +1,271 @@
+//! A plan as tables for people.
+
+use openraid_lab::plan::{LevelPlan, Missing, Planned, Rebuild, Speed};
+use openraid_units::Bytes;
+
+use super::advice::possible;
+use super::{Body, Prices};
+use crate::laboratory::{figure, uncertainty};
+use crate::output::table::Table;
+use crate::quantity::sold;
+
+/// Where no part is busier than this, none holds the array back: its load does, by how little it asks for at once.
+const LOAD_BUSY: f64 = 0.7;
+
+/// A figure, or why there is none: in a few words, or below the table where something went wrong.
+fn told(plan: &LevelPlan, what: &str, figure: Option<String>) -> String {
+    let missing = || plan.missing.iter().find(|missing| missing.what == what);
+    figure.unwrap_or_else(|| match missing() {
+        Some(Missing { failed: false, reason, .. }) => reason.clone(),
+        Some(_) => "see below".into(),
+        None => "-".into(),
+    })
+}
+
+fn speed(speed: &Speed) -> String {
+    format!("{} / {}", figure(speed.iops), figure(speed.mean_ms))
+}
+
+/// A machine's plan for people, without what is recommended.
+pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
+    let units = Units::of(possible(&body.levels).map(|plan| plan.capacity).max().unwrap_or(0));
+    let heads = [
+        "ARRAY",
+        units.names[0],
+        units.names[1],
+        "SURVIVES",
+        "HEALTHY",
+        "P99, ms",
+        "UNCERTAINTY",
+        "DEGRADED",
+        "REBUILDING",
+        "LIMIT",
+        "WRITE-BACK",
+    ];
+    let risks = [
+        "ARRAY",
+        "REBUILD IDLE, h",
+        "UNDER LOAD, h",
+        "ARRAY LOST, %",
+        "SECTOR LOST, %",
+        "IN A YEAR, %",
+        "IN 5 YEARS, %",
+    ];
+    let (mut table, mut risk) = (Table::new(&heads), Table::new(&risks));
+    let (mut impossible, mut failed) = (Vec::new(), Vec::new());
+    for planned in &body.levels {
+        match planned {
+            Planned::Impossible { array, reason } => impossible.push(format!("{array}: {reason}")),
+            Planned::Possible(plan) => {
+                table.row(row(plan, body.outstanding, body.thorough, &units));
+                risk.row(risk_row(plan));
+                let went_wrong = plan.missing.iter().filter(|missing| missing.failed);
+                failed
+                    .extend(went_wrong.map(|missing| format!("{}, {}: {}", plan.array, missing.what, missing.reason)));
+                failed.extend(plan.flags.iter().map(|flag| format!("{}: CAUTION: {flag}", plan.array)));
+            }
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    if impossible.len() < body.levels.len() {
+        let Body { drives, drive, drive_bytes, system, load, caches, .. } = body;
+        let each = sold(Bytes(*drive_bytes));
+        lines.push(format!("{drives} x {drive}, {each} each, behind {system}, {caches}"));
+        let own_times = possible(&body.levels).any(|plan| plan.by_latency);
+        let times = if own_times { ", at its own times" } else { "" };
+        lines.push(format!("{load}{times}: requests/s / mean latency in ms"));
+        lines.push(table.text().trim_end().into());
+        lines.push(uncertainty_note(body.thorough).into());
+        lines.push(String::new());
+        lines.push("a drive fails, and is replaced at once: time of the rebuild, and chance of losing data".into());
+        lines.push(risk.text().trim_end().into());
+        lines.extend(risk_note(body));
+        lines.extend(costs(body, prices));
+        lines.push(String::new());
+    }
+    lines.extend(impossible);
+    lines.extend(failed);
+    lines.extend(body.advice.iter().cloned());
+    lines
+}
+
+const fn uncertainty_note(thorough: bool) -> &'static str {
+    if thorough {
+        "P99 and UNCERTAINTY are about the healthy array: UNCERTAINTY is what estimated values of the profiles and chance \
+         move, and chance by itself. `openraid simulate ARRAY --degraded 1 --range` has it of a degraded array"
+    } else {
+        "P99 and UNCERTAINTY are about the healthy array. UNCERTAINTY is chance alone here: --range varies the \
+         estimated values of the profiles, and the cache, too, and takes minutes"
+    }
+}
+
+/// What times and chances of the second table stand on.
+fn risk_note(body: &Body) -> Vec<String> {
+    let Some(loss) = possible(&body.levels).filter_map(|plan| plan.loss.as_ref()).next() else { return Vec::new() };
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    let estimated = if loss.estimated { " (estimated: no data sheet at hand)" } else { "" };
+    vec![
+        "the engine's rebuild, simulated at the beginning, in the middle and near the end of the drive; at most 200 MiB/s \
+         (rebuild.rate), with no minimum rate under load"
+            .into(),
+        format!(
+            "chances for a rebuild under load: {} of drives fail in a year, 1 sector in {} bits cannot be read{estimated}; \
+             in brackets with {} a year; a year and five with every drive replaced when it fails. Independent failures only: docs/reliability.md",
+            percent(loss.afr[0]),
+            power(1.0 / loss.errors_per_bit),
+            percent(loss.afr[1]),
+        ),
+    ]
+}
+
+/// A large number as a power of ten, where it is one.
+fn power(number: f64) -> String {
+    let exponent = number.log10();
+    if (exponent - exponent.round()).abs() < 1e-6 {
+        format!("10^{exponent:.0}")
+    } else {
+        format!("{number:.1e}")
+    }
+}
+
+/// Hours; what takes less than three minutes is shown as such.
+fn hours(hours: f64) -> String {
+    if hours < 0.05 {
+        return "<0.1".into();
+    }
+    format!("{hours:.1}")
+}
+
+/// A chance from 0 to 1 in percent; one that rounds to nothing is not told as nothing.
+pub(super) fn chance(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.005 {
+        return "<0.01".into();
+    }
+    format!("{percent:.2}")
+}
+
+/// The units in which the arrays of a plan are told: as drives are sold, and in powers of two.
+struct Units {
+    names: [&'static str; 2],
+    sizes: [u64; 2],
+}
+
+impl Units {
+    /// Those for the largest of these sizes.
+    fn of(largest: u64) -> Self {
+        if largest >= 1_000_000_000_000 {
+            Self { names: ["TB", "TiB"], sizes: [1_000_000_000_000, 1 << 40] }
+        } else {
+            Self { names: ["GB", "GiB"], sizes: [1_000_000_000, 1 << 30] }
+        }
+    }
+
+    /// With one digit after the point, rounded down as all sizes are.
+    fn cells(&self, bytes: u64) -> [String; 2] {
+        self.sizes.map(|size| format!("{}.{}", bytes / size, bytes % size * 10 / size))
+    }
+}
+
+fn risk_row(plan: &LevelPlan) -> Vec<String> {
+    let none = || if plan.survives.0 == 0 { "data lost".to_owned() } else { "-".to_owned() };
+    let time = |of: fn(&Rebuild) -> Option<f64>| plan.rebuild.as_ref().and_then(of).map_or_else(none, hours);
+    let loss = |of: fn(&openraid_lab::plan::Loss) -> String| plan.loss.as_ref().map_or_else(none, of);
+    vec![
+        plan.array.to_string(),
+        time(|rebuild| rebuild.idle_hours),
+        time(|rebuild| rebuild.loaded_hours),
+        loss(|loss| chance(loss.risk.array)),
+        loss(|loss| chance(loss.risk.sector)),
+        loss(|loss| format!("{} ({})", chance(loss.risk.year), chance(loss.year_high))),
+        loss(|loss| format!("{} ({})", chance(loss.five_years), chance(loss.five_years_high))),
+    ]
+}
+
+/// What holds an array back.
+fn limit(plan: &LevelPlan, outstanding: u32) -> String {
+    let Some(part) = &plan.bottleneck else { return "-".into() };
+    match (part.busy >= LOAD_BUSY, outstanding) {
+        (true, _) => {
+            let of_members = part.of_members.as_ref().map(|own| format!(" ({own})")).unwrap_or_default();
+            format!("{}{of_members} {:.0} %", part.part, part.busy * 100.0)
+        }
+        (false, 0 | 1) => "one request at a time".into(),
+        (false, _) => "few requests at a time".into(),
+    }
+}
+
+fn row(plan: &LevelPlan, outstanding: u32, thorough: bool, units: &Units) -> Vec<String> {
+    let (always, most) = plan.survives;
+    let survives = if always == most { always.to_string() } else { format!("{always} - {most}") };
+    let [sold, binary] = units.cells(plan.capacity);
+    vec![
+        plan.array.to_string(),
+        sold,
+        binary,
+        survives,
+        speed(&plan.healthy),
+        figure(plan.healthy.p99_ms),
+        if thorough {
+            uncertainty(plan.uncertain_percent, plan.chance_percent)
+        } else {
+            format!("chance {:.1} %", plan.chance_percent)
+        },
+        told(plan, "degraded", plan.degraded.as_ref().map(speed)),
+        told(plan, "rebuilding", plan.rebuilding.as_ref().map(speed)),
+        limit(plan, outstanding),
+        told(plan, "write_back_ratio", plan.write_back_ratio.map(|ratio| format!("x {ratio:.2}"))),
+    ]
+}
+
+/// Electricity and money, if anything is known about them.
+fn costs(body: &Body, prices: &Prices) -> Vec<String> {
+    let plans: Vec<&LevelPlan> = possible(&body.levels).collect();
+    let Some(source) = plans.iter().find_map(|plan| plan.energy.as_ref()).map(|energy| &energy.source) else {
+        return match prices.drive {
+            Some(_) => plans.iter().map(|plan| format!("{}: {} a TB", plan.array, prices.per_tb(plan))).collect(),
+            None => Vec::new(),
+        };
+    };
+    let mut heads = vec!["ARRAY", "WATTS IDLE", "WATTS", "kWh A YEAR", "WATTS A TB"];
+    heads.extend(prices.drive.map(|_| "PRICE A TB"));
+    heads.extend(prices.kwh.map(|_| "POWER, 5 YEARS"));
+    let mut table = Table::new(&heads);
+    for plan in plans {
+        let Some(energy) = &plan.energy else { continue };
+        let watts = |watts: f64| format!("{watts:.1}");
+        let mut row = vec![
+            plan.array.to_string(),
+            watts(energy.idle_watts),
+            watts(energy.watts),
+            format!("{:.0}", energy.kwh_year),
+            format!("{:.2}", energy.watts_per_tb),
+        ];
+        row.extend(prices.drive.map(|_| prices.per_tb(plan)));
+        row.extend(prices.kwh.map(|kwh| format!("{:.0}", energy.kwh_year * 5.0 * kwh)));
+        table.row(row);
+    }
+    vec![
+        String::new(),
+        format!("electricity of the drives alone, under the load ({source})"),
+        table.text().trim_end().into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_of_times_sizes_or_chances_has_one_unit_and_one_precision() {
+        assert_eq!((hours(0.02), hours(27.44), hours(326.0)), ("<0.1".into(), "27.4".into(), "326.0".into()));
+        assert_eq!(
+            (chance(0.635), chance(0.0012), chance(2e-7), chance(0.0)),
+            ("63.50".into(), "0.12".into(), "<0.01".into(), "0.00".into())
+        );
+        let large = Units::of(72_000_831_750_144);
+        assert_eq!((large.names, large.cells(18_000_207_937_536)), (["TB", "TiB"], ["18.0".into(), "16.3".into()]));
+        assert_eq!(Units::of(480_103_981_056).cells(480_103_981_056), ["480.1", "447.1"]);
+        assert_eq!((power(1e15), power(2.5e14)), ("10^15".into(), "2.5e14".into()));
+    }
+}

@@ -1,0 +1,231 @@
+//! `openraid record`: the requests to a served array as a trace: times, sizes, places, no data.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::Context;
+use crate::arguments::RecordArguments;
+use crate::control::{Answer, Command, Connection};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::quantity::counted;
+use crate::story::{RequestModel, RequestsModel};
+
+/// How often the server is asked. The steps that it keeps are enough for some 40,000 requests each second.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Sectors are the smallest that a trace has.
+const SECTOR: u64 = 512;
+/// The file that the trace names: an iolog needs one, and a player replaces it.
+const NAME: &str = "array";
+
+#[derive(Serialize, Default)]
+struct Body {
+    array: String,
+    file: String,
+    /// Requests in the file.
+    requests: u64,
+    /// Trims and zero writes, which a trace has not.
+    left_out: u64,
+    /// Requests that covered no whole sectors, recorded with the sectors that they touch.
+    widened: u64,
+    /// Steps that came too fast to be kept: requests may be missing.
+    lost_steps: u64,
+    seconds: u64,
+    /// The server ended before the time was over.
+    server_ended: bool,
+}
+
+/// Do it.
+///
+/// # Errors
+/// No server serves the array; the file is there already, or cannot be written.
+pub fn run(arguments: &RecordArguments, context: &Context) -> Outcome {
+    let name = arguments.array.as_str();
+    let mut server = context.servers.must_serve(name)?;
+    // From now on, and only if the array is there.
+    let mut since = requests(&mut server, name, u64::MAX)?.next;
+    let mut log = Log::create(&arguments.out)?;
+    let start = Instant::now();
+    let over =
+        |start: Instant| arguments.seconds.is_some_and(|seconds| start.elapsed() >= Duration::from_secs(seconds));
+    let mut body = Body { array: name.into(), file: arguments.out.display().to_string(), ..Body::default() };
+    context.output.say(&format!("recording {name} into {}; Ctrl-C ends it", body.file));
+    loop {
+        let last = over(start);
+        match requests(&mut server, name, since) {
+            Ok(found) => {
+                body.lost_steps += found.lost_steps;
+                since = found.next;
+                for request in &found.requests {
+                    log.put(request, &mut body)?;
+                }
+                log.flush()?;
+                if found.more {
+                    continue;
+                }
+            }
+            Err(_) if body.requests > 0 || start.elapsed() > INTERVAL => body.server_ended = true,
+            Err(error) => return Err(error),
+        }
+        if last || body.server_ended {
+            break;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+    body.seconds = start.elapsed().as_secs();
+    Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
+}
+
+fn requests(server: &mut Connection, array: &str, since: u64) -> Result<RequestsModel, Failure> {
+    match server.ask(&Command::Requests { array: array.into(), since })? {
+        Answer::Requests(found) => Ok(*found),
+        _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
+    }
+}
+
+fn text(body: &Body) -> String {
+    let mut lines = vec![format!(
+        "{}: {} in {} s into {}",
+        body.array,
+        counted(body.requests, "request", "requests"),
+        body.seconds,
+        body.file
+    )];
+    if body.left_out > 0 {
+        lines.push(format!(
+            "  {} left out: a trace has none",
+            counted(body.left_out, "trim or zero write", "trims and zero writes")
+        ));
+    }
+    if body.widened > 0 {
+        lines.push(format!(
+            "  {} recorded with the whole sectors that they touch",
+            counted(body.widened, "request", "requests")
+        ));
+    }
+    if body.lost_steps > 0 {
+        lines.push(format!("  CAUTION: {} steps came too fast to be kept: requests are missing", body.lost_steps));
+    }
+    if body.server_ended {
+        lines.push("  the server has ended".into());
+    }
+    if body.requests == 0 {
+        lines.push("  no request came: the file is no trace that can be played".into());
+    }
+    lines.join("\n")
+}
+
+/// An iolog that is being written.
+struct Log<'a> {
+    path: &'a Path,
+    file: BufWriter<File>,
+    /// Microseconds of the last line, from the first request on.
+    told_us: u64,
+    zero_ns: Option<u64>,
+}
+
+impl<'a> Log<'a> {
+    fn create(path: &'a Path) -> Result<Self, Failure> {
+        let file = File::create_new(path).map_err(|error| {
+            Failure::refused(format!("{}: it cannot be made: {error}; name a new file", path.display()))
+        })?;
+        let mut log = Self { path, file: BufWriter::new(file), told_us: 0, zero_ns: None };
+        log.line("fio version 2 iolog")?;
+        log.line(&format!("{NAME} add"))?;
+        log.line(&format!("{NAME} open"))?;
+        Ok(log)
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        Failure::failed(format!(
+            "{}: it cannot be written: {error}; make room or name another file",
+            self.path.display()
+        ))
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), Failure> {
+        writeln!(self.file, "{line}").map_err(|error| self.failed(&error))
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.file.flush().map_err(|error| self.failed(&error))
+    }
+
+    fn put(&mut self, request: &RequestModel, body: &mut Body) -> Result<(), Failure> {
+        let Some(line) = line_of(request, body) else { return Ok(()) };
+        let zero = *self.zero_ns.get_or_insert(request.at_ns);
+        let now = request.at_ns.saturating_sub(zero) / 1000;
+        if now > self.told_us {
+            self.line(&format!("{NAME} wait {}", now - self.told_us))?;
+            self.told_us = now;
+        }
+        body.requests += 1;
+        self.line(&line)
+    }
+}
+
+/// A request as a line, if a trace has such.
+fn line_of(request: &RequestModel, body: &mut Body) -> Option<String> {
+    let word = match request.kind.as_str() {
+        "read" => "read",
+        "write" => "write",
+        "flush" => return Some(format!("{NAME} sync")),
+        _ => {
+            body.left_out += 1;
+            return None;
+        }
+    };
+    let (first, end) = (request.offset_bytes, request.offset_bytes + request.len_bytes);
+    let (whole, whole_end) = (first / SECTOR * SECTOR, end.next_multiple_of(SECTOR));
+    body.widened += u64::from((whole, whole_end) != (first, end));
+    Some(format!("{NAME} {word} {whole} {}", whole_end - whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_lab::reader::{read_trace, TraceFormat};
+    use openraid_lab::target::IoKind;
+
+    #[test]
+    fn what_is_written_is_read_back_with_its_times_sizes_and_places() {
+        let path = std::env::temp_dir().join(format!("openraid-record-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let mut log = Log::create(&path).expect("made");
+        let mut body = Body::default();
+        let request = |at_ns, kind: &str, offset_bytes, len_bytes| RequestModel {
+            at_ns,
+            kind: kind.into(),
+            offset_bytes,
+            len_bytes,
+        };
+        for request in [
+            request(5_000_000_999, "read", 4096, 8192),
+            request(5_000_400_999, "trim", 0, 4096),
+            request(5_001_500_999, "write", 1000, 100),
+            request(5_001_500_999, "flush", 0, 0),
+            request(9_000_000_999, "write", 0, 512),
+        ] {
+            log.put(&request, &mut body).expect("written");
+        }
+        log.flush().expect("written");
+        assert_eq!((body.requests, body.left_out, body.widened), (4, 1, 1));
+        let text = std::fs::read(&path).expect("there");
+        let trace = read_trace(TraceFormat::FioIolog, text.as_slice()).expect("a trace");
+        let found: Vec<_> = trace.records().iter().map(|it| (it.at.get(), it.kind, it.offset, it.len)).collect();
+        assert_eq!(
+            found,
+            [
+                (0, IoKind::Read, 4096, 8192),
+                (1_500_000, IoKind::Write, 512, 1024),
+                (1_500_000, IoKind::Flush, 0, 0),
+                (4_000_000_000, IoKind::Write, 0, 512),
+            ]
+        );
+        assert!(Log::create(&path).is_err(), "nothing is overwritten");
+        std::fs::remove_file(&path).expect("removed");
+    }
+}
