@@ -40,11 +40,11 @@ pub(crate) struct BadList {
     /// Entries that fit into the log; 0 where the member keeps none.
     max: usize,
     /// The log on the drive is older than this list.
-    pub dirty: bool,
+    pub(super) dirty: bool,
     /// The log is on its way.
-    pub writing: bool,
+    pub(super) writing: bool,
     /// The log on the drive lacks a range that writes must not be acknowledged without.
-    pub urgent: bool,
+    pub(super) urgent: bool,
     /// The log on the drive was written, now or before: its superblock may announce it.
     stored: bool,
 }

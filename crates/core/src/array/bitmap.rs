@@ -48,7 +48,7 @@ pub(crate) struct Bitmap {
     /// Header and bits as on disk.
     image: Vec<u8>,
     /// Sectors that one bit covers.
-    pub chunk: Sectors,
+    pub(super) chunk: Sectors,
     bits: u64,
     parts: Vec<Part>,
     pages: Vec<Page>,
@@ -58,7 +58,7 @@ pub(crate) struct Bitmap {
     dirty_pages: bool,
     /// Member writes of the page that is on its way.
     writing: u16,
-    pub planted: Planted,
+    pub(super) planted: Planted,
 }
 
 /// Index of a bit's entry.

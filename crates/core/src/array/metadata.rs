@@ -49,7 +49,7 @@ pub(crate) struct Metadata {
     /// Member writes of this wave outstanding.
     pub pending: u32,
     /// The members from this one on are written in the second wave.
-    pub second_from: usize,
+    pub(super) second_from: usize,
     /// The generation that records the last failure of a member.
     pub failure: u64,
     /// So many generations come before the next, each of which raises `events` by one.
@@ -58,7 +58,7 @@ pub(crate) struct Metadata {
     catch_up: bool,
     /// Numbers of devices that are not there and are to be called faulty.
     absent: Vec<u32>,
-    pub planted: Planted,
+    pub(super) planted: Planted,
 }
 
 impl Metadata {

@@ -46,7 +46,7 @@ pub(crate) struct Member {
     pub flushing: u32,
     /// A flush of it failed, and the array needs it: data that it had in its cache may be lost. Until the array is assembled
     /// again no flush succeeds and nothing is marked clean.
-    pub flush_failed: bool,
+    pub(super) flush_failed: bool,
     /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for are not durable.
     pub metadata_stale: bool,
     /// Defects that were met since it came, and where they are.
@@ -64,7 +64,7 @@ pub(crate) struct Member {
 pub(crate) struct Counters {
     pub reads: u64,
     pub writes: u64,
-    pub flushes: u64,
+    pub(super) flushes: u64,
     pub sectors_read: u64,
     pub sectors_written: u64,
 }

@@ -72,7 +72,7 @@ pub(crate) struct Array {
     /// Reads that come in order.
     pub streams: Box<Streams>,
     /// What it has learned of its hosts, and whether it does.
-    pub adaptive: Box<Adaptive>,
+    pub(super) adaptive: Box<Adaptive>,
     pub is_adaptive: bool,
     /// Requests inside.
     pub inside: Occupancy,

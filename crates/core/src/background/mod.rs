@@ -21,37 +21,37 @@ use crate::scrub::AbortReason;
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     /// Tells the operations of this task from those of an earlier one.
-    pub id: u32,
-    pub kind: TaskKind,
+    pub(super) id: u32,
+    pub(super) kind: TaskKind,
     /// The slot that is filled.
-    pub slot: Option<Slot>,
+    pub(super) slot: Option<Slot>,
     /// Sectors of a unit, and of the whole (of a member; of the set for a resync or scrub of RAID 10).
-    pub unit: u64,
-    pub total: u64,
-    pub position: u64,
-    pub next: u64,
-    pub end: u64,
+    pub(super) unit: u64,
+    pub(super) total: u64,
+    pub(super) position: u64,
+    pub(super) next: u64,
+    pub(super) end: u64,
     /// Units from `position` on that are done.
     done: u64,
-    pub in_flight: u32,
+    pub(super) in_flight: u32,
     /// Only parts that the bitmap marks.
-    pub only_marked: bool,
+    pub(super) only_marked: bool,
     /// Not before this generation of superblocks is durable.
-    pub generation: u64,
-    pub since: Instant,
-    pub done_at_start: Sectors,
-    pub next_unit_at: Instant,
-    pub next_checkpoint: Instant,
+    pub(super) generation: u64,
+    pub(super) since: Instant,
+    pub(super) done_at_start: Sectors,
+    pub(super) next_unit_at: Instant,
+    pub(super) next_checkpoint: Instant,
     /// The position when the flush for the next checkpoint was issued.
-    pub flushed: u64,
+    pub(super) flushed: u64,
     /// Everything is done; the members are being flushed before that is recorded.
-    pub finishing: bool,
+    pub(super) finishing: bool,
     /// A replacement is complete, which this generation of superblocks says; 0 is none.
-    pub complete: u64,
+    pub(super) complete: u64,
     /// It ended before its end.
-    pub aborted: Option<AbortReason>,
+    pub(super) aborted: Option<AbortReason>,
     /// Of a resync: which units it compares before it writes.
-    pub sync: Comparing,
+    pub(super) sync: Comparing,
 }
 
 /// Units in a row that differed, after which a resync writes without comparing.

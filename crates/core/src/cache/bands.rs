@@ -15,9 +15,9 @@ use crate::slots::SlotSet;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StripeRows {
     /// First sector of the stripe in the set.
-    pub start: SetLba,
+    pub(super) start: SetLba,
     /// Sectors of a column, a power of two.
-    pub chunk: u64,
+    pub(super) chunk: u64,
 }
 
 impl StripeRows {

@@ -63,33 +63,33 @@ impl Mask {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Line {
-    pub set: SetId,
+    pub(super) set: SetId,
     /// Its place in the set, in lines.
-    pub number: u64,
+    pub(super) number: u64,
     /// Sectors whose bytes the frame has.
-    pub valid: Mask,
+    pub(super) valid: Mask,
     /// Sectors that the members do not have yet.
-    pub dirty: Mask,
+    pub(super) dirty: Mask,
     /// Sectors that a read will bring, unless they are written before.
-    pub filling: Mask,
+    pub(super) filling: Mask,
     /// The piece that fills them.
-    pub filler: u32,
+    pub(super) filler: u32,
     /// It was read ahead, or is being so, and no host has asked for it yet.
-    pub ahead: bool,
+    pub(super) ahead: bool,
     /// Its dirty sectors are being written to the members, and nothing was written to the line since.
     pub staged: bool,
     /// All that was dirty was staged.
-    pub staged_whole: bool,
+    pub(super) staged_whole: bool,
     /// The first entry of the journal that it needs while it is dirty, the first that came after it was staged, and
     /// the last; 0 is none.
-    pub pin: u64,
-    pub repin: u64,
+    pub(super) pin: u64,
+    pub(super) repin: u64,
     pub newest: u64,
     /// Where entry `newest` has all its dirty sectors, if they stand there in one piece: its first sector is, or would
     /// be, so many sectors behind the start of the payload.
     pub logged_at: Option<i16>,
     /// The dirty unit that it is in, while it has dirty sectors.
-    pub unit: u32,
+    pub(super) unit: u32,
     used: bool,
 }
 const _: () = assert!(size_of::<Line>() == 64);
@@ -119,7 +119,7 @@ pub(crate) struct Lines {
     clean: List,
     clean_count: u32,
     /// Sectors that were read ahead and left before anybody asked for them.
-    pub wasted: u64,
+    pub(super) wasted: u64,
 }
 
 impl Lines {

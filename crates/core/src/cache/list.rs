@@ -7,8 +7,8 @@ use crate::slab::NONE;
 /// Neighbours in a list. They stand apart, close together: who goes along a list waits only for these.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
-    pub previous: u32,
-    pub next: u32,
+    pub(super) previous: u32,
+    pub(super) next: u32,
 }
 
 impl Link {
@@ -24,8 +24,8 @@ impl Link {
 /// Both ends of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
-    pub head: u32,
-    pub tail: u32,
+    pub(super) head: u32,
+    pub(super) tail: u32,
 }
 
 impl List {

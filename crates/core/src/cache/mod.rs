@@ -76,29 +76,29 @@ pub struct CacheCounters {
 /// The cache of a controller.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    pub lines: Lines,
-    pub units: Units,
+    pub(super) lines: Lines,
+    pub(super) units: Units,
     shares: Shares,
     /// Lines with a dirty sector.
-    pub dirty: u32,
+    pub(super) dirty: u32,
     /// Dirty units that an operation writes.
-    pub writing: u32,
+    pub(super) writing: u32,
     /// As many as may be, and since when that has been so, if it is.
     writing_max: u32,
     crowded_since: Instant,
     /// Lines that are dirty of sets that have failed.
-    pub held: u32,
+    pub(super) held: u32,
     /// Lines that those were dirty in when their operations began: they are as good as clean.
-    pub leaving: u32,
+    pub(super) leaving: u32,
     /// More than the high mark was dirty, and less than the low mark is not yet.
-    pub draining: bool,
+    pub(super) draining: bool,
     /// Somebody has begun to wait for what is dirty of a set, or waits no more, since drives were told last.
-    pub awaited_changed: bool,
+    pub(super) awaited_changed: bool,
     /// At most, and the marks between which it drains.
-    pub dirty_max: u32,
+    pub(super) dirty_max: u32,
     high: u32,
     low: u32,
-    pub counters: CacheCounters,
+    pub(super) counters: CacheCounters,
 }
 
 /// The dirty unit that a place of a set belongs to, and how many sectors of data the unit has.

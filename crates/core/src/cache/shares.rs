@@ -54,15 +54,15 @@ impl Awaited {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// Somebody waits for these: they do not wait for more.
-    pub awaited: Awaited,
+    pub(super) awaited: Awaited,
     /// How long they may wait for more, and rest when the members did not take them for the first time.
-    pub delay: Nanos,
+    pub(super) delay: Nanos,
     /// Those that the members did not take are tried again.
-    pub again: bool,
+    pub(super) again: bool,
     /// Of those that may be written they go in the order of their places, not of their age.
-    pub sweeps: bool,
+    pub(super) sweeps: bool,
     /// So many of a controller that has no other sets may be in work.
-    pub places: u32,
+    pub(super) places: u32,
 }
 
 /// What all sets have.

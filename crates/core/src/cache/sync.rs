@@ -13,19 +13,19 @@ use crate::journal::Journal;
 /// Dirty units of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct DirtyCount {
-    pub epoch: u32,
+    pub(super) epoch: u32,
     /// Of epochs before this one, and of this one.
     pub old: u32,
     pub new: u32,
     /// Kept because the set has failed.
-    pub held: u32,
+    pub(super) held: u32,
     /// Some could not be written since nobody waits, or since those who wait began to.
     pub failed: bool,
     /// A dirty unit was not taken by the members when it was written last: a session may never end, or begin.
     pub refused: bool,
     /// Flushes that wait for the units of epochs before this one, and the last request that was there when it began:
     /// flushes up to that one may wait with them.
-    pub waiting: u32,
+    pub(super) waiting: u32,
     asked: u64,
 }
 

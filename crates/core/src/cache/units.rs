@@ -41,11 +41,11 @@ pub(crate) enum UnitState {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct DirtyUnit {
-    pub set: SetId,
+    pub(super) set: SetId,
     pub number: u64,
-    pub state: UnitState,
+    pub(super) state: UnitState,
     /// Its dirty lines.
-    pub lines: List,
+    pub(super) lines: List,
     /// Dirty sectors.
     pub sectors: u32,
     /// When its oldest dirty line became so.
@@ -57,9 +57,9 @@ pub(crate) struct DirtyUnit {
     /// So many times in a row the members did not take it.
     pub refusals: u8,
     /// First of the pieces that wait for it.
-    pub waiters: u32,
+    pub(super) waiters: u32,
     /// Where it lies in its set, if that is swept over.
-    pub zone: u16,
+    pub(super) zone: u16,
 }
 const _: () = assert!(size_of::<DirtyUnit>() == 64);
 

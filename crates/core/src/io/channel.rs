@@ -83,9 +83,9 @@ pub(crate) struct Channel {
     /// The set that uses it.
     pub set: Option<SetId>,
     /// Issued and not answered, quarantined ones not counted.
-    pub issued: u32,
+    pub(super) issued: u32,
     /// Given up and not answered.
-    pub quarantined: u32,
+    pub(super) quarantined: u32,
     /// Waiting here, and where: see [`queue_of`].
     queued: u32,
     queues: [Waiting; QUEUES],

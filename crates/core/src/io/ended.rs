@@ -87,3 +87,41 @@ impl Op {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Controller;
+    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::limits::Limits;
+    use openraid_units::{ArrayId, BlockSize, StripeIndex};
+
+    #[test]
+    fn what_was_written_past_the_cache_is_named_by_kind() {
+        let member_size = Sectors(512);
+        let member_sizes = &[member_size; 4];
+        let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
+        let controller = Controller::new(Limits::small()).unwrap();
+        let set = controller.new_set(ArrayId(0), Geometry::new(&spec).unwrap(), BlockSize::B512, 8);
+        let op =
+            |kind| Op { at: SetLba(50), stripe: StripeIndex(2), lo: 2, hi: 6, columns: 3, ..Op::new(kind, SetId(0)) };
+        let past = |kind| op(kind).written_past(&set);
+        // Four rows in each of three columns.
+        assert_eq!(past(OpKind::RowWrite), Some(Past { at: SetLba(50), len: Sectors(4), columns: 3 }));
+        // The whole stripe: three chunks of data.
+        assert_eq!(past(OpKind::Discard), Some(Past { at: SetLba(48), len: Sectors(24), columns: 1 }));
+        for kind in [OpKind::Read, OpKind::RowRead, OpKind::RowDestage, OpKind::Flush, OpKind::Rebuild] {
+            assert_eq!(past(kind), None, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn news_are_handed_on_in_their_order() {
+        let mut ended = EndedOps::new(2, 2);
+        (0..4).for_each(|piece| ended.push(Ended::new(EndedFor::Piece(piece), None)));
+        for piece in 0..4 {
+            assert!(matches!(ended.pop(), Some(Ended { owner: EndedFor::Piece(own), .. }) if own == piece));
+        }
+        assert!(ended.is_empty());
+    }
+}

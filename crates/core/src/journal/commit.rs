@@ -66,16 +66,16 @@ pub(crate) struct Group {
     /// Number of its entry; 0 if there is no group.
     pub sequence: u64,
     /// Where its header goes.
-    pub position: RingSector,
+    pub(super) position: RingSector,
     /// Position of a filler before it, if the entry would have reached over the end of the ring.
     wrap: Option<RingSector>,
     /// Which buffer has its payload.
     buffer: usize,
-    pub records: Vec<JournalRecord>,
+    pub(super) records: Vec<JournalRecord>,
     pub payload: Sectors,
     /// Pieces and operations that wait until it is durable.
-    pub pieces: Vec<u32>,
-    pub ops: Vec<u32>,
+    pub(super) pieces: Vec<u32>,
+    pub(super) ops: Vec<u32>,
     /// Commands under way, and whether the header was issued.
     pending: u32,
     header_out: bool,

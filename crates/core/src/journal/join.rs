@@ -56,11 +56,11 @@ pub(crate) enum JoinState {
 /// A device that joins.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Join {
-    pub state: JoinState,
+    pub(super) state: JoinState,
     /// Its number among the journal's devices.
     device: usize,
     /// Commands under way for it, except those of groups and superblocks of the journal.
-    pub pending: u32,
+    pub(super) pending: u32,
     /// Above all generations and epochs that it has seen. Each copy of its superblock has a generation of its own.
     generation: u64,
     epoch: u64,

@@ -13,15 +13,15 @@ pub(crate) const KEPT_MAX: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     /// Position of its header, in sectors of the ring.
-    pub position: u64,
+    pub(super) position: u64,
     /// Sectors of the ring that it takes; 0 until it is sealed.
-    pub sectors: u64,
+    pub(super) sectors: u64,
     /// Lines and operations that need it.
-    pub pins: u32,
+    pub(super) pins: u32,
     /// Lines that its host data would take when it is replayed.
-    pub lines: u32,
+    pub(super) lines: u32,
     /// Arrays of the journal's table that may need it and were not started yet, one bit each.
-    pub waiting: u64,
+    pub(super) waiting: u64,
 }
 
 /// An entry that was copied out of the ring.
@@ -40,9 +40,9 @@ pub(crate) struct Log {
     /// Entries that were copied out of the ring, in order. The newest may still be in the ring as well.
     kept: Vec<Kept>,
     /// Number of the first entry in the ring.
-    pub first: u64,
+    pub(super) first: u64,
     /// Sectors of the ring that entries take.
-    pub used: u64,
+    pub(super) used: u64,
     /// Lines that all host data of the log would take, kept entries included.
     pub lines: u32,
     /// No entry before this one is needed.

@@ -114,12 +114,12 @@ pub struct JournalCounters {
 /// A device that carries the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Device {
-    pub drive: DriveId,
+    pub(super) drive: DriveId,
     /// Its number in the superblock.
-    pub mirror: u8,
+    pub(super) mirror: u8,
     /// Its number when the present generation of the superblock began, so that both copies say the same.
-    pub written_as: u8,
-    pub state: DeviceState,
+    pub(super) written_as: u8,
+    pub(super) state: DeviceState,
 }
 
 /// The part that a device takes.
@@ -149,59 +149,59 @@ impl DeviceState {
 /// The journal of a controller.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    pub state: JournalState,
-    pub devices: Vec<Device>,
-    pub superblock: Option<Box<JournalSuperblock>>,
+    pub(super) state: JournalState,
+    pub(super) devices: Vec<Device>,
+    pub(super) superblock: Option<Box<JournalSuperblock>>,
     /// The superblock as it is being written.
-    pub snapshot: Option<Box<JournalSuperblock>>,
-    pub writing: SuperblockWrite,
+    pub(super) snapshot: Option<Box<JournalSuperblock>>,
+    pub(super) writing: SuperblockWrite,
     /// The generation that says that a device was dropped, or joins: until it is durable no write is acknowledged.
-    pub epoch_raised: u64,
+    pub(super) epoch_raised: u64,
     /// Where the next entry goes.
-    pub head: RingSector,
+    pub(super) head: RingSector,
     /// A write found no room in the ring.
-    pub short: bool,
+    pub(super) short: bool,
     /// Sectors of the ring that writes past the cache have reserved, and the largest need of the writes that wait for room.
-    pub reserved: u64,
-    pub asked: u64,
+    pub(super) reserved: u64,
+    pub(super) asked: u64,
     /// If not 0, the log is nearly full: dirty data in entries below this one is destaged whatever its age.
-    pub presses: u64,
-    pub log: Log,
-    pub open: Group,
-    pub flying: Group,
+    pub(super) presses: u64,
+    pub(super) log: Log,
+    pub(super) open: Group,
+    pub(super) flying: Group,
     /// Space in which headers are made: zero, or the last header.
-    pub header: Vec<u8>,
+    pub(super) header: Vec<u8>,
     /// Everything up to this entry is durable.
-    pub durable: u64,
+    pub(super) durable: u64,
     /// Which buffers of the pool are free.
-    pub buffers: [bool; JOURNAL_BUFFERS],
+    pub(super) buffers: [bool; JOURNAL_BUFFERS],
     /// For each buffer, the commands that were given up and point at it: drives may still read it.
-    pub held: [u32; JOURNAL_BUFFERS],
-    pub window: Window,
+    pub(super) held: [u32; JOURNAL_BUFFERS],
+    pub(super) window: Window,
     base: PoolOffset,
-    pub buffer_sectors: Sectors,
-    pub round: Round,
-    pub spill: Spill,
-    pub join: Join,
-    pub replay: Replay,
+    pub(super) buffer_sectors: Sectors,
+    pub(super) round: Round,
+    pub(super) spill: Spill,
+    pub(super) join: Join,
+    pub(super) replay: Replay,
     /// Pieces whose entry was being written when the journal was lost.
-    pub orphans: Vec<u32>,
+    pub(super) orphans: Vec<u32>,
     /// Time of the last record.
-    pub last_append: Instant,
-    pub counters: JournalCounters,
+    pub(super) last_append: Instant,
+    pub(super) counters: JournalCounters,
 }
 
 /// Writing the superblocks: first all first copies, then all last ones.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct SuperblockWrite {
     /// Generations asked for, being written, durable in both copies.
-    pub wanted: u64,
-    pub writing: u64,
-    pub durable: u64,
+    pub(super) wanted: u64,
+    pub(super) writing: u64,
+    pub(super) durable: u64,
     /// The epoch that is durable with it.
-    pub epoch: u64,
-    pub last_copy: bool,
-    pub pending: u32,
+    pub(super) epoch: u64,
+    pub(super) last_copy: bool,
+    pub(super) pending: u32,
 }
 
 impl Journal {

@@ -128,7 +128,7 @@ pub(crate) struct SetJournal {
     /// Its members lack redo records of the log: see [`super::redo_backlog`].
     pub redoing: bool,
     /// The notice that the journal's table has no place for the set was given.
-    pub told_full: bool,
+    pub(super) told_full: bool,
 }
 
 impl SetJournal {

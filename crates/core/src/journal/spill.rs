@@ -38,14 +38,14 @@ const COMMANDS: u32 = 16;
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Spill {
     /// Sectors of the area in use. The superblock may not count all of them yet.
-    pub used: Sectors,
+    pub(super) used: Sectors,
     /// The entry that is being copied; 0 if there is none.
     sequence: u64,
     /// Sectors of it that were copied, and that are being copied.
     done: Sectors,
     len: Sectors,
     /// Writes under way for that piece.
-    pub pending: u32,
+    pub(super) pending: u32,
     /// Entries that were copied since the tail moved.
     batch: u32,
     /// The ring could not be read: no more entries are copied.

@@ -41,10 +41,10 @@ pub(crate) enum RoundState {
 /// A round: one move of the tail.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Round {
-    pub state: RoundState,
+    pub(super) state: RoundState,
     /// The tail after this round.
-    pub target: u64,
-    pub pending: u32,
+    pub(super) target: u64,
+    pub(super) pending: u32,
     failed: bool,
     retry_at: Instant,
     /// The kept entries are not needed after this round.

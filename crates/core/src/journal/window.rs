@@ -44,7 +44,7 @@ pub(crate) struct Window {
     /// Commands that point at it and were given up.
     given_up: u32,
     /// Content that replay has read: first sector on the devices, and length.
-    pub holds: Option<(DriveLba, Sectors)>,
+    pub(super) holds: Option<(DriveLba, Sectors)>,
 }
 
 impl Window {

@@ -380,3 +380,71 @@ impl Set {
         self.ppl.as_ref().is_some_and(|ppl| ppl.setups + ppl.flushes > 0 || writing(ppl))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::PlannedPpl;
+    use super::super::Stage;
+    use super::*;
+    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::limits::Limits;
+    use openraid_units::{ArrayId, BlockSize};
+
+    const SET: SetId = SetId(0);
+
+    /// The set of a RAID 5 with logs, and no drives.
+    fn controller() -> Controller {
+        let member_size = Sectors(512);
+        let member_sizes = &[member_size; 4];
+        let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
+        let mut controller = Controller::new(Limits::small()).unwrap();
+        let mut set = controller.new_set(ArrayId(0), Geometry::new(&spec).unwrap(), BlockSize::B512, 8);
+        let mut ppl = SetPpl::new(&PlannedPpl { generation: 6, ..PlannedPpl::default() }, 4, Sectors(128), 8);
+        ppl.stage = Stage::Ready;
+        set.ppl = Some(alloc::boxed::Box::new(ppl));
+        controller.sets.put(SET, set);
+        controller
+    }
+
+    fn logged() -> Op {
+        Op { partial: Partial::Logged, ..Op::new(OpKind::RowWrite, SET) }
+    }
+
+    #[test]
+    fn a_log_is_stale_when_all_that_it_covers_is_written() {
+        let mut controller = controller();
+        let slot = controller.sets.get(SET).parity().p_slot(logged().stripe);
+        (controller.log_mut(SET, slot).state, controller.log_mut(SET, slot).covered) = (LogState::Covering, 2);
+        controller.sets.end_record(&mut Op::new(OpKind::RowWrite, SET), Planted::default());
+        assert_eq!(controller.log_mut(SET, slot).covered, 2, "an operation without a record covers nothing");
+        controller.sets.end_record(&mut logged(), Planted::default());
+        assert_eq!(controller.log_mut(SET, slot).state, LogState::Covering);
+        // The second one is waited for: then the log is to be moved on at once.
+        controller.log_mut(SET, slot).waiting.push(5);
+        assert!(!controller.sets.logs_due);
+        let mut last = logged();
+        controller.sets.end_record(&mut last, Planted::default());
+        assert_eq!((last.partial, controller.log_mut(SET, slot).state), (Partial::No, LogState::Stale));
+        assert!(controller.sets.logs_due);
+    }
+
+    #[test]
+    fn headers_have_a_generation_only_while_parity_is_consistent() {
+        let mut controller = controller();
+        let set = controller.sets.get_mut(SET);
+        set.consistent_to = Sectors(8);
+        assert_eq!(set.next_log_generation(), 0);
+        set.consistent_to = Sectors::MAX;
+        assert_eq!((set.next_log_generation(), set.next_log_generation()), (7, 8));
+    }
+
+    #[test]
+    fn what_waits_for_a_log_without_a_keeper_goes_on_without_a_record() {
+        let mut controller = controller();
+        let op = controller.ops.put(Op { partial: Partial::Waiting, ..Op::new(OpKind::RowWrite, SET) }).index;
+        controller.log_mut(SET, Slot(1)).waiting.push(op);
+        assert!(controller.release_waiting(SET, Slot(1)));
+        assert_eq!((controller.ops[op].partial, controller.ready.pop()), (Partial::No, Some(op)));
+        assert!(!controller.release_waiting(SET, Slot(1)), "nothing waits any more");
+    }
+}

@@ -65,17 +65,17 @@ pub(crate) enum LogState {
 /// The log of one slot.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub state: LogState,
+    pub(super) state: LogState,
     /// Operations that wait for the next write of it.
-    pub waiting: Queue,
+    pub(super) waiting: Queue,
     /// Operations of the write that is on its way.
-    pub flying: Vec<u32>,
+    pub(super) flying: Vec<u32>,
     /// Commands of that write that are out.
-    pub pending: u32,
+    pub(super) pending: u32,
     /// Operations that the last write covers and that are not through.
-    pub covered: u32,
+    pub(super) covered: u32,
     /// An empty header is to be written: the set is consistent now, and the one on disk does not say so.
-    pub arm: bool,
+    pub(super) arm: bool,
 }
 
 impl Log {
@@ -102,37 +102,37 @@ pub(crate) enum Stage {
 /// An entry that is being carried out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Redoing {
-    pub entry: PplRedo,
+    pub(super) entry: PplRedo,
     /// CRC-32C of the partial parity read so far.
-    pub crc: u32,
+    pub(super) crc: u32,
     /// Its partial parity is as it was written.
-    pub sound: bool,
+    pub(super) sound: bool,
 }
 
 /// The partial parity logs of a set.
 #[derive(Debug)]
 pub(crate) struct SetPpl {
-    pub logs: Vec<Log>,
+    pub(super) logs: Vec<Log>,
     /// Of the last header written.
-    pub generation: u64,
+    pub(super) generation: u64,
     /// Partial parity that one write of a log takes at the most, on every member.
-    pub room: Sectors,
+    pub(super) room: Sectors,
     /// Flushes under way.
-    pub flushes: u32,
+    pub(super) flushes: u32,
     /// Writes to areas of members that are being prepared.
-    pub setups: u32,
-    pub stage: Stage,
+    pub(super) setups: u32,
+    pub(super) stage: Stage,
     /// Entries still to be carried out, and the one in work.
-    pub redo: VecDeque<PplRedo>,
-    pub redoing: Option<Redoing>,
+    pub(super) redo: VecDeque<PplRedo>,
+    pub(super) redoing: Option<Redoing>,
     /// Some entry could not be carried out because its partial parity could not be read, or its rows are not whole blocks.
-    pub unread: bool,
+    pub(super) unread: bool,
     /// The set was not stopped cleanly.
-    pub dirty: bool,
-    pub force: bool,
+    pub(super) dirty: bool,
+    pub(super) force: bool,
     /// Why it cannot be started.
-    pub error: Option<&'static str>,
-    pub planted: Planted,
+    pub(super) error: Option<&'static str>,
+    pub(super) planted: Planted,
 }
 
 impl SetPpl {

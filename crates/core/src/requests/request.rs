@@ -694,3 +694,32 @@ impl Controller {
         Op { works_for, fua, ..Op::new(kind, set) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_that_is_read_again_keeps_in_mind_that_its_frames_are_abandoned() {
+        let mut piece = Piece::new(0);
+        assert!(!piece.is_read_again());
+        piece.read_again(false);
+        assert_eq!(piece.reading, Reading::Again { frames_abandoned: false });
+        piece.read_again(true);
+        piece.read_again(false);
+        assert_eq!(piece.reading, Reading::Again { frames_abandoned: true });
+        assert!(piece.is_read_again());
+    }
+
+    #[test]
+    fn a_piece_that_wants_operations_stands_in_the_queue_once_for_each_call() {
+        let (mut pieces, mut splitting) = (Slab::new(4), Queue::new(4));
+        let first = pieces.put(Piece::new(0)).index;
+        let second = pieces.put(Piece { first: Sectors(8), last: Sectors(24), ..Piece::new(1) }).index;
+        pieces.want_ops(&mut splitting, second);
+        pieces.want_ops(&mut splitting, first);
+        assert!(pieces[first].queued && pieces[second].queued);
+        assert_eq!([splitting.pop(), splitting.pop(), splitting.pop()], [Some(second), Some(first), None]);
+        assert_eq!(pieces[second].sectors(), Sectors(16));
+    }
+}
