@@ -1,4 +1,4 @@
-//! Where a dirty unit is dirty: bands of a stripe, runs of a stretch.
+//! The dirty parts of a unit: bands of a stripe, runs of a stretch.
 
 use openraid_units::{Sectors, SetLba, Slot};
 
@@ -132,7 +132,7 @@ impl Cache {
         }
         loop {
             let line = self.lines.find(unit.set, end / LINE_SECTORS).map(|index| self.lines.get(index));
-            // Of the same unit, and dirty here?
+            // Is it of the same unit, and dirty here?
             let Some(line) = line.filter(|line| line.unit == self.unit_of(unit)) else { break };
             let within = end % LINE_SECTORS;
             let (dirty, to) = line.dirty.run(within);

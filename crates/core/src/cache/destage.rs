@@ -27,16 +27,16 @@ use crate::slots::SlotSet;
 /// Dirty units that may be in work for a set, if it is alone.
 #[derive(Clone, Copy)]
 struct Places {
-    /// Of one that is swept over, while somebody waits: there is something to sort.
+    /// Units that are swept over, while a write waits: there is something to sort.
     most: u32,
-    /// Of others.
+    /// All other units.
     plain: u32,
     /// Memory or the journal is short.
     hurries: bool,
 }
 
-/// Who waits for the dirty units of a set. Those of one that has failed go nowhere: the sooner they are held, the sooner
-/// whoever waits for them is told.
+/// Which dirty units of a set are waited for. Units of a failed set go nowhere: the sooner they are held, the sooner
+/// the waiting pieces and requests are told.
 fn awaited_of(set: &Set) -> Awaited {
     if set.life == Life::Stopping || set.life == Life::Failed || set.journal.hurries() {
         Awaited::All
@@ -47,7 +47,7 @@ fn awaited_of(set: &Set) -> Awaited {
     }
 }
 
-/// How the dirty units of a set are written. Of one that is being stopped each is tried once.
+/// How the dirty units of a set are written. If the set is being stopped, each unit is tried once.
 fn pace_of(sets: &Sets, set: SetId, places: Places) -> Pace {
     let Some(set) = sets.find(set) else {
         let delay = Nanos::ZERO;
@@ -75,8 +75,8 @@ impl Controller {
         }
     }
 
-    /// Somebody begins to wait for what is dirty of one set, or does not wait any more: its drives give way to no reads
-    /// meanwhile, those of others do.
+    /// A flush or a stop begins or ends to wait for the dirty data of one set: the drives of that set do not give way
+    /// to reads meanwhile, other drives do.
     #[inline(never)]
     fn note_awaited(&mut self) {
         for channel in self.channels.drives.iter_mut().flatten() {
@@ -85,15 +85,15 @@ impl Controller {
         }
     }
 
-    /// Few while nobody waits for them: then a read that comes finds short queues.
+    /// Few units while nothing waits for them: then a read finds short queues.
     fn destage_places(&self) -> Places {
         let most = self.limits.destage_units_max;
         let plain = most.min(self.limits.destage_units_calm);
         Places { most, plain, hurries: self.channels.destage_hurries }
     }
 
-    /// May one more dirty unit be in work? Where operations wait for frames no more than while nothing hurries: who waits may
-    /// be a host.
+    /// May one more dirty unit be in work? If operations wait for frames, no more than while nothing hurries: a host
+    /// may be waiting.
     fn may_destage(&self, places: Places) -> bool {
         let most = if self.wait_frames.is_empty() { self.limits.destage_units_max } else { places.plain };
         self.cache.writing < most && self.ops.may_make_background_op()
@@ -203,8 +203,8 @@ impl Controller {
         }
     }
 
-    /// The next band of a stripe: what a partial parity log keeps for a turn of its own of the rows of the one before, or
-    /// the rows behind it. False where nothing dirty is left there.
+    /// The next band of a stripe: the columns of the present rows that a partial parity log keeps for a turn of their
+    /// own, or the rows after these. False where nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
         let rows = StripeRows::of(op, self.sets.get(op.set).parity());
@@ -391,7 +391,8 @@ impl Controller {
         let dirty = &mut self.sets.get_mut(set).dirty;
         let is_old = entry.epoch != dirty.epoch;
         if entry.sectors > 0 && is_old && begun != dirty.epoch && !failed {
-            // A flush came while it was being written: what was dirty then may be behind the operation.
+            // A flush came while the unit was being written: data that was dirty then may lie in rows that the
+            // operation has passed.
             self.cache.units.set_state(unit, UnitState::Ready);
             return;
         }
@@ -404,7 +405,7 @@ impl Controller {
             self.cache.units.free(unit);
             return;
         }
-        // Written to meanwhile, or not written: it begins anew.
+        // It was written to meanwhile, or not written: its time starts again.
         dirty.new += 1;
         let epoch = dirty.epoch;
         let again = self.cache.units.get_mut(unit);
@@ -457,7 +458,7 @@ impl Controller {
     }
 }
 
-/// The first of these columns, and those beside it: what one record of a partial parity log can be of.
+/// The first of these columns and its neighbours: one record of a partial parity log covers adjacent columns.
 fn side_by_side(columns: SlotSet) -> SlotSet {
     let Some(first) = columns.first() else { return columns };
     columns.iter().zip(first.0..).take_while(|(column, beside)| column.0 == *beside).map(|(column, _)| column).collect()

@@ -51,7 +51,7 @@ impl core::ops::Add for CacheFigures {
 pub struct CacheStatus {
     /// Its size.
     pub size: Bytes,
-    /// Of that, lines with something dirty, and how much that may be.
+    /// Lines of these with dirty sectors, and the most that may be dirty.
     pub dirty: Bytes,
     /// See `dirty`.
     pub dirty_max: Bytes,

@@ -1,9 +1,9 @@
-//! A glance at what is about to be needed of the cache's tables.
+//! A glance at the parts of the cache's tables that will be needed soon.
 //!
-//! Requests and dirty units come in batches, and each of them needs lines of memory that nobody has touched for long. Met
-//! one by one in the middle of the work, the processor waits for each of them; looked at together, in short loops in which
-//! none depends on another, it waits for all of them as long as for one. Nothing is decided here, and nothing changed: what
-//! was seen is thrown away.
+//! Requests and dirty units come in batches, and each of them needs lines of memory that were not touched for long. Met
+//! one by one in the middle of the work, the processor waits for each of them; looked at together, in short loops in
+//! which none depends on another, it waits for all of them as long as for one. Nothing is decided here, and nothing
+//! changed: what was seen is thrown away.
 
 use core::hint::black_box;
 use openraid_units::{Bytes, SetId};

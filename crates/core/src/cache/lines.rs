@@ -1,4 +1,4 @@
-//! Lines: which 4 KiB of which set is in which frame, and what is known of each of its sectors.
+//! Lines: which 4 KiB of which set is in which frame, and the state of each of its sectors.
 //!
 //! ```text
 //!           take                 a write                destaged
@@ -59,7 +59,7 @@ impl Mask {
     }
 }
 
-/// One line. It fills one line of the processor's caches: whoever needs one of its fields has waited for all.
+/// One line. It fills one line of the processor's caches: an access to one of its fields loads all.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Line {
@@ -85,8 +85,8 @@ pub(crate) struct Line {
     pub(super) pin: u64,
     pub(super) repin: u64,
     pub newest: u64,
-    /// Where entry `newest` has all its dirty sectors, if they stand there in one piece: its first sector is, or would
-    /// be, so many sectors behind the start of the payload.
+    /// The place of all its dirty sectors in entry `newest`, if they stand there in one piece: its first sector is, or
+    /// would be, so many sectors after the start of the payload.
     pub logged_at: Option<i16>,
     /// The dirty unit that it is in, while it has dirty sectors.
     pub(super) unit: u32,
@@ -108,10 +108,10 @@ impl Line {
 pub(crate) struct Lines {
     base: PoolOffset,
     lines: Vec<Line>,
-    /// Of each its neighbours: among the free ones, the clean ones, or in its dirty unit.
+    /// The neighbours of each line: among the free ones, the clean ones, or in its dirty unit.
     links: Vec<Link>,
     places: Places,
-    /// Of each the hash of its place: where that is found can be looked at beside the line, not after it.
+    /// The hash of the place of each line: the place of that hash can be looked at next to the line, not after it.
     hashes: Vec<u32>,
     free: u32,
     free_count: u32,
@@ -181,7 +181,7 @@ impl Lines {
     pub(crate) fn links_mut(&mut self) -> &mut [Link] {
         &mut self.links
     }
-    /// The line behind this one in its list.
+    /// The next line in its list.
     pub(crate) fn next(&self, index: u32) -> u32 {
         self.links[index as usize].next
     }
@@ -191,7 +191,7 @@ impl Lines {
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut Line {
         &mut self.lines[index as usize]
     }
-    /// Where the bytes of a line are, from its sector `from` on.
+    /// The place of the bytes of a line, from its sector `from` on.
     pub(crate) fn frame(&self, index: u32, from: u64) -> PoolOffset {
         PoolOffset(self.base.get() + u64::from(index) * FRAME_BYTES) + Sectors(from).bytes()
     }
@@ -319,7 +319,7 @@ impl Lines {
 pub(crate) fn lines_of(at: SetLba, len: Sectors) -> impl Iterator<Item = (u64, u64, u64)> {
     let (start, end) = (at.get(), at.get() + len.get());
     (start / LINE_SECTORS..end.div_ceil(LINE_SECTORS)).map(move |number| {
-        // No line of the extent begins behind its end: nothing is lost by the shift, which asks for less than a product.
+        // No line of the extent begins after its end: nothing is lost by the shift, which costs less than a product.
         let line = number << LINE_SECTORS.trailing_zeros();
         (number, start.saturating_sub(line), (end - line).min(LINE_SECTORS))
     })

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::slab::NONE;
 
-/// Neighbours in a list. They stand apart, close together: who goes along a list waits only for these.
+/// Neighbours in a list. They stand apart, close together: a walk along a list loads only these.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(super) previous: u32,
@@ -15,7 +15,7 @@ impl Link {
     /// In no list.
     pub(crate) const NEW: Self = Self { previous: NONE, next: NONE };
 
-    /// So many, each with the one behind it as the next: the list of those that are free.
+    /// So many, each with the next one as its successor: the list of the free ones.
     pub(crate) fn chain(count: u32) -> Vec<Self> {
         (1..=count).map(|next| Self { previous: NONE, next: if next < count { next } else { NONE } }).collect()
     }

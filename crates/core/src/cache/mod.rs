@@ -61,7 +61,7 @@ pub struct CacheCounters {
     /// Sectors of host data that were written to the members from here.
     pub destaged: u64,
     /// Dirty units that were written because they were full, because they were old, because memory was short, and
-    /// because somebody waited for them.
+    /// because a request waited for them.
     pub full: u64,
     /// See `full`.
     pub aged: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Cache {
     pub(super) leaving: u32,
     /// More than the high mark was dirty, and less than the low mark is not yet.
     pub(super) draining: bool,
-    /// Somebody has begun to wait for what is dirty of a set, or waits no more, since drives were told last.
+    /// A wait for the dirty data of a set has begun or ended since drives were told last.
     pub(super) awaited_changed: bool,
     /// At most, and the marks between which it drains.
     pub(super) dirty_max: u32,
@@ -229,7 +229,7 @@ impl Cache {
         }
     }
 
-    /// What is not dirty of these sectors of a line is not known, nor is what a read brings that is under way.
+    /// The clean sectors of this part of a line are not known any more, nor is the result of a read that is under way.
     fn forget_clean_part(&mut self, index: u32, mask: Mask) {
         let mask = mask.without(self.lines.get(index).dirty);
         if self.lines.get(index).filling.is_empty() {

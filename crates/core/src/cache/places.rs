@@ -1,9 +1,9 @@
 //! Which line, or which dirty unit, stands for a place of a set: a table of fixed size.
 //!
-//! What is looked for is found, or found missing, in one line of the processor's caches as a rule: entries stand at the
-//! place of their hash or closely behind it, and carry the hash with them, so that what they name is looked at only where
-//! it is the right one. At most every fourth entry is used. An entry that goes makes room for those behind it that belong
-//! nearer to their places: there are no gaps to be looked over. Nobody looks at the order.
+//! A look-up usually needs one line of the processor's caches: entries stand at the place of their hash or closely
+//! after it. They carry the hash, so that the line is looked at only if it is the right one. At most every fourth entry
+//! is used. When an entry goes, later entries that belong nearer to their places take its room: there are no gaps to be
+//! skipped. The order has no meaning.
 
 use alloc::vec::Vec;
 use openraid_units::SetId;
@@ -87,7 +87,7 @@ impl Places {
         }
     }
 
-    /// Look at the entry where a place of this hash is found or closely behind it, whatever that is.
+    /// Look at the entry where a place of this hash is found or closely after it, whichever it is.
     #[inline]
     pub(crate) fn seen(&self, hash: u32) -> u32 {
         self.entries.get(self.home(hash)).map_or(0, |entry| entry.index)
@@ -117,7 +117,7 @@ impl Places {
             if entry.index == NONE {
                 break;
             }
-            // How far it stands behind its place, and behind the gap.
+            // How far it stands after its place, and after the gap.
             let away = at.wrapping_sub(self.home(entry.hash)) & mask;
             if away >= at - gap {
                 self.entries[gap & mask] = entry;

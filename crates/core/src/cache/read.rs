@@ -26,8 +26,8 @@ enum Place {
 }
 
 impl Controller {
-    /// Deal with the first part of an extent that a read wants: copy what lines have, wait for what is on its way
-    /// to them, or say how much the members are to be asked for.
+    /// Handle the first part of an extent that a read wants: copy the lines that are there, wait for lines that are
+    /// being filled, or say how much the members are to be asked for.
     pub(crate) fn read_from_cache(
         &mut self,
         piece: u32,
@@ -82,7 +82,7 @@ impl Controller {
         Cached::Taken
     }
 
-    /// Where what stands at `at` is, and for how many sectors that is so. A piece that is read again may find its own
+    /// The place of the data at `at`, and for how many sectors that holds. A piece that is read again may find its own
     /// reservations, for which it must not wait.
     fn place_of(&self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> (Place, Sectors) {
         let mut place = None;
@@ -180,7 +180,7 @@ impl Controller {
             let filling = core::mem::take(&mut line.filling);
             line.filler = NONE;
             if let Some(base) = base {
-                // What is in front of the extent belongs to another one of the piece, or to none.
+                // The part before the extent belongs to another extent of the piece, or to none.
                 let source =
                     |sector: u64| base + (from + (Sectors(number * LINE_SECTORS + sector) - at.offset())).bytes();
                 if filling == Mask::range(0, LINE_SECTORS) {

@@ -1,12 +1,12 @@
 //! Read-ahead: what a stream will ask for is brought into lines of the cache before it does.
 //!
 //! A reading ahead is a request of the controller's own, of one piece: it takes the way of any read, degraded or not,
-//! only that its bytes end in lines. Lines are reserved before its commands go out, so a host that asks for what is on
-//! its way waits for it and no sector is read twice; a write takes its sectors out of the reservation, as it does with
-//! what hosts read. If a reading ahead fails, whoever waits reads for itself.
+//! only that its bytes end in lines. Lines are reserved before its commands go out. A host that asks for these sectors
+//! waits for them, and no sector is read twice. A write takes its sectors out of the reservation, as it does with reads
+//! of hosts. If a reading ahead fails, the waiting pieces read for themselves.
 //!
-//! It takes what is left over: it never evicts what is dirty, all windows together are at most a quarter of the cache
-//! ([`SHARE`]), equal parts of it for each active stream, and its frames are at most a quarter of those that serve.
+//! It uses spare resources: it never evicts dirty data. All windows together are at most a quarter of the cache
+//! ([`SHARE`]), in equal parts for all active streams, and its frames are at most a quarter of the host's frames.
 
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId, SetLba, Token};
 
@@ -26,14 +26,14 @@ use crate::slab::NONE;
 
 /// Readings ahead in work at once.
 pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;
-/// All windows together are at most this part of the cache, and what is under way this part of the frames.
+/// All windows together are at most this part of the cache, and the readings under way this part of the frames.
 const SHARE: u64 = 4;
 /// While there are several streams they are counted again after this time.
 const COUNT_AGAIN: Nanos = Nanos::from_secs(1);
 /// One reading is at most this many sectors: 256 KiB.
 const STEP_MAX: u64 = 512;
 
-/// What is read ahead in all.
+/// The read-ahead of all arrays.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// Requests of its own, and the bytes of their frames.
@@ -83,7 +83,7 @@ impl Ahead {
     }
 }
 
-/// First sector of a request and first sector behind it, partial blocks counted whole.
+/// The first sector of a request and the sector after its last one, partial blocks counted whole.
 fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
     let mask = block.get() - 1;
     let first = Bytes(request.offset.get() & !mask).sectors_floor().get();
@@ -253,7 +253,7 @@ impl Controller {
         self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
     }
 
-    /// The lines have what a reading ahead brought, or it failed: who waits looks again.
+    /// The lines are filled by a reading ahead, or it failed: the waiting pieces look again.
     pub(crate) fn release_ahead_waiters(&mut self, ahead: u32) {
         let mut piece = core::mem::replace(&mut self.pieces[ahead].waiters, NONE);
         while piece != NONE {

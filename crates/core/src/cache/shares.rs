@@ -1,11 +1,11 @@
-//! What sets have in the cache, and whose turn it is: one that does not get rid of what is dirty keeps nobody else from
-//! writing or from being written.
+//! The shares of sets in the cache, and which set is next: a set that cannot get rid of its dirty data keeps no other
+//! set from writing or from being written.
 //!
-//! - Of the places for dirty units in work each set that collects writes has an equal part, one at least.
+//! - Each set that collects writes has an equal part of the places for dirty units in work, at least one.
 //! - What lies between the high mark and the most that may be dirty is kept for them in equal parts. A set may have all of
 //!   the rest.
-//! - Beyond the high mark those are drained that have more than their part of the low mark, or more than half of what is
-//!   kept for them: at least one has, and one that hangs presses no others.
+//! - Above the high mark, sets are drained that have more than their part of the low mark, or more than half of their
+//!   own share: at least one set has, and a set that hangs presses no others.
 
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
@@ -25,12 +25,12 @@ struct Share {
     collects: bool,
 }
 
-/// Who waits for the dirty units of a set.
+/// Which dirty units of a set are waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Awaited {
-    /// Nobody.
+    /// None.
     None,
-    /// A flush: those that were dirty when it came, before this epoch began.
+    /// A flush waits for the units that were dirty when it came, before this epoch began.
     Before {
         /// The one that the flush began.
         epoch: u32,
@@ -53,13 +53,13 @@ impl Awaited {
 /// How a set's dirty units are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Somebody waits for these: they do not wait for more.
+    /// A request waits for these: they do not wait for more.
     pub(super) awaited: Awaited,
     /// How long they may wait for more, and rest when the members did not take them for the first time.
     pub(super) delay: Nanos,
-    /// Those that the members did not take are tried again.
+    /// Units that the members did not take are tried again.
     pub(super) again: bool,
-    /// Of those that may be written they go in the order of their places, not of their age.
+    /// Units that may be written go in the order of their addresses, not of their age.
     pub(super) sweeps: bool,
     /// So many of a controller that has no other sets may be in work.
     pub(super) places: u32,
@@ -159,7 +159,7 @@ impl Cache {
         self.shares.sets[set.index()].writing < own
     }
 
-    /// What is kept for each set of what may be dirty.
+    /// The part of the dirty lines that is kept for each set.
     fn kept_part(&self) -> u32 {
         (self.dirty_max - self.high) / self.shares.collectors.max(1)
     }
@@ -205,9 +205,10 @@ impl Cache {
         share.dirty - share.leaving.min(share.dirty) > (self.low / count).min(self.kept_part() / 2)
     }
 
-    /// The next dirty unit to be written, and why: those that are ready, of each set in turn; then of the set with the
-    /// oldest, while memory is short or somebody waits, while the journal needs it gone (it keeps an entry below
-    /// `pressed`), or when it has waited long enough, that one or the next in the order of places.
+    /// The next dirty unit to be written, and why. Ready units come first, one of each set in turn. Then a unit of the
+    /// set with the oldest one: while memory is short or a write waits, while the journal needs it gone (it keeps an
+    /// entry below `pressed`), or when it has waited long enough. That is the oldest unit or the next in the order of
+    /// addresses.
     pub(crate) fn pick(&mut self, now: Instant, pace_of: impl Fn(SetId) -> Pace, pressed: u64) -> Option<u32> {
         self.draining &= self.dirty - self.leaving.min(self.dirty) > self.low;
         let (count, turn) = (self.units.sets(), self.shares.turn);

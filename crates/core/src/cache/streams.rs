@@ -5,7 +5,7 @@
 //!                                   next                 asked up to `ahead`
 //! ```
 //!
-//! Pure: what is read when is decided in [`super::readahead`].
+//! Pure: [`super::readahead`] decides when to read ahead.
 
 use openraid_units::{Instant, Nanos};
 
@@ -20,7 +20,7 @@ const START_AFTER: u32 = 3;
 const WINDOW_MIN: u64 = 128;
 /// The first window is this many times the read with which it begins.
 const WINDOW_READS: u64 = 4;
-/// A read that lies so far behind its stream (in sectors: 256 KiB) was overtaken by the one after it.
+/// A read that lies so far before the end of its stream (in sectors: 256 KiB) was overtaken by the one after it.
 const LATE_MAX: u64 = 512;
 /// A stream that was silent for so long makes room for others.
 const SILENT_AFTER: Nanos = Nanos::from_secs(2);
@@ -30,13 +30,13 @@ const SILENT_AFTER: Nanos = Nanos::from_secs(2);
 struct Stream {
     /// Where it began.
     begun: u64,
-    /// Where the next read is expected, in sectors of the array.
+    /// The expected start of the next read, in sectors of the array.
     next: u64,
     /// Up to here it was asked for.
     ahead: u64,
     /// How far to go before `next`; zero while nothing is read ahead.
     window: u64,
-    /// Sectors before `next` whose reads have not ended; kept only where somebody tells of ends.
+    /// Sectors before `next` whose reads have not ended; kept only if ends are reported.
     out: u64,
     /// Sectors read since the window grew.
     consumed: u64,
@@ -60,7 +60,7 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) struct Streams {
     streams: [Stream; STREAMS_MAX],
-    /// Where the next read of each is expected, once more: the low half.
+    /// The expected start of the next read of each stream once more: the low half.
     lows: [u32; STREAMS_MAX],
     order: Order,
     /// Which have a window, and which have had several reads in order or a window, one bit each.
@@ -118,8 +118,8 @@ impl Streams {
         None
     }
 
-    /// A host reads `first..last` sectors of the array; a window may be `limit` sectors long. Where a new stream begins,
-    /// the window of the one that was forgotten for it comes along.
+    /// A host reads `first..last` sectors of the array; a window may be `limit` sectors long. A new stream inherits the
+    /// window of the stream that was forgotten for it.
     pub(crate) fn note(
         &mut self,
         (first, last): (u64, u64),
@@ -190,8 +190,8 @@ impl Streams {
         self.streams[..self.len].iter().filter(has).map(|stream| stream.out).max().unwrap_or(0)
     }
 
-    /// A place for a new stream: a free one, or that of the one that was used longest ago, those that nothing is read
-    /// ahead of, or that are silent, first.
+    /// A place for a new stream: a free one, or else the least recently used; streams without read-ahead, or silent
+    /// ones, go first.
     fn begin(&mut self, first: u64, now: Instant) -> (usize, Option<u64>) {
         let place = if self.len < STREAMS_MAX {
             self.len += 1;
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn a_new_stream_takes_the_place_that_was_used_longest_ago() {
         let mut streams = Streams::new();
-        // Who used which place last, those of long ago first.
+        // The places in the order of their last use, the oldest first.
         let mut used = alloc::vec::Vec::<usize>::new();
         let places: alloc::vec::Vec<usize> = (0..STREAMS_MAX).collect();
         for number in 0..2000_u64 {

@@ -65,8 +65,8 @@ impl Sweep {
         Some(word * 64 + bits.trailing_zeros())
     }
 
-    /// Go on: the next unit that may be written, of those that are in front in their zones. `None` where none of the zones
-    /// that are looked at has one.
+    /// Continue: the next unit that may be written, among the units that are first in their zones. `None` where none of
+    /// the zones that are looked at has one.
     pub(crate) fn next(&mut self, now: Instant, may: impl Fn(u32, Instant) -> bool) -> Option<u32> {
         let (mut zone, mut since, mut is_below) = (self.hand, self.since.unwrap_or(now), false);
         for look in 0..LOOKS_MAX {

@@ -14,12 +14,12 @@ use crate::journal::Journal;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct DirtyCount {
     pub(super) epoch: u32,
-    /// Of epochs before this one, and of this one.
+    /// Units of epochs before this one, and of this one.
     pub old: u32,
     pub new: u32,
     /// Kept because the set has failed.
     pub(super) held: u32,
-    /// Some could not be written since nobody waits, or since those who wait began to.
+    /// Some could not be written since no flush waits, or since the waiting ones began to.
     pub failed: bool,
     /// A dirty unit was not taken by the members when it was written last: a session may never end, or begin.
     pub refused: bool,
@@ -83,7 +83,7 @@ impl Controller {
         }
         let failed = dirty.failed || dirty.held > 0;
         dirty.waiting -= 1;
-        // Everybody who has waited is told.
+        // Each flush that has waited is told.
         dirty.failed &= dirty.waiting > 0;
         self.requests[request].sync = Sync::Idle;
         self.cache.awaited_changed = true;

@@ -8,9 +8,9 @@
 //!     +----------------------------+------------------ Writing <-------------------+
 //! ```
 //!
-//! A unit that could not be written rests before it is tried again, ever longer, unless somebody waits for it by name or
-//! asks for a flush: memory that is short would try it again and again at one instant, and nobody knows when its members
-//! take it again, if ever. One of a set that has failed is held until the set is stopped.
+//! A unit that could not be written rests before it is tried again, longer each time, unless a request waits for it by
+//! name or a flush asks for it. Otherwise a shortage of memory would try it again and again at one instant, and it is
+//! unknown when its members will take it, if ever. One of a set that has failed is held until the set is stopped.
 
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
@@ -52,13 +52,13 @@ pub(crate) struct DirtyUnit {
     pub since: Instant,
     /// Which epoch of its set that was: a flush ends one and waits for the units of it.
     pub epoch: u32,
-    /// Somebody waits for it: it is written at once, and again if it was written to meanwhile.
+    /// A request waits for it: it is written at once, and again if it was written to meanwhile.
     pub urgent: bool,
     /// So many times in a row the members did not take it.
     pub refusals: u8,
     /// First of the pieces that wait for it.
     pub(super) waiters: u32,
-    /// Where it lies in its set, if that is swept over.
+    /// Its address in its set, if the set is swept over.
     pub(super) zone: u16,
 }
 const _: () = assert!(size_of::<DirtyUnit>() == 64);
@@ -84,7 +84,7 @@ const WAITING: usize = 0;
 const READY: usize = 1;
 const RESTING: usize = 2;
 
-/// The list of those that are in a state.
+/// The list of the units in a state.
 fn list_of(state: UnitState) -> Option<usize> {
     match state {
         UnitState::Waiting => Some(WAITING),
@@ -106,19 +106,19 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Units {
     units: Vec<DirtyUnit>,
-    /// Of each its neighbours: among the free ones, or in one of the lists of its set.
+    /// The neighbours of each unit: among the free ones, or in one of the lists of its set.
     links: Vec<Link>,
     places: Places,
     free: u32,
-    /// Of each set: those that wait, the oldest first; those that are ready; those that rest, the longest first.
+    /// For each set: its waiting units, the oldest first; its ready units; its resting units, the longest first.
     lists: Vec<[List; 3]>,
-    /// Of each unit that waits its neighbours in its zone; and the zones of each set, so many.
+    /// The neighbours in its zone of each waiting unit; and the zones of each set, so many.
     zone_links: Vec<Link>,
     sweeps: Vec<Sweep>,
     zones: u32,
-    /// Those that are being written and were not refused before.
+    /// Units that are being written and were not refused before.
     promising: u32,
-    /// Of each set: those that the members did not take when they were written last.
+    /// For each set: units that the members did not take when they were written last.
     refused: Vec<u32>,
 }
 
@@ -237,7 +237,7 @@ impl Units {
         self.free = index;
     }
 
-    /// Change its state; it goes to the end of the list of those that are in it.
+    /// Change its state; it goes to the end of the list of that state.
     pub(crate) fn set_state(&mut self, index: u32, state: UnitState) {
         let known = self.pull(index);
         self.units[index as usize].state = state;
@@ -290,8 +290,8 @@ impl Units {
         u16::try_from(self.lists.len()).expect("sets have numbers of 16 bits")
     }
 
-    /// A unit goes into the list of those that are in its state. It is not looked at: where it was written to just now, its
-    /// line of memory may be on its way yet.
+    /// A unit goes into the list of its state. It is not looked at: where it was written to just now, its line of
+    /// memory may be on its way yet.
     fn push(&mut self, index: u32, known: Known, state: UnitState) {
         let Known { set, zone, is_refused } = known;
         self.promising += u32::from(state == UnitState::Writing && !is_refused);
@@ -302,7 +302,7 @@ impl Units {
         }
     }
 
-    /// A unit leaves the list of those that are in its state.
+    /// A unit leaves the list of its state.
     fn pull(&mut self, index: u32) -> Known {
         let unit = &self.units[index as usize];
         let (state, known) = (unit.state, Known { set: unit.set, zone: unit.zone, is_refused: unit.is_refused() });
@@ -379,7 +379,7 @@ impl Units {
         self.first(set, WAITING)
     }
 
-    /// Those of a set that are in this state, of those that wait for something.
+    /// The units of a set in this state, among the units that wait for something.
     pub(crate) fn all(&self, set: SetId, state: UnitState) -> impl Iterator<Item = u32> + '_ {
         let mut index = list_of(state).map_or(NONE, |list| self.lists[set.index()][list].head);
         core::iter::from_fn(move || {

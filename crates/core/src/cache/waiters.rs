@@ -55,7 +55,7 @@ impl Controller {
         }
     }
 
-    /// Put the next of those that wait for lines before all other pieces, if a line more may be dirty.
+    /// Put the next piece that waits for lines before all other pieces, if one more line may be dirty.
     #[inline]
     pub(crate) fn ask_next_waiter(&mut self) {
         if !self.cache_waiters.has_next() {

@@ -128,7 +128,7 @@ impl Controller {
             return Cached::Waits;
         }
         if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
-            // It will not end. What a crash brings back from the journal would come over what is written now.
+            // It will not end. A crash would replay the journal over the data that is written now.
             self.pieces[piece].error = Some(ReplyStatus::IoError);
             return Cached::Taken;
         }
@@ -201,10 +201,10 @@ impl Controller {
         }
     }
 
-    /// The first dirty unit that something which goes past the cache has to wait for; it is hurried. Where there is
-    /// none the clean lines of these sectors have forgotten them.
+    /// The first dirty unit that something which goes past the cache has to wait for; it is hurried. If there
+    /// is none, the clean lines have forgotten these sectors.
     ///
-    /// Of a set that has failed nothing is written any more, and whoever waited would wait for ever.
+    /// A failed set is not written any more, and a waiting piece would wait forever.
     fn dirty_unit_below(&mut self, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
         if self.sets.get(set).life == Life::Failed {
             return None;
@@ -221,9 +221,9 @@ impl Controller {
         unit
     }
 
-    /// Let a discard of these sectors go past the cache; false if it has to wait for destage. If the members do not take the
-    /// dirty data, the discard is passed on all the same: it would wait forever, and nobody is promised what a discarded
-    /// sector reads as.
+    /// Let a discard of these sectors go past the cache; false if it has to wait for destage. If the members do not
+    /// take the dirty data, the discard is passed on all the same: it would wait forever, and the content of a
+    /// discarded sector is not promised.
     pub(crate) fn pass_discard(&mut self, set: SetId, at: SetLba, len: Sectors) -> bool {
         let geometry = &self.sets.get(set).geometry;
         let below = self.cache.dirty_unit_in(geometry, set, at, len);
@@ -242,7 +242,7 @@ impl Controller {
         }
     }
 
-    /// Somebody waits for a dirty unit: it is written next.
+    /// A request waits for a dirty unit: it is written next.
     pub(crate) fn hurry_unit(&mut self, unit: u32) {
         let entry = self.cache.units.get_mut(unit);
         entry.urgent = true;
@@ -346,8 +346,8 @@ impl Controller {
         Cached::Waits
     }
 
-    /// Is a write past the cache under way where this line is? What it writes of the sectors beside its own may be
-    /// older than what would be promised here, and the journal would take that for newer.
+    /// Is a write past the cache under way where this line is? The sectors next to its own that it writes may be older
+    /// than this write, and the journal would take them for newer.
     fn meets_direct_write(&self, id: SetId, number: u64) -> bool {
         let set = self.sets.get(id);
         if set.direct_writes == 0 {
@@ -376,7 +376,7 @@ impl Controller {
         })
     }
 
-    /// How many lines more the log may speak of: more could not be loaded again. Where they are too few a round is asked for.
+    /// How many lines more the log may speak of: more could not be loaded again. If they are too few, a round is asked for.
     fn replay_room(&mut self) -> Result<u64, Reason> {
         let lines = self.cache.replay_lines(self.journal.log.lines);
         self.journal.short |= lines.is_none();
@@ -388,7 +388,7 @@ impl Controller {
         let lines = self.replay_room()?;
         let spare = self.room_behind_data(LINES_AT_ONCE);
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
-        // Of a small cache so many lines are fewer than one look may take.
+        // In a small cache so many lines are fewer than one look may take.
         let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));
         self.group_takes(1, first, spare)?;
         let room = self.journal.buffer_sectors - self.journal.open.payload;
