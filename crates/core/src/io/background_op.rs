@@ -88,7 +88,7 @@ impl Controller {
         }
     }
 
-    /// How the rows in work are had without what is known not to be readable.
+    /// How to get the rows in work without the parts that are known to be unreadable.
     pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
         // A large read that failed says little: only the stretch that fails again is rewritten.
         let is_large = op.hi - op.lo > self.sets.get(op.set).rows_max;
@@ -239,9 +239,9 @@ impl Controller {
         self.push_recover(index, actions);
     }
 
-    /// Copies may have differed, and the cache may know any of them: hosts read the first one that can be read, which may
-    /// have been another one then, and a command that met a bad sector was read again as a whole from the next one. What is
-    /// on none of them soon is forgotten.
+    /// Copies may have differed, and the cache may know any of them: hosts read the first one that can be read, which
+    /// may have been another one then, and a command that met a bad sector was read again as a whole from the next one.
+    /// Mismatches that are soon on none of them are forgotten.
     fn forget_copies(&mut self, op: &Op) {
         if matches!(self.sets.get(op.set).geometry, Geometry::Mirror(_)) {
             self.cache.invalidate(op.set, self.rows_at(op), Sectors(u64::from(op.rows())));
@@ -394,7 +394,7 @@ impl Controller {
         task.is_some_and(|task| op.background().unit_of(task.id).is_some_and(|unit| task.sync.is_due(unit)))
     }
 
-    /// Where the bytes for a slot come from: its own buffer where they are computed, or the copy that counts.
+    /// The source of the bytes for a slot: its own buffer if they are computed, or the copy that counts.
     fn written_from(&self, op: &Op, slot: Slot) -> Slot {
         if op.is_by_rows(self.sets.get(op.set)) {
             return slot;
@@ -472,7 +472,7 @@ impl Controller {
         let op = self.ops[index];
         let places = &self.sets.get(op.set).places;
         if op.read.iter().any(|slot| places[slot.index()].member == NONE) {
-            // Who was compared has left meanwhile: there is nobody to blame or to correct.
+            // A compared member has left meanwhile: there is none to blame or to correct.
             return self.background_rows_done(index, actions);
         }
         if op.kind == OpKind::Resync {
@@ -493,7 +493,7 @@ impl Controller {
         self.on_mismatch(index, actions);
     }
 
-    /// The rows of a resync were compared: what differs is made anew.
+    /// The rows of a resync were compared: differing parts are made again.
     fn on_sync_compared(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let differs = op.verdict != Verdict::Match;
@@ -555,7 +555,7 @@ impl Controller {
         op.read.without(self.first_copy(op))
     }
 
-    /// Who is to blame, by the last verdict.
+    /// The slot to blame, by the last verdict.
     fn culprit(&self, op: &Op) -> Option<Slot> {
         if !op.lost.is_empty() {
             // What was recovered fits one parity by itself: any column could be the wrong one.
@@ -570,7 +570,7 @@ impl Controller {
         let view = op.stripe_view(self.sets.get(op.set));
         match op.verdict {
             Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
-            // With P alone nobody can be blamed: any column could be the wrong one.
+            // With P alone no slot can be blamed: any column could be the wrong one.
             Verdict::PWrong => view.q.map(|_| view.p),
             Verdict::QWrong => view.q,
             Verdict::Match | Verdict::Unknown | Verdict::Done | Verdict::Checksum(_) => None,
@@ -613,7 +613,7 @@ impl Controller {
         if op.write.is_empty() {
             return self.background_rows_done(index, actions);
         }
-        // Of rows whose data is trusted the parity is made anew, as a whole.
+        // If the data of the rows is trusted, their parity is made again, as a whole.
         op.parity = if row { op.target } else { SlotSet::EMPTY };
         self.push_missing_parity(index, actions);
     }

@@ -1,24 +1,24 @@
 //! Drive channels: commands on their way to a drive, with a depth limit and a time limit.
 //!
-//! What is beyond the depth limit waits here, by class: metadata first, then what hosts wait for, then the rest. Within
-//! a class a drive that spins is served upwards ([`Elevator`]), where its set's policy has it so, any other in order.
-//! While hosts read from a drive destage has few commands there, unless somebody waits for that; the rest waits here.
-//! Who has waited for longer than the age limit goes before all others, whatever their class and place, at every
-//! [`AGE_TURNS`]th turn: nobody starves, and a queue in which all have waited for long is still served by place. Served by
-//! age alone it would grow slower for being long, and never recover.
-//! Each drive has queues of its own: a slow one keeps nobody waiting who does not need it.
+//! Commands beyond the depth limit wait here, by class: metadata first, then commands that hosts wait for, then the
+//! rest. Within a class a drive that spins is served upwards ([`Elevator`]), where its set's policy has it so, any
+//! other in order. While hosts read from a drive, destage has few commands there, unless a write waits for it; the rest
+//! waits here. A command that has waited for longer than the age limit goes before all others, whatever its class and
+//! place, at every [`AGE_TURNS`]th turn: no command starves, and a queue in which all have waited for long is still
+//! served by place. Served by age alone it would grow slower for being long, and never recover. Each drive has queues
+//! of its own: a slow drive delays only commands that need it.
 //!
-//! Where many commands of hosts wait for a drive that spins, destage goes along: what lies on the way of the arm to the
-//! next of them is written in passing. Hosts wait for room as well, and one way over the disk is shorter than two.
+//! If many commands of hosts wait for a drive that spins, destage goes along: units on the way of the arm to the next
+//! of them are written in passing. Hosts wait for room as well, and one way over the disk is shorter than two.
 //!
-//! A drive that sorts its commands prefers those that go on in order, and so a rebuild to every host. While hosts use a
-//! drive it gets no more than [`BACKGROUND_SPINNING`] or [`BACKGROUND_FLASH`] commands of the background at once; the
-//! others wait here, where hosts go first. And while a drive that spins has commands of hosts, no more than
-//! [`PASSES_MAX`] of them go past those before one of hosts has ended.
+//! A drive that sorts its commands prefers sequential ones, and so a rebuild to every host. While hosts use a drive it
+//! gets no more than [`BACKGROUND_SPINNING`] or [`BACKGROUND_FLASH`] commands of the background at once; the others
+//! wait here, where hosts go first. And while a drive that spins has commands of hosts, no more than [`PASSES_MAX`] of
+//! them go past those before one of hosts has ended.
 //!
-//! A command that is not answered in time is given up: whoever asked for it is told, and its member fails. But
-//! the drive may still carry it out, so it stays in the table, quarantined, and its frames stay held, until
-//! the driver reports its end after all.
+//! A command that is not answered in time is given up: its owner is told, and its member fails. But the drive may still
+//! carry it out, so it stays in the table, quarantined, and its frames stay held, until the driver reports its end
+//! after all.
 
 use alloc::vec::Vec;
 use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag};
@@ -90,9 +90,9 @@ pub(crate) struct Channel {
     queued: u32,
     queues: [Waiting; QUEUES],
     out: List,
-    /// Of those issued, how many there are of each class.
+    /// How many issued commands there are of each class.
     of_class: [u32; IoClass::COUNT],
-    /// Commands of rebuild and scrub beside one of a host, since one of those ended.
+    /// Commands of rebuild and scrub next to one of a host, since one of those ended.
     passes: u32,
     /// When a host or a reading ahead for one last wanted something of it.
     hosts_at: Option<Instant>,
@@ -104,11 +104,11 @@ pub(crate) struct Channel {
     reads: u32,
     /// Until then hosts are taken to read from it, because they did a moment ago.
     read_until: Instant,
-    /// Commands that the drive has, and those that wait here, over time; and how many it was given.
+    /// Commands that the drive has, and commands that wait here, over time; and how many it was given.
     working: Occupancy,
     waiting: Occupancy,
     commands: u64,
-    /// Somebody waits for what its set has dirty: destage gives way to no reads here.
+    /// A request waits for the dirty data of its set: destage gives way to no reads here.
     pub destage_hurries: bool,
 }
 
@@ -143,10 +143,10 @@ const HOSTS: usize = 1;
 const DESTAGE: usize = 2;
 /// So many commands of hosts must wait for destage to go along with them: where few do, each of them counts.
 const ALONG_FROM: u32 = 4;
-/// One of so many turns is that of the one who has waited longest, where that was too long.
+/// One of so many turns belongs to the command that has waited longest, if that was too long.
 const AGE_TURNS: u64 = 4;
 /// Commands of rebuild and scrub that a drive which hosts use has at once: one keeps an arm busy, a few the dies of
-/// flash. What a host waits for behind them is as long as that.
+/// flash. A host waits as long as that for a command queued after them.
 const BACKGROUND_SPINNING: u32 = 1;
 const BACKGROUND_FLASH: u32 = 4;
 /// So many of them pass the commands of hosts that such a drive has, before one of those ends: the way there and back is
@@ -162,8 +162,8 @@ fn is_background(class: IoClass) -> bool {
     matches!(class, IoClass::Rebuild | IoClass::Scrub)
 }
 
-/// Where a command waits: a lower queue goes first. What is read ahead goes with the foreground, for hosts soon wait for
-/// it; flushes go with the metadata, for whole sets wait for them.
+/// Where a command waits: a lower queue goes first. Read-ahead goes with the foreground, because hosts soon wait for
+/// it; flushes go with the metadata, because whole sets wait for them.
 fn queue_of(op: DriveOp, class: IoClass) -> usize {
     match class {
         IoClass::Metadata => 0,
@@ -186,8 +186,8 @@ impl Channel {
         self.issued + self.quarantined + self.queues[..=HOSTS].iter().map(|queue| queue.count).sum::<u32>()
     }
 
-    /// Is destage to wait, because hosts read, or have just read, and it has enough at the drive? One of its commands ends
-    /// soon then, so that nobody has to be woken for what waits.
+    /// Is destage to wait, because hosts read, or have just read, and it has enough at the drive? One of its commands
+    /// ends soon then, so the waiting commands need no wake-up.
     fn gives_way(&self, now: Instant, most: u32, hurries: bool) -> bool {
         let read = self.reads > 0 || now < self.read_until;
         read && self.of_class[IoClass::Destage as usize] >= most && !(hurries || self.destage_hurries)
@@ -319,7 +319,7 @@ pub(crate) struct Channels {
     /// Bytes of metadata commands that wait: they have to outlive the actions in which they were made.
     parked: Slab<Parked>,
     depth_max: u32,
-    /// Who waits for longer than this goes first.
+    /// A command that waits for longer than this goes first.
     age_max: Nanos,
     timeout: Nanos,
     /// No command is overdue before this.
@@ -507,7 +507,7 @@ impl Channels {
     fn park(&mut self, range: MetadataRange, actions: &mut Actions) -> u32 {
         let mut parked = Parked { bytes: [0; METADATA_BYTES_MAX], len: range.len };
         parked.bytes[..range.len as usize].copy_from_slice(actions.metadata_of(range));
-        // They were put there for this command: nobody else refers to them.
+        // They were put there for this command: nothing else refers to them.
         debug_assert_eq!(actions.metadata.len(), (range.start + range.len) as usize);
         actions.metadata.truncate(range.start as usize);
         let Ok(key) = self.parked.insert(parked) else { panic!("a drive has few metadata commands at once") };
@@ -552,7 +552,7 @@ impl Channels {
         }
     }
 
-    /// A command that was answered, if it is one that somebody waits for.
+    /// A command that was answered, if its owner still waits for it.
     #[inline(always)]
     pub(crate) fn asked_by(&self, tag: Tag) -> Option<&Command> {
         let key = Key { index: tag.index(), generation: tag.generation() };
@@ -562,7 +562,7 @@ impl Channels {
         (command.owner != Owner::Quarantined).then_some(command)
     }
 
-    /// A command that somebody waits for was answered: it leaves the table, and the next one goes.
+    /// A command whose owner waits for it was answered: it leaves the table, and the next one goes.
     #[inline(always)]
     pub(crate) fn forget(&mut self, now: Instant, index: u32, actions: &mut Actions) {
         let command = &self.commands[index];

@@ -1,4 +1,5 @@
-//! Commands to drives, as the controller knows them: who asked, for what, and which frames are held meanwhile.
+//! Commands to drives, as the controller knows them: their owner, their purpose, and the frames that they hold
+//! meanwhile.
 //!
 //! Where they wait and when they are issued is the business of their [`super::channel`].
 
@@ -9,7 +10,7 @@ use crate::frames::Run;
 use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;
 
-/// Who asked for a command.
+/// The owner of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     /// An operation.
@@ -38,7 +39,7 @@ pub(crate) enum Owner {
     PplRead(u32),
     /// The journal.
     Journal(crate::journal::commit::JournalWork),
-    /// Nobody any more.
+    /// None any more.
     Quarantined,
 }
 
@@ -75,9 +76,9 @@ pub(crate) struct Command {
 /// Frames that a quarantined command points at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hold {
-    /// Of the host area.
+    /// In the host area.
     Host(Run),
-    /// Of the work area.
+    /// In the work area.
     Work(Run),
     /// A buffer of the journal.
     Journal(usize),

@@ -376,8 +376,8 @@ impl Controller {
         true
     }
 
-    /// The array needs this member, which lacks a write that others may have. Of two copies one would be read now and the
-    /// other one then: this one is not read any more. What it means for a row is seen when all of that has ended.
+    /// The array needs this member, which lacks a write that others may have. Two copies would be read in turn: this
+    /// one is not read any more. What it means for a row is seen when all of that has ended.
     fn distrust_unwritten(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         self.ops[index].torn = true;
         let set = self.sets.get(command.set);

@@ -64,7 +64,7 @@ impl Controller {
         }
     }
 
-    /// Where to read from `at`; `None` where nobody has it. Only reads of parity sets that turn out not to be
+    /// The place to read from at `at`; `None` if no member has it. Only reads of parity sets that turn out not to be
     /// whole any more come here in vain: their piece is made again row by row.
     fn choose_fragment(&mut self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
@@ -174,7 +174,7 @@ impl Controller {
             self.write_copies(index, at, left, payload, actions)
         };
         if self.ops[index].pending == pending {
-            // Nobody took it.
+            // No member took it.
             self.ops[index].error = Some(ReplyStatus::IoError);
         }
         len

@@ -17,7 +17,7 @@ impl Controller {
             self.ops[index].phase = Phase::Writing;
             let set = self.ops[index].set;
             if !self.sets.get(set).has_failed_flush() {
-                // What a member had not flushed when it was lost nobody can make durable any more.
+                // Data that a member had not flushed when it was lost cannot be made durable any more.
                 if self.sets.get(set).health() == Health::Failed {
                     self.ops[index].error = Some(ReplyStatus::IoError);
                     return self.finish_op(index, actions);
@@ -28,8 +28,8 @@ impl Controller {
                 return;
             }
         }
-        // One that was under way beside this may have failed meanwhile: what that was for the member has dropped, and its next
-        // success says nothing of it.
+        // A flush that was under way at the same time may have failed: the member has dropped the data of that flush,
+        // and its next success does not cover it.
         if self.ops[index].error.is_none() && self.sets.get(self.ops[index].set).has_failed_flush() {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushFailed, 0, 0);
             self.ops[index].error = Some(ReplyStatus::IoError);

@@ -161,12 +161,12 @@ impl Controller {
         }
     }
 
-    /// Write to whoever is in a slot: its member, unless it takes no writes, and its replacement.
+    /// Write to a slot: its member, unless it takes no writes, and its replacement.
     pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange, actions: &mut Actions) {
         self.issue_writes(index, core::iter::once(range.slot), |_, _| range, actions);
     }
 
-    /// Write to whoever is in some slots: `range_of` says what to each.
+    /// Write to some slots: `range_of` gives the range of each.
     #[inline(always)]
     pub(crate) fn issue_writes(
         &mut self,

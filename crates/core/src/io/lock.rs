@@ -21,7 +21,7 @@ const BUCKETS_MAX: usize = 1024;
 pub enum LockMode {
     /// Others may read at the same time.
     Shared,
-    /// Nobody else.
+    /// One holder.
     Exclusive,
 }
 
@@ -34,7 +34,7 @@ pub struct LockRange {
     pub unit: u64,
     /// First sector within the unit.
     pub lo: u32,
-    /// First sector behind the range.
+    /// The sector after the range.
     pub hi: u32,
     /// How.
     pub mode: LockMode,

@@ -1,8 +1,8 @@
 //! Which copy of a mirror is read: the rules of [`MirrorRead`], and what they know of the members.
 //!
-//! Nobody tells where a head is. It is taken to be where the last command of a host on that member ended; at first, at
-//! the start. Background work is left out: it gives way. Behind long queues a head's place says nothing of where it will
-//! be when a read's turn comes: there each copy keeps to a part of its own, the one that it was read in lately.
+//! Drives do not report the place of a head. It is taken to be where the last command of a host on that member ended;
+//! at first, at the start. Background work is left out: it gives way. With long queues the place of a head does not
+//! tell where it will be at a read's turn: there each copy keeps to a part of its own, the part that it read lately.
 //!
 //! Nearest head, two members, independent places: the mean distance is 5/24 of the stroke if both heads stand anywhere,
 //! and .161 of it after a while, because each keeps to a part of its own.
@@ -24,19 +24,19 @@ use crate::slots::SlotSet;
 const RUNS_MAX: usize = 16;
 /// After so many other reads a stream that does not go on has ended: until then single reads take no place from it.
 const RUN_RESTS: u64 = 256;
-/// A stream that had a part of so many reads before belongs to what is going on.
+/// A stream that had a part of so many reads before counts as active.
 const RUN_LATELY: u64 = 32;
 /// So many reads, about, make the part of a member that it was read in lately.
 const PART_LATELY: u64 = 32;
-/// Where so many commands wait for each copy, the place of a head now says nothing of where it will be.
+/// If so many commands wait for each copy, the present place of a head does not tell where it will be.
 const LONG_QUEUE: u32 = 4;
-/// Nobody knows.
+/// Unknown.
 const UNKNOWN: u64 = u64::MAX;
 
 /// Reads of a mirrored set that came in order.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// Where it began, and where it goes on, in the set.
+    /// Its beginning, and its next place, in the set.
     begun: u64,
     next: u64,
     /// Did a read go on with it? Most reads of most loads stand alone.
@@ -64,12 +64,12 @@ impl Part {
     }
 }
 
-/// What is known of the heads of a set's members, and what the adaptive policy makes of them.
+/// The estimated heads of a set's members, and how the adaptive policy uses them.
 #[derive(Debug)]
 pub(crate) struct Heads {
-    /// Where the last command ended, by slot.
+    /// The end of the last command, by slot.
     at: Vec<u64>,
-    /// Reads given, by slot; who comes back starts with as many as the others.
+    /// Reads given, by slot; a returning member starts with as many as the others.
     turns: Vec<u64>,
     /// What was read of late, by slot: where the middle of it is, and how far from there the mean read is.
     parts: Vec<Part>,
@@ -81,7 +81,7 @@ pub(crate) struct Heads {
 
 /// How good a copy is: the least is best, the first of equals.
 type Rank = (u8, u64);
-/// Members that do not spin go before those that do.
+/// Members that do not spin go before members that do.
 const FLASH: u8 = 0;
 const SPINS: u8 = 1;
 /// The longest way that is told apart from longer ones, in sectors: a pebibyte.
@@ -114,8 +114,8 @@ impl Heads {
         }
     }
 
-    /// How good a copy is behind a long queue: what waits before it, each command as much as the mean way in its part, and
-    /// the way from the middle of that. Copies that are read by this come to keep to parts of their own, and the heads to
+    /// The rank of a copy after a long queue: the waiting commands, each as much as the mean way in its part, and the
+    /// way from the middle of that. Copies that are read by this come to keep to parts of their own, and the heads to
     /// short ways.
     fn behind_queue(&self, slot: Slot, to: u64, pending: u32) -> u64 {
         let part = &self.parts[slot.index()];
@@ -165,7 +165,7 @@ impl Heads {
 }
 
 impl Controller {
-    /// Which copy of what stands at `at` is read, and how much of it; `None` where nobody has it.
+    /// Which copy of the data at `at` is read, and how much of it; `None` if no member has it.
     pub(crate) fn choose_copy(
         &self,
         op: &Op,
@@ -209,7 +209,8 @@ impl Controller {
             }
         }
         let (rank, copy, reason) = best?;
-        // Where the first copies lie striped, a stream is spread already, and staying on a member would be a seek a chunk.
+        // If the first copies lie striped, a stream is spread already, and staying on a member would cost one seek for
+        // each chunk.
         if rank.0 == SPINS && !mirror.has_far_copies() {
             let run = match rule {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
@@ -222,8 +223,8 @@ impl Controller {
         Some((copy, reason))
     }
 
-    /// The copy that a stream in order was read from before. Where another stream disturbs it there and a copy has
-    /// nothing to do (with `alone`, has not had a stream lately either), it moves.
+    /// The copy that a stream in order was read from before. If another stream disturbs it there and a copy has nothing
+    /// to do (with `alone`, has not had a stream lately either), it moves.
     fn stay_with_run(
         &self,
         op: &Op,
@@ -287,8 +288,7 @@ impl Controller {
         member.and_then(|member| self.channels.get(member.drive)).map_or(0, |channel| channel.pending())
     }
 
-    /// A copy was chosen: remember it. Streams and parts are what heads are led by: where no member has one nobody asks for
-    /// them.
+    /// A copy was chosen: remember it. Heads are led by streams and parts: if no member has one, none are asked.
     pub(crate) fn copy_chosen(
         &mut self,
         id: openraid_units::SetId,
@@ -316,7 +316,8 @@ impl Controller {
     }
 }
 
-/// How good a copy is by a rule, and the reason of that name. Behind long queues (`is_deep`) places of heads do not count.
+/// How good a copy is by a rule, and the reason of that name. With long queues (`is_deep`) places of heads do not
+/// count.
 fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, is_deep: bool) -> (Rank, Reason) {
     let (at, before) = (copy.lba.get(), channel.before_read());
     match rule {
@@ -324,7 +325,7 @@ fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, 
             ((SPINS, heads.turns[copy.slot.index()]), Reason::ReadRoundRobin)
         }
         MirrorRead::LeastPending => {
-            // Of equals the one that does not spin.
+            // Among equals, the one that does not spin.
             let waits = u64::from(before) * 2 + u64::from(channel.info.rotational);
             ((SPINS, waits), Reason::ReadLeastPending)
         }
@@ -356,8 +357,8 @@ fn fixed_copy(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(
     first.map(|copy| (copy, Reason::ReadFixedCopy))
 }
 
-/// The beginning of a copy that its member has been filled with: where copies may differ a sector is read from the same
-/// one, whether the read goes on behind the end of that or not.
+/// The filled beginning of a copy: if copies may differ, a sector is always read from the same one, whether the read
+/// goes beyond that end or not.
 fn filled_part(set: &Set, copy: Fragment) -> Option<Fragment> {
     let end = set.filled_to(copy.slot);
     let good = copy.lba < end && set.readable(copy.lba, end).contains(copy.slot);
@@ -470,7 +471,7 @@ mod tests {
             }
             heads.parts[slot.index()].take(at);
         }
-        // The middle of 32 reads lies a little beside that of the half.
+        // The middle of 32 reads lies a little off that of the half.
         let way = ways / DRAWS;
         assert!((STROKE / 8..STROKE / 8 + STROKE / 50).contains(&way), "{way} of {STROKE}");
         assert!(given.iter().all(|reads| *reads > DRAWS * 2 / 5), "{given:?}");

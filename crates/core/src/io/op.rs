@@ -1,4 +1,4 @@
-//! The operation: what is done to one exclusion unit, as a state machine.
+//! The operation: a state machine for the work on one exclusion unit.
 //!
 //! ```text
 //!  Start -> Locking -> Edges -> Planning -> ReadingOld -> Computing -> Logging -> Writing -> Recording -> Done
@@ -47,9 +47,9 @@ pub(crate) enum OpKind {
     Resync,
     /// Read and compare one unit.
     Scrub,
-    /// Write what is dirty of a stretch of a set without parity.
+    /// Write the dirty data of a stretch of a set without parity.
     Destage,
-    /// Write what is dirty of a stripe.
+    /// Write the dirty data of a stripe.
     RowDestage,
     /// Write to one member again what the journal says was to be written.
     Redo,
@@ -83,7 +83,7 @@ pub(crate) enum Phase {
 /// Which computation of several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// What is to be written is copied out of the cache.
+    /// The data to be written is copied out of the cache.
     Stage,
     /// Missing columns from the others.
     Recover,
@@ -123,7 +123,7 @@ pub(crate) enum WorksFor {
     Op(u32),
 }
 
-/// What is known of the blocks that a request covers only in part.
+/// The state of the blocks that a request covers only in part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EdgeReads {
     /// They are not asked for yet.
@@ -302,12 +302,12 @@ pub(crate) struct Op {
     pub search: Search,
     /// Counted as a write of its set (active mark, bitmap).
     pub intent: bool,
-    /// Background: the slots to restore; of a scrub that trusts the data, those that are made anew from it.
+    /// Background: the slots to restore; in a scrub that trusts the data, the slots that are made again from it.
     pub target: SlotSet,
     /// What the last job found.
     pub verdict: Verdict,
     pub edge_reads: EdgeReads,
-    /// It waited for frames and is at the head of those who do.
+    /// It waited for frames and is the first of the operations that do.
     pub woken: bool,
     /// A command that was given up may still use its frames: this operation must not.
     pub frames_abandoned: bool,
@@ -324,7 +324,7 @@ pub(crate) struct Op {
     pub error: Option<ReplyStatus>,
 }
 
-/// Operations kept back for those that other operations need to go on.
+/// Operations kept back for use by other operations.
 const CHILD_OPS: u32 = 8;
 /// The most operations that another operation needs at once.
 const CHILDREN_MAX: u32 = 2;
@@ -425,7 +425,7 @@ impl Op {
         matches!(self.kind, OpKind::Write | OpKind::RowWrite)
     }
 
-    /// Does it write what is dirty in the cache?
+    /// Does it write dirty data of the cache?
     pub(crate) fn is_destage(&self) -> bool {
         matches!(self.kind, OpKind::Destage | OpKind::RowDestage)
     }

@@ -1,4 +1,4 @@
-//! How to read or write one row segment of a parity set: a pure function of what is written and what is there.
+//! How to read or write one row segment of a parity set: a pure function of the request and the state of the stripe.
 //!
 //! A row segment is a range of rows of one stripe in which the same columns are written in every row. With
 //! k written columns of D and m parities that are there (healthy: m = 1 or 2):
@@ -12,8 +12,8 @@
 //!  data only          0                   k        no parity member is there
 //! ```
 //!
-//! The way with the fewest member reads is taken (the writes are the same); where read-modify-write and
-//! reconstruct-write are equal, reconstruct-write is, because it makes the parity anew.
+//! The way with the fewest member reads is taken (the writes are the same). If read-modify-write and reconstruct-write
+//! are equal, reconstruct-write is taken, because it makes the parity afresh.
 
 use crate::admin::PartialWritePolicy;
 use crate::reason::Reason;
@@ -33,7 +33,7 @@ pub struct StripeView {
     pub readable: SlotSet,
     /// Slots that take writes here.
     pub writable: SlotSet,
-    /// Those of them whose members are being filled: parity that is left out there is made later. Of any other member
+    /// Those of them whose members are being filled: parity that is left out there is made later. On any other member
     /// it would be old, and believed.
     pub filling: SlotSet,
     /// Does parity on disk fit the data here?
@@ -83,7 +83,7 @@ pub struct WritePlan {
     pub rejected_reads: u32,
 }
 
-/// The redundancy left does not cover what is missing.
+/// The remaining redundancy does not cover the missing slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotRecoverable;
 

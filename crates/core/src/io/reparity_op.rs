@@ -57,7 +57,7 @@ impl Controller {
         }
     }
 
-    /// Parity that its member did not take is not to be believed, whatever stands in its place: nobody recovers from it.
+    /// Parity that its member did not take must not be used for recovery, whatever stands in its place.
     fn distrust_unmade_parity(&mut self, index: u32, actions: &mut Actions) {
         if self.ops[index].torn {
             self.distrust_parity(index, actions);

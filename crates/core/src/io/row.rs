@@ -16,8 +16,8 @@ use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 use crate::steps::What;
 
-/// Where an operation has the bytes of the rows in work, looked at once for all slots: in its work frames buffers, and behind
-/// them what a destage writes; or with the payload of its piece.
+/// The places of the bytes of the rows in work, looked at once for all slots: buffers in the operation's work frames,
+/// followed by the data that a destage writes; or the payload of its piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowFrames {
     run: Option<Run>,
@@ -72,7 +72,7 @@ impl RowFrames {
         self.place(self.buffers.rank(slot))
     }
 
-    /// What is written to a slot that the operation names.
+    /// The bytes to be written to a slot that the operation names.
     #[inline(always)]
     pub(crate) fn named(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
         match self.staged {
@@ -106,7 +106,7 @@ impl RowFrames {
         }
     }
 
-    /// Where the bytes are that a slot gets, with the parities in their buffers.
+    /// The place of the bytes that a slot gets, with the parities in their buffers.
     #[inline(always)]
     pub(crate) fn written(&self, geometry: &Geometry, parities: SlotSet, slot: Slot) -> PoolOffset {
         if parities.contains(slot) {
@@ -122,7 +122,7 @@ impl Controller {
     pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
         self.ops[index].buffers = slots;
         let op = &self.ops[index];
-        // Behind the buffers a destage has what it writes, and behind that is partial parity.
+        // After the buffers comes the data that a destage writes, and after that the partial parity.
         let staged = if op.kind == OpKind::RowDestage { op.target.len() } else { 0 };
         let count = slots.len() + staged + u32::from(op.partial_parity.is_there());
         if count == 0 {
@@ -132,8 +132,8 @@ impl Controller {
         self.take_work(index, bytes)
     }
 
-    /// A command was given up while it pointed into the work frames: plan again with others. Where it pointed
-    /// into the host's frames the whole piece is made again. True where the operation was dealt with.
+    /// A command was given up while it pointed into the work frames: plan again with others. If it
+    /// pointed into the host's frames, the whole piece is made again, and the answer is true.
     fn replace_frames(&mut self, index: u32, actions: &mut Actions) -> bool {
         if !core::mem::take(&mut self.ops[index].frames_abandoned) {
             return false;
@@ -320,7 +320,7 @@ impl Controller {
         if plan.is_err() && self.narrow_rows(index) {
             return self.plan_row_write(index, actions);
         }
-        // Of one block a parity may be left out whose old bytes cannot be read: where nobody believes it.
+        // In one block, a parity may be left out if its old bytes cannot be read and it is not used for recovery.
         let plan = plan.or_else(|_| {
             let filling = view.filling | view.parities().minus(view.readable);
             plan_write(&StripeView { filling, ..view }, named, policy)
@@ -344,7 +344,7 @@ impl Controller {
         Rows::Planned
     }
 
-    /// The rows are planned, and destage has staged what it writes: read what is missing for their parity.
+    /// The rows are planned, and destage has staged its data: read the old blocks that their parity needs.
     pub(crate) fn read_old(&mut self, index: u32, actions: &mut Actions) -> Rows {
         let op = &self.ops[index];
         if op.read.is_empty() {
@@ -388,8 +388,8 @@ impl Controller {
         true
     }
 
-    /// Some of the row was written, and a member that the array needs lacks its part: what was recovered from it would be
-    /// what nobody ever wrote. Where that cannot be kept in mind, the array cannot be relied on.
+    /// Some of the row was written, and a member that the array needs lacks its part: data recovered from it would
+    /// never have been written by a host. If that cannot be recorded, the array cannot be relied on.
     pub(crate) fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if !op.torn || self.sets.get(op.set).life == Life::Failed {
@@ -404,8 +404,8 @@ impl Controller {
         }
     }
 
-    /// Too much of this block's row is lost to make its parity: the data is written all the same, and the parity
-    /// is recorded as bad, so that nobody recovers from it.
+    /// Too much of this block's row is lost to make its parity: the data is written all the same, and the parity is
+    /// recorded as bad, so that it is not used for recovery.
     fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) -> Rows {
         let can_write = named.minus(view.writable).is_empty();
         if !can_write || !self.leave_parities_out(index, view, SlotSet::EMPTY, actions) {

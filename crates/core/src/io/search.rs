@@ -112,9 +112,9 @@ impl Controller {
         op.cursor < op.hi
     }
 
-    /// Reads of the rows in work failed. If parity may not fit there, what is recovered is a guess, and the other sectors of
-    /// the command are unknown, not bad: they are read in parts. If redundancy has what was not read, or the bad block is
-    /// found, its member is to be repaired there. Otherwise the next plan narrows the rows.
+    /// Reads of the rows in work failed. If parity may not fit there, recovered data is a guess, and the other sectors
+    /// of the command are unknown, not bad: they are read in parts. If redundancy has what was not read, or the bad
+    /// block is found, its member is to be repaired there. Otherwise the next plan narrows the rows.
     pub(crate) fn rows_unread(&mut self, index: u32) {
         self.release_work(index);
         let op = &self.ops[index];

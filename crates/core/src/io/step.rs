@@ -298,8 +298,8 @@ impl Controller {
         }
     }
 
-    /// Take work frames for an operation; where there are not enough it waits, behind those who wait already,
-    /// and the answer is false.
+    /// Take work frames for an operation; if there are not enough, it waits after the operations that wait already, and
+    /// the answer is false.
     pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
         debug_assert!(self.ops[index].work.is_none());
         let woken = core::mem::take(&mut self.ops[index].woken);
@@ -358,7 +358,7 @@ impl Controller {
         let op = &self.ops[index];
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
-        // It is large, and was written to just now: it is copied only where somebody wants to know more of it.
+        // It is large, and was written to just now: it is copied only if its whole content is wanted.
         let plain = match op.kind {
             OpKind::Read | OpKind::RowRead => op.parent().is_none(),
             OpKind::Write | OpKind::RowWrite => !self.cache.is_on(),

@@ -91,8 +91,8 @@ impl Controller {
             Wait::JournalRoom(reason) => self.wait_for_journal(index, reason),
             Wait::Redo => self.wait_redo.push(index),
             Wait::Commands => self.wait_commands.push(index),
-            // The table of ranges, the list of those that wait for frames, the journal's group and the log know the
-            // operations that wait for them.
+            // The table of ranges, the queue for frames, the journal's group and the log know the operations that wait
+            // for them.
             Wait::Range | Wait::Frames | Wait::Entry | Wait::Record => {}
         }
     }

@@ -118,7 +118,7 @@ impl Controller {
             return false;
         }
         self.requests[index].cut += 1;
-        // A session of a set in doubt may have no mark on its members: then nobody replays what the journal has.
+        // A session of a set with a failed flush may have no mark on its members: then the journal is not replayed.
         if self.sets.get(set).is_promised(&self.journal) && !self.sets.get(set).has_failed_flush() {
             return true;
         }

@@ -26,7 +26,7 @@ use crate::steps::What;
 
 /// Pieces of one request in work at once, at the most.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
-/// Of a write so many may wait for payload: a host that announces it and is silent holds no more than these.
+/// So many pieces of a write may wait for payload: a host that announces it and is silent holds no more than these.
 const PIECES_RECEIVING_MAX: u32 = 2;
 /// A piece of a request without payload may be larger: it holds no frames.
 const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
@@ -52,7 +52,7 @@ pub(crate) struct Request {
     pub ahead: bool,
     /// It is among those inside its array.
     pub counted: bool,
-    /// Which request of a host it is, counted from 1; those that read ahead are none.
+    /// The number of a host's request, counted from 1; read-ahead has none.
     pub number: u64,
     /// It has waited for frames.
     pub starved: bool,
@@ -123,8 +123,8 @@ pub(crate) struct Piece {
     /// First byte and bytes, within the request.
     pub offset: u64,
     pub len: u64,
-    /// First sector of the array and first sector behind, partial blocks counted whole; and the bytes of the
-    /// first and the last block that the request does not cover.
+    /// The first sector of the array and the sector after the last one, partial blocks counted whole; and the bytes of
+    /// the first and the last block that the request does not cover.
     pub first: Sectors,
     pub last: Sectors,
     pub head_skip: u16,
@@ -157,7 +157,7 @@ pub(crate) struct Piece {
 /// A walk of a piece through a parity set. It stands apart from its piece, for it is large and most pieces have none.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
-    /// What is left.
+    /// The rest.
     pub left: Split,
     /// Where it began in the set and in the piece.
     pub base: (SetId, SetLba),
@@ -508,7 +508,7 @@ impl Controller {
             if !is_ahead {
                 return self.restart_piece(index);
             }
-            // Nobody waits for it so much that it is made again: those who do read for themselves.
+            // It is not made again: the pieces that wait for it read for themselves.
             self.pieces[index].error = Some(ReplyStatus::IoError);
         }
         let piece = &self.pieces[index];
@@ -521,7 +521,7 @@ impl Controller {
             }
         }
         let piece = &self.pieces[index];
-        // Of a read that has failed nothing more is sent.
+        // A read that has failed sends nothing more.
         let wanted = self.requests[piece.request].error.is_none();
         if is_read && wanted && piece.error.is_none() && !is_ahead {
             self.pieces[index].state = PieceState::WaitTurn;
@@ -592,7 +592,7 @@ impl Controller {
         }
         let entry = &mut self.requests[piece.request];
         entry.pieces -= 1;
-        // Written only where there is something: who writes a part of what is read whole next has to wait.
+        // Written only if there is an error: a write of one part before a read of the whole makes the processor wait.
         if piece.error.is_some() {
             entry.error = entry.error.or(piece.error);
         }
@@ -611,7 +611,7 @@ impl Controller {
     /// A read that has failed sends no more: its complete pieces are let go.
     pub(super) fn drop_waiting_pieces(&mut self, request: u32) {
         if self.requests[request].queued {
-            // It is somewhere in the queue of those that want pieces: let it come to the front and end there.
+            // It is somewhere in the queue of requests that want pieces: let it come to the front and end there.
             self.requests[request].cut = self.requests[request].request.len;
             self.wanting.remove(request);
             self.requests[request].queued = false;
@@ -660,7 +660,7 @@ impl Controller {
         }
     }
 
-    /// Where the payload of a piece is, `from` sectors into it.
+    /// The place of the payload of a piece, `from` sectors into it.
     pub(crate) fn piece_payload(&self, piece: &Piece, from: Sectors) -> Payload {
         match piece.run {
             Some(run) => Payload::Host(run.at + from.bytes()),

@@ -1,12 +1,12 @@
-//! Drives that fall silent one after another can hold all frames for payload: their commands were given up, and may still
-//! be carried out, so their frames are nobody else's (V3). What hosts want then is bounded here.
+//! Drives that fall silent one after another can hold all frames for payload: their commands were given up, and may
+//! still be carried out, so their frames must not be used for anything else (V3). What hosts want then is bounded here.
 //!
-//! - Where no frames come back but by drives that answer after all, pieces are cut as small as those that are left.
-//! - Where there are none at all, whoever waits gets an error when a drive would have been given up. That is said of
-//!   arrays that are well, too: without memory for payload nobody is served.
+//! - If frames come back only from drives that answer after all, pieces are cut as small as the frames that are left.
+//! - If there are none at all, a waiting request gets an error at the time when a drive would have been given up. This
+//!   includes requests of healthy arrays: without memory for payload none is served.
 //!
-//! What must never happen: that frames are used which such a command points into; that somebody is refused while an
-//! operation under way will give frames back.
+//! Two things must never happen: that frames are used which such a command points into; that a request is refused while
+//! an operation under way will give frames back.
 
 use crate::actions::{Actions, ReplyStatus};
 use crate::controller::Controller;
@@ -17,8 +17,8 @@ use crate::requests::request::PieceState;
 use openraid_units::Instant;
 
 impl Controller {
-    /// Is there nobody who gives frames back but drives that do not answer? Pieces that wait for their turn are sent behind
-    /// others of their request, which may wait for frames themselves.
+    /// Can frames come back only from drives that do not answer? Pieces that wait for their turn are sent after others
+    /// of their request, which may wait for frames themselves.
     fn no_frames_come_back(&self) -> bool {
         let gives =
             |piece: &crate::requests::request::Piece| piece.run.is_some() && piece.state != PieceState::WaitTurn;
@@ -44,7 +44,7 @@ impl Controller {
         None
     }
 
-    /// Who has waited too long for frames that do not come back gets an error; true where somebody did.
+    /// A request that has waited too long for frames that do not come back gets an error; true if one did.
     pub(crate) fn end_starved(&mut self, actions: &mut Actions) -> bool {
         if !self.no_frames_come_back() {
             self.starved_since = None;
@@ -68,7 +68,7 @@ impl Controller {
         true
     }
 
-    /// When somebody who waits for frames will have waited too long.
+    /// When a waiting request will have waited too long for frames.
     pub(crate) fn starved_deadline(&self) -> Option<Instant> {
         let waits = !self.wanting.is_empty() || !self.restarting.is_empty();
         self.starved_since.filter(|_| waits).map(|since| since + self.limits.command_timeout)

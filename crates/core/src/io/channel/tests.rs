@@ -1,4 +1,4 @@
-//! Who goes first, who waits, and for how long.
+//! Which command goes first, which waits, and for how long.
 
 use super::*;
 use alloc::vec;
@@ -28,7 +28,7 @@ fn push(channels: &mut Channels, now: Instant, class: IoClass, lba: u64, actions
     channels.push(now, &command, actions);
 }
 
-/// Answer what is out, the first first, until nothing is left; the order in which things were issued.
+/// Answer the issued commands in their order until none is left; returns the order in which they were issued.
 fn order(channels: &mut Channels, now: Instant, actions: &mut Actions) -> Vec<u64> {
     let mut seen = Vec::new();
     let mut at = 0;
@@ -73,7 +73,7 @@ fn destage_goes_along_where_many_wait() {
         for at in 0.. {
             let Some(command) = actions.drive.get(at).copied() else { break };
             seen.push(command.lba.get());
-            // Somebody of their kind comes in the place of each that goes, out of the way.
+            // Another one of their kind takes the place of each that goes, out of the way.
             if hosts == 4 && command.class == IoClass::Foreground && seen.len() < 7 {
                 push(&mut channels, Instant::ZERO, IoClass::Foreground, 10, &mut actions);
             }
@@ -105,7 +105,7 @@ fn a_drive_that_hosts_use_gets_one_command_of_a_rebuild_at_a_time() {
         let rebuild = |channels: &mut Channels, now: Instant, lba: u64, actions: &mut Actions| {
             push(channels, now, IoClass::Rebuild, lba, actions);
         };
-        // Nobody else is there: all at once.
+        // No other command is there: all at once.
         (0..8).for_each(|n| rebuild(&mut channels, Instant::ZERO, n * 8, &mut actions));
         assert_eq!(actions.drive.len(), 8);
         // A host goes at once; of the rebuild no more than may be.
@@ -155,7 +155,7 @@ fn nobody_waits_beyond_the_age_limit_while_others_come() {
         let mut now = Instant::ZERO;
         push(&mut channels, now, IoClass::Foreground, 5000, &mut actions);
         push(&mut channels, now, class, 1, &mut actions);
-        // Always somebody further up, always in front of it.
+        // Always one further up, always before it.
         for turn in 0..40 {
             push(&mut channels, now, IoClass::Foreground, 6000 + turn * 16, &mut actions);
             let out = *actions.drive.last().unwrap();
