@@ -129,7 +129,7 @@ impl Controller {
             self.arrays.values_mut().for_each(|array| array.streams.forget_outstanding());
         }
         if old != policy {
-            // Who waited because of the old one may go on.
+            // Pieces and operations that waited because of the old policy may go on.
             self.wake_all_waiters();
             self.trace.notice(&self.sets, id, None, None, NoticeKind::PolicyChanged { from: old, to: policy }, actions);
         }
@@ -152,7 +152,7 @@ impl Controller {
                     self.admin_waiting.remove(at);
                     match waiting {
                         Waiting::Stop(_) => self.answer_others(waiting, &result, actions),
-                        // It was taken back: who has asked for its end has that.
+                        // The start was taken back: a command that asked for the array's end has it.
                         Waiting::Start(array, _) if self.arrays.find(array).is_none() => {
                             self.answer_others(Waiting::Stop(array), &Ok(AdminOutcome::Done), actions);
                             at = 0;
@@ -166,7 +166,8 @@ impl Controller {
         }
     }
 
-    /// Who waits for the same thing is told the same: it is gone now, and nobody could ask after it any more.
+    /// Commands that wait for the same thing get the same answer: the array is gone, and a later query would find
+    /// nothing.
     fn answer_others(&mut self, same: Waiting, result: &Result<AdminOutcome, AdminError>, actions: &mut Actions) {
         let others = self.admin_waiting.extract_if(.., |(_, waiting)| *waiting == same);
         actions.admin.extend(others.map(|(token, _)| AdminReply { token, result: result.clone() }));
@@ -225,7 +226,7 @@ impl Controller {
             return Err(AdminError::NotPossible("a nested array runs on this one; stop that one first"));
         }
         if core::mem::replace(&mut array.stopping, true) {
-            // Somebody else has asked for that already: both get the answer.
+            // Another command has asked for that already: both get the answer.
             return Ok(());
         }
         if let Volume::Direct(set_id) = array.volume {
@@ -234,7 +235,7 @@ impl Controller {
                 set.life = Life::Stopping;
             }
             set.repairs.clear();
-            // What is dirty is written without delay from here on: what rests is tried once more.
+            // Dirty data is written without delay from here on. Resting units are tried once more.
             self.cache.units.end_rest(set_id);
             self.cache.awaited_changed = true;
         }
@@ -259,7 +260,7 @@ impl Controller {
         let Volume::Direct(set_id) = array.volume else { unreachable!("the other kind is dealt with") };
         let set = self.sets.get_mut(set_id);
         let failed = set.life == Life::Failed;
-        // What is read of the journal for it comes to its end first.
+        // The replay of the set ends first.
         let busy =
             set.is_busy() || set.is_replaying() || (!failed && set.dirty.all() > 0 && !self.cache.is_all_tried(set_id));
         if busy {

@@ -27,7 +27,7 @@ use crate::reason::Reason;
 const WINDOW_TIME: Nanos = Nanos::from_secs(1);
 /// See [`WINDOW_TIME`].
 const WINDOW_REQUESTS: u64 = 64;
-/// After a silence of this length a window begins anew.
+/// After a silence of this length a new window begins.
 const SILENCE: Nanos = Nanos::from_secs(10);
 /// So many windows in a row must wish for the same.
 const WISHES: u32 = 2;
@@ -53,8 +53,8 @@ const DEEP: u32 = 60;
 const SHALLOW: u32 = 30;
 /// Writes of this mean size are small: 64 KiB.
 const SMALL_WRITE: u64 = 64 << 10;
-/// Streams of writes fill their stripes by themselves: what is left waits for this part of the usual time. Small writes
-/// all over wait for this many times as long, for more of them meet.
+/// Streams of writes fill their stripes by themselves; other dirty data waits for this part of the usual time. Small
+/// writes all over wait for this many times as long, for more of them meet.
 const DELAY_SHORTER: u64 = 4;
 /// See [`DELAY_SHORTER`].
 const DELAY_LONGER: u64 = 2;
@@ -66,7 +66,7 @@ const FLASH_PATIENCE: u64 = 4;
 /// What the policy chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tuning {
-    /// What is read before it is asked for.
+    /// The read-ahead.
     pub read_ahead: ReadAhead,
     /// Which copy of a mirror is read.
     pub mirror_read: MirrorRead,
@@ -93,14 +93,14 @@ pub struct Load {
     pub write_bytes: u64,
 }
 
-/// One change, and the figures behind it.
+/// One change, and its figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Switch {
     /// When.
     pub at: Instant,
     /// What was.
     pub from: Tuning,
-    /// What is since.
+    /// Tuning since then.
     pub to: Tuning,
     /// Why.
     pub load: Load,
@@ -109,9 +109,9 @@ pub struct Switch {
 /// What the policy of an array knows and did.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdaptiveStatus {
-    /// Does it choose? Otherwise the settings are what is done.
+    /// Does it choose? Otherwise the settings apply as they are.
     pub on: bool,
-    /// What is done now.
+    /// The tuning now.
     pub tuning: Tuning,
     /// What the last window showed.
     pub load: Option<Load>,
@@ -374,7 +374,7 @@ impl Controller {
         Nanos(self.limits.destage_delay.get() * if set.is_flash { FLASH_PATIENCE } else { 1 })
     }
 
-    /// The arrays over a set begin to learn anew, and all their sets do what their settings say until they have.
+    /// The arrays over a set begin to learn again, and until they have, all their sets follow their settings.
     pub(crate) fn reset_adaptive(&mut self, id: openraid_units::SetId) {
         self.reset_tuning(id);
         for own in self.arrays.numbers() {
@@ -402,7 +402,7 @@ impl Controller {
 
 /// `delay` where the usual one is `usual`, chosen where that is `reference`.
 fn in_proportion(delay: Nanos, usual: Nanos, reference: Nanos) -> Nanos {
-    // Of two times of seconds in nanoseconds 64 bits do not hold the product.
+    // The product of two times of seconds in nanoseconds does not fit 64 bits.
     let product = u128::from(delay.get()) * u128::from(usual.get());
     Nanos(u64::try_from(product / u128::from(reference.get().max(1))).unwrap_or(u64::MAX))
 }
@@ -471,7 +471,7 @@ mod tests {
     #[test]
     fn the_figures_are_those_of_the_load() {
         let mut driver = Driver::new();
-        // Of four requests one is a write of 16 KiB anywhere, three are reads of 64 KiB in order.
+        // One request of four is a write of 16 KiB anywhere, three are sequential reads of 64 KiB.
         driver.windows(1, 7, |n| {
             if n % 4 == 3 {
                 (false, anywhere(n) | 1 << 50, 16 << 10)

@@ -1,8 +1,9 @@
-//! From the superblocks of some drives to a set that can be started: who belongs, who is stale, who is missing.
+//! From the superblocks of some drives to a set that can be started: which drives belong to it, which are stale, which
+//! are missing.
 //!
-//! Pure: it reads what the driver has decoded and decides; nothing is written here. The rules are md's: the
-//! superblock with the most events is right; a member one event behind is taken (the cut fell between the two
-//! waves), one further behind is stale; a member that the freshest role table calls faulty is out.
+//! Pure: it reads what the driver has decoded and decides; nothing is written here. The rules are md's. The superblock
+//! with the most events is right. A member with one event less is taken (the power cut fell between the two waves),
+//! with fewer it is stale. A member that the freshest role table calls faulty is out.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -53,11 +54,11 @@ pub enum Verdict {
     Member(Slot),
     /// A member of this slot that is being rebuilt and is good so far.
     Rebuilding(Slot, Sectors),
-    /// Being filled beside the working member of this slot.
+    /// Being filled next to the working member of this slot.
     Replacement(Slot, Sectors),
     /// A spare.
     Spare,
-    /// Its event count is behind: it missed writes. It can be added again.
+    /// Its event count is too low: it missed writes. It can be added again.
     Stale {
         /// Its events.
         events: u64,
@@ -138,7 +139,7 @@ pub struct PlannedBitmap {
 /// A set that can be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assembly {
-    /// What is common to all superblocks.
+    /// The common part of all superblocks.
     pub common: Superblock,
     /// Its map.
     pub geometry: Geometry,
@@ -341,7 +342,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     })
 }
 
-/// A bitmap that the engine does not keep up may not be left behind by writes.
+/// Writes must not make a bitmap stale that the engine does not maintain.
 fn check_bitmap(candidate: &Candidate, options: AssembleOptions) -> Result<(), AssembleError> {
     let has = candidate.superblock.features.contains(FeatureMap::BITMAP) && !options.reads_only;
     let error = candidate.bitmap.as_ref().filter(|_| has).and_then(|bytes| BitmapHeader::decode(bytes).err());
@@ -351,7 +352,8 @@ fn check_bitmap(candidate: &Candidate, options: AssembleOptions) -> Result<(), A
     }
 }
 
-/// Where too few members are there, those that are stale are taken as well, if that is wanted: what that costs is returned.
+/// If too few members are there, stale members are taken as well, if the caller wants that. The return value says what
+/// that costs.
 fn make_enough(
     verdicts: &mut [Verdict],
     in_sync: &mut SlotSet,
@@ -384,9 +386,9 @@ fn is_hole_open(newest: &Superblock, geometry: &Geometry, missing: SlotSet, verd
 
 /// From where on a resync is due, where one is from `dirty` on for what the superblocks say.
 ///
-/// While more could be lost of a parity set, and be had all the same, parity that does not fit has to be made anew before it is
-/// used: what is recovered from it would be wrong, whatever was written since. Where nothing could, what is missing is what
-/// parity says, and it fits. Members that missed writes do not fit anywhere.
+/// As long as a parity set could lose one more column and still have its data, parity that does not fit is made again
+/// before it is used: data recovered from it would be wrong, even for rows that were not written. If it could lose
+/// none, the missing columns are what parity says, and it fits. Members that missed writes do not fit anywhere.
 fn resync_due(dirty: Option<Sectors>, geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> Option<Sectors> {
     if !matches!(geometry, Geometry::Parity(_)) {
         return dirty;
@@ -395,13 +397,13 @@ fn resync_due(dirty: Option<Sectors>, geometry: &Geometry, missing: SlotSet, ver
     due.filter(|_| is_redundant_yet(geometry, missing, verdicts))
 }
 
-/// Was somebody taken who missed writes?
+/// Was a member taken that missed writes?
 fn has_forced<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> bool {
     verdicts.into_iter().any(|verdict| matches!(verdict, Verdict::Forced(_)))
 }
 
 impl Assembly {
-    /// Was somebody taken who missed writes?
+    /// Was a member taken that missed writes?
     #[must_use]
     pub fn has_forced(&self) -> bool {
         has_forced(self.verdicts.iter().map(|(_, verdict)| verdict))
@@ -435,8 +437,8 @@ fn distrust_replacements(verdicts: &mut [Verdict]) {
     }
 }
 
-/// Who replaces a member that is not there goes on as the member of the slot, as when that one fails while the array runs:
-/// a slot that nobody has is passed by by writes. What it was given counts where the array was stopped cleanly.
+/// The replacement of an absent member goes on as the member of the slot, as if that member had failed while the array
+/// ran: writes pass by an empty slot. What it was given counts where the array was stopped cleanly.
 fn give_heirs_their_slots(verdicts: &mut [Verdict], clean: bool) {
     let mut taken = members(verdicts);
     for verdict in verdicts.iter() {
@@ -555,8 +557,8 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Verdict> {
 
 /// Does a superblock say that the member whose superblock counts is out, as mdadm asks it?
 ///
-/// One event behind, a member of `common` may not know yet that the freshest one has come in: the power went between the two
-/// waves.
+/// A member of `common` with one event less may not know yet that the freshest one has joined: the power was cut
+/// between the two waves.
 fn is_split_from(own: &Superblock, common: &Superblock, role: Role) -> bool {
     let (Role::Active(_), Role::Active(slot)) = (own.role(), common.role()) else { return false };
     let between_waves = matches!(role, Role::Active(_)) && own.events + 1 == common.events;
@@ -578,7 +580,8 @@ pub fn is_split_off(own: &Superblock, common: &Superblock, in_sync: SlotSet) -> 
     numbers.filter(|number| matches!(common.roles.get(*number), Role::Active(slot) if others.contains(slot))).any(
         |number| {
             let Role::Active(slot) = common.roles.get(number) else { return false };
-            // A spare that has taken over a slot since is not known as a member either: md calls those that are not there spares.
+            // A spare that has taken over a slot since does not count as a member either: md calls absent members
+            // spares.
             let is_out = match own.roles.get(number) {
                 Role::Faulty => true,
                 Role::Spare => number < u32::from(common.raid_disks),
@@ -620,7 +623,7 @@ fn stale_by_events(candidates: &[Candidate], verdicts: &[Verdict], slots: SlotSe
     stale
 }
 
-/// Does a slot help those that are there? A stale copy of what one of them has would be read as well.
+/// Does a slot help the members that are there? A stale copy of what one of them has would be read as well.
 fn is_needed(geometry: &Geometry, slot: Slot, in_sync: SlotSet) -> bool {
     match geometry {
         Geometry::Mirror(mirror) => mirror.has_only_copy(slot, in_sync),
@@ -639,8 +642,9 @@ fn take_stale(
     let mut text = String::new();
     let mut taken = None;
     for index in stale {
-        // Those that were lost at the same time as the last one missed the same: with all of them each column is what its
-        // member has. Without them it would be made from members that have seen more and such that have seen less.
+        // Members that were lost at the same time as the last one missed the same writes: with all of them each column
+        // is the content of its member. Without them it would be made from members that have seen more and such that
+        // have seen less.
         let events = candidates[*index].superblock.events;
         if geometry.survives(all.minus(*in_sync)) && taken != Some(events) {
             break;
@@ -651,7 +655,7 @@ fn take_stale(
         }
         taken = Some(events);
         in_sync.insert(slot);
-        // Whoever was being filled for this slot has newer pieces of it: one or the other.
+        // A member that was being filled for this slot has newer parts of it: use one or the other.
         for verdict in verdicts.iter_mut() {
             if matches!(verdict, Verdict::Rebuilding(other, _) | Verdict::Replacement(other, _) if *other == slot) {
                 *verdict = Verdict::SlotTaken(slot);

@@ -1,6 +1,6 @@
-//! The bad-block log of a member in memory: ranges that cannot be read, or that nobody may recover from.
+//! The bad-block log of a member in memory: ranges that cannot be read, or that must not be used for recovery.
 //!
-//! Sorted by place. What the log on disk cannot name is not entered, and whoever asked is told so. In doubt more
+//! Sorted by place. A range that the log on disk cannot name is not entered, and the caller is told so. In doubt more
 //! stays bad than is, never less.
 
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ impl BadRange {
     }
 }
 
-/// Where a member's log is, if it can be written: one in units other than sectors is read and obeyed, but not
+/// The place of a member's log, if it can be written: a log in units other than sectors is read and obeyed, but not
 /// changed (mdadm makes none).
 pub(crate) fn writable_log(own: &Superblock) -> Option<BadBlockPlace> {
     own.bad_block_log().filter(|log| log.shift == 0)
@@ -105,8 +105,8 @@ impl BadList {
         self.ranges.iter().map(|b| entries_of(b.len.get())).sum()
     }
 
-    /// Enter a range, as one with those that it touches. False where the log has no room, and then nothing is
-    /// entered.
+    /// Enter a range, and merge it with the ranges that it touches. False where the log has no room, and then nothing
+    /// is entered.
     #[must_use]
     pub(crate) fn insert(&mut self, range: BadRange) -> bool {
         let (mut from, mut to) = range.bounds();
@@ -126,8 +126,8 @@ impl BadList {
         true
     }
 
-    /// These sectors were written and are good again; true where that changes the list. What is left on either side
-    /// of them stays bad; where the log has no room for two parts instead of one, all of it stays.
+    /// These sectors were written and are good again; true where that changes the list. The rest on either side stays
+    /// bad. If the log has no room for two parts instead of one, all of it stays.
     #[must_use]
     pub(crate) fn remove(&mut self, from: u64, to: u64) -> bool {
         let mut changed = false;

@@ -11,7 +11,7 @@ use openraid_units::Sectors;
 use crate::admin::BitmapStatus;
 use crate::planted::{Flaw, Planted};
 
-/// Bytes of one page of the bitmap area; what is written at once.
+/// Bytes of one page of the bitmap area, which is written at once.
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// The header in front of the bits.
 const HEADER_BYTES: usize = 256;
@@ -36,7 +36,7 @@ struct Page {
     version: u32,
     /// What the members have.
     durable: u32,
-    /// What is on its way to them.
+    /// The page as it is being written to them.
     writing: u32,
     /// Member writes outstanding.
     pending: u16,
@@ -93,7 +93,7 @@ impl Bitmap {
         this
     }
 
-    /// What is to be told of it.
+    /// The status of it.
     pub(crate) fn status(&self) -> BitmapStatus {
         let pages = self.bits.div_ceil(COUNTERS_PER_PAGE);
         let used = (0..pages).filter(|page| self.is_any_set(page * COUNTERS_PER_PAGE, COUNTERS_PER_PAGE)).count();
@@ -104,7 +104,7 @@ impl Bitmap {
     fn is_any_set(&self, from: u64, count: u64) -> bool {
         let to = (from + count).min(self.bits);
         (from..to).step_by(8).any(|bit| {
-            // Behind the last bit the byte says nothing.
+            // Bits after the last one have no meaning.
             let own = u8::MAX >> 8u64.saturating_sub(to - bit);
             self.image[self.place(bit).0] & own != 0
         })
@@ -205,7 +205,7 @@ impl Bitmap {
     /// A page to write now: its number. Its content is [`Bitmap::page`]; report every member's write by
     /// [`Bitmap::page_written`] after telling how many there are by [`Bitmap::page_issued`].
     pub(crate) fn next_page(&mut self) -> Option<usize> {
-        // One page at a time: what is marked meanwhile goes with the next one.
+        // One page at a time: bits that are set meanwhile go with the next one.
         if !self.dirty_pages || self.is_writing() {
             return None;
         }
@@ -285,7 +285,7 @@ impl Bitmap {
         }
     }
 
-    /// What is set now was set before this start: the members may differ there until a resync was there.
+    /// Bits that are set now were set before this start: the members may differ there until a resync is through.
     pub(crate) fn mark_stale(&mut self) {
         for bit in 0..self.bits {
             self.parts[index(bit)].stale = self.is_set(bit);

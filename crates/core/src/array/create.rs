@@ -197,7 +197,8 @@ pub fn plan(spec: &CreateSpec) -> Result<Assembly, CreateError> {
     if !geometry.survives(missing) {
         return Err(CreateError::TooManyMissing(missing));
     }
-    // Where nothing more could be lost, what is there says what is missing, and there is nothing to compare.
+    // If the set could lose no further member, the members that are there define the missing ones, and there is nothing
+    // to compare.
     let resync = geometry.is_redundant_without(missing) && !spec.assume_clean;
     let set = NewSet {
         uuid: spec.uuid,

@@ -46,7 +46,7 @@ impl Defects {
         true
     }
 
-    /// This range was written anew: what is met there from now on is another defect.
+    /// This range was rewritten: an error there from now on is another defect.
     pub(crate) fn rewritten(&mut self, at: MemberLba, len: Sectors) {
         let (from, to) = (at.get(), at.get() + len.get());
         self.ranges.retain(|known| known.1 <= from || to <= known.0);

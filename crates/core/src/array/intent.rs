@@ -129,7 +129,7 @@ impl Controller {
 }
 
 impl super::set::Set {
-    /// What is planted in the engine is planted in its parts.
+    /// A bug that is planted in the engine is planted in its parts.
     pub(crate) fn plant(&mut self, planted: Planted) {
         self.metadata.iter_mut().for_each(|metadata| metadata.planted = planted);
         self.bitmap.iter_mut().for_each(|bitmap| bitmap.planted = planted);
@@ -140,7 +140,7 @@ impl super::set::Set {
     pub(crate) fn clear_marked(&mut self) {
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.clear_marked();
-            // Bits that somebody needed to come back may be among them.
+            // Bits that a returning member needs may be among them.
             self.members.iter_mut().for_each(|member| member.by_bitmap = None);
         }
     }

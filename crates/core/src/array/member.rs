@@ -28,8 +28,8 @@ use crate::slots::SlotSet;
 use crate::trace::Trace;
 
 impl Sets {
-    /// A member cannot be relied on any more. True where the array goes on without it; false where it could
-    /// not be taken out because the array needs it (then the error stays with whoever met it).
+    /// A member cannot be relied on any more. True if the array goes on without it. False if the array needs it and
+    /// keeps it; then the error stays with the operation that met it.
     pub(crate) fn fail_member(
         &mut self,
         (id, index): (SetId, u32),
@@ -87,8 +87,8 @@ impl Sets {
         self.signal(Signal::DriveLost(drive));
         true
     }
-    /// A copy is lost. Where copies may differ, the cache knows what it had, and the others may not have it: reads from the
-    /// cache must not tell what reads from the others, and a rebuild, will not.
+    /// A copy is lost. If copies may differ, the cache has what it read from one of them. Reads from the cache must not
+    /// return what reads from the others, and a rebuild, will not return.
     fn forget_lost_copy(&mut self, id: SetId) {
         let set = self.get(id);
         if matches!(set.geometry, Geometry::Mirror(_)) && set.consistent_to != Sectors::MAX {
@@ -119,8 +119,8 @@ impl Sets {
         self.get_mut(id).members[index as usize].metadata_stale = true;
         self.note_failed_flush(id, index, trace, actions);
     }
-    /// The array needs this member and it is gone: no metadata is written any more, so that what is on disk is
-    /// the last good state.
+    /// The array needs this member and it is gone: no metadata is written any more, so that the disks keep the last
+    /// good state.
     pub(crate) fn lose_array(
         &mut self,
         (id, index): (SetId, u32),
@@ -154,8 +154,8 @@ impl Sets {
         set.repairs.clear();
         self.signal(Signal::Ended(id));
     }
-    /// Rows of a set miss what only the journal had for them, and it cannot be had: so that nobody takes for good what
-    /// stands there, the set is as one that has failed, until it is started anew.
+    /// Rows of a set lack data that only the journal had and that cannot be read. So that their content is not taken
+    /// for good, the set counts as failed until it is started again.
     pub(crate) fn lose_rows(&mut self, id: SetId, (trace, now): (&Trace, Instant), actions: &mut Actions) {
         self.end_life(id, now);
         self.changed(id, Change::Life);

@@ -5,9 +5,9 @@
 //! durable, so that no power cut tears all superblocks at once. All say the same: the content is fixed when
 //! the first wave begins.
 //!
-//! A cut between the waves leaves members one event behind. They are brought up first, by a generation that does
-//! not raise `events`: otherwise a second cut in the next generation would leave them two behind, which means that
-//! they missed writes.
+//! A power cut between the waves leaves members with one event less. These members are brought up first, by a
+//! generation that does not raise `events`. Otherwise a second cut in the next generation would leave them two events
+//! short, which means that they missed writes.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,10 +15,10 @@ use openraid_format::{Role, Superblock};
 
 use crate::planted::{Flaw, Planted};
 
-/// Generations beyond the first that leave a member behind which has failed: it has seen what the others have, or less.
+/// Generations after the first that leave out a failed member: it has seen what the others have, or less.
 const STEPS_FAILED: u8 = 1;
-/// As [`STEPS_FAILED`], for one that is not there. It may have seen one generation that nobody has who is: the power went
-/// in its first wave.
+/// As [`STEPS_FAILED`], for one that is not there. It may have seen one generation that no present member has: the
+/// power was cut in its first wave.
 const STEPS_ABSENT: u8 = 2;
 
 /// How far the writing of a generation is.
@@ -37,7 +37,7 @@ pub(crate) enum Wave {
 /// The superblocks of a set.
 #[derive(Debug)]
 pub(crate) struct Metadata {
-    /// What is common to all members, as it stands now.
+    /// The common part of all members, as it stands now.
     pub common: Box<Superblock>,
     /// The same as it was when the present generation began.
     pub snapshot: Box<Superblock>,
@@ -54,7 +54,7 @@ pub(crate) struct Metadata {
     pub failure: u64,
     /// So many generations come before the next, each of which raises `events` by one.
     steps: u8,
-    /// The next generation is the one that brings up members that are one event behind.
+    /// The next generation brings up members that lack one event.
     catch_up: bool,
     /// Numbers of devices that are not there and are to be called faulty.
     absent: Vec<u32>,
@@ -80,7 +80,7 @@ impl Metadata {
         }
     }
 
-    /// Some members are one event behind the others: they are brought up before anything else is recorded.
+    /// Some members lack one event: they are brought up before anything else is recorded.
     pub(crate) fn request_catch_up(&mut self) {
         assert_eq!(self.wanted, 0, "the first generation brings members up");
         self.catch_up = true;
@@ -110,17 +110,17 @@ impl Metadata {
         1
     }
 
-    /// A member has failed: members that miss this generation must be two events behind at least, because
-    /// md takes members that are one behind as up to date. Two generations bring them there, one after the other, so
-    /// that a cut in the middle leaves no good member two behind.
+    /// A member has failed: members that miss this generation must lack at least two events, because md takes members
+    /// that lack one as up to date. Two generations take care of that, one after the other, so that a cut in the middle
+    /// leaves no good member two events short.
     pub(crate) fn request_failure(&mut self) -> u64 {
         self.steps = self.steps.max(STEPS_FAILED - u8::from(self.planted.has(Flaw::FailedOneBehind)));
         self.failure = self.request();
         self.failure
     }
 
-    /// Devices that are called members are not there: what is recorded next leaves them two events behind at least, so that
-    /// they are not taken for members when they are back. Only the last generation calls them faulty. If the power goes before
+    /// Devices that are called members are absent: the next record leaves them at least two events short, so that they
+    /// are not taken for members when they return. Only the last generation calls them faulty. If the power goes before
     /// that one, the next start sees that they are absent and begins to count again.
     pub(crate) fn note_absence(&mut self, absent: Vec<u32>) {
         self.absent = absent;

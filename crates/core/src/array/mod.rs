@@ -1,4 +1,4 @@
-//! Arrays: what is exported, the sets behind it, their members and their metadata.
+//! Arrays: the exported volumes, the sets below it, their members and their metadata.
 
 pub mod adaptive;
 pub mod assemble;

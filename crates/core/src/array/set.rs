@@ -1,4 +1,4 @@
-//! A redundancy set: one md array over drives, with its members and what is known of their consistency.
+//! A redundancy set: one md array over drives, with its members and the state of their consistency.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -32,7 +32,7 @@ pub(crate) struct Member {
     pub slot: Option<Slot>,
     /// The place that it had, of one that failed or was replaced.
     pub left: Option<Slot>,
-    /// It is being filled beside the working member of its slot.
+    /// It is being filled next to the working member of its slot.
     pub replacement: bool,
     pub state: MemberState,
     /// Where its data area begins.
@@ -88,7 +88,7 @@ impl Member {
     }
 }
 
-/// Who is in a slot.
+/// The member and the replacement of a slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Index of the member, or `NONE`.
@@ -194,7 +194,7 @@ pub(crate) struct Set {
     pub repairing: u32,
     pub policy: Policy,
     pub reasons: ReasonCounts,
-    /// Operations in work, those that write past the cache, and those that count as writes.
+    /// Operations in work, operations that write past the cache, and operations that count as writes.
     pub ops: u32,
     pub direct_writes: u32,
     pub writers: u32,
@@ -209,7 +209,7 @@ pub(crate) struct Set {
     pub is_flash: bool,
     /// Its chunks are whole lines of the cache.
     pub is_cacheable: bool,
-    /// Where the heads of its members are, about.
+    /// The estimated positions of its members' heads.
     pub heads: Heads,
 }
 
@@ -223,7 +223,7 @@ impl Set {
         self.readable_in_part(from, to)
     }
 
-    /// The same where somebody is being filled, or has bad blocks.
+    /// The same if a member is being filled, or has bad blocks.
     #[inline(never)]
     fn readable_in_part(&self, from: MemberLba, to: MemberLba) -> SlotSet {
         self.good(self.in_sync | self.filled(from, to), from, to)
@@ -264,10 +264,10 @@ impl Set {
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)
     }
 
-    /// What the members say of how far they are filled. It holds whoever is being filled now, and while nobody is: the next
-    /// task goes on from there, and so does the next start of the server. So no write leaves parity out below it, be it one
-    /// that a journal or a partial parity log asks for, or of a host while a check is at work; and which copy of several
-    /// that may differ is read does not change with the task.
+    /// What the members say of how far they are filled. It holds the member that is being filled now. If none is, the
+    /// next task goes on from there, and so does the next start of the server. So no write leaves parity out below it,
+    /// be it one that a journal or a partial parity log asks for, or of a host while a check is at work; and which copy
+    /// of several that may differ is read does not change with the task.
     fn filled_before(&self, to: MemberLba) -> SlotSet {
         let filled = |member: &&Member| {
             matches!(member.state, MemberState::Rebuilding { to: end } if to.get() <= end.get()) && !member.replacement
@@ -332,7 +332,7 @@ impl Set {
         self.life == Life::Failed || !(missing.is_empty() || self.geometry.survives(missing))
     }
 
-    /// Does a bad-block log on disk lack a range that nobody may recover from?
+    /// Does a bad-block log on disk lack a range that must not be used for recovery?
     pub(crate) fn is_bad_urgent(&self) -> bool {
         self.has_bad && self.members.iter().any(|m| m.bad.urgent && m.is_active())
     }
@@ -378,7 +378,8 @@ impl Set {
         SlotSet::first_n(self.slots()).minus(self.in_sync)
     }
 
-    /// Can parity or copies be made to agree? Parity that is needed as a whole for what is missing has nothing to agree with.
+    /// Can parity or copies be made to agree? Parity that is needed as a whole for the missing columns has nothing to
+    /// agree with.
     pub(crate) fn can_resync(&self) -> bool {
         matches!(self.geometry, Geometry::Mirror(_)) || self.geometry.is_redundant_without(self.missing())
     }

@@ -1,8 +1,8 @@
 //! All sets of a controller, and the news of them: what changed, and whether the sets are to be looked at.
 //!
-//! A function that changes a set says so here. The controller then wakes the operations that wait for such a change, and
-//! lets every set do what is due. Nothing else makes it look at a set, so this is also what keeps the engine from being
-//! quiet.
+//! A function that changes a set says so here. The controller then wakes the operations that wait for such a change,
+//! and lets every set do its due work. Nothing else makes it look at a set, so this is also what keeps the engine from
+//! being quiet.
 
 use core::ops::{Deref, DerefMut};
 use openraid_units::{DriveId, Instant, SetId};

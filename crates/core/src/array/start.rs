@@ -143,7 +143,7 @@ impl Controller {
             set.members.push(member);
         }
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
-        // The bits do not say what members lack that were left behind before the others were whole again.
+        // The bits do not cover what members lack that were left out before the others were whole again.
         set.resync_by_bitmap = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
         set.plant(self.planted);
@@ -217,7 +217,7 @@ impl Controller {
         set.life = Life::Starting;
         let metadata = set.metadata.as_mut().expect("just seen");
         if metadata.steps() {
-            // Before anything is redone: who is not there may say that nothing has to be.
+            // Before any redo: the absent members may mean that nothing has to be done.
             metadata.request();
         }
         self.journal.replay.want(id);
@@ -382,8 +382,8 @@ fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> 
     Ok(())
 }
 
-/// If the superblocks call somebody a member who is not there, what is recorded next says so: also the replacement of a
-/// member that is there, or a member whose replacement was complete.
+/// If the superblocks call an absent device a member, the next record says that it is absent. This includes the
+/// replacement of a member that is there, and a member whose replacement was complete.
 fn note_absence(set: &mut Set, assembly: &Assembly) {
     let present: Vec<u32> =
         set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|own| own.dev_number).collect();
@@ -447,7 +447,7 @@ fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -
     fixed.encode(&mut header);
     let geometry = fixed.geometry();
     let mut bitmap = Bitmap::new(&header, &planned.bits, geometry.chunk, geometry.bits);
-    // A crash in the first sync of a new array leaves it to the bits to say what is still to be done: all.
+    // A crash in the first sync of a new array leaves it to the bits to say what has to be done: everything.
     if !planned.valid || (assembly.newly_created && assembly.resync_from.is_some()) {
         bitmap.set_all();
     }

@@ -214,8 +214,8 @@ impl Controller {
         moved | self.pump_bad_blocks(id, actions)
     }
 
-    /// Issue the superblocks of one wave: the first half of the members, then all others. Who is in which is decided with
-    /// the first: of those in it some may fail meanwhile, and the others must not be taken for written.
+    /// Issue the superblocks of one wave: the first half of the members, then all others. The first wave decides which
+    /// members are in which wave: members of it may fail meanwhile, and the others must not be taken for written.
     fn begin_wave(&mut self, id: SetId, wave: Wave, actions: &mut Actions) {
         let set = self.sets.get_mut(id);
         let count = set.members.iter().filter(|m| m.has_metadata()).count();

@@ -1,4 +1,4 @@
-//! What is exported: a set, or a stripe over sets (50, 60).
+//! An exported volume: a set, or a stripe over sets (50, 60).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ use crate::occupancy::Occupancy;
 pub(crate) enum Volume {
     /// The set as it is.
     Direct(SetId),
-    /// A stripe over sets; behind the outer superblock, at its `data_offset`, in each.
+    /// A stripe over sets; in each, the data follows the outer superblock, at its `data_offset`.
     Striped {
         /// Slots are spans.
         geometry: Striped,
@@ -25,7 +25,7 @@ pub(crate) enum Volume {
 }
 
 impl Volume {
-    /// Where `at` is, and how far it continues there.
+    /// The place of `at`, and how far it continues there.
     pub(crate) fn map(&self, at: Sectors, set_capacity: impl Fn(SetId) -> Sectors) -> (SetId, SetLba, Sectors) {
         match self {
             Self::Direct(set) => (*set, SetLba(at.get()), set_capacity(*set) - at),

@@ -1,4 +1,4 @@
-//! What runs beside the host: rebuild, resync, check and repair, and the repair of single sectors.
+//! Background work: rebuild, resync, check and repair, and the repair of single sectors.
 
 mod pump;
 mod repair;
@@ -11,7 +11,7 @@ use crate::admin::TaskKind;
 use crate::limits::WINDOW_ROWS_MAX;
 use crate::scrub::AbortReason;
 
-/// A task walks through a set in units, several at a time, within a window behind which everything is done.
+/// A task walks through a set in units, several at a time, within a window; all units before the window are done.
 ///
 /// ```text
 ///   done                 window                   to do
@@ -50,7 +50,7 @@ pub(crate) struct Task {
     pub(super) complete: u64,
     /// It ended before its end.
     pub(super) aborted: Option<AbortReason>,
-    /// Of a resync: which units it compares before it writes.
+    /// For a resync: which units it compares before it writes.
     pub(super) sync: Comparing,
 }
 
@@ -60,8 +60,8 @@ const DIFFERING_MAX: u8 = 8;
 /// again.
 const COMPARED_EVERY: u64 = 16;
 
-/// Which units a resync compares before it writes. Where the members agree there is nothing to write: members that are sparse
-/// stay so, and flash is not worn. Where all units differ a comparison only costs (decision 0051).
+/// Which units a resync compares before it writes. If the members agree, nothing is written: sparse members stay
+/// sparse, and flash does not wear. Where all units differ a comparison only costs (decision 0051).
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Comparing {
     /// Compared units that differed since one agreed.
@@ -80,7 +80,7 @@ impl Comparing {
 }
 
 impl Task {
-    /// The slot that is filled by a rebuild, where what is done can be read.
+    /// The slot that a rebuild fills, if the finished part can be read.
     pub(crate) fn filling(&self) -> Option<Slot> {
         (self.kind == TaskKind::Rebuild).then_some(self.slot).flatten()
     }
@@ -92,7 +92,7 @@ impl Task {
     pub(crate) fn is_resync(&self) -> bool {
         self.kind == TaskKind::Resync
     }
-    /// Does a rebuild break it off? Only for that is a slot left empty that somebody could fill.
+    /// Does a rebuild break it off? Only for that is a slot left empty although a member could fill it.
     pub(crate) fn yields(&self) -> bool {
         matches!(self.kind, TaskKind::Resync | TaskKind::Check | TaskKind::Repair) && !self.finishing
     }

@@ -1,4 +1,4 @@
-//! Letting background work go on: pace, units, checkpoints; and the set's own housekeeping beside it.
+//! The pace of background work: units, checkpoints; and the set's own housekeeping.
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
@@ -31,7 +31,7 @@ impl Controller {
         });
     }
 
-    /// Let every set do what is due; true where something moved.
+    /// Let every set do its due work; true if something moved.
     pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
         let mut moved = false;
         for id in self.sets.numbers() {
@@ -202,8 +202,8 @@ impl Controller {
         self.checkpoint_task(id, actions) | moved
     }
 
-    /// Is somebody at work in the range of a unit? A write may have been planned when the unit was not done, without the
-    /// parity that is filled there, and does not mark the bitmap before it writes: it is waited for.
+    /// Is an operation at work in the range of a unit? A write may have been planned when the unit was not done,
+    /// without the parity that is filled there, and does not mark the bitmap before it writes: it is waited for.
     fn is_in_work(&self, op: &Op) -> bool {
         self.locks.conflicting(op.lock_range(self.sets.get(op.set))).next().is_some()
     }
@@ -297,7 +297,7 @@ impl Controller {
         let Some(task) = set.task.as_mut() else { return };
         let Some(unit) = op.background().unit_of(task.id) else { return };
         task.in_flight -= 1;
-        // A stop cuts units short: what is saved then must not cover them.
+        // A stop cuts units short: the saved checkpoint must not cover them.
         if running {
             task.unit_done(unit);
         }

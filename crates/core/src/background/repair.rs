@@ -1,4 +1,4 @@
-//! Sectors that could not be read are rewritten from redundancy; those that are lost are recorded.
+//! Sectors that could not be read are rewritten from redundancy. If that is not possible, they are recorded as lost.
 
 use openraid_units::{MemberLba, Sectors, SetId, Slot};
 
@@ -94,7 +94,7 @@ impl Controller {
         moved
     }
 
-    /// The operation for the first part of a repair, and what is left of it.
+    /// The operation for the first part of a repair, and the rest of it.
     fn repair_op(&self, id: SetId, repair: Repair) -> Option<(Op, Option<Repair>)> {
         let set = self.sets.get(id);
         if !set.in_sync.contains(repair.slot) {

@@ -1,4 +1,4 @@
-//! Beginning and ending tasks: who is rebuilt, when a resync is due.
+//! Beginning and ending tasks: which slot is rebuilt, when a resync is due.
 
 use openraid_units::{Sectors, SetId, Slot};
 
@@ -21,12 +21,12 @@ const MIRROR_UNIT_SECTORS: u64 = 512;
 const PARITY_UNIT_SECTORS_MIN: u64 = 128;
 
 impl Controller {
-    /// Begin what is due on a set that has no task: a rebuild before a resync, and in its place.
+    /// Begin the due task of a set that has none: a rebuild before a resync, and in its place.
     pub(crate) fn start_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         // A spare is taken when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0);
-        // What is not missing waits for a member that can take the place of what is.
+        // A slot that is not missing waits for a member that can take the place of a missing one.
         let yields = set.task.as_ref().is_none_or(Task::yields);
         if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
             return false;
@@ -58,13 +58,13 @@ impl Controller {
         false
     }
 
-    /// A slot without a full member and who can fill it: one that has begun already, or a spare.
+    /// A slot without a full member, and the member that can fill it: one that has begun already, or a spare.
     fn find_rebuild(&self, id: SetId) -> Option<(Slot, u32)> {
         let set = self.sets.get(id);
         let free =
             |m: &crate::array::set::Member| m.state == MemberState::Spare && self.channels.outstanding(m.drive) == 0;
         let place = |place: usize| u32::try_from(place).expect("few members");
-        // Who comes back goes where the least is to be done.
+        // A returning member goes to the slot where it has least to restore.
         let back = |m: &crate::array::set::Member| m.by_bitmap.filter(|s| set.places[s.index()].member == NONE);
         if let Some(spare) = set.members.iter().position(|m| free(m) && back(m).is_some()) {
             return back(&set.members[spare]).map(|slot| (slot, place(spare)));
@@ -87,7 +87,7 @@ impl Controller {
     }
 
     fn find_replacement(&self, id: SetId) -> Option<Slot> {
-        // Where the old member is on its way out its replacement goes on as a rebuild, soon.
+        // If the old member is about to fail, its replacement soon goes on as a rebuild.
         let set = self.sets.get(id);
         set.in_sync.iter().find(|slot| set.places[slot.index()].replacement != NONE)
     }
@@ -104,7 +104,7 @@ impl Controller {
         entry.state = MemberState::Rebuilding { to: from };
         entry.slot = Some(slot);
         set.places[slot.index()].member = member;
-        // Whoever else came back for this slot is not needed there, and misses what is written from here on.
+        // Other members that came back for this slot are not needed there, and miss the writes from here on.
         set.members.iter_mut().filter(|own| own.by_bitmap == Some(slot)).for_each(|own| own.by_bitmap = None);
         set.refresh();
         if let Some(bitmap) = &mut set.bitmap {

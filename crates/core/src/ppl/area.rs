@@ -1,4 +1,4 @@
-//! Where the log of a slot is: on its member and, where that is being replaced, on its replacement.
+//! The place of the log of a slot: on its member and, while that is being replaced, on its replacement.
 
 use openraid_format::{PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX};
 use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, Slot};

@@ -43,7 +43,7 @@ impl Sets {
 impl Controller {
     // ---- the record of an operation
 
-    /// The new parity is made: make the parity of what is not written, from whichever is less.
+    /// The new parity is made: make the parity of the columns that are not written, from the smaller number of columns.
     pub(crate) fn push_partial(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Computing(Step::Partial);
         let op = self.ops[index];
@@ -51,7 +51,7 @@ impl Controller {
         let named = op.named_slots(self.sets.get(op.set));
         let others = view.data.minus(named);
         let columns = actions.columns.len();
-        // The columns not written; or the new parity without those that are.
+        // The columns that are not written; or the new parity without the written columns.
         if op.method != WriteMethod::ReadModifyWrite && others.len() <= named.len() + 1 {
             for slot in others {
                 let at = op.buffer(slot);
@@ -184,7 +184,7 @@ impl Controller {
         }
     }
 
-    /// Nobody keeps a log in this slot, or the array has failed: those who wait go on as they can.
+    /// No member keeps a log in this slot, or the array has failed: the waiting operations go on as they can.
     fn release_waiting(&mut self, id: SetId, slot: Slot) -> bool {
         let mut moved = false;
         self.log_mut(id, slot).arm = false;
@@ -281,7 +281,7 @@ impl Controller {
         self.sets.logs_due = true;
     }
 
-    /// What is on its way is on the members that work: those who wait for it write now.
+    /// The log being written is on the members that work: the operations that wait for it write now.
     fn log_is_durable(&mut self, id: SetId, slot: Slot) {
         let log = self.log_mut(id, slot);
         let mut flying = core::mem::take(&mut log.flying);
@@ -294,7 +294,7 @@ impl Controller {
         }
         let log = self.log_mut(id, slot);
         log.flying = flying;
-        // Those who came while an empty header was on its way.
+        // The operations that came while an empty header was being written.
         let due = log.state == LogState::Free && log.is_wanted();
         self.sets.logs_due |= due;
     }
@@ -357,7 +357,7 @@ impl Set {
         }
     }
 
-    /// Parity is consistent from now on: logs that say nothing of it are written anew.
+    /// Parity is consistent from now on: logs without records are rewritten.
     pub(crate) fn arm_logs(&mut self) {
         if let Some(ppl) = &mut self.ppl {
             ppl.logs.iter_mut().for_each(|log| log.arm = true);

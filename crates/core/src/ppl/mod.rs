@@ -1,8 +1,9 @@
 //! The partial parity log: what closes the write hole of RAID 5 without a device of its own.
 //!
 //! Before a stripe is written, its parity member takes a record: which rows and columns are about to be written, and
-//! the parity of the columns that are not. After a crash the parity of those rows is made from that record and from what
-//! the members hold of the written columns, old or new: so columns that nobody was writing can still be recovered.
+//! the parity of the columns that are not. After a crash the parity of those rows is made from that record and from the
+//! content of the written columns on the members, old or new: so columns that were not being written can still be
+//! recovered.
 //!
 //! ```text
 //!  one log for each slot, one write of it on its way at a time
@@ -35,7 +36,7 @@ use crate::planted::Planted;
 use crate::slab::Queue;
 use plan::{PlannedPpl, PplRedo};
 
-/// Operations whose records one write of a log takes at the most: their commands must fit beside those of others.
+/// The most operations whose records one write of a log takes: their commands must fit next to those of others.
 pub(crate) const LOG_OPS_MAX: usize = 64;
 const _: () = assert!(LOG_OPS_MAX <= openraid_format::PPL_ENTRIES_MAX);
 
@@ -113,7 +114,7 @@ pub(crate) struct Redoing {
 #[derive(Debug)]
 pub(crate) struct SetPpl {
     pub(super) logs: Vec<Log>,
-    /// Of the last header written.
+    /// The generation of the last header written.
     pub(super) generation: u64,
     /// Partial parity that one write of a log takes at the most, on every member.
     pub(super) room: Sectors,

@@ -23,7 +23,7 @@ pub enum PplArea {
     Log(Box<PplLog>),
 }
 
-/// One entry to carry out: the parity of these rows is to be made anew.
+/// One entry to carry out: the parity of these rows is to be made again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PplRedo {
     /// Whose log it is in: the slot of the parity.
@@ -34,7 +34,7 @@ pub struct PplRedo {
     pub stripe: StripeIndex,
     /// First row of it.
     pub lo: u32,
-    /// Behind the last row.
+    /// The row after the last one.
     pub hi: u32,
     /// First column that was being written.
     pub first: u16,

@@ -152,7 +152,7 @@ impl Controller {
         }
     }
 
-    /// Zero what stands behind the place of the next header: logs of an earlier time must not be taken for newer ones.
+    /// Zero the space after the next header: logs of an earlier time must not be taken for newer ones.
     fn clear_areas(&mut self, id: SetId, actions: &mut Actions) {
         for index in 0..self.sets.get(id).members.len() {
             self.zero_area(id, index, actions);
