@@ -8,8 +8,8 @@
 //!  Notice         something an administrator may want to know
 //! ```
 //!
-//! Actions stay valid until the next [`Actions::clear`]; everything they refer to by range lives in the
-//! arenas beside them. All are bounded by the controller's limits, so that nothing grows after start.
+//! Actions stay valid until the next [`Actions::clear`]. The ranges in them refer to the arenas next to them. All are
+//! bounded by the controller's limits, so that nothing grows after start.
 
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
@@ -35,7 +35,7 @@ pub enum DriveOp {
     Discard,
     /// Make the range read as zero.
     WriteZeroes {
-        /// The space behind the range may be given back (a hole).
+        /// The device may release the space of the range (a hole).
         may_discard: bool,
     },
 }
@@ -155,15 +155,15 @@ pub enum JobKind {
         /// How many of the columns, at the end, are to be computed: 1 or 2.
         lost: u16,
     },
-    /// Do `p` and `q` (those named) fit the columns? The verdict says, and who is guilty where that can be told.
+    /// Do `p` and `q` (those named) fit the columns? The verdict names the wrong column if that can be determined.
     Check,
     /// Are all columns the same? The verdict names the odd one out where a majority exists.
     Compare,
     /// The CRC-32C of the one column, in the usual sense (register inverted at both ends).
     Checksum,
-    /// Copy `old` to `at` in each column. Copies are carried out in the order in which they are handed out, and before
-    /// anything that is handed out later: whoever hands one out need not wait for its end to use what it read. No
-    /// other job, command or transfer that is under way touches either side.
+    /// Copy `old` to `at` in each column. Copies are carried out in the order in which they are issued, and before all
+    /// later actions: an action that reads what a copy writes need not wait for the end of the copy. No other job,
+    /// command or transfer that is under way touches either side.
     Copy,
 }
 
@@ -385,7 +385,7 @@ impl Actions {
 
     /// Is there room for another operation's jobs and metadata? Where not, the driver drains first.
     pub(crate) fn has_room(&self) -> bool {
-        // Compared with what is known beforehand: this is asked before every step.
+        // The comparison is made before every step, so the figures are computed beforehand.
         const COLUMNS: usize = COLUMNS_MAX - 4 * MEMBERS_MAX as usize;
         const METADATA: usize = METADATA_MAX - METADATA_BYTES_MAX * 2 * MEMBERS_MAX as usize;
         self.jobs.len() <= self.jobs_most && self.columns.len() <= COLUMNS && self.metadata.len() <= METADATA

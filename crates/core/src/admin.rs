@@ -74,9 +74,9 @@ pub enum MirrorRead {
     LeastPending,
     /// The copy whose head was nearest when it was last used.
     NearestHead,
-    /// Of the copies whose drives have the least to do, the one whose head is nearest; a stream in order stays on one
-    /// copy, and when it is long, sections of it are read from the copies in turn: see [`Policy::split_above`]. Of far
-    /// and offset copies, streams are not kept.
+    /// The copy whose head is nearest, among the copies whose drives have the least to do. A sequential stream stays on
+    /// one copy; a long one is read in sections from all copies in turn: see [`Policy::split_above`]. Far and offset
+    /// copies are read without regard to streams.
     TwinStor,
 }
 
@@ -122,7 +122,7 @@ impl Policy {
 pub struct NewMember {
     /// The drive, attached before.
     pub drive: DriveId,
-    /// Where its data area starts, how long it is, its identity: a superblock of the array's `set_uuid` made by
+    /// The start of its data area, its length, its identity: a superblock of the array's `set_uuid`, made by
     /// [`crate::array::create::superblock_for_new_member`] or read from the drive.
     pub superblock: Superblock,
     /// Its superblock was read from the drive (a re-add), not made.
@@ -251,8 +251,8 @@ pub enum AdminCommand {
         /// Which array.
         array: ArrayId,
     },
-    /// Requests until now were those of whoever drives the engine, who looked at what is inside of an array: requests of
-    /// hosts, and what they found in the cache, are counted from here.
+    /// Requests until now came from the driver, which looked at the content of an array. Requests of hosts, and their
+    /// hits in the cache, are counted from here.
     CountHosts {
         /// Which array.
         array: ArrayId,
@@ -408,7 +408,7 @@ pub struct AdminReply {
 /// The state of a member, as the user sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberState {
-    /// Nobody is in the slot.
+    /// The slot has no member.
     Missing,
     /// Waits to be needed.
     Spare,
@@ -438,7 +438,7 @@ pub struct MemberStatus {
     pub device: Option<Uuid>,
     /// State.
     pub state: MemberState,
-    /// It is a replacement that is being filled beside a working member.
+    /// It is a replacement that is being filled next to a working member.
     pub replacement: bool,
     /// Media errors repaired so far.
     pub media_errors: u32,
@@ -505,7 +505,7 @@ pub enum Health {
     Failed,
 }
 
-/// What is to be told of a write-intent bitmap.
+/// The status of a write-intent bitmap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BitmapStatus {
     /// Regions that may differ.
@@ -530,7 +530,7 @@ pub struct ArrayStatus {
     pub whole_to: Sectors,
     /// In one word.
     pub health: Health,
-    /// Members by slot, then spares and the faulty. Of a nested array, none: ask its spans.
+    /// Members by slot, then spares and the faulty. None for a nested array: its spans have them.
     pub members: Vec<MemberStatus>,
     /// The spans of a nested array.
     pub spans: Vec<ArrayId>,

@@ -68,7 +68,7 @@ pub struct Controller {
     commanded: VecDeque<(Token, AdminCommand)>,
     pub(crate) requests: Slab<Request>,
     pub(crate) pieces: Slab<Piece>,
-    /// Of each piece its walk, where it has one.
+    /// The walk of each piece that has one.
     pub(crate) walks: Vec<Option<Walk>>,
     pub(crate) ops: Slab<Op>,
     /// Operations that are over, as far as that was not handed on.
@@ -80,7 +80,7 @@ pub struct Controller {
     /// Where those begin in the pool.
     pub(crate) work_from: u64,
     pub(crate) cache: Cache,
-    /// What is read ahead in all.
+    /// The read-ahead of all arrays.
     pub(crate) ahead: Ahead,
     /// Pieces that wait for the cache or for the journal.
     pub(crate) cache_waiters: Waiters,
@@ -113,7 +113,7 @@ pub struct Controller {
     pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
     pub(crate) admin_waiting: Vec<(Token, crate::admin::Waiting)>,
-    /// What is left for readers; the engine never reads it.
+    /// The engine writes this for readers and never reads it.
     pub(crate) trace: Trace,
     /// How many requests hosts have made so far.
     pub(crate) asked: u64,
@@ -404,7 +404,8 @@ impl Controller {
             while let Some(command) = self.channels.give_up_issued(command.drive) {
                 self.give_up(&command, actions);
             }
-            // Nor are those that it was never given: of a member that has been replaced meanwhile nobody else ends them.
+            // Commands that the drive was never given end too: if the member has been replaced meanwhile, nothing else
+            // ends them.
             self.end_queued(command.drive, actions);
         }
     }
@@ -470,8 +471,8 @@ impl Controller {
         }
     }
 
-    /// Move what waits until an operation can move, or memory for what is to be done runs short; false where nothing waits
-    /// that can move.
+    /// Move pieces, sets and the journal until an operation can move or memory for actions runs short; false if nothing
+    /// can move.
     #[inline(never)]
     fn run_waiting(&mut self, actions: &mut Actions) -> bool {
         while self.run_one_waiting(actions) {
@@ -537,7 +538,7 @@ impl Controller {
         self.look_at_sets(actions) || self.sets.has_news() || !self.ready.is_empty()
     }
 
-    /// Let every set do what is due, and answer the commands that waited for that; true if something moved.
+    /// Let every set do its due work, and answer the commands that waited for that; true if something moved.
     fn look_at_sets(&mut self, actions: &mut Actions) -> bool {
         let moved = self.pump_sets(actions);
         self.answer_admin(actions);

@@ -64,7 +64,7 @@ pub enum DriveError {
     Protocol,
     /// A FLUSH failed: all unflushed writes are in doubt.
     FlushFailed,
-    /// No space behind the member (a thin volume or a sparse file on a full file system).
+    /// The storage of the member is full (a thin volume, or a sparse file on a full file system).
     NoSpace,
     /// The drive does not take writes.
     ReadOnly,

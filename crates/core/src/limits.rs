@@ -13,7 +13,7 @@ pub const FRAME_BYTES: u64 = 4096;
 pub const ZERO_REGION_BYTES: u64 = 256 << 10;
 /// The largest pool: 4 TiB.
 pub const POOL_BYTES_MAX: Bytes = Bytes(1 << 42);
-/// Of a cache so many lines at least may be dirty.
+/// At least so many lines of a cache may be dirty.
 pub const CACHE_DIRTY_LINES_MIN: u64 = 16;
 /// Largest payload of one host request (what NBD servers are expected to take).
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
@@ -42,7 +42,7 @@ pub const DEFECTS_MAX: usize = 64;
 /// Bad sectors side by side are one defect up to this length: 64 KiB.
 pub const DEFECT_SECTORS_MAX: Sectors = Sectors::kib(64);
 /// Buffers for payload of the journal: one collects, one is on its way, one is kept for the case that a drive falls
-/// silent while it reads one. Behind them is a window of the same size, into which replay reads.
+/// silent while it reads one. A window of the same size follows them, into which replay reads.
 pub const JOURNAL_BUFFERS: usize = 3;
 /// Steps of host requests that are kept at the most, while anybody wants them: 4 MiB, or the last 2,000 partial-stripe
 /// writes.
@@ -63,24 +63,24 @@ pub struct Limits {
     /// Entries of the journal with data of hosts that may be needed at once; those for redo come on top, one for each line of
     /// the cache.
     pub journal_entries_max: u32,
-    /// Of the cache so many percent may be dirty at the most.
+    /// The most of the cache that may be dirty, in percent.
     pub dirty_max_percent: u64,
     /// Beyond so many percent dirty, it is written until no more than the low mark is.
     pub dirty_high_percent: u64,
     /// See `dirty_high_percent`.
     pub dirty_low_percent: u64,
-    /// What is dirty is written after this time at the latest.
+    /// Dirty data is written after this time at the latest.
     pub destage_delay: Nanos,
     /// Dirty units in work at once.
     pub destage_units_max: u32,
-    /// The same while neither memory nor the journal is short and nobody waits, so that a read that comes finds short
-    /// queues; and always of sets that do not go in the order of places.
+    /// The same while neither memory nor the journal is short and no write waits, so that a read finds short queues;
+    /// and always for sets that are not written in the order of addresses.
     pub destage_units_calm: u32,
     /// Parts of each set that destage goes over in the order of their places where the members spin, a power of two; with
     /// one it goes in the order of age.
     pub destage_zones: u32,
-    /// While hosts read from a drive, destage has no more than this many commands there, unless memory is short or somebody
-    /// waits for it: a read then waits for so many others at the most.
+    /// While hosts read from a drive, destage has no more than this many commands there, unless memory is short or a
+    /// write waits for it: so a read waits for at most so many other commands.
     pub destage_beside_reads: u32,
     /// Part of the pool kept for work of the engine (old data, parity), so that host payload cannot starve it.
     pub work: Bytes,

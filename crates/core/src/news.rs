@@ -1,7 +1,7 @@
 //! What the engine tells of, in words. The words of mdadm's monitor are kept where it has one.
 //!
-//! They are written for an administrator, and say what to do where something must be done. Who tells them adds the names
-//! of array and member, which the engine does not know.
+//! They are written for an administrator, and say what to do where something must be done. The reader adds the names of
+//! array and member, which the engine does not know.
 
 use core::fmt;
 
@@ -87,7 +87,7 @@ impl NoticeKind {
         )
     }
 
-    /// The words of those that have no figures.
+    /// The texts of notices without figures.
     const fn fixed(&self) -> &'static str {
         match self {
             Self::SpareActive => "the spare is a full member now",

@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn stays_and_busy_time_are_those_of_what_was_inside() {
         let mut inside = Occupancy::default();
-        // Two from 10 to 30, one of them until 100; nobody until 150; one since.
+        // Two from 10 to 30, one of them until 100; none until 150; one since.
         inside.enter(Instant(10));
         inside.enter(Instant(10));
         inside.leave(Instant(30));

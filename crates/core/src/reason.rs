@@ -21,7 +21,7 @@ pub enum FailReason {
     ErrorBudget,
     /// The drive spoke nonsense.
     Protocol,
-    /// No space behind the member.
+    /// The storage of the member is full.
     NoSpace,
     /// The drive does not take writes.
     ReadOnly,
@@ -62,7 +62,7 @@ reasons! {
     ReadModifyWriteForced = "read-modify-write: forced by policy",
     /// Reading the other columns needs fewer member reads.
     ReconstructFewer = "reconstruct-write: fewer member reads",
-    /// As many reads either way: the parity is made anew.
+    /// The same number of reads either way: reconstruct-write makes the parity afresh.
     ReconstructEqual = "reconstruct-write: as many reads, parity made anew",
     /// Parity is not trusted beyond the resync checkpoint.
     ReconstructUntrusted = "reconstruct-write: parity not yet trusted here",
@@ -116,11 +116,11 @@ reasons! {
     WaitedForJournalWrite = "waited until the journal had written the group before",
     /// A write waits because the log must never hold more lines than the cache can load again after a crash.
     WaitedForReplayRoom = "waited because the cache could not load more of the journal again",
-    /// What is about to be written is in the journal first.
+    /// The write is in the journal first.
     RedoLogged = "redo put into the journal",
     /// A write waits until what the partial parity log covers is on the members, and it may be written over.
     WaitedForPartialParityLog = "waited until the partial parity log could be written over",
-    /// What is about to be written is in the partial parity log first; the figure is 1 where it is not of whole stripes.
+    /// The write is in the partial parity log first; the figure is 1 if it does not cover whole stripes.
     PartialParityLogged = "recorded in the partial parity log first",
     /// The journal promises this write.
     WriteJournalled = "write acknowledged by the journal",
@@ -216,6 +216,6 @@ pub struct TraceEntry {
     pub reason: Reason,
     /// Where: exclusion unit.
     pub unit: u64,
-    /// The figure behind it: reads chosen against, or a count.
+    /// The figure of the reason: reads of the way not taken, or a count.
     pub figure: u32,
 }

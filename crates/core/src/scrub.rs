@@ -73,7 +73,7 @@ impl AbortReason {
 pub enum NotComparable {
     /// The level has neither parity nor a second copy.
     NoRedundancy,
-    /// What is left without the missing members has neither parity to compare with nor a second copy.
+    /// Without the missing members there is neither parity to compare with nor a second copy.
     Degraded,
     /// No row could be read from enough members.
     Unreadable,
@@ -100,7 +100,7 @@ pub enum ScrubOutcome {
     Mismatches {
         /// All of them.
         count: u64,
-        /// Those that are put right.
+        /// Mismatches that are corrected.
         repaired: u64,
     },
     /// It ended before everything was compared.
@@ -111,7 +111,7 @@ pub enum ScrubOutcome {
         percent: u8,
         /// Mismatches until then.
         count: u64,
-        /// Those that are put right.
+        /// Mismatches that are corrected.
         repaired: u64,
     },
     /// Nothing could be compared.
@@ -277,7 +277,7 @@ pub struct ScrubStatus {
     pub total: Sectors,
     /// How far it came.
     pub done: Sectors,
-    /// Of that, what could not be compared: not enough members could be read there.
+    /// The part of it that could not be compared, because not enough members could be read there.
     pub uncompared: Sectors,
     /// Where the mismatches are.
     pub ranges: Vec<MismatchRange>,
@@ -332,7 +332,7 @@ impl Scrub {
         self.end = Some(end);
     }
 
-    /// What is to be told of it, if it ended.
+    /// Its result, if it has ended.
     pub(crate) fn status(&self) -> Option<ScrubStatus> {
         let end = self.end?;
         Some(ScrubStatus {

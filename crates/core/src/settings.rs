@@ -271,7 +271,7 @@ settings! {
     /// Operations of a background task at once.
     background_depth: u32 = 8, "background.depth", Number(1, WINDOW_ROWS_MAX), Nothing,
         "operations of a rebuild, resync, check or repair at once";
-    /// What is read before it is asked for. Of a nested array, the setting of its first span counts.
+    /// The read-ahead. For a nested array the setting of its first span counts.
     read_ahead: ReadAhead = ReadAhead::Adaptive, "read-ahead", Words(ReadAhead), Cache,
         "data to read before hosts request it: none, the data after every read (always), or after sequential reads (adaptive)";
     /// The longest window of one stream.
@@ -293,8 +293,8 @@ settings! {
     /// Are commands that wait for a rotating drive chosen by position? Otherwise they are issued in order of arrival.
     sorting: bool = true, "sorting", Switch("on", "off"), Nothing,
         "whether commands that wait for a rotating drive are sorted by position";
-    /// Are read-ahead, the mirror policy and the destage delay chosen by the load? The settings are where it begins. Of a
-    /// nested array, the setting of its first span counts.
+    /// Are read-ahead, the mirror policy and the destage delay chosen by the load? The settings are where it begins.
+    /// For a nested array the setting of its first span counts.
     adaptive: bool = false, "adaptive", Switch("on", "off", "reset"), Nothing,
         "whether read-ahead, mirror-read and the time that dirty data waits follow the load; reset: on, and forget what was learned";
 }

@@ -202,8 +202,8 @@ impl Queue {
         let first = self.front()?;
         self.head += 1;
         self.len -= 1;
-        // Where nothing is left it begins anew: going round and round it would push other memory out of the processor's
-        // caches.
+        // An empty queue starts at its beginning again: otherwise it would go round and push other memory out of the
+        // processor's caches.
         if (self.len == 0) | (self.head == self.ring.len()) {
             self.head = 0;
         }

@@ -1,9 +1,9 @@
-//! Steps: what happens to each host request on its way through the controller, for whoever wants to tell the story.
+//! Steps: the way of each host request through the controller, for readers that tell its story.
 //!
-//! Nothing is kept until [`Controller::keep_steps`] asks for it; then the last ones are, in a ring whose memory is taken
-//! at that moment. Steps are told, never looked at here: they change no decision, and are no part of the actions. Who
-//! reads them puts them in order by names: a request has a number, what is done for it are operations, and what its
-//! writes left in the cache is written later by an operation of the dirty unit.
+//! Nothing is kept until [`Controller::keep_steps`] asks for it; then the last ones are, in a ring whose memory is
+//! taken at that moment. Steps are told, never looked at here: they change no decision, and are no part of the actions.
+//! Readers put them in order by names: a request has a number, operations work for it, and dirty data that it left in
+//! the cache is written later by an operation of the dirty unit.
 //!
 //! ```text
 //!  Request 7: Arrived, Received, Cached(unit 3), Replied
@@ -67,9 +67,9 @@ pub enum Work {
     Discard,
     /// Makes the members durable.
     Flush,
-    /// Writes what is dirty of a stretch of a set without parity.
+    /// Writes the dirty data of a stretch of a set without parity.
     Destage,
-    /// Writes what is dirty of a stripe.
+    /// Writes the dirty data of a stripe.
     RowDestage,
 }
 
@@ -89,7 +89,7 @@ pub enum Place {
         stripe: StripeIndex,
         /// First row: sectors from the start of each chunk.
         lo: u32,
-        /// First row behind.
+        /// The row after the last one.
         hi: u32,
         /// First data column that is named, and how many.
         columns: (u16, u16),
@@ -121,7 +121,7 @@ pub enum What {
     Reason {
         /// Why.
         reason: Reason,
-        /// The figure behind it.
+        /// The figure of the reason.
         figure: u32,
     },
     /// A part of a write is in lines of the cache.
@@ -209,7 +209,7 @@ pub enum What {
     },
     /// All computations that were handed out are done.
     Computed,
-    /// What is about to be written is in this entry of the journal.
+    /// The data to be written is in this entry of the journal.
     Logged {
         /// Its number.
         entry: u64,

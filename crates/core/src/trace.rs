@@ -96,7 +96,7 @@ impl Trace {
         self.steps.push(Step { at: self.now, who, what });
     }
 
-    /// A step of a host request, named by its place in the table. What is read ahead has none.
+    /// A step of a host request, named by its place in the table. Read-ahead has none.
     #[inline(always)]
     pub(crate) fn request(&mut self, requests: &Slab<Request>, request: u32, what: impl FnOnce() -> What) {
         if self.steps.is_on() && !requests[request].ahead {

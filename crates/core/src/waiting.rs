@@ -1,6 +1,6 @@
-//! What is inside the engine and does not move: the end of a simulation that got stuck, in words.
+//! The state of the engine in words, for a simulation that got stuck.
 //!
-//! For whoever looks for the reason of a wait, not for administrators. It reads, and must never change anything.
+//! It is for debugging, not for administrators. It reads, and must never change anything.
 
 use core::fmt::{Result, Write};
 

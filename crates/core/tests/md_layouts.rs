@@ -120,7 +120,7 @@ fn places(word: &str) -> Vec<Place> {
     word.split('+').map(place).collect()
 }
 
-/// Where the geometry puts what is at `at`, by rising slot.
+/// The places that the geometry gives to the data at `at`, by rising slot.
 fn mapped(set: &Geometry, at: SetLba) -> Vec<Place> {
     let mut places: Vec<Place> = match set {
         Geometry::Passthrough(_) => panic!("md has no pass-through"),

@@ -1,6 +1,6 @@
-//! Every way to write part of a stripe, against algebra that knows nothing of methods: a plan may read only what is
-//! good, what it reads must determine the parities that it writes, no good parity may be left behind, and no smaller
-//! set of reads would have done.
+//! Every way to write part of a stripe, against algebra that knows nothing of methods: a plan may read only
+//! good members, its reads must determine the parities that it writes, no good parity may be left out, and no smaller set of
+//! reads would have done.
 
 use openraid_core::admin::PartialWritePolicy;
 use openraid_core::plan::{plan_write, StripeView, WriteMethod, WritePlan};
@@ -69,7 +69,7 @@ impl Case {
             .collect()
     }
 
-    /// What has to be known of the old data to make this parity anew: the part of the columns that stay.
+    /// The part of the old data that this parity needs: the columns that stay.
     fn wanted(&self, parity: Slot) -> Row {
         let mut row = self.equation(parity);
         for column in self.written {
@@ -100,7 +100,7 @@ impl Case {
         assert!(plan.write.minus(view.writable).is_empty(), "{what}: writes where nobody is: {plan:?}");
         assert_eq!(plan.write & view.data, *written & view.writable, "{what}: all that is written, nothing else");
         assert_eq!(plan.write & view.parities(), plan.parity, "{what}: what is computed is written");
-        // What is not good will be made by whoever fills the member; of a member that nobody fills it would be believed.
+        // A rebuild makes stale parity on the member that it fills. On any other member it would be believed.
         let believed = (view.parities() & view.writable).minus(view.filling) | (view.parities() & view.readable);
         assert!(believed.minus(plan.parity).is_empty(), "{what}: a parity is left behind: {plan:?}");
         assert!(self.suffices(plan.read, plan.parity), "{what}: the parity cannot be known: {plan:?}");

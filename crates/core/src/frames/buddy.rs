@@ -1,8 +1,8 @@
-//! Who owns which part of one zone of frames. Buddy allocation, so that a run is contiguous and naturally
-//! aligned, and neighbours merge when they are given back.
+//! The owners of the parts of one zone of frames. Buddy allocation, so that a run is contiguous and naturally aligned,
+//! and neighbours merge when they are given back.
 //!
-//! A run can be held more than once: by the operation that asked for it, and by each drive command that timed
-//! out while it pointed there. It is free when the last holder lets go; until then nobody else gets it.
+//! A run can be held more than once: by the operation that asked for it, and by each drive command that timed out while
+//! it pointed there. It is free when the last holder lets go, and is not given out before.
 
 use alloc::vec::Vec;
 use openraid_units::{Bytes, PoolOffset};
@@ -26,7 +26,7 @@ const READY_MAX: usize = 64;
 pub struct Run {
     /// First byte in the pool.
     pub at: PoolOffset,
-    /// As wide as the other one: what is left over beside a narrow one is copied in parts that a processor waits for.
+    /// As wide as the other one: the rest next to a narrow one would be copied in parts that a processor waits for.
     order: u64,
 }
 
@@ -188,7 +188,7 @@ impl Buddy {
         Some(frame)
     }
 
-    /// Merge what is kept ready; false where there is nothing.
+    /// Merge the runs that are kept ready; false if there is none.
     fn merge_ready(&mut self) -> bool {
         let mut any = false;
         for (order, kept) in (0..).zip(0..READY_ORDERS) {

@@ -2,8 +2,8 @@
 //! asks several times which stripe of its period it is on, and a modelled disk divides some twenty times for a command.
 //!
 //! With `inverse = floor((2^64 - 1) / by)` the upper half of `n * inverse` is the quotient or one less, for every `n`:
-//! `2^64 - by * inverse` is `by` at the most, so what is lost is `n / 2^64` at the most, which is below 1. The remainder
-//! tells which it is.
+//! `2^64 - by * inverse` is at most `by`, so at most `n / 2^64` is lost, which is below 1. The remainder tells which it
+//! is.
 
 /// A number to divide by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! Members one behind the other (md's linear).
+//! Members one after the other (md's linear).
 
 use super::{check_capacity, Fragment, GeometryError, SetSpec};
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 /// The concatenation of members in the order of their slots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Linear {
-    /// Where each member ends in the set, rising.
+    /// The ends of the members in the set, rising.
     ends: Vec<SetLba>,
 }
 

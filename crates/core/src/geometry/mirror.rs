@@ -136,8 +136,8 @@ impl Mirror {
     pub const fn copy_count(&self) -> u16 {
         self.copies
     }
-    /// Do members hold copies of what is elsewhere in other places (far and offset copies)? Then the first copies of
-    /// a stream lie striped over the members.
+    /// Do members hold copies of data that has its first copy elsewhere (far and offset copies)? Then the first copies
+    /// of a stream lie striped over the members.
     #[must_use]
     pub fn has_far_copies(&self) -> bool {
         self.rows.as_ref().is_some_and(|rows| rows.far > 1)
@@ -255,11 +255,11 @@ fn far_set_size(spec: &SetSpec<'_>, near: u16, far: u16) -> Result<u16, Geometry
     }
 }
 
-/// Where each far copy of a slot's chunks stands, and the way back; `None` where two slots would meet.
+/// The place of each far copy of a slot's chunks, and the way back; `None` if two slots would meet.
 ///
-/// From copy to copy the slot moves on by the near copies, round within its far set. The members that do not
-/// fill a set belong to the last one; md takes as its member whatever moved to a slot *behind* the first of
-/// that set, and so does this.
+/// From copy to copy the slot moves on by the near copies, round within its far set. The members that do not fill a set
+/// belong to the last one. md takes as its member any that moved to a slot *after* the first of that set, and so does
+/// this.
 fn far_slots(members: u16, near: u16, far: u16, set_size: u16) -> Option<(Vec<u8>, Vec<u8>)> {
     let rest = members % set_size;
     let last_start = (members / set_size - 1) * set_size;

@@ -41,8 +41,7 @@ pub const SECTORS_MAX: Sectors = Sectors(1 << 54);
 /// Smallest chunk of levels 4, 5, 6 and 10: one page of 4 KiB, as md.
 pub const CHUNK_MIN: Sectors = Sectors::kib(4);
 
-/// What is preferred as the unit of requests where the level has no chunk: 4 KiB, one page and the physical
-/// block of today's drives.
+/// The preferred unit of requests if the level has no chunk: 4 KiB, one page and the physical block of today's drives.
 pub const UNIT_WITHOUT_CHUNK: Sectors = Sectors::kib(4);
 
 const _: () = assert!(SECTORS_MAX.0.checked_mul(MEMBERS_MAX as u64).is_some());
@@ -64,7 +63,7 @@ pub struct Fragment {
 pub enum Level {
     /// One member, address by address; no metadata.
     Passthrough,
-    /// Members one behind the other (md level -1).
+    /// Members one after the other (md level -1).
     Linear,
     /// Chunks in turn over all members, no redundancy.
     Raid0,
@@ -150,7 +149,7 @@ pub struct SetSpec<'a> {
     pub level: Level,
     /// Number of slots, missing ones included.
     pub members: u16,
-    /// Chunk. Of no meaning to a pass-through and RAID 1; zero is allowed for linear and means no rounding.
+    /// Chunk. No meaning for a pass-through and RAID 1; zero is allowed for linear and means no rounding.
     pub chunk: Sectors,
     /// md's layout number. Read for levels 0 (when members are unequal), 5, 6 and 10.
     pub layout: u32,
@@ -239,7 +238,7 @@ impl Passthrough {
 pub enum Geometry {
     /// One member as it is.
     Passthrough(Passthrough),
-    /// Members one behind the other.
+    /// Members one after the other.
     Linear(Linear),
     /// RAID 0.
     Striped(Striped),

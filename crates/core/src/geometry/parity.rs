@@ -1,8 +1,8 @@
 //! RAID 4, 5 and 6: stripes of data columns with P, or P and Q.
 //!
-//! A *stripe* is one chunk on every member, a *column* one data chunk of it, counted in the order of the array.
-//! Where columns and parity stand repeats after at most as many stripes as there are members, so the
-//! constructor writes one period into tables and a question costs one remainder and one look-up.
+//! A *stripe* is one chunk on every member, a *column* one data chunk of it, counted in the order of the array. The
+//! places of columns and parity repeat after at most as many stripes as there are members, so the constructor writes
+//! one period into tables, and a query costs one remainder and one look-up.
 
 use super::divisor::Divisor;
 use super::{check_capacity, GeometryError, Level, Rotation, SetSpec, Split};
@@ -168,7 +168,7 @@ impl Parity {
         assert!(stripe.0 < self.stripes && within <= self.chunk);
         MemberLba((stripe.0 << self.shift) + within.0)
     }
-    /// The stripe that a place on a member belongs to, and the row in it; `None` behind the last stripe.
+    /// The stripe that a place on a member belongs to, and the row in it; `None` after the last stripe.
     #[must_use]
     pub fn stripe_at(&self, at: MemberLba) -> Option<(StripeIndex, Sectors)> {
         let stripe = at.0 >> self.shift;
@@ -202,7 +202,7 @@ impl Parity {
     pub fn role_of(&self, stripe: StripeIndex, slot: Slot) -> StripeRole {
         self.row(stripe).role_of(slot)
     }
-    /// Exponent of the generator with which a data column counts in Q. Of no meaning for levels 4 and 5.
+    /// Exponent of the generator with which a data column counts in Q. No meaning for levels 4 and 5.
     #[must_use]
     pub fn coefficient(&self, stripe: StripeIndex, column: u16) -> u8 {
         self.row(stripe).coefficient(column)
@@ -257,7 +257,7 @@ impl Row<'_> {
             column => StripeRole::Data(u16::from(column)),
         }
     }
-    /// Exponent of the generator with which a data column counts in Q. Of no meaning for levels 4 and 5.
+    /// Exponent of the generator with which a data column counts in Q. No meaning for levels 4 and 5.
     #[must_use]
     pub fn coefficient(&self, column: u16) -> u8 {
         assert!(column < self.parity.data_columns);

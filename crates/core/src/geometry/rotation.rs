@@ -5,9 +5,9 @@
 //! with a Q added: P then walks over the other slots only). The data columns begin *after the parity* and go
 //! round (symmetric), or go through the slots in order, passing over the parity (asymmetric).
 //!
-//! The weight of a column in Q is a second matter. md takes the exponents in the order of slots beginning
-//! behind Q, P left out; that equals the order of columns only where these begin behind Q too. The DDF layouts
-//! use the slot's own number as exponent, as if the parity slots were data of zeroes.
+//! The weight of a column in Q is a second matter. md takes the exponents in the order of slots beginning after Q, P
+//! left out; that equals the order of columns only if these begin after Q too. The DDF layouts use the slot's own
+//! number as exponent, as if the parity slots were data of zeroes.
 
 use super::Level;
 use core::fmt;
@@ -20,9 +20,9 @@ pub enum Rotation {
     LeftAsymmetric = 0,
     /// P walks right, columns in the order of slots.
     RightAsymmetric = 1,
-    /// P walks left, columns begin behind the parity: md's default.
+    /// P walks left, columns begin after the parity: md's default.
     LeftSymmetric = 2,
-    /// P walks right, columns begin behind the parity.
+    /// P walks right, columns begin after the parity.
     RightSymmetric = 3,
     /// P (and Q) on the first slots.
     ParityFirst = 4,

@@ -22,7 +22,7 @@ pub struct RowSegment {
     pub stripe: StripeIndex,
     /// First row, counted from the start of the chunk.
     pub lo: Sectors,
-    /// First row behind the piece; above `lo`, at most the chunk.
+    /// The row after the last one of the piece; above `lo`, at most the chunk.
     pub hi: Sectors,
     /// First column.
     pub first_column: u16,
@@ -54,7 +54,7 @@ pub struct Split {
     shift: u32,
     data_columns: u64,
     rows_max: u64,
-    /// What is not yet taken apart.
+    /// The rest that is not split yet.
     at: u64,
     end: u64,
     /// The stripe in work, its pieces, and those of them that are still to come.

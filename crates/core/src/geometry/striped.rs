@@ -1,8 +1,8 @@
 //! RAID 0: chunks in turn over all members.
 //!
-//! Where members are unequal, the set is a row of *zones*: in the first all members take part, up to the end
-//! of the smallest one; in the next those that are left, and so on. Which member a zone begins with is where
-//! md changed its mind: see [`StripedLayout`].
+//! If members are unequal, the set is a row of *zones*: in the first all members take part, up to the end of the
+//! smallest one; in the next the remaining ones, and so on. Which member a zone begins with is where md changed its
+//! mind: see [`StripedLayout`].
 //!
 //! Two roundings of md are kept. Each member counts in whole chunks. And the size of the set is the sum of
 //! `size AND NOT (chunk - 1)` over the members, which for a chunk that is no power of two clears bits that have
@@ -17,13 +17,13 @@ use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 pub enum StripedLayout {
     /// md's layout 1: the turn goes on counting from the start of the set.
     Original,
-    /// md's layout 2: the turn begins anew with every zone.
+    /// md's layout 2: the turn starts again with every zone.
     Alternate,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Zone {
-    /// First chunk of the set in this zone, and the first one behind it.
+    /// First chunk of the set in this zone, and the chunk after its last one.
     start: u64,
     end: u64,
     /// Chunks of the member before this zone, the same for all its members.

@@ -69,7 +69,7 @@ fn raid6_made_from_raid5_stands_as_drawn() {
     assert_drawn(Level::Raid6, 5, 20, &["pABCq", "pABCq"]);
 }
 
-/// The rule in words: md goes through the slots beginning behind Q and numbers those that hold data; in DDF
+/// The rule in words: md goes through the slots beginning after Q and numbers the data slots; in DDF
 /// layouts it begins with slot 0 and numbers all.
 fn weight_by_walking(set: &Parity, stripe: StripeIndex, wanted: u16) -> u8 {
     let ddf = (8..=10).contains(&set.rotation().md_number());

@@ -42,7 +42,7 @@ fn equal_members_take_turns_whatever_the_layout_says() {
 
 #[test]
 fn unequal_members_stand_as_drawn() {
-    // Three zones: a b c d, then b c d, then c d. Behind four chunks (and 4 + 3) the original turn goes on.
+    // Three zones: a b c d, then b c d, then c d. After four chunks (and 4 + 3) the original turn goes on.
     let sizes = [8, 16, 24, 24];
     assert_eq!(draw(&striped(8, 1, &sizes)), "a0 b0 c0 d0 c1 d1 b1 d2 c2 ");
     assert_eq!(draw(&striped(8, 2, &sizes)), "a0 b0 c0 d0 b1 c1 d1 c2 d2 ");
