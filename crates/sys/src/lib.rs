@@ -37,6 +37,7 @@ mod new_file;
 mod pool;
 mod process;
 mod random;
+mod registered;
 mod ring;
 mod signals;
 mod table;

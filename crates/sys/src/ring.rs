@@ -14,17 +14,17 @@
 
 use crate::clock;
 use crate::command::{
-    Answer, Command, Opcode, COMPLETION_ENTRIES, KERNEL_WORKERS_MAX, MEMBERS_MAX, REGISTERED_BYTES_MAX,
-    SUBMISSION_ENTRIES,
+    Answer, Command, Opcode, COMPLETION_ENTRIES, KERNEL_WORKERS_MAX, MEMBERS_MAX, SUBMISSION_ENTRIES,
 };
 use crate::engine::{EngineOptions, Waiting};
 use crate::epoll::{Epoll, Events, Interest};
 use crate::errno::{Errno, Note};
 use crate::member::Member;
 use crate::pool::Mapping;
+use crate::registered::Buffers;
 use crate::threads::Threads;
 use io_uring::{opcode, squeue, types, IoUring};
-use openraid_units::{Bytes, Nanos, PoolOffset};
+use openraid_units::{Nanos, PoolOffset};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -66,8 +66,8 @@ pub(crate) struct Ring {
     mapping: Arc<Mapping>,
     members: Vec<Option<Attached>>,
     files_registered: bool,
-    /// Bytes of the pool, from its start on, that the kernel's table of buffers has.
-    pool_registered: usize,
+    /// The part of the pool that the kernel's table of buffers has, or gets at its first use.
+    buffers: Buffers,
     /// Commands that found the submission queue full.
     waiting: VecDeque<Command>,
     helper: Option<Threads>,
@@ -84,7 +84,7 @@ impl Ring {
             mapping,
             members: Vec::new(),
             files_registered: false,
-            pool_registered: 0,
+            buffers: Buffers::default(),
             waiting: VecDeque::new(),
             helper: None,
             helper_polled: false,
@@ -98,7 +98,7 @@ impl Ring {
         }
         if options.register {
             this.files_registered = this.register_files(notes);
-            this.pool_registered = this.register_pool(options.register_pool_max, notes);
+            this.buffers = Buffers::register(&this.ring.submitter(), &this.mapping, options.register_pool_max, notes);
         }
         Ok(this)
     }
@@ -110,12 +110,12 @@ impl Ring {
             Mode::Plain => "plain completions",
         };
         let yes_no = |yes| if yes { "registered" } else { "plain" };
-        let (files, buffers) = (yes_no(self.files_registered), yes_no(self.pool_registered > 0));
+        let (files, buffers) = (yes_no(self.files_registered), yes_no(self.buffers.len() > 0));
         format!("io_uring, {mode}, {files} files, {buffers} buffers")
     }
 
     pub(crate) fn pool_registered(&self) -> usize {
-        self.pool_registered
+        self.buffers.len()
     }
 
     fn register_files(&self, notes: &mut Vec<Note>) -> bool {
@@ -124,33 +124,6 @@ impl Ring {
             Err(error) => {
                 notes.push(Note(format!("io_uring refuses to register files ({error}); a little slower without")));
                 false
-            }
-        }
-    }
-
-    fn register_pool(&self, most: Bytes, notes: &mut Vec<Note>) -> usize {
-        let len = usize::try_from(most.get()).map_or(self.mapping.len(), |most| most.min(self.mapping.len()));
-        if len == 0 {
-            return 0;
-        }
-        let pieces: Vec<libc::iovec> = (0..len)
-            .step_by(REGISTERED_BYTES_MAX)
-            .map(|start| libc::iovec {
-                iov_base: self.mapping.address(PoolOffset(start as u64)).cast(),
-                iov_len: (len - start).min(REGISTERED_BYTES_MAX),
-            })
-            .collect();
-        // SAFETY: the memory is mapped as long as this ring keeps the mapping, and it is used only by commands,
-        // whose ranges are marked in the pool.
-        match unsafe { self.ring.submitter().register_buffers(&pieces) } {
-            Ok(()) => len,
-            Err(error) => {
-                notes.push(Note(format!(
-                    "{} MiB of the frame pool cannot be registered with io_uring ({error}): the limit of locked \
-                     memory is in the way; a little slower without, `ulimit -l` or LimitMEMLOCK= raises it",
-                    len >> 20
-                )));
-                0
             }
         }
     }
@@ -193,8 +166,8 @@ impl Ring {
 
     /// Move waiting commands into the submission queue as far as there is room.
     fn fill(&mut self) {
-        while let Some(command) = self.waiting.front() {
-            let entry = self.entry(command);
+        while let Some(command) = self.waiting.front().copied() {
+            let entry = self.entry(&command);
             // SAFETY: a command's memory and file stay valid until its answer is collected.
             if unsafe { self.ring.submission().push(&entry) }.is_err() {
                 return;
@@ -203,56 +176,21 @@ impl Ring {
         }
     }
 
-    fn entry(&self, command: &Command) -> squeue::Entry {
+    fn entry(&mut self, command: &Command) -> squeue::Entry {
+        let start = (command.address as usize).checked_sub(self.mapping.address(PoolOffset::ZERO) as usize);
+        let len = command.transfer_len() as usize;
+        let buffer = start.and_then(|start| self.buffers.of(&self.ring.submitter(), &self.mapping, start, len));
         let attached = self.members[command.slot].as_ref().expect("bug: a command to a member that is not attached");
         let entry = if attached.registered {
             let number = i32::try_from(command.slot).expect("slots are below MEMBERS_MAX");
-            self.build(command, types::Fd(number)).flags(squeue::Flags::FIXED_FILE)
+            build(command, types::Fd(number), buffer).flags(squeue::Flags::FIXED_FILE)
         } else {
-            self.build(command, types::Fd(attached.member.as_fd().as_raw_fd()))
+            build(command, types::Fd(attached.member.as_fd().as_raw_fd()), buffer)
         };
         entry.user_data(u64::from(command.key))
     }
 
-    fn build(&self, command: &Command, file: types::Fd) -> squeue::Entry {
-        let Command { at, len, address, .. } = *command;
-        let buffer = self.registered_buffer(command);
-        match command.opcode {
-            Opcode::Read => match buffer {
-                Some(buffer) => {
-                    opcode::ReadFixed::new(file, address, command.transfer_len(), buffer).offset(at).build()
-                }
-                None => opcode::Read::new(file, address, command.transfer_len()).offset(at).build(),
-            },
-            Opcode::Write { fua } => {
-                let flags = if fua { libc::RWF_DSYNC } else { 0 };
-                match buffer {
-                    Some(buffer) => opcode::WriteFixed::new(file, address, command.transfer_len(), buffer)
-                        .offset(at)
-                        .rw_flags(flags)
-                        .build(),
-                    None => {
-                        opcode::Write::new(file, address, command.transfer_len()).offset(at).rw_flags(flags).build()
-                    }
-                }
-            }
-            Opcode::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-            Opcode::Allocate { mode } => opcode::Fallocate::new(file, len).offset(at).mode(mode).build(),
-            Opcode::DiscardDevice => unreachable!("bug: an ioctl on the ring"),
-        }
-    }
-
     /// The registered buffer that holds the command's whole memory; metadata lies outside the pool and has none.
-    fn registered_buffer(&self, command: &Command) -> Option<u16> {
-        let base = self.mapping.address(PoolOffset::ZERO) as usize;
-        let start = (command.address as usize).checked_sub(base)?;
-        let end = start + command.transfer_len() as usize;
-        if end > self.pool_registered {
-            return None;
-        }
-        let (first, last) = (start / REGISTERED_BYTES_MAX, (end - 1) / REGISTERED_BYTES_MAX);
-        (first == last).then(|| u16::try_from(first).ok()).flatten()
-    }
 
     fn start_with_helper(&mut self, command: Command) -> Result<(), Errno> {
         if self.helper.is_none() {
@@ -373,7 +311,7 @@ impl Ring {
         if self.files_registered {
             let _ = self.ring.submitter().unregister_files();
         }
-        if self.pool_registered > 0 {
+        if self.buffers.len() > 0 {
             let _ = self.ring.submitter().unregister_buffers();
         }
     }
@@ -381,6 +319,30 @@ impl Ring {
     pub(crate) fn event_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the descriptor is open as long as the ring, which the result borrows.
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+    }
+}
+
+/// The entry of a command, with the registered buffer that has its memory, if there is one.
+fn build(command: &Command, file: types::Fd, buffer: Option<u16>) -> squeue::Entry {
+    let Command { at, len, address, .. } = *command;
+    match command.opcode {
+        Opcode::Read => match buffer {
+            Some(buffer) => opcode::ReadFixed::new(file, address, command.transfer_len(), buffer).offset(at).build(),
+            None => opcode::Read::new(file, address, command.transfer_len()).offset(at).build(),
+        },
+        Opcode::Write { fua } => {
+            let flags = if fua { libc::RWF_DSYNC } else { 0 };
+            match buffer {
+                Some(buffer) => opcode::WriteFixed::new(file, address, command.transfer_len(), buffer)
+                    .offset(at)
+                    .rw_flags(flags)
+                    .build(),
+                None => opcode::Write::new(file, address, command.transfer_len()).offset(at).rw_flags(flags).build(),
+            }
+        }
+        Opcode::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+        Opcode::Allocate { mode } => opcode::Fallocate::new(file, len).offset(at).mode(mode).build(),
+        Opcode::DiscardDevice => unreachable!("bug: an ioctl on the ring"),
     }
 }
 

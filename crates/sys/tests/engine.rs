@@ -34,8 +34,12 @@ impl Rig {
     }
 
     fn with(options: EngineOptions) -> Self {
+        Self::of(POOL, options)
+    }
+
+    fn of(len: Bytes, options: EngineOptions) -> Self {
         let waiting = options.waiting;
-        let pool = FramePool::new(PoolOptions { len: POOL, huge: HugePages::No, touch: false }).expect("pool");
+        let pool = FramePool::new(PoolOptions { len, huge: HugePages::No, touch: false }).expect("pool");
         let engine = IoEngine::new(&pool, options).expect("engine");
         let epoll = Epoll::new().expect("epoll");
         epoll.add(engine.event_fd(), 1, Interest::READ).expect("add");
@@ -138,6 +142,39 @@ fn only_the_requested_part_of_the_pool_is_registered_and_commands_after_it_work(
             assert_eq!(rig.pool.slice(range), bytes, "{most:?} at {start}");
         }
     }
+}
+
+/// Bytes of a pool that the system has given memory for, as the kernel's page map of this process says.
+fn resident(pool: &FramePool, len: u64) -> u64 {
+    use std::os::unix::fs::FileExt;
+    let start = pool.slice(frames(0, 4096)).as_ptr() as u64;
+    let mut entries = vec![0; usize::try_from(len / 4096 * 8).expect("small")];
+    let map = std::fs::File::open("/proc/self/pagemap").expect("Linux");
+    map.read_exact_at(&mut entries, start / 4096 * 8).expect("the pages of this process");
+    entries.chunks(8).filter(|entry| entry[7] & 0x80 != 0).count() as u64 * 4096
+}
+
+#[test]
+fn a_pool_takes_memory_when_commands_use_it() {
+    if !uring_here() {
+        println!("skipped: io_uring is refused here");
+        return;
+    }
+    // The file goes after the member that is open: another test may be given its inode.
+    let dir = TempDir::on_disk();
+    let (mib, len) = (1 << 20, Bytes::mib(96));
+    let options = EngineOptions { prefer: Prefer::Uring, ..EngineOptions::default() };
+    let mut rig = Rig::of(len, options);
+    if !rig.engine.notes().is_empty() {
+        println!("skipped: the limit of locked memory refuses the pool");
+        return;
+    }
+    assert!(resident(&rig.pool, len.get()) <= 16 * mib, "no command has come yet");
+    let member = rig.attach(&dir.file("member", 1 << 20), Use::Exclusive, Direct::Try);
+    let verb = Verb::Write { at: DriveLba(0), from: frames(40 * mib, 4096), fua: false };
+    assert_eq!(rig.one(member, verb).result, Ok(4096));
+    let taken = resident(&rig.pool, len.get());
+    assert!(taken <= 32 * mib, "one piece more, not {taken}");
 }
 
 #[test]
