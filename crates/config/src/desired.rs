@@ -31,6 +31,8 @@ pub struct Desired {
     pub sinks: Vec<SinkWish>,
     /// When arrays are checked.
     pub schedules: Vec<ScheduleWish>,
+    /// How drives are looked after.
+    pub care: CareWish,
     /// What is allowed and may not be meant: a name of a drive that can change, for example.
     pub notes: Vec<crate::Problem>,
 }
@@ -104,6 +106,25 @@ impl ManagementWish {
             ("management.metrics-md", differs(&self.metrics_md, &other.metrics_md)),
         ];
         all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    }
+}
+
+/// What stands in `[care]`: how drives are looked after.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CareWish {
+    /// Seconds after which a drive without commands is read; nothing: never.
+    pub idle_probe: Option<u64>,
+    /// Seconds from one question for a drive's health to the next; nothing: never.
+    pub smart: Option<u64>,
+    /// The program that asks, which is then asked of files as well; nothing: `smartctl` where it is found, of devices.
+    pub smartctl: Option<PathBuf>,
+    /// The program that is told what a drive's light is to show.
+    pub led: Option<PathBuf>,
+}
+
+impl Default for CareWish {
+    fn default() -> Self {
+        Self { idle_probe: Some(600), smart: Some(1800), smartctl: None, led: None }
     }
 }
 
@@ -334,11 +355,33 @@ pub struct SinkWish {
     pub kind: SinkKind,
 }
 
+/// What a schedule does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScheduleTask {
+    /// Members are read and compared.
+    Check,
+    /// Drives are read, each for itself, with so many bytes a second of each.
+    Patrol(Bytes),
+}
+
+impl ScheduleTask {
+    /// As it is written.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Patrol(_) => "patrol",
+        }
+    }
+}
+
 /// What stands in `[schedules.NAME]`: arrays are checked again and again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScheduleWish {
     /// Its name.
     pub name: String,
+    /// What is done.
+    pub task: ScheduleTask,
     /// The line of its table.
     pub line: u32,
     /// Names of arrays; empty: all.

@@ -29,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+mod care;
 mod cross;
 mod desired;
 mod nearest;
@@ -39,8 +40,8 @@ mod sinks;
 mod table;
 
 pub use desired::{
-    Access, AlarmLevel, ArrayId, ArrayWish, Desired, MailTls, ManagementWish, Placed, ScheduleWish, ServerWish,
-    Setting, SinkKind, SinkWish, SpareFor, SpareWish, WebhookForm,
+    Access, AlarmLevel, ArrayId, ArrayWish, CareWish, Desired, MailTls, ManagementWish, Placed, ScheduleTask,
+    ScheduleWish, ServerWish, Setting, SinkKind, SinkWish, SpareFor, SpareWish, WebhookForm,
 };
 pub use nearest::nearest;
 pub use problem::{Problem, Problems};

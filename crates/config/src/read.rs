@@ -34,7 +34,7 @@ pub const DRIVE_DEPTH_MAX: u64 = 128;
 /// The longest time that a command waits for others.
 pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
 
-const TOP: &[&str] = &["server", "management", "arrays", "spares", "sinks", "schedules"];
+const TOP: &[&str] = &["server", "management", "arrays", "spares", "sinks", "schedules", "care"];
 const SERVER: &[&str] = &["nbd", "nbd-unix", "memory", "cache", "drive-depth", "queue-age", "journal"];
 const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "names", "metrics-md"];
 const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
@@ -81,6 +81,8 @@ fn belongs(word: &str, settings: &[&str]) -> Option<String> {
         Some("[[spares]]".into())
     } else if crate::sinks::is_key(word) {
         Some("[sinks.NAME]".into())
+    } else if crate::care::is_key(word) {
+        Some("[care]".into())
     } else if TOP.contains(&word) {
         Some("the top of the file".into())
     } else {
@@ -110,7 +112,8 @@ fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
         arrays,
         spares,
         sinks: crate::sinks::read(top),
-        schedules: crate::schedules::read(top),
+        schedules: crate::schedules::read(top, words),
+        care: crate::care::read(top),
         notes: Vec::new(),
     }
 }

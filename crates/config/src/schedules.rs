@@ -1,29 +1,41 @@
-//! The tables `[schedules.NAME]`: when arrays are checked.
+//! The tables `[schedules.NAME]`: when arrays are checked, and drives read.
 
-use crate::desired::ScheduleWish;
+use openraid_units::Bytes;
+
+use crate::desired::{ScheduleTask, ScheduleWish};
 use crate::read::{most, ARRAYS_MAX};
 use crate::table::{Section, Word};
+use crate::Words;
 
 /// Schedules of one file.
 pub const SCHEDULES_MAX: usize = 64;
-const KEYS: &[&str] = &["task", "arrays", "every", "window"];
+const CHECK: &[&str] = &["task", "arrays", "every", "window"];
+const PATROL: &[&str] = &["task", "arrays", "every", "window", "rate"];
+/// Bytes a second that a patrol reads of each drive if no rate is given: 4 TB take two and a half days.
+const PATROL_RATE: Bytes = Bytes::mib(20);
+/// A slower patrol does not come to its end in the life of a drive.
+const PATROL_RATE_MIN: Bytes = Bytes::kib(64);
 /// The shortest time from one check to the next is an hour, the longest ten years.
 const EVERY_SECONDS: std::ops::RangeInclusive<u64> = 3600..=3660 * 86_400;
 
 /// All schedules of the file.
-pub fn read(top: &Section<'_>) -> Vec<ScheduleWish> {
+pub fn read(top: &Section<'_>, words: &dyn Words) -> Vec<ScheduleWish> {
     let all = top.table("schedules").map(|section| section.all_tables()).unwrap_or_default();
     if all.len() > SCHEDULES_MAX {
         top.complain(top.at_key("schedules"), "schedules", &format!("{} schedules", all.len()), &most(SCHEDULES_MAX));
     }
-    all.iter().take(SCHEDULES_MAX).filter_map(|(name, section)| schedule(name, section)).collect()
+    all.iter().take(SCHEDULES_MAX).filter_map(|(name, section)| schedule(name, section, words)).collect()
 }
 
-fn schedule(name: &str, section: &Section<'_>) -> Option<ScheduleWish> {
-    section.know(KEYS);
-    if let Some(word) = section.text("task").filter(|word| word.text != "check") {
-        section.complain(word.at, "task", &format!("{:?} is no task", word.text), "write task = \"check\"");
+fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<ScheduleWish> {
+    let word = section.text("task");
+    let is_patrol = word.as_ref().is_some_and(|word| word.text == "patrol");
+    section.know(if is_patrol { PATROL } else { CHECK });
+    if let Some(word) = word.filter(|word| word.text != "check" && !is_patrol) {
+        let what = format!("{:?} is no task", word.text);
+        section.complain(word.at, "task", &what, "write task = \"check\" or task = \"patrol\"");
     }
+    let task = if is_patrol { ScheduleTask::Patrol(rate(section, words)) } else { ScheduleTask::Check };
     for key in ["task", "every"].into_iter().filter(|key| !section.has(key)) {
         let example = if key == "task" { "check" } else { "30d" };
         section.complain(section.at, key, "missing", &format!("write {key} = {example:?}"));
@@ -47,7 +59,20 @@ fn schedule(name: &str, section: &Section<'_>) -> Option<ScheduleWish> {
     let arrays = section.texts("arrays", ARRAYS_MAX).unwrap_or_default();
     let line = section.reader.line(section.at);
     let arrays = arrays.into_iter().map(|word| word.text).collect();
-    Some(ScheduleWish { name: name.to_owned(), line, arrays, every_seconds: every?, window })
+    Some(ScheduleWish { name: name.to_owned(), task, line, arrays, every_seconds: every?, window })
+}
+
+/// How fast a patrol reads each drive.
+fn rate(section: &Section<'_>, words: &dyn Words) -> Bytes {
+    let Some(word) = section.text("rate") else { return PATROL_RATE };
+    match words.size(&word.text) {
+        Ok(rate) if rate >= PATROL_RATE_MIN => return rate,
+        Ok(_) => {
+            section.complain(word.at, "rate", &format!("{:?} is too slow", word.text), "write 64K a second at least")
+        }
+        Err(why) => section.complain(word.at, "rate", &why, "a rate is written like 20M, bytes of each drive a second"),
+    }
+    PATROL_RATE
 }
 
 fn duration(text: &str) -> Option<u64> {

@@ -1,7 +1,29 @@
-import { h, field, say, select, table, tag, time } from "./ui.js";
+import { h, field, keyed, say, select, table, tag, time } from "./ui.js";
 import { call, get, state } from "./api.js";
 
+const acknowledge = async (which, load) => {
+  try { const done = (await call("POST", "/alarms/acknowledge", { which })).value.acknowledged; say(done.length === 1 ? "The alarm is acknowledged." : `${done.length} alarms are acknowledged.`); load(); } catch (problem) { say(problem.message); }
+};
+
+/** Alarms are states: each stands here as long as it lasts. */
+export function alarmList(alarms, load) {
+  if (!alarms.length) return h("p", {}, "None: nothing is wrong.");
+  const rows = alarms.map((alarm) => [tag(alarm.level, alarm.level), h("td", {}, alarm.text, alarm.next_step ? [h("br"), h("code", {}, alarm.next_step)] : null), time(alarm.since_seconds), alarm.until_seconds ? time(alarm.until_seconds) : "holds",
+    h("td", { className: "act" }, alarm.acknowledged_seconds ? "acknowledged" : alarm.until_seconds ? "over" : h("button", { id: `alarm-${alarm.id}`, "aria-label": `Acknowledge ${alarm.id}`, onclick: () => acknowledge(alarm.id, load) }, "Acknowledge"))]);
+  return [table("Alarms", ["Level", "State and next step", "Since", "Until", "Acknowledged"], rows),
+    alarms.filter((alarm) => !alarm.acknowledged_seconds && !alarm.until_seconds).length > 1 ? h("p", {}, h("button", { id: "alarm-all", onclick: () => acknowledge("all", load) }, "Acknowledge all")) : null];
+}
+
+function alarmCard() {
+  const list = h("div", {});
+  const ended = h("input", { type: "checkbox", id: "ended" });
+  const load = async () => { const found = (await get(`/alarms?ended=${ended.checked}`)).alarms; keyed(list, found, () => alarmList(found, load)); };
+  ended.addEventListener("change", () => load().catch((problem) => say(problem.message)));
+  return { load, element: h("section", { className: "card" }, h("h2", {}, "Alarms"), h("label", { className: "check", htmlFor: "ended" }, ended, "Also those that are over"), list) };
+}
+
 export function page(main) {
+  const alarms = alarmCard();
   const level = select([["info", "all levels"], ["warning", "warnings and worse"], ["critical", "critical"]], "info");
   const array = select([["", "all arrays"], ...state.arrays.map((own) => own.name)], "");
   const open = h("input", { type: "checkbox", id: "only-open" });
@@ -21,9 +43,11 @@ export function page(main) {
       h("p", {}, found.more ? h("button", { onclick: () => load(true) }, "Older") : null, events.some((event) => !event.acknowledged) ? h("button", { onclick: async () => { await call("POST", "/events/acknowledge", { from: events.at(-1).number, to: events[0].number }); load(); } }, "Acknowledge all of these") : null));
   };
   [level, array, open].forEach((input) => input.addEventListener("change", () => load()));
-  main.append(h("h1", {}, "Events and alarms"), h("div", { className: "card row" }, field("Level", level), field("Array", array), h("label", { className: "check", htmlFor: "only-open" }, open, "Only those not acknowledged")), h("section", { className: "card" }, list));
+  main.append(h("h1", {}, "Events and alarms"), alarms.element, h("h2", {}, "Event log"), h("div", { className: "card row" }, field("Level", level), field("Array", array), h("label", { className: "check", htmlFor: "only-open" }, open, "Only those not acknowledged")), h("section", { className: "card" }, list));
   load().catch((problem) => say(problem.message));
-  const update = () => {};
-  update.log = () => { if (!list.contains(document.activeElement) || document.activeElement === document.body) load().catch(() => {}); };
+  const refresh = () => alarms.load().catch(() => {});
+  let looked = 0;
+  const update = () => { if (Date.now() - looked > 3000) { looked = Date.now(); refresh(); } };
+  update.log = () => { refresh(); if (!list.contains(document.activeElement) || document.activeElement === document.body) load().catch(() => {}); };
   return update;
 }

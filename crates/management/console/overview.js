@@ -7,13 +7,14 @@ export function page(main) {
   const server = h("section", { className: "card" });
   const open = h("section", { className: "card" });
   main.append(h("h1", {}, "Overview"), list, h("div", { className: "grid" }, server, open));
-  Promise.all([get("/server"), get("/events?unacknowledged=true&level=warning&limit=5")]).then(([own, events]) => {
+  Promise.all([get("/server"), get("/alarms?level=warning")]).then(([own, found]) => {
     server.replaceChildren(h("h2", {}, "Controller"), facts([
       ["Program", `openraid ${own.version}, process ${own.pid}`], ["Engine", own.engine], ["Parity", own.kernels],
       ["Clients", String(own.clients)], ["Listens at", own.listens.join(" ")], own.notes.length ? ["Notes", own.notes.join("; ")] : null]));
-    open.replaceChildren(h("h2", {}, "Open alarms"), events.events.length
-      ? h("ul", {}, events.events.map((event) => h("li", {}, tag(event.level, event.level), ` ${event.text}`)))
-      : h("p", {}, "None. Every warning is acknowledged."), h("a", { href: "#/events" }, "All events"));
+    const alarms = found.alarms.filter((alarm) => !alarm.acknowledged_seconds).slice(0, 5);
+    open.replaceChildren(h("h2", {}, "Open alarms"), alarms.length
+      ? h("ul", {}, alarms.map((alarm) => h("li", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)))
+      : h("p", {}, "None. Every warning is over or acknowledged."), h("a", { href: "#/events" }, "All alarms and events"));
   }, () => {});
   return () => keyed(list, state.arrays.map((array) => [array.name, array.health, array.survives, array.task?.done_bytes, array.spans.map((span) => span.task?.done_bytes), array.access]), () =>
     state.arrays.length ? state.arrays.map(card) : h("section", { className: "card" }, h("h2", {}, "No array is served"),

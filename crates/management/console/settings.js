@@ -6,9 +6,14 @@ export function page(main) {
   const config = h("section", { className: "card" });
   const theme = select([["", "as the system"], "light", "dark"], localStorage.getItem("theme") || "");
   theme.addEventListener("change", () => { localStorage.setItem("theme", theme.value); document.documentElement.dataset.theme = theme.value; });
-  main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), users, config);
+  const care = h("section", { className: "card" });
+  main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), users, care, config);
   const load = async () => {
     const own = await get("/settings");
+    const [{ sinks }, { schedules }] = await Promise.all([get("/sinks"), get("/schedules")]);
+    care.replaceChildren(h("h2", {}, "Alarms and schedules"), sinks.length ? table("Sinks", ["Sink", "Kind", "To", "From level", "State", "Actions"], sinks.map((sink) => [sink.name, sink.kind, sink.target, sink.level, sink.error || "works",
+      h("td", { className: "act" }, h("button", { id: `test-${sink.name}`, "aria-label": `Test ${sink.name}`, onclick: () => test(sink.name) }, "Test"))])) : h("p", {}, "Alarms are sent nowhere: the configuration file has no [sinks.NAME]."),
+      schedules.length ? table("Schedules", ["Schedule", "Task", "Arrays", "Every", "Window (UTC)"], schedules.map((plan) => [plan.name, plan.task, plan.arrays.join(", ") || "all", `${plan.every_seconds / 3600} h`, plan.window || "any time"])) : h("p", {}, "Nothing is scheduled: the configuration file has no [schedules.NAME]."));
     const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : value.from]);
     config.replaceChildren(h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
       own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "The server is as at first."),
@@ -24,6 +29,10 @@ export function page(main) {
   };
   load().catch((problem) => say(problem.message));
   return () => {};
+}
+
+async function test(sink) {
+  try { const [came] = (await call("POST", "/alarms/test", { sink })).value.sinks; say(came.error ? `${sink}: not delivered: ${came.error}` : `${sink}: the test alarm is delivered.`); } catch (problem) { say(problem.message); }
 }
 
 function addUser(load) {

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use openraid_status::alarm::AlarmModel;
+use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
+pub use openraid_status::EventModel;
 use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, ServerModel};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,31 +27,6 @@ pub struct Done {
     pub text: String,
     /// The array afterwards, if it is still there.
     pub array: Option<Box<ArrayModel>>,
-}
-
-/// An event of the log, as `openraid events --json` shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct EventModel {
-    /// Its number: numbers only grow, and none is given twice.
-    pub number: u64,
-    /// `info`, `warning` or `critical`.
-    pub level: String,
-    /// Seconds since 1970.
-    pub at_seconds: u64,
-    /// The event's name: mdadm's if it has one.
-    pub event: String,
-    /// The array.
-    pub array: Option<String>,
-    /// The span of a nested array.
-    pub span: Option<usize>,
-    /// The slot.
-    pub slot: Option<u16>,
-    /// The member.
-    pub member: Option<String>,
-    /// In words.
-    pub text: String,
-    /// A user has taken note of it.
-    pub acknowledged: bool,
 }
 
 /// An array that is to be made.
@@ -139,6 +117,30 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The server's refusal.
     fn change(&self, command: Command) -> Result<Done, Refusal>;
+    /// All alarms of the server and its arrays, ended ones included.
+    ///
+    /// # Errors
+    /// The server is ending.
+    fn alarms(&self) -> Result<Vec<AlarmModel>, Refusal>;
+    /// Take note of alarms that hold: the one of this name, those of this array, or `all`; their names.
+    ///
+    /// # Errors
+    /// The server is ending.
+    fn acknowledge_alarms(&self, which: &str) -> Result<Vec<String>, Refusal>;
+    /// Send a test alarm to a sink, or to all.
+    ///
+    /// # Errors
+    /// There is no such sink, or none at all.
+    fn test_alarm(&self, sink: Option<&str>) -> Result<Vec<TestModel>, Refusal>;
+    /// The sinks of the configuration file.
+    fn sinks(&self) -> Vec<SinkModel>;
+    /// The schedules of the configuration file.
+    fn schedules(&self) -> Vec<ScheduleModel>;
+    /// The last checks and repairs of an array, and its patrol reads.
+    ///
+    /// # Errors
+    /// It is not served.
+    fn checks(&self, array: &str) -> Result<(Vec<SetHistoryModel>, Vec<PatrolModel>), Refusal>;
     /// All events of the log, oldest first.
     ///
     /// # Errors

@@ -3,10 +3,12 @@
 //! The file is a convenience, as that of the last checks is: a damaged one means that nothing is known.
 
 use openraid_runtime::service::{ArrayView, ServiceStatus};
+use openraid_status::care::{MemberCheckModel, PastCheckModel, SetHistoryModel};
 use serde::{Deserialize, Serialize};
 
 use crate::checks::CheckModel;
 use crate::exit::Failure;
+use crate::model::ArrayModel;
 use crate::registry::Registry;
 
 const SCHEMA: &str = "openraid/check-history/1";
@@ -17,48 +19,31 @@ const ARRAYS_MAX: usize = 1024;
 /// A larger file is none.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What a check found on a member.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct MemberCheckModel {
-    /// Its slot.
-    pub slot: u16,
-    /// Its name then.
-    pub member: Option<String>,
-    /// Its serial number.
-    pub serial: Option<String>,
-    /// Sectors of 512 bytes in which it disagreed with the others, as far as ranges are kept.
-    pub mismatches: u64,
-    /// Defects that were repaired on it since its server was started.
-    pub media_errors: u32,
+/// A check of this array that has just begun or ended.
+pub fn past(check: &CheckModel, view: &ArrayView, status: &ServiceStatus) -> PastCheckModel {
+    let members = view.status.members.iter().filter_map(|member| {
+        let slot = member.slot?.0;
+        let drive = member.drive.and_then(|own| status.drives.iter().find(|drive| drive.drive == own));
+        let ranges = check.ranges.iter().filter(|range| range.slot == Some(slot));
+        Some(MemberCheckModel {
+            slot,
+            member: drive.map(|drive| drive.member.clone()),
+            serial: drive.and_then(|drive| drive.names.serial.clone()),
+            mismatches: ranges.map(|range| range.sectors).sum(),
+            media_errors: member.media_errors,
+        })
+    });
+    PastCheckModel { members: members.collect(), check: CheckModel { ranges: Vec::new(), ..check.clone() } }
 }
 
-/// A check that is remembered. Its ranges are not kept.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PastCheckModel {
-    /// How it ended.
-    #[serde(flatten)]
-    pub check: CheckModel,
-    /// Its members.
-    pub members: Vec<MemberCheckModel>,
-}
-
-impl PastCheckModel {
-    /// A check of this array that has just begun or ended.
-    pub fn of(check: &CheckModel, view: &ArrayView, status: &ServiceStatus) -> Self {
-        let members = view.status.members.iter().filter_map(|member| {
-            let slot = member.slot?.0;
-            let drive = member.drive.and_then(|own| status.drives.iter().find(|drive| drive.drive == own));
-            let ranges = check.ranges.iter().filter(|range| range.slot == Some(slot));
-            Some(MemberCheckModel {
-                slot,
-                member: drive.map(|drive| drive.member.clone()),
-                serial: drive.and_then(|drive| drive.serial.clone()),
-                mismatches: ranges.map(|range| range.sectors).sum(),
-                media_errors: member.media_errors,
-            })
-        });
-        Self { members: members.collect(), check: CheckModel { ranges: Vec::new(), ..check.clone() } }
-    }
+/// The history of an array: of itself, or of its spans.
+pub fn of_array(array: &ArrayModel, registry: &Registry) -> Vec<SetHistoryModel> {
+    let known = CheckHistory::read(registry);
+    let of_set = |set: &ArrayModel| {
+        let uuid = set.uuid.clone()?;
+        Some(SetHistoryModel { name: set.name.clone(), checks: known.of(&uuid).to_vec(), uuid })
+    };
+    array.sets().into_iter().filter_map(of_set).collect()
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use openraid_config::{Access, ArrayWish};
 use openraid_core::admin::{Policy, WriteCache};
 use serde::{Deserialize, Serialize};
 
+use crate::departed::Departed;
 use crate::server::Wish;
 use crate::settings::{apply, is_reset};
 
@@ -19,6 +20,8 @@ use crate::settings::{apply, is_reset};
 pub const ACCESS: &str = "access";
 /// The setting of the caches inside the members' drives.
 pub const DRIVE_CACHE: &str = "drive.cache";
+/// The setting that says whether members that vanished come back by themselves.
+pub const READD: &str = "members.readd";
 /// The setting that is a whole set of settings.
 pub const PROFILE: &str = "profile";
 
@@ -37,6 +40,38 @@ pub struct Kept {
     /// Spares of the configuration file that an order took out: they come back by an order only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
+    /// Members that left, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub departed: Vec<Departed>,
+}
+
+/// Does a member that vanished come back by itself?
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Readd {
+    /// Yes, as soon as it is there again.
+    #[default]
+    Auto,
+    /// An order adds it.
+    Never,
+}
+
+impl Readd {
+    /// As it is written.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Never => "never",
+        }
+    }
+}
+
+impl std::str::FromStr for Readd {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Self::Auto, Self::Never].into_iter().find(|own| own.word() == text);
+        found.ok_or_else(|| format!("{READD}={text}: use auto or never"))
+    }
 }
 
 impl Kept {
@@ -45,7 +80,7 @@ impl Kept {
         for (key, value) in settings {
             if key == PROFILE {
                 self.profile = Some(value.clone());
-                self.settings.retain(|key, _| key == ACCESS || key == DRIVE_CACHE);
+                self.settings.retain(|key, _| [ACCESS, DRIVE_CACHE, READD].contains(&key.as_str()));
                 continue;
             }
             // A reset is an order: what stays is that the policy is on.
@@ -75,6 +110,8 @@ pub struct Plan {
     pub drive_cache: Option<Wish>,
     /// What hosts may do.
     pub access: Access,
+    /// Do members that vanished come back by themselves?
+    pub readd: Readd,
     /// Kept settings that do not apply here, and risks; a line each, without the array's name.
     pub notes: Vec<String>,
 }
@@ -89,6 +126,7 @@ pub fn plan(kept: &Kept, file: Option<&ArrayWish>, able: Able, journalled: Optio
         profile: profile.clone(),
         drive_cache: None,
         access: Access::default(),
+        readd: Readd::default(),
         notes: Vec::new(),
     };
     if let Some(profile) = &profile {
@@ -121,6 +159,7 @@ impl Plan {
         let result = match key {
             ACCESS => value.parse().map(|access| self.access = access),
             DRIVE_CACHE => value.parse().map(|wish| self.drive_cache = Some(wish)),
+            READD => value.parse().map(|readd| self.readd = readd),
             _ => apply(&mut self.policy, key, value, able.journal),
         };
         if let Err(why) = result {

@@ -11,12 +11,14 @@
 
 mod alarms;
 mod arguments;
+mod care;
 mod causes;
 mod check_history;
 mod checks;
 mod consistency;
 mod control;
 mod demo;
+mod departed;
 mod desired;
 mod events;
 mod exit;
@@ -31,6 +33,7 @@ mod making;
 mod members;
 mod notify;
 mod output;
+mod patrol_history;
 mod quantity;
 mod registry;
 mod server;

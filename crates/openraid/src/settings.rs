@@ -1,7 +1,7 @@
 //! The settings of an array, as people write them: names, values, help. `set`, the configuration file, `show`, `--json` and
 //! docs/settings.md have them from here.
 //!
-//! The engine's settings are the table [`Policy::TABLE`]. Three more stand here: they concern the server, or all settings at
+//! The engine's settings are the table [`Policy::TABLE`]. Four more stand here: they concern the server, or all settings at
 //! once.
 
 use openraid_core::admin::{Policy, Profile};
@@ -9,7 +9,7 @@ use openraid_core::settings::{Kind, Needs, Spec, Value};
 use openraid_units::Sectors;
 use serde_json::{Map, Value as Json};
 
-use crate::kept::{ACCESS, DRIVE_CACHE, PROFILE};
+use crate::kept::{Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::quantity::{human, rate, size};
 use crate::server::Wish;
 
@@ -26,7 +26,7 @@ struct Other {
     help: &'static str,
 }
 
-const OTHERS: [Other; 3] = [
+const OTHERS: [Other; 4] = [
     Other {
         name: DRIVE_CACHE,
         default: "unchanged",
@@ -39,7 +39,7 @@ const OTHERS: [Other; 3] = [
         default: "balanced",
         values: "protection, balanced, performance",
         needs: "",
-        help: "all settings but drive.cache and access at once; each profile uses the journal if there is one, and performance \
+        help: "all settings but drive.cache, members.readd and access at once; each profile uses the journal if there is one, and performance \
                without a journal the volatile cache (needs serve --cache, and --yes)",
     },
     Other {
@@ -50,11 +50,19 @@ const OTHERS: [Other; 3] = [
         help: "what clients may do; read-only: writes are refused, and clients stay connected; blocked: no client can connect, \
                and rebuilds and checks run",
     },
+    Other {
+        name: READD,
+        default: "auto",
+        values: "auto, never",
+        needs: "",
+        help: "whether a member that only vanished comes back by itself when it is there again; a member that made errors, or was \
+               failed by an order, never does",
+    },
 ];
 
 /// Every setting that the table `settings` of a configuration file may have.
 pub fn names() -> Vec<&'static str> {
-    Policy::TABLE.iter().map(|spec| spec.name).chain([DRIVE_CACHE, PROFILE]).collect()
+    Policy::TABLE.iter().map(|spec| spec.name).chain([DRIVE_CACHE, PROFILE, READD]).collect()
 }
 
 /// Check a setting without an array.
@@ -64,6 +72,7 @@ pub fn names() -> Vec<&'static str> {
 pub fn check(key: &str, value: &str) -> Result<(), String> {
     match key {
         DRIVE_CACHE => value.parse::<Wish>().map(drop),
+        READD => value.parse::<Readd>().map(drop),
         _ => apply(&mut Policy::default(), key, value, true),
     }
 }
@@ -153,6 +162,7 @@ pub fn json(policy: &Policy) -> Map<String, Json> {
     };
     let mut all: Map<String, Json> = Policy::TABLE.iter().map(|spec| (json_key(spec.name), value(spec))).collect();
     add_json(&mut all, DRIVE_CACHE, Wish::default().word());
+    add_json(&mut all, READD, Readd::default().word());
     all
 }
 
@@ -337,10 +347,11 @@ mod tests {
                 "{name}"
             );
         }
-        let [drives, profiles, access] = &OTHERS;
+        let [drives, profiles, access, readd] = &OTHERS;
         assert_eq!(access.values, Access::ALL.map(Access::word).join(", "));
         assert_eq!(profiles.values, PROFILES.map(|(name, _)| name).join(", "));
         assert!(drives.values.split(", ").all(|word| word.parse::<Wish>().is_ok()));
+        assert!(readd.values.split(", ").all(|word| word.parse::<Readd>().is_ok()) && "yes".parse::<Readd>().is_err());
         assert!(help().lines().all(|line| line.len() <= HELP_WIDTH), "{}", help());
     }
 

@@ -101,12 +101,12 @@ fn mistakes_of_a_schedule_are_named() {
     let lab = Lab::new("bad-schedules");
     configure(
         &lab,
-        "[schedules.a]\ntask = \"patrol\"\nevery = \"1m\"\nwindow = \"1-2\"\n[schedules.b]\narray = \"x\"\n",
+        "[schedules.a]\ntask = \"scrub\"\nevery = \"1m\"\nwindow = \"1-2\"\n[schedules.b]\narray = \"x\"\n",
     );
     lab.line("config check openraid.toml").refused(
         65,
         &[
-            "line 4: schedules.a.task: \"patrol\" is no task; write task = \"check\"",
+            "line 4: schedules.a.task: \"scrub\" is no task; write task = \"check\" or task = \"patrol\"",
             "line 5: schedules.a.every: \"1m\" is no time between checks",
             "line 6: schedules.a.window: \"1-2\" is no window",
             "line 7: schedules.b.every: missing",

@@ -11,11 +11,14 @@
 #![forbid(unsafe_code)]
 
 pub mod alarm;
+pub mod care;
 pub mod check;
 mod command;
+mod event;
 mod exit;
 mod model;
 
 pub use command::Command;
+pub use event::EventModel;
 pub use exit::Exit;
 pub use model::*;

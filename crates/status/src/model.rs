@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::alarm::AlarmModel;
+use crate::care::SmartModel;
 use crate::check::{CheckModel, OutcomeModel};
 use crate::exit::Exit;
 
@@ -92,6 +93,15 @@ pub struct MemberModel {
     /// Its serial number, of a device of this machine that has one.
     #[serde(default)]
     pub serial: Option<String>,
+    /// Its model, of a device of this machine that has one.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Its place in an enclosure, if the kernel knows it.
+    #[serde(default)]
+    pub bay: Option<String>,
+    /// What it says of its own health, if it was asked.
+    #[serde(default)]
+    pub smart: Option<Box<SmartModel>>,
     /// Its name; none for a missing one.
     pub member: Option<String>,
     /// State.

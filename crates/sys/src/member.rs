@@ -490,6 +490,8 @@ fn facts(
         fast_zero: !block_device || queue("write_zeroes_max_bytes") > 0,
         model: own.and_then(Sysfs::model),
         serial: own.and_then(Sysfs::serial),
+        zoned: own.and_then(Sysfs::zoned),
+        bay: own.and_then(Sysfs::bay),
     })
 }
 

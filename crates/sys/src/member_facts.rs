@@ -37,6 +37,10 @@ pub struct Facts {
     pub model: Option<String>,
     /// The serial number.
     pub serial: Option<String>,
+    /// The kernel's word for its zones: `none`, `host-aware`, `host-managed`.
+    pub zoned: Option<String>,
+    /// Its place in an enclosure.
+    pub bay: Option<String>,
 }
 
 /// The folders of sysfs that describe a block device: its own and its disk's (the same for a whole disk).
@@ -78,6 +82,22 @@ impl Sysfs {
 
     pub(crate) fn serial(&self) -> Option<String> {
         ["device/serial", "serial", "device/wwid", "wwid"].iter().find_map(|name| text(&self.disk.join(name)))
+    }
+
+    pub(crate) fn zoned(&self) -> Option<String> {
+        text(&self.disk.join("queue/zoned"))
+    }
+
+    /// The name of its bay, by the link that the kernel makes to the enclosure's component.
+    pub(crate) fn bay(&self) -> Option<String> {
+        let entries = fs::read_dir(self.disk.join("device")).ok()?;
+        entries.flatten().find_map(|entry| {
+            entry
+                .file_name()
+                .to_str()?
+                .strip_prefix("enclosure_device:")
+                .map(|bay| bay.chars().take(NAME_CHARACTERS_MAX).collect())
+        })
     }
 
     /// This device, its disk if it is a partition, its partitions if it is a disk: a holder of any of these prevents

@@ -1,5 +1,6 @@
 //! The routes: `/api/v1`, `/metrics`, and the files of the console.
 
+mod alarms;
 pub mod arrays;
 mod events;
 mod manage;
@@ -122,6 +123,20 @@ pub const ROUTES: &[Route] = &[
         .gives::<arrays::DrivesModel>(),
     route(Get, "/api/v1/journal", READ, "The journal.", arrays::journal).gives::<JournalModel>(),
     route(Get, "/api/v1/settings", READ, "The desired state in force.", manage::settings),
+    route(Get, "/api/v1/arrays/{array}/checks", READ, "The last checks and repairs of an array.", alarms::checks)
+        .gives::<alarms::ChecksModel>(),
+    route(Get, "/api/v1/alarms", READ, "Alarms, the most important first.", alarms::list)
+        .gives::<alarms::AlarmsModel>()
+        .asked(&["level", "array", "ended"]),
+    route(Post, "/api/v1/alarms/acknowledge", OPERATE, "Acknowledge alarms.", alarms::acknowledge)
+        .takes::<alarms::AcknowledgeAlarms>()
+        .gives::<alarms::AcknowledgedModel>(),
+    route(Post, "/api/v1/alarms/test", OPERATE, "Send a test alarm.", alarms::test)
+        .takes::<alarms::TestInput>()
+        .gives::<alarms::TestsModel>(),
+    route(Get, "/api/v1/sinks", READ, "The places that alarms are sent to.", alarms::sinks)
+        .gives::<alarms::SinksModel>(),
+    route(Get, "/api/v1/schedules", READ, "Schedules of checks.", alarms::schedules).gives::<alarms::SchedulesModel>(),
     route(Get, "/api/v1/events", READ, "Events, oldest first.", events::list).gives::<events::EventsModel>().asked(&[
         "after",
         "before",

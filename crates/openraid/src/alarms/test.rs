@@ -3,23 +3,12 @@
 use std::thread;
 
 use openraid_config::SinkWish;
-use serde::{Deserialize, Serialize};
 
 use super::sinks::{host, send, Batch};
 use crate::events::Level;
 use crate::exit::Failure;
 use openraid_status::alarm::{AlarmModel, Condition};
-
-/// What came of a test alarm.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct TestModel {
-    /// The name of the sink.
-    pub sink: String,
-    /// `exec`, `webhook`, `mail` or `journald`.
-    pub kind: String,
-    /// Why it did not take the alarm; none if it did.
-    pub error: Option<String>,
-}
+pub use openraid_status::care::TestModel;
 
 /// Send a test alarm to the sink of this name, or to all, at the same time.
 ///

@@ -1,6 +1,10 @@
 //! The desired state as it is told: each value with its source.
 
-use openraid_config::{ArrayId, ArrayWish, Desired, ScheduleWish, ServerWish, SinkKind, SinkWish, SpareFor};
+use openraid_config::{
+    ArrayId, ArrayWish, Desired, ScheduleTask, ScheduleWish, ServerWish, SinkKind, SinkWish, SpareFor,
+};
+use openraid_status::care::{ScheduleModel, SinkModel};
+use openraid_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::kept::{ACCESS, PROFILE};
@@ -63,22 +67,8 @@ pub struct SpareConfigModel {
     pub line: u32,
 }
 
-/// A sink of alarms.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SinkConfigModel {
-    /// Its name.
-    pub name: String,
-    /// `exec`, `webhook`, `mail` or `journald`.
-    pub kind: String,
-    /// Alarms below this level are not sent.
-    pub level: String,
-    /// The program, address, receivers or socket.
-    pub target: String,
-    /// The line of the file.
-    pub line: u32,
-}
-
-fn sink(own: &SinkWish) -> SinkConfigModel {
+/// A sink, as it is told.
+pub fn sink(own: &SinkWish) -> SinkModel {
     let target = match &own.kind {
         SinkKind::Exec { program } => program.display().to_string(),
         SinkKind::Webhook { url, .. } => url.clone(),
@@ -86,31 +76,19 @@ fn sink(own: &SinkWish) -> SinkConfigModel {
         SinkKind::Journald { socket } => socket.display().to_string(),
     };
     let (kind, level) = (own.kind.word().into(), own.level.word().into());
-    SinkConfigModel { name: own.name.clone(), kind, level, target, line: own.line }
+    SinkModel { name: own.name.clone(), kind, level, target, line: own.line, error: None }
 }
 
-/// A schedule of checks.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ScheduleConfigModel {
-    /// Its name.
-    pub name: String,
-    /// `check`.
-    pub task: String,
-    /// Names of arrays; empty: all.
-    pub arrays: Vec<String>,
-    /// Seconds from one check to the next.
-    pub every_seconds: u64,
-    /// `HH:MM-HH:MM` in UTC; none: at any time.
-    pub window: Option<String>,
-    /// The line of the file.
-    pub line: u32,
-}
-
-fn schedule(own: &ScheduleWish) -> ScheduleConfigModel {
+/// A schedule, as it is told.
+pub fn schedule(own: &ScheduleWish) -> ScheduleModel {
     let time = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
-    ScheduleConfigModel {
+    ScheduleModel {
         name: own.name.clone(),
-        task: "check".into(),
+        task: own.task.word().into(),
+        rate: match own.task {
+            ScheduleTask::Check => None,
+            ScheduleTask::Patrol(rate) => Some(rate.get()),
+        },
         arrays: own.arrays.clone(),
         every_seconds: own.every_seconds,
         window: own.window.map(|(from, to)| format!("{}-{}", time(from), time(to))),
@@ -131,10 +109,10 @@ pub struct ConfigModel {
     pub spares: Vec<SpareConfigModel>,
     /// Where alarms are sent.
     #[serde(default)]
-    pub sinks: Vec<SinkConfigModel>,
+    pub sinks: Vec<SinkModel>,
     /// When arrays are checked.
     #[serde(default)]
-    pub schedules: Vec<ScheduleConfigModel>,
+    pub schedules: Vec<ScheduleModel>,
     /// Allowed values that may be mistakes.
     pub notes: Vec<String>,
 }
@@ -273,14 +251,16 @@ impl ConfigModel {
             lines.push(format!("spare {} for {whom} (line {})", spare.member, spare.line));
         }
         for sink in &self.sinks {
-            let SinkConfigModel { name, kind, level, target, line } = sink;
+            let SinkModel { name, kind, level, target, line, .. } = sink;
             lines.push(format!("sink {name}: {kind} {target}, level {level} and above (line {line})"));
         }
         for own in &self.schedules {
             let arrays = if own.arrays.is_empty() { "all arrays".into() } else { own.arrays.join(", ") };
             let window = own.window.as_ref().map_or_else(String::new, |window| format!(", {window} UTC"));
             let every = human_seconds(own.every_seconds);
-            lines.push(format!("schedule {}: check of {arrays} every {every}{window} (line {})", own.name, own.line));
+            let rate = own.rate.map_or_else(String::new, |rate| format!(" at {}/s of each drive", human(Bytes(rate))));
+            let ScheduleModel { name, task, line, .. } = own;
+            lines.push(format!("schedule {name}: {task} of {arrays} every {every}{window}{rate} (line {line})"));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         if lines.is_empty() {

@@ -316,9 +316,16 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
 }
 
 fn members_text(set: &ArrayModel, indent: usize) -> String {
-    let has_serials = set.members.iter().any(|member| member.serial.is_some());
+    // Columns of devices; files have none of these.
+    let of_devices: [(&str, fn(&MemberModel) -> Option<&String>); 3] = [
+        ("SERIAL", |member| member.serial.as_ref()),
+        ("MODEL", |member| member.model.as_ref()),
+        ("BAY", |member| member.bay.as_ref()),
+    ];
+    let of_devices = of_devices.into_iter().filter(|(_, cell)| set.members.iter().any(|member| cell(member).is_some()));
+    let of_devices: Vec<_> = of_devices.collect();
     let mut heads = vec!["SLOT", "DRIVE", "MEMBER", "STATE", "REPAIRED", "BAD RANGES"];
-    heads.extend(has_serials.then_some("SERIAL"));
+    heads.extend(of_devices.iter().map(|(head, _)| *head));
     let mut table = Table::new(&heads).indented(indent);
     let number = |number: Option<u16>| number.map_or_else(|| "-".into(), |number| number.to_string());
     for member in &set.members {
@@ -330,18 +337,42 @@ fn members_text(set: &ArrayModel, indent: usize) -> String {
             member.media_errors.to_string(),
             member.bad_ranges.to_string(),
         ];
-        cells.extend(has_serials.then(|| member.serial.clone().unwrap_or_else(|| "-".into())));
+        cells.extend(of_devices.iter().map(|(_, cell)| cell(member).cloned().unwrap_or_else(|| "-".into())));
         table.row(cells);
     }
     let mut text = table.text().trim_end().to_owned();
     if let Some(caches) = drive_caches(set) {
         text.push_str(&format!("\n{}drive caches: {caches}", " ".repeat(indent)));
     }
+    for member in set.members.iter().filter(|member| member.smart.is_some()) {
+        let (name, health) = (member.member.as_deref().unwrap_or("-"), member.smart.as_deref().map(smart_text));
+        text.push_str(&format!("\n{}health: {name}: {}", " ".repeat(indent), health.unwrap_or_default()));
+    }
     for (member, note) in set.members.iter().flat_map(|member| member.notes.iter().map(move |note| (member, note))) {
         let name = member.member.as_deref().unwrap_or("-");
         text.push_str(&format!("\n{}note: {name}: {note}", " ".repeat(indent)));
     }
     text
+}
+
+/// What a drive says of its health, in words.
+fn smart_text(own: &openraid_status::care::SmartModel) -> String {
+    let mut parts = vec![match own.passed {
+        Some(true) => "passed".to_owned(),
+        Some(false) => "FAILING".into(),
+        None => "no verdict".into(),
+    }];
+    parts.extend(own.temperature_celsius.map(|now| format!("{now} C")));
+    parts.extend(own.power_on_hours.map(|hours| format!("{hours} h")));
+    parts.extend(own.used_percent.map(|used| format!("{used} % worn")));
+    let counts = [
+        (own.reallocated_sectors, "reallocated"),
+        (own.pending_sectors, "pending"),
+        (own.uncorrectable_sectors, "uncorrectable"),
+    ];
+    parts
+        .extend(counts.into_iter().filter_map(|(count, word)| count.filter(|n| *n > 0).map(|n| format!("{n} {word}"))));
+    parts.join(", ")
 }
 
 /// The members whose drives have a write cache that is known of, those that have it on and those that have it off.

@@ -1,5 +1,7 @@
 //! Alarms of the arrays and the server, and the events of a start.
 
+use openraid_runtime::service::ServiceStatus;
+
 use super::news::{plain, News};
 use super::spares::Tried;
 use super::start::Taken;
@@ -58,9 +60,12 @@ impl Server {
     }
 
     /// Add the alarms of an array to its model.
-    pub(super) fn add_alarms(&self, model: &mut ArrayModel, served: &Served, state: &State) {
+    pub(super) fn add_alarms(&self, model: &mut ArrayModel, served: &Served, status: &ServiceStatus, state: &State) {
         let mut found = conditions::of_array(model);
         found.extend(missing_spares(model, served, state));
+        found.extend(super::departed::staying_out(model, served, state));
+        found.extend(super::care::conditions(model, status, state));
+        found.extend(super::patrol::conditions(model, state));
         model.alarms = self.alarms.observe(&subject(model), &found);
     }
 
@@ -89,6 +94,7 @@ impl Server {
                 next_step: Some("openraid config check".into()),
                 ..Condition::of_server("ConfigurationRefused", Level::Warning, why.clone())
             }));
+            found.extend(super::care::of_server(&state));
             let missing = state
                 .troubles
                 .expected
@@ -113,16 +119,26 @@ impl Server {
         self.alarms.observe_server(&found)
     }
 
-    /// Look at the state of everything, so that alarms begin and end without being asked for.
-    pub fn watch(&self) {
+    /// Arrays that were to be served and are not: name and UUID.
+    pub(super) fn disappeared(&self) -> Vec<(String, Option<String>)> {
+        let state = self.state();
+        let is_missing = |(name, uuid): &&(String, Option<String>)| {
+            !state.arrays.iter().any(|served| is_served(served, name, uuid.as_deref()))
+        };
+        state.troubles.expected.iter().filter(is_missing).cloned().collect()
+    }
+
+    /// Look at the state of everything, so that alarms begin and end without being asked for; all arrays.
+    pub fn watch(&self) -> Vec<ArrayModel> {
         let news = self.alarms.sink_news().into_iter().map(|(sink, why)| match why {
             Some(why) => plain("SinkFailed", format!("sink {sink}: {why}; it is tried again")),
             None => plain("SinkBack", format!("sink {sink}: alarms arrive again")),
         });
         self.add_told(news.collect());
         // An error means that the service is ending.
-        let _ = self.arrays();
+        let arrays = self.arrays().unwrap_or_default();
         self.server_alarms();
+        arrays
     }
 
     /// Send alarms to the sinks of the configuration file from now on.

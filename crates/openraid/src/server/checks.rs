@@ -7,7 +7,7 @@ use openraid_runtime::service::{ArrayView, ServiceError, ServiceStatus};
 use openraid_units::{ArrayId, Instant};
 
 use super::Server;
-use crate::check_history::{CheckHistory, Entry, PastCheckModel};
+use crate::check_history::{self, CheckHistory, Entry};
 use crate::checks::{CheckModel, CheckWord, Checks};
 use crate::control::Answer;
 use crate::exit::{Exit, Failure};
@@ -63,7 +63,7 @@ impl Server {
                 let check = check_now(view, at);
                 state.checks.put(&uuid, check.clone());
                 let ends_newest = matches!((known, seen), (Some(Seen::Running(_)), Seen::Ended(..)));
-                past.push(Entry { uuid: uuid.clone(), past: PastCheckModel::of(&check, view, status), ends_newest });
+                past.push(Entry { uuid: uuid.clone(), past: check_history::past(&check, view, status), ends_newest });
                 fresh.push((uuid, check));
             }
         }

@@ -107,6 +107,7 @@ impl Server {
     /// An array begins to run: what it is to be, carried out before hosts come. What should be known of that is told, a line each.
     pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<String> {
         let (Ok(served), Ok(status)) = (self.find(name), self.status()) else { return Vec::new() };
+        self.load_departed(&served);
         let (plan, mut notes) = self.plan_of(&status, &served, journalled);
         let uses_journal = plan.policy.write_cache == WriteCache::Journal;
         if let Some(wanted) = journalled.filter(|wanted| *wanted == uses_journal) {
@@ -119,6 +120,7 @@ impl Server {
         self.change_served(name, |served| {
             served.exports = exports.unwrap_or_else(|| vec![served.name.clone()]);
             served.access = plan.access;
+            served.readd = plan.readd;
             served.profile.clone_from(&plan.profile);
         });
         notes.extend(self.carry_out_plan(&status, &served, &plan));

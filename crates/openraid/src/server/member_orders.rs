@@ -80,6 +80,7 @@ impl Server {
         };
         self.note(name);
         self.let_in(member);
+        self.forget_departed(&served, member);
         let again = if joined.returning { "back in" } else { "added to" };
         let role = match self.place_of_new(set, joined.drive)? {
             Some((MemberState::Rebuilding { .. }, Some(slot))) => format!("and takes over slot {slot}"),
@@ -132,6 +133,7 @@ impl Server {
         let own = status.drives.iter().find(|view| view.drive == found.drive).map(|view| view.member.clone());
         told(&described, self.handle.admin(AdminCommand::Remove { array: found.set, drive: found.drive }))?;
         own.iter().for_each(|own| self.keep_out(&served, own));
+        own.iter().for_each(|own| self.forget_departed(&served, own));
         let released = self.release(found.drive);
         self.note(name);
         let text = match released {

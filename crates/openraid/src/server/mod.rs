@@ -1,9 +1,12 @@
 //! A running server: the arrays it serves, and the commands it carries out for other processes.
 
 pub mod alarms;
+mod care;
 pub mod checks;
+mod departed;
 pub mod desired;
 mod drive_cache;
+mod hotplug;
 mod journal;
 mod limit;
 mod member_orders;
@@ -11,6 +14,7 @@ pub mod members;
 mod named;
 pub mod news;
 mod orders;
+mod patrol;
 pub mod rates;
 mod reading;
 mod recovery;
@@ -72,6 +76,12 @@ pub struct Server {
     chosen: Vec<ValueModel>,
     /// A spare is being given to an array.
     giving: AtomicBool,
+    /// It is looked for drives that appeared.
+    looking: AtomicBool,
+    /// Drives are looked after.
+    caring: AtomicBool,
+    /// A patrol read is under way.
+    patrolling: AtomicBool,
     /// Its alarms.
     alarms: Keeper,
     /// The HTTP interfaces, if it has any.
@@ -140,6 +150,14 @@ struct State {
     told: Vec<News>,
     /// Spares for all arrays that were tried.
     tried_spares: spares::Tried,
+    /// Members that left, by the array's UUID.
+    departed: departed::AllDeparted,
+    /// Which drives are there, and when their like was looked for.
+    plugs: hotplug::Plugs,
+    /// What is known of drives besides what the engine tells.
+    care: care::Care,
+    /// The last patrol read of each array.
+    patrols: patrol::LastPatrols,
     /// Checks that were begun by schedule.
     scheduled: schedules::Scheduled,
     /// Faults of the server that its status does not show.
@@ -209,6 +227,9 @@ impl Server {
             notifier,
             chosen,
             giving: AtomicBool::new(false),
+            looking: AtomicBool::new(false),
+            caring: AtomicBool::new(false),
+            patrolling: AtomicBool::new(false),
             alarms,
             management: OnceLock::new(),
             noting_checks: Mutex::default(),
@@ -315,7 +336,9 @@ impl Server {
         let mut model = view::model(status, served, &state.rates)?;
         checks::add_checks(&mut model, &state.checks);
         self.add_drive_caches(&mut model, state.drive_caches.wish(&served.name));
-        self.add_alarms(&mut model, served, state);
+        add_readd(&mut model, served);
+        care::add_health(&mut model, state);
+        self.add_alarms(&mut model, served, status, state);
         model.addresses =
             model.exports.iter().flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
         Some(model)
@@ -365,6 +388,13 @@ impl Server {
             stays: self.stays,
             alarms: self.server_alarms(),
         })
+    }
+}
+
+/// Fill in the setting that the engine does not know.
+fn add_readd(model: &mut ArrayModel, served: &Served) {
+    for set in model.spans.iter_mut().map(|span| &mut span.settings).chain([&mut model.settings]) {
+        crate::settings::add_json(set, crate::kept::READD, served.readd.word());
     }
 }
 

@@ -168,7 +168,7 @@ impl<'a> Members<'a> {
         if self.order_name(found).starts_with("drive:") {
             parts.push(format!("drive:{}", found.drive));
         }
-        parts.extend(view.and_then(|view| view.serial.as_ref()).map(|serial| format!("serial {serial}")));
+        parts.extend(view.and_then(|view| view.names.serial.as_ref()).map(|serial| format!("serial {serial}")));
         let name = view.map_or_else(|| format!("drive:{}", found.drive), |view| view.member.clone());
         if parts.is_empty() {
             name

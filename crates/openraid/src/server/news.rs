@@ -96,6 +96,9 @@ impl Server {
                 self.note_checks(&status);
             }
         }
+        if let NoticeKind::Fail(reason) = notice.kind {
+            self.note_failed(notice, reason);
+        }
         let (array, mut span) = self.name_of(notice.array).map_or((None, None), |(name, span)| (Some(name), span));
         if let (NoticeKind::RebuildFinished, Some(name)) = (notice.kind, &array) {
             self.forget_replaced(name);

@@ -57,7 +57,10 @@ impl Server {
         let notes = notes.into_iter().chain(self.carry_out_plan(&status, served, &plan));
         told.notes.extend(notes.map(|note| format!("{name}: {note}")));
         told.applied.extend(before.changes_to(&plan.policy).map(|change| format!("{name}: {change}")));
-        self.change_served(name, |served| served.profile.clone_from(&plan.profile));
+        self.change_served(name, |served| {
+            served.profile.clone_from(&plan.profile);
+            served.readd = plan.readd;
+        });
         if plan.access != served.access {
             self.set_access(name, plan.access)?;
             told.applied.push(format!("{name}: access {} -> {}", served.access.word(), plan.access.word()));

@@ -3,9 +3,8 @@
 //! A check that outlasts the window is paused until the next one. The rate is the array's `scrub.rate`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use openraid_config::ScheduleWish;
+use openraid_config::{ScheduleTask, ScheduleWish};
 
 use super::news::{plain, News};
 use super::Server;
@@ -37,15 +36,15 @@ enum Step {
 }
 
 impl Server {
-    /// Begin, pause and resume checks, as the schedules say.
-    pub fn follow_schedules(self: &Arc<Self>) {
-        let schedules = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
+    /// Begin, pause and resume checks of these arrays, as the schedules say.
+    pub fn follow_schedules(&self, arrays: &[ArrayModel]) {
+        let mut schedules = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
+        schedules.retain(|own| own.task == ScheduleTask::Check);
         if schedules.is_empty() || self.access != super::Access::ReadWrite {
             return;
         }
         let now = openraid_sys::clock::wall_seconds();
-        let Ok(arrays) = self.arrays() else { return };
-        for array in &arrays {
+        for array in arrays {
             let of_array = |own: &&ScheduleWish| own.arrays.is_empty() || own.arrays.contains(&array.name);
             for schedule in schedules.iter().filter(of_array) {
                 let (paused, refused) = {

@@ -15,7 +15,7 @@ use super::view::{unprotected, Served};
 use super::Server;
 use crate::control::Answer;
 use crate::exit::Failure;
-use crate::kept::{Kept, ACCESS, DRIVE_CACHE, PROFILE};
+use crate::kept::{Kept, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::output;
 use crate::settings;
 
@@ -24,6 +24,7 @@ struct Change {
     policy: Policy,
     drive_cache: Option<Wish>,
     access: Option<Access>,
+    readd: Option<Readd>,
 }
 
 impl Server {
@@ -48,7 +49,8 @@ impl Server {
         let kept = self.keep(&served, settings, journalled.then(|| is_journalled(&policy)));
         let mut text = settings::text(&policy);
         text.push_str(&format!("\ndrive.cache={}", self.drive_cache_wish(name).word()));
-        text.push_str(&format!("\naccess={}", self.find(name)?.access.word()));
+        let served = self.find(name)?;
+        text.push_str(&format!("\naccess={}\n{READD}={}", served.access.word(), served.readd.word()));
         if let Some(journal) = self.array(name)?.journal {
             text.push_str(&format!("\njournal: {}", output::array::protection_text(&journal)));
         }
@@ -70,11 +72,12 @@ impl Server {
         settings: &[(String, String)],
     ) -> Result<Change, Failure> {
         let has_journal = self.can_journal(status, served);
-        let mut change = Change { policy, drive_cache: None, access: None };
+        let mut change = Change { policy, drive_cache: None, access: None, readd: None };
         for (key, value) in settings {
             match key.as_str() {
                 DRIVE_CACHE => change.drive_cache = Some(value.parse().map_err(Failure::usage)?),
                 ACCESS => change.access = Some(value.parse().map_err(Failure::usage)?),
+                READD => change.readd = Some(value.parse().map_err(Failure::usage)?),
                 _ => settings::apply(&mut change.policy, key, value, has_journal).map_err(Failure::usage)?,
             }
         }
@@ -94,7 +97,7 @@ impl Server {
     ) -> Result<(), Failure> {
         let (name, policy) = (&served.name, change.policy);
         let drives = change.drive_cache.map(|wish| self.plan_drive_caches(status, served, wish)).transpose()?;
-        if settings.iter().any(|(key, _)| ![DRIVE_CACHE, ACCESS].contains(&key.as_str())) {
+        if settings.iter().any(|(key, _)| ![DRIVE_CACHE, ACCESS, READD].contains(&key.as_str())) {
             self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
         }
         if settings.iter().any(|(key, value)| settings::is_reset(key, value)) {
@@ -105,6 +108,9 @@ impl Server {
         }
         if let (Some(wish), Some(drives)) = (change.drive_cache, drives) {
             self.switch_drive_caches(name, wish, &drives)?;
+        }
+        if let Some(readd) = change.readd {
+            self.change_served(name, |served| served.readd = readd);
         }
         change.access.map_or(Ok(()), |access| self.set_access(name, access))
     }

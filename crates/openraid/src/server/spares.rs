@@ -81,7 +81,7 @@ impl Server {
         }
     }
 
-    fn is_taken_out(&self, member: &str) -> bool {
+    pub(super) fn is_taken_out(&self, member: &str) -> bool {
         let entries = self.registry.entries().unwrap_or_default();
         entries.iter().any(|entry| entry.kept.taken_out.iter().any(|own| own == member))
     }
@@ -104,7 +104,7 @@ impl Server {
         notes
     }
 
-    fn take_own_spare(&self, served: &Served, span: Option<usize>, member: &str) -> Result<(), String> {
+    pub(super) fn take_own_spare(&self, served: &Served, span: Option<usize>, member: &str) -> Result<(), String> {
         let told = |failure: crate::exit::Failure| format!("spare {member}: {}", failure.text);
         let status = self.status().map_err(told)?;
         if super::named::Members::of(&status, served).knows(member).map_err(told)? {

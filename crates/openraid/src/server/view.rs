@@ -15,6 +15,7 @@ use openraid_units::{ArrayId, Nanos, Sectors, Slot};
 use super::rates::Rates;
 use super::settings::never_protected;
 use crate::consistency::ConsistencyWord;
+use crate::kept::Readd;
 use crate::model::{
     ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, HealthWord, HostModel, MemberModel, ProfileModel,
     ProtectionModel, ReasonModel, StateWord, TaskModel, TaskWord,
@@ -42,6 +43,8 @@ pub struct Served {
     pub access: Access,
     /// The profile that was set, if one was.
     pub profile: Option<String>,
+    /// Do members that vanished come back by themselves?
+    pub readd: Readd,
 }
 
 impl Served {
@@ -49,13 +52,13 @@ impl Served {
     pub fn of(started: StartedArray) -> Self {
         let name = sets::array_name(&started.superblock);
         let (exports, access, profile) = (vec![name.clone()], Access::default(), None);
-        Self { name, array: started.array, started: Some(started), exports, access, profile }
+        Self { name, array: started.array, started: Some(started), exports, access, profile, readd: Readd::default() }
     }
 
     /// A raw drive.
     pub fn raw(name: &str, array: ArrayId) -> Self {
         let (exports, access, profile) = (vec![name.into()], Access::default(), None);
-        Self { name: name.into(), array, started: None, exports, access, profile }
+        Self { name: name.into(), array, started: None, exports, access, profile, readd: Readd::default() }
     }
 
     /// Its identity, as the registry has it; a raw drive has none.
@@ -357,7 +360,10 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         left_slot: member.left.filter(|_| member.slot.is_none()).map(|slot| slot.0),
         drive: member.drive.map(|drive| drive.0),
         device: member.device.map(|device| device.to_string()),
-        serial: drive.and_then(|view| view.serial.clone()),
+        serial: drive.and_then(|view| view.names.serial.clone()),
+        model: drive.and_then(|view| view.names.model.clone()),
+        bay: drive.and_then(|view| view.names.bay.clone()),
+        smart: None,
         member: drive.map(|view| view.member.clone()),
         state,
         reason,

@@ -1,15 +1,17 @@
 //! `openraid check`: everything is read and compared, nothing is changed.
 
+use openraid_status::care::{PatrolModel, SetHistoryModel};
 use serde::Serialize;
 
 use super::show::{self, Until};
 use super::{ask, Context};
 use crate::arguments::CheckArguments;
-use crate::check_history::{CheckHistory, PastCheckModel};
+use crate::check_history;
 use crate::checks::CheckWord;
 use crate::control::Command;
 use crate::exit::{Exit, Outcome};
 use crate::output::checks::outcome_text;
+use crate::patrol_history;
 use crate::quantity::{counted, utc};
 
 /// Do it.
@@ -29,28 +31,20 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> Outcome {
 
 #[derive(Serialize)]
 struct Body {
-    sets: Vec<SetHistory>,
-}
-
-/// The checks of an array, or of a span of it.
-#[derive(Serialize)]
-struct SetHistory {
-    name: String,
-    uuid: String,
-    checks: Vec<PastCheckModel>,
+    sets: Vec<SetHistoryModel>,
+    patrols: Vec<PatrolModel>,
 }
 
 fn history(name: &str, context: &Context) -> Outcome {
     let array = show::of(name, context)?;
-    let known = CheckHistory::read(&context.registry);
-    let (mut sets, mut lines) = (Vec::new(), Vec::new());
-    for set in array.sets() {
-        let Some(uuid) = &set.uuid else { continue };
-        let checks = known.of(uuid).to_vec();
+    let sets = check_history::of_array(&array, &context.registry);
+    let mut lines = Vec::new();
+    for SetHistoryModel { uuid, checks, .. } in &sets {
+        let Some(set) = array.sets().into_iter().find(|set| set.uuid.as_ref() == Some(uuid)) else { continue };
         if checks.is_empty() {
             lines.push(format!("{}: no check or repair is remembered", set.name));
         }
-        for past in &checks {
+        for past in checks {
             let (check, at) = (&past.check, utc(past.check.at_seconds));
             lines.push(format!("{}: {at}  {}: {}", set.name, check.kind.text(), outcome_text(check, set)));
             for member in past.members.iter().filter(|member| member.mismatches > 0 || member.media_errors > 0) {
@@ -63,9 +57,23 @@ fn history(name: &str, context: &Context) -> Outcome {
                 ));
             }
         }
-        sets.push(SetHistory { name: set.name.clone(), uuid: uuid.clone(), checks });
     }
-    Ok(context.output.answer(Exit::Fine, &Body { sets }, &lines.join("\n")))
+    let patrols = array.uuid.as_ref().map(|uuid| patrol_history::of(uuid, &context.registry)).unwrap_or_default();
+    lines.extend(patrols.iter().map(|patrol| patrol_text(&array.name, patrol)));
+    Ok(context.output.answer(Exit::Fine, &Body { sets, patrols }, &lines.join("\n")))
+}
+
+/// A patrol read in words.
+fn patrol_text(name: &str, patrol: &PatrolModel) -> String {
+    let end = if patrol.ended_seconds.is_some() { "" } else { ", not read to the end" };
+    let mut lines = vec![format!("{name}: {}  patrol read{end}", utc(patrol.at_seconds))];
+    for own in &patrol.members {
+        let errors = counted(own.errors, "place", "places");
+        let first = own.first_error_bytes.map_or_else(String::new, |at| format!(", the first at byte {at}"));
+        let why = own.trouble.as_ref().map_or_else(String::new, |why| format!("; {why}"));
+        lines.push(format!("  {}: {} bytes, {errors} unreadable{first}{why}", own.member, own.read_bytes));
+    }
+    lines.join("\n")
 }
 
 /// Begin a check or repair, and wait for its end where that is wanted.

@@ -85,6 +85,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     });
     open_journal(arguments, &chosen, context, &server)?;
     let taken = begin(arguments, context, &server, wanted, stays).map_err(served_already)?;
+    server.note_absent(&taken);
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
     let log = Log::at(context.registry.folder_beside("events"));
     let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;

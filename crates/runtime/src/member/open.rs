@@ -60,14 +60,30 @@ pub enum Medium {
     Overlaid(Box<Medium>),
 }
 
+/// What the kernel knows of a device besides its size; nothing of files, memory and remote members.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeviceNames {
+    /// The model's name.
+    pub model: Option<String>,
+    /// The serial number.
+    pub serial: Option<String>,
+    /// The kernel's word for its zones: `none`, `host-aware`, `host-managed`.
+    pub zoned: Option<String>,
+    /// Its place in an enclosure.
+    pub bay: Option<String>,
+}
+
 impl Medium {
-    /// The serial number, of a device that has one.
+    /// What the kernel knows of it.
     #[must_use]
-    pub fn serial(&self) -> Option<String> {
+    pub fn names(&self) -> DeviceNames {
         match self {
-            Self::Disk(member) => member.facts().serial.clone(),
-            Self::Overlaid(medium) => medium.serial(),
-            Self::Ram(_) | Self::Remote(_) | Self::Paced(_) => None,
+            Self::Disk(member) => {
+                let facts = member.facts().clone();
+                DeviceNames { model: facts.model, serial: facts.serial, zoned: facts.zoned, bay: facts.bay }
+            }
+            Self::Overlaid(medium) => medium.names(),
+            Self::Ram(_) | Self::Remote(_) | Self::Paced(_) => DeviceNames::default(),
         }
     }
 }

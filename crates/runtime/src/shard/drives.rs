@@ -15,7 +15,7 @@ use crate::control::Control;
 use crate::limits::BUSY_PAUSE;
 use crate::member::paced::{Content, Paced, Store};
 use crate::member::remote::{Done, Remote, RemoteNews, Surroundings};
-use crate::member::{self, Asked, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
+use crate::member::{self, Asked, DeviceNames, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
 
 /// The kernel's name for a remote member's socket carries this in its top byte.
 pub const REMOTE_CLASS: u64 = 3 << 56;
@@ -33,8 +33,7 @@ struct Drive {
     spec: MemberSpec,
     info: DriveInfo,
     notes: Vec<String>,
-    /// The serial number, of a device that has one.
-    serial: Option<String>,
+    names: DeviceNames,
     way: Way,
     /// Writes go here and nowhere else.
     overlay: Option<Overlay>,
@@ -49,8 +48,8 @@ pub struct DriveView {
     pub member: String,
     /// What it is.
     pub info: DriveInfo,
-    /// The serial number, of a device that has one.
-    pub serial: Option<String>,
+    /// What the kernel knows of a device.
+    pub names: DeviceNames,
     /// Fallbacks taken when it was opened.
     pub notes: Vec<String>,
     /// A remote member that is away: why.
@@ -151,7 +150,7 @@ impl Drives {
             return Err((AttachError::TooManyDrives(self.table.len()), Box::new(member)));
         };
         let OpenedMember { spec, info, notes, medium } = member;
-        let serial = medium.serial();
+        let names = medium.names();
         let (medium, overlay) = match medium {
             Medium::Overlaid(medium) => (*medium, Some(Overlay::default())),
             medium => (medium, None),
@@ -192,7 +191,7 @@ impl Drives {
             }
         };
         self.has_overlays |= overlay.is_some();
-        self.table[drive.index()] = Some(Drive { spec, info, notes, serial, way, overlay });
+        self.table[drive.index()] = Some(Drive { spec, info, notes, names, way, overlay });
         self.next = (drive.index() + 1) % count;
         Ok((drive, info))
     }
@@ -228,7 +227,7 @@ impl Drives {
     /// All drives as the status tells of them.
     pub fn views(&self) -> impl Iterator<Item = DriveView> + '_ {
         (0..).map(DriveId).zip(&self.table).filter_map(|(drive, entry)| {
-            let Drive { spec, info, notes, serial, way, .. } = entry.as_ref()?;
+            let Drive { spec, info, notes, names, way, .. } = entry.as_ref()?;
             let trouble = match way {
                 Way::Remote(remote) => remote.trouble().map(ToString::to_string),
                 Way::Disk(_) | Way::Ram(_) | Way::Paced(_) => None,
@@ -238,8 +237,8 @@ impl Drives {
                 notes.push(paced.lateness().to_string());
             }
             let load = DriveLoad::default();
-            let serial = serial.clone();
-            Some(DriveView { drive, member: spec.text.clone(), info: *info, serial, notes, trouble, load })
+            let names = names.clone();
+            Some(DriveView { drive, member: spec.text.clone(), info: *info, names, notes, trouble, load })
         })
     }
 

@@ -12,13 +12,19 @@ use openraid_management::{
     Controller, Creation, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal,
 };
 
+use openraid_status::alarm::AlarmModel;
+use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
+
 use super::news::{plain, News};
 use super::Server;
+use crate::check_history;
 use crate::control::{Answer, Answerer, Command, ServerModel};
+use crate::desired::model;
 use crate::events::segments::Entry;
 use crate::events::{Event, Log};
 use crate::exit::Failure;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
+use crate::patrol_history;
 
 /// Events as they were read, and the times of the files then.
 type Seen = (Vec<(PathBuf, Option<SystemTime>)>, Arc<Vec<EventModel>>);
@@ -132,6 +138,43 @@ impl Controller for Web {
 
     fn change(&self, command: Command) -> Result<Done, Refusal> {
         refuse(self.server.answer(command).and_then(done))
+    }
+
+    fn alarms(&self) -> Result<Vec<AlarmModel>, Refusal> {
+        refuse(self.server.all_alarms())
+    }
+
+    fn acknowledge_alarms(&self, which: &str) -> Result<Vec<String>, Refusal> {
+        Ok(self.server.acknowledge_alarms(which))
+    }
+
+    fn test_alarm(&self, sink: Option<&str>) -> Result<Vec<TestModel>, Refusal> {
+        let came = self.server.test_sinks(sink).and_then(|answer| match answer {
+            Answer::Tested(came) => Ok(came),
+            _ => Err(Failure::failed("the server gave an answer to another question")),
+        });
+        refuse(came)
+    }
+
+    fn sinks(&self) -> Vec<SinkModel> {
+        let failing = self.server.alarms.failing_sinks();
+        let wishes = self.server.in_force().map(|own| own.desired.sinks.clone()).unwrap_or_default();
+        let of_wish = |wish: &openraid_config::SinkWish| {
+            let error = failing.iter().find(|(name, _)| *name == wish.name).map(|(_, why)| why.clone());
+            SinkModel { error, ..model::sink(wish) }
+        };
+        wishes.iter().map(of_wish).collect()
+    }
+
+    fn schedules(&self) -> Vec<ScheduleModel> {
+        let wishes = self.server.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
+        wishes.iter().map(model::schedule).collect()
+    }
+
+    fn checks(&self, array: &str) -> Result<(Vec<SetHistoryModel>, Vec<PatrolModel>), Refusal> {
+        let (array, registry) = (refuse(self.server.array(array))?, &self.server.registry);
+        let patrols = array.uuid.as_ref().map(|uuid| patrol_history::of(uuid, registry)).unwrap_or_default();
+        Ok((check_history::of_array(&array, registry), patrols))
     }
 
     fn events(&self) -> Result<Arc<Vec<EventModel>>, Refusal> {

@@ -101,11 +101,14 @@ impl Attendance<'_> {
                     if self.server.sample().is_ok() {
                         notifier.alive();
                     }
-                    self.server.watch();
-                    self.server.follow_schedules();
+                    let arrays = self.server.watch();
+                    self.server.follow_schedules(&arrays);
+                    self.server.begin_patrol(&arrays);
                     self.tell_collected();
                     self.server.begin_giving_spares();
-                    self.show(&mut status);
+                    self.server.begin_looking_for_drives();
+                    self.server.begin_care();
+                    self.show(&arrays, &mut status);
                     if self.server.is_emptied() {
                         notifier.stopping();
                         self.service.handle().begin_stop();
@@ -115,9 +118,9 @@ impl Attendance<'_> {
         }
     }
 
-    fn show(&mut self, before: &mut String) {
-        if let (Some(live), Ok(arrays)) = (&mut self.live, self.server.arrays()) {
-            live.update(&arrays, &[]);
+    fn show(&mut self, arrays: &[ArrayModel], before: &mut String) {
+        if let Some(live) = &mut self.live {
+            live.update(arrays, &[]);
         }
         let now = self.server.summary();
         if now != *before {

@@ -206,7 +206,7 @@ mod tests {
             drive: DriveId(number),
             member: name.into(),
             info,
-            serial: None,
+            names: crate::member::DeviceNames::default(),
             notes: Vec::new(),
             trouble: None,
             load,

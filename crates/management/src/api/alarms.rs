@@ -1,0 +1,137 @@
+//! Alarms, the sinks that they are sent to, schedules, and the history of checks.
+
+use openraid_status::alarm::{AlarmModel, Level};
+use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::arrays::named;
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+
+/// Alarms.
+#[derive(Serialize, ToSchema)]
+pub struct AlarmsModel {
+    /// Those that hold and are not acknowledged first, then by level, then the newest first.
+    pub alarms: Vec<AlarmModel>,
+}
+
+/// Alarms to acknowledge.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcknowledgeAlarms {
+    /// The name of an alarm, the name of an array, or `all`.
+    which: String,
+}
+
+/// Alarms that are acknowledged now.
+#[derive(Serialize, ToSchema)]
+pub struct AcknowledgedModel {
+    /// Their names.
+    pub acknowledged: Vec<String>,
+}
+
+/// A test of sinks.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestInput {
+    /// The sink; without it, all.
+    #[serde(default)]
+    sink: Option<String>,
+}
+
+/// What came of a test.
+#[derive(Serialize, ToSchema)]
+pub struct TestsModel {
+    /// Each sink that was tried.
+    pub sinks: Vec<TestModel>,
+}
+
+/// Sinks.
+#[derive(Serialize, ToSchema)]
+pub struct SinksModel {
+    /// All of them.
+    pub sinks: Vec<SinkModel>,
+}
+
+/// Schedules.
+#[derive(Serialize, ToSchema)]
+pub struct SchedulesModel {
+    /// All of them.
+    pub schedules: Vec<ScheduleModel>,
+}
+
+/// The history of checks of an array.
+#[derive(Serialize, ToSchema)]
+pub struct ChecksModel {
+    /// The array, or its spans.
+    pub sets: Vec<SetHistoryModel>,
+    /// Patrol reads, the newest last.
+    pub patrols: Vec<PatrolModel>,
+}
+
+/// Alarms that are asked for.
+pub fn list(request: &Request) -> Result<Reply, Problem> {
+    let least = request.asked("level").map_or(Ok(Level::Info), |word| {
+        let words = Level::ALL.map(Level::word).join(", ");
+        Level::named(word).ok_or_else(|| Problem::bad(format!("level={word}: use {words}")))
+    })?;
+    let ended = match request.asked("ended") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(other) => return Err(Problem::bad(format!("ended={other}: use true or false"))),
+    };
+    let mut alarms = request.state.controller.alarms()?;
+    alarms.retain(|alarm| {
+        (ended || alarm.until_seconds.is_none())
+            && alarm.what.level >= least
+            && request.asked("array").is_none_or(|array| alarm.what.array.as_deref() == Some(array))
+    });
+    let order = |own: &AlarmModel| (!own.is_open(), own.until_seconds.is_some(), std::cmp::Reverse(own.what.level));
+    alarms.sort_by(|a, b| order(a).cmp(&order(b)).then(b.since_seconds.cmp(&a.since_seconds)).then(a.id.cmp(&b.id)));
+    Ok(Reply::json(200, &AlarmsModel { alarms }))
+}
+
+/// Acknowledge alarms.
+pub fn acknowledge(request: &Request) -> Result<Reply, Problem> {
+    let AcknowledgeAlarms { which } = request.input()?;
+    let controller = &request.state.controller;
+    let fits = |alarm: &AlarmModel| {
+        which == "all"
+            || alarm.until_seconds.is_none() && (alarm.id == which || alarm.what.array.as_ref() == Some(&which))
+    };
+    if !controller.alarms()?.iter().any(fits) && which != "all" {
+        return Err(Problem::missing(format!("there is no alarm {which} that holds")));
+    }
+    let acknowledged = controller.acknowledge_alarms(&which)?;
+    request.state.forget_snapshot();
+    if !acknowledged.is_empty() {
+        let text = format!("{} by HTTP: alarms acknowledged: {}", request.user(), acknowledged.join(", "));
+        controller.audit(None, text);
+    }
+    Ok(Reply::json(200, &AcknowledgedModel { acknowledged }))
+}
+
+/// Send a test alarm.
+pub fn test(request: &Request) -> Result<Reply, Problem> {
+    let TestInput { sink } = request.input()?;
+    let sinks = request.state.controller.test_alarm(sink.as_deref())?;
+    Ok(Reply::json(200, &TestsModel { sinks }))
+}
+
+/// All sinks.
+pub fn sinks(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &SinksModel { sinks: request.state.controller.sinks() }))
+}
+
+/// All schedules.
+pub fn schedules(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &SchedulesModel { schedules: request.state.controller.schedules() }))
+}
+
+/// The history of checks of an array.
+pub fn checks(request: &Request) -> Result<Reply, Problem> {
+    let array = named(request)?;
+    let (sets, patrols) = request.state.controller.checks(&array.name)?;
+    Ok(Reply::json(200, &ChecksModel { sets, patrols }))
+}

@@ -1,0 +1,191 @@
+//! Members that left an array, and why: one that only vanished comes back by itself, one that failed does not.
+//!
+//! ```text
+//!  vanished, absent --its drive is there again--> returned --again--> vanished ... RETURNS_MAX times in RETURNS_WINDOW
+//!  faulty, order, unknown: stays out until an order adds it
+//! ```
+//!
+//! md's superblocks say that a member is out, not why. So this stands in the registry.
+
+use openraid_core::reason::FailReason;
+use serde::{Deserialize, Serialize};
+
+/// Members of one array that are remembered; the oldest is forgotten for one more.
+const DEPARTED_MAX: usize = 64;
+/// A member that comes back so often in [`RETURNS_WINDOW_SECONDS`] has a bad connection, and stays out.
+pub const RETURNS_MAX: usize = 3;
+/// See [`RETURNS_MAX`].
+pub const RETURNS_WINDOW_SECONDS: u64 = 86_400;
+
+/// Why a member is out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// It was not there any more, or did not answer.
+    Vanished,
+    /// It was not there when the array was started.
+    Absent,
+    /// It came back.
+    Returned,
+    /// It made errors.
+    Faulty,
+    /// An order failed it.
+    Order,
+    /// It was left out at a start, and nothing is known of the reason.
+    Unknown,
+}
+
+impl Why {
+    /// Of a failure that the engine tells of; none if the member was replaced, and is no member any more.
+    pub const fn of(reason: FailReason) -> Option<Self> {
+        match reason {
+            FailReason::Replaced => None,
+            FailReason::Administrator => Some(Self::Order),
+            FailReason::Gone | FailReason::Timeout => Some(Self::Vanished),
+            FailReason::WriteError
+            | FailReason::FlushFailed
+            | FailReason::ErrorBudget
+            | FailReason::Protocol
+            | FailReason::NoSpace
+            | FailReason::ReadOnly
+            | FailReason::BadBlockLogFull => Some(Self::Faulty),
+        }
+    }
+
+    /// Does it say nothing of an earlier reason?
+    const fn is_weak(self) -> bool {
+        matches!(self, Self::Absent | Self::Unknown)
+    }
+}
+
+/// A member that left.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Departed {
+    /// Its path or address.
+    pub member: String,
+    /// The identity in its superblock, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Why it is out.
+    pub why: Why,
+    /// The same in words.
+    pub reason: String,
+    /// Since when: seconds since 1970.
+    pub at_seconds: u64,
+    /// When it came back, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub returns: Vec<u64>,
+}
+
+impl Departed {
+    /// A member that leaves now.
+    pub fn now(member: &str, device: Option<String>, why: Why, reason: &str, at_seconds: u64) -> Self {
+        let (member, reason) = (member.to_owned(), reason.to_owned());
+        Self { member, device, why, reason, at_seconds, returns: Vec::new() }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (&self.device, &other.device) {
+            (Some(own), Some(other)) => own == other,
+            _ => self.member == other.member,
+        }
+    }
+
+    /// Why it stays out, if it does.
+    pub fn stays_out(&self, now: u64) -> Option<String> {
+        let recent = |at: &&u64| now.saturating_sub(**at) < RETURNS_WINDOW_SECONDS;
+        match self.why {
+            Why::Faulty => Some(format!("it failed: {}", self.reason)),
+            Why::Order => Some("it was failed by an order".into()),
+            Why::Unknown => Some("it was out already, and the reason is not known".into()),
+            Why::Vanished | Why::Absent if self.returns.iter().filter(recent).count() >= RETURNS_MAX => {
+                Some(format!("it came back {RETURNS_MAX} times within a day, and left again: look at its connection"))
+            }
+            Why::Vanished | Why::Absent | Why::Returned => None,
+        }
+    }
+
+    /// Does it come back by itself when it is there again?
+    pub fn may_return(&self, now: u64) -> bool {
+        self.stays_out(now).is_none() && self.why != Why::Returned
+    }
+}
+
+/// A member left. A reason that says nothing does not replace one that does.
+pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
+    if let Some(at) = list.iter().position(|own| own.is(&fresh)) {
+        if fresh.why.is_weak() && list[at].why != Why::Returned {
+            return;
+        }
+        let old = list.remove(at);
+        fresh.returns = old.returns;
+        fresh.device = fresh.device.or(old.device);
+    }
+    let more = (list.len() + 1).saturating_sub(DEPARTED_MAX);
+    list.drain(..more);
+    list.push(fresh);
+}
+
+/// A member came back by itself. How often it did is remembered.
+pub fn note_return(list: &mut [Departed], member: &str, now: u64) {
+    if let Some(own) = list.iter_mut().find(|own| own.member == member) {
+        own.why = Why::Returned;
+        own.returns.push(now);
+        let more = own.returns.len().saturating_sub(RETURNS_MAX);
+        own.returns.drain(..more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(why: Why, at: u64) -> Departed {
+        Departed::now("/d1", Some("u1".into()), why, "write error", at)
+    }
+
+    #[test]
+    fn only_a_member_that_vanished_comes_back() {
+        let reasons = [
+            (FailReason::Gone, true),
+            (FailReason::Timeout, true),
+            (FailReason::WriteError, false),
+            (FailReason::FlushFailed, false),
+            (FailReason::ErrorBudget, false),
+            (FailReason::Protocol, false),
+            (FailReason::NoSpace, false),
+            (FailReason::ReadOnly, false),
+            (FailReason::BadBlockLogFull, false),
+            (FailReason::Administrator, false),
+        ];
+        for (reason, returns) in reasons {
+            let own = left(Why::of(reason).expect("it is out"), 5);
+            assert_eq!((own.may_return(6), own.stays_out(6).is_none()), (returns, returns), "{reason:?}");
+        }
+        assert_eq!(Why::of(FailReason::Replaced), None);
+        assert!(left(Why::Absent, 5).may_return(6) && !left(Why::Unknown, 5).may_return(6));
+    }
+
+    #[test]
+    fn a_reason_that_says_nothing_replaces_none_and_a_member_that_flaps_stays_out() {
+        let mut list = Vec::new();
+        note(&mut list, left(Why::Faulty, 1));
+        note(&mut list, left(Why::Absent, 2));
+        note(&mut list, Departed { device: None, ..left(Why::Unknown, 3) });
+        assert_eq!((list.len(), list[0].why), (1, Why::Faulty), "it failed, and is not there now");
+        list.clear();
+        for nth in 0..3 {
+            note(&mut list, left(Why::Vanished, nth * 10));
+            assert!(list[0].may_return(nth * 10 + 1), "time {nth}");
+            note_return(&mut list, "/d1", nth * 10 + 2);
+            assert!(!list[0].may_return(nth * 10 + 3), "it is in");
+        }
+        note(&mut list, left(Why::Absent, 40));
+        assert!(list[0].stays_out(41).expect("too often").contains("3 times"));
+        assert!(list[0].may_return(RETURNS_WINDOW_SECONDS + 13), "a day later it is tried again");
+        for nth in 0..100 {
+            note(&mut list, Departed::now(&format!("/e{nth}"), None, Why::Vanished, "gone", nth));
+        }
+        assert_eq!((list.len(), list[63].member.as_str()), (64, "/e99"));
+    }
+}

@@ -1,0 +1,421 @@
+//! Drives are looked after: idle ones are read, all are asked for their health, slow ones are found, lights are set.
+//!
+//! A thread does what may take its time, one drive after the other. What it found is kept here; the alarms follow from that.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use openraid_config::CareWish;
+use openraid_core::limits::Limits;
+use openraid_runtime::member::{self, Place};
+use openraid_runtime::service::{DriveView, ServiceStatus};
+use openraid_status::care::SmartModel;
+use openraid_sys::{Direct, Use};
+use serde::{Deserialize, Serialize};
+
+use super::news::{plain, News};
+use super::{Access, Server, State};
+use crate::alarms::Condition;
+use crate::care::slow::{slow, Pace, WINDOWS};
+use crate::care::{program, shingled, smart};
+use crate::events::Level;
+use crate::members::{options, spec};
+use crate::model::{ArrayModel, MemberModel, StateWord};
+use crate::output;
+
+/// How often it is looked whether anything is due.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Members are compared with their siblings over so long a time.
+const SLOW_WINDOW: Duration = Duration::from_secs(60);
+/// smartctl has so much time for one drive: one that spins up takes about ten seconds.
+const SMART_TIME_MAX: Duration = Duration::from_secs(30);
+/// The program of the lights has so much.
+const LED_TIME_MAX: Duration = Duration::from_secs(10);
+/// A drive that does not answer is asked again after at most so many times the usual interval.
+const PATIENCE_MAX: u32 = 64;
+/// Where smartctl is looked for.
+const SMARTCTL: &[&str] =
+    &["/usr/sbin/smartctl", "/usr/local/sbin/smartctl", "/usr/bin/smartctl", "/usr/local/bin/smartctl"];
+
+/// What is known of the health of a drive.
+#[derive(Debug, Default)]
+struct Health {
+    asked: Option<Instant>,
+    now: Option<SmartModel>,
+    /// As it was seen first.
+    first: Option<SmartModel>,
+    /// Why it is not known.
+    trouble: Option<String>,
+}
+
+/// A drive that may be idle.
+#[derive(Debug)]
+struct Idle {
+    commands: u64,
+    since: Instant,
+    /// Attempts in a row that failed, and why the last one did.
+    failures: u32,
+    trouble: Option<String>,
+}
+
+/// A drive that is slower than its siblings.
+#[derive(Clone, Copy, Debug)]
+struct Slow {
+    windows: u32,
+    mean_ns: u64,
+    median_ns: u64,
+}
+
+/// What is known of all drives, by name.
+#[derive(Debug, Default)]
+pub(super) struct Care {
+    looked: Option<Instant>,
+    health: BTreeMap<String, Health>,
+    idle: BTreeMap<String, Idle>,
+    slow: BTreeMap<String, Slow>,
+    lights: BTreeMap<String, &'static str>,
+    window: Option<(Instant, Vec<DriveView>)>,
+    has_no_smartctl: bool,
+}
+
+/// A drive as it was seen first, in the file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct First {
+    /// Its serial number, or its name if it has none.
+    drive: String,
+    first: SmartModel,
+}
+
+/// The file of drives as they were seen first.
+const FIRST_FILE: &str = "drives";
+const FIRST_FILE_BYTES_MAX: u64 = 4 << 20;
+/// Drives in it; the one that came first goes for one more.
+const FIRST_MAX: usize = 1024;
+
+impl Server {
+    fn care_wish(&self) -> CareWish {
+        self.in_force().map(|own| own.desired.care.clone()).unwrap_or_default()
+    }
+
+    /// Look after the drives in another thread, if it is time.
+    pub fn begin_care(self: &Arc<Self>) {
+        let is_time = self.state().care.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+        if !is_time || self.access == Access::Untouched || self.caring.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.state().care.looked = Some(Instant::now());
+        let server = Arc::clone(self);
+        let care = move || {
+            // An error means that the service is ending.
+            if let Ok(status) = server.status() {
+                let wish = server.care_wish();
+                server.compare_siblings(&status);
+                server.probe_idle(&status, &wish);
+                server.ask_health(&status, &wish);
+                server.set_lights(&wish);
+            }
+            server.caring.store(false, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("care".into()).spawn(care).is_err() {
+            self.caring.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Read drives that have had no command for a while: one that is dead is known before it is needed.
+    fn probe_idle(&self, status: &ServiceStatus, wish: &CareWish) {
+        let Some(interval) = wish.idle_probe.map(Duration::from_secs) else {
+            self.state().care.idle.clear();
+            return;
+        };
+        self.state().care.idle.retain(|name, _| status.drives.iter().any(|view| view.member == *name));
+        for view in &status.drives {
+            let Ok(spec) = spec(&view.member) else { continue };
+            if !matches!(spec.place, Place::Path(_)) || !self.is_idle(view, interval) {
+                continue;
+            }
+            let mut options = options(Use::Examine);
+            // The page cache knows nothing of the drive.
+            options.direct = Direct::Try;
+            let trouble = member::open_and_probe(&spec, options).err().map(|error| error.to_string());
+            self.note_probe(&view.member, trouble);
+        }
+    }
+
+    /// Is a drive to be read now?
+    fn is_idle(&self, view: &DriveView, interval: Duration) -> bool {
+        let commands = view.load.commands;
+        let fresh = || Idle { commands, since: Instant::now(), failures: 0, trouble: None };
+        let mut state = self.state();
+        let own = state.care.idle.entry(view.member.clone()).or_insert_with(fresh);
+        if own.commands != commands {
+            *own = fresh();
+        }
+        let patience = 1_u32.checked_shl(own.failures).unwrap_or(PATIENCE_MAX).min(PATIENCE_MAX);
+        own.since.elapsed() >= interval * patience
+    }
+
+    fn note_probe(&self, member: &str, trouble: Option<String>) {
+        let told = {
+            let mut state = self.state();
+            let Some(own) = state.care.idle.get_mut(member) else { return };
+            let is_news = own.trouble.is_some() != trouble.is_some();
+            own.since = Instant::now();
+            own.failures = if trouble.is_some() { own.failures.saturating_add(1) } else { 0 };
+            own.trouble.clone_from(&trouble);
+            is_news
+        };
+        if told {
+            let text = match trouble {
+                Some(why) => format!("{member}: it is idle, and cannot be read: {why}"),
+                None => format!("{member}: it can be read again"),
+            };
+            let event = if text.ends_with("again") { "DriveAnswers" } else { "DriveSilent" };
+            self.add_told(vec![News { member: Some(member.to_owned()), ..plain(event, text) }]);
+        }
+    }
+
+    /// Ask drives for their health.
+    fn ask_health(&self, status: &ServiceStatus, wish: &CareWish) {
+        self.state().care.health.retain(|name, _| status.drives.iter().any(|view| view.member == *name));
+        let Some(interval) = wish.smart.map(Duration::from_secs) else {
+            self.state().care.health.clear();
+            return;
+        };
+        // A program that is named is asked of files as well: they may stand for a drive that it knows.
+        let is_device = |view: &&DriveView| wish.smartctl.is_some() || is_device(&view.member);
+        let drives = status.drives.iter().filter(|view| view.member.starts_with('/')).filter(is_device);
+        let due: Vec<&DriveView> = drives.filter(|view| self.is_health_due(&view.member, interval)).collect();
+        let program = wish.smartctl.clone().or_else(|| SMARTCTL.iter().map(PathBuf::from).find(|path| path.exists()));
+        self.state().care.has_no_smartctl = program.is_none() && !due.is_empty();
+        let Some(program) = program else { return };
+        for view in due {
+            let found = ask_smartctl(&program, &view.member);
+            self.note_health(&view.member, found);
+        }
+    }
+
+    fn is_health_due(&self, member: &str, interval: Duration) -> bool {
+        let state = self.state();
+        let asked = state.care.health.get(member).and_then(|own| own.asked);
+        asked.is_none_or(|at| at.elapsed() >= interval)
+    }
+
+    fn note_health(&self, member: &str, found: Result<Option<SmartModel>, String>) {
+        let first = match &found {
+            Ok(Some(now)) => Some(self.first_of(member, now)),
+            _ => None,
+        };
+        let mut state = self.state();
+        let own = state.care.health.entry(member.to_owned()).or_default();
+        own.asked = Some(Instant::now());
+        match found {
+            Ok(Some(now)) => (own.now, own.first, own.trouble) = (Some(now), first, None),
+            // It sleeps: what was known stays.
+            Ok(None) => own.trouble = None,
+            Err(why) => own.trouble = Some(why),
+        }
+    }
+
+    /// The drive as it was seen first. A drive is known by its serial number.
+    fn first_of(&self, member: &str, now: &SmartModel) -> SmartModel {
+        let drive = now.serial.clone().unwrap_or_else(|| member.to_owned());
+        let read = || -> Vec<First> {
+            let text = self.registry.read_beside(FIRST_FILE, FIRST_FILE_BYTES_MAX);
+            text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+        };
+        if let Some(known) = read().into_iter().find(|own| own.drive == drive) {
+            return known.first;
+        }
+        let kept = self.registry.change_beside(FIRST_FILE, || {
+            let mut all = read();
+            let more = (all.len() + 1).saturating_sub(FIRST_MAX);
+            all.drain(..more);
+            all.push(First { drive, first: now.clone() });
+            serde_json::to_string(&all).unwrap_or_else(|error| panic!("bug: no JSON: {error}"))
+        });
+        if let Err(failure) = kept {
+            output::warn(&failure.text);
+        }
+        now.clone()
+    }
+
+    /// Find members that are slower than their siblings.
+    fn compare_siblings(&self, status: &ServiceStatus) {
+        let mut state = self.state();
+        let care = &mut state.care;
+        match &care.window {
+            Some((at, _)) if at.elapsed() < SLOW_WINDOW => return,
+            _ => {}
+        }
+        let Some((_, before)) = care.window.replace((Instant::now(), status.drives.clone())) else { return };
+        let mut slow_now = BTreeMap::new();
+        for view in &status.arrays {
+            let drives = view.status.members.iter().filter(|line| line.slot.is_some()).filter_map(|line| line.drive);
+            let drives: Vec<&DriveView> =
+                drives.filter_map(|drive| status.drives.iter().find(|view| view.drive == drive)).collect();
+            let paces: Vec<Pace> = drives.iter().map(|now| pace(&before, now)).collect();
+            for (place, mean_ns, median_ns) in slow(&paces) {
+                let name = drives[place].member.clone();
+                let windows = care.slow.get(&name).map_or(0, |own| own.windows).saturating_add(1);
+                slow_now.insert(name, Slow { windows, mean_ns, median_ns });
+            }
+        }
+        care.slow = slow_now;
+    }
+
+    /// Tell the program of the lights what has changed.
+    fn set_lights(&self, wish: &CareWish) {
+        let Some(program) = &wish.led else { return };
+        let Ok(arrays) = self.arrays() else { return };
+        let mut wanted = BTreeMap::new();
+        for array in &arrays {
+            for member in array.sets().into_iter().flat_map(|set| &set.members) {
+                if let Some(name) = &member.member {
+                    wanted.insert(name.clone(), (light(member), array.name.clone(), member.slot.or(member.left_slot)));
+                }
+            }
+        }
+        let before = std::mem::take(&mut self.state().care.lights);
+        for (name, (light, array, slot)) in &wanted {
+            // A light that shows nothing need not be switched off.
+            if before.get(name).copied().unwrap_or("normal") == *light {
+                continue;
+            }
+            let slot = slot.map_or_else(|| "-".into(), |slot| slot.to_string());
+            if let Err(why) = program::run(program, &[light, name, array, &slot], LED_TIME_MAX) {
+                self.add_told(vec![plain("LightFailed", format!("the light of {name} is not set: {why}"))]);
+            }
+        }
+        self.state().care.lights = wanted.into_iter().map(|(name, (light, ..))| (name, light)).collect();
+    }
+}
+
+fn is_device(path: &str) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+/// The state of a light, in ledctl's words.
+fn light(member: &MemberModel) -> &'static str {
+    match member.state {
+        StateWord::Failing | StateWord::Faulty => "failure",
+        StateWord::Rebuilding => "rebuild",
+        StateWord::InSync | StateWord::Spare | StateWord::Replaced | StateWord::Missing => {
+            let fails = member.smart.as_ref().is_some_and(|own| own.passed == Some(false));
+            if fails {
+                "failure"
+            } else {
+                "normal"
+            }
+        }
+    }
+}
+
+/// What a drive says; nothing if it sleeps.
+fn ask_smartctl(program: &Path, device: &str) -> Result<Option<SmartModel>, String> {
+    let ran = program::run(program, &["--json", "--all", "--nocheck=standby", device], SMART_TIME_MAX)?;
+    if String::from_utf8_lossy(&ran.output).contains("STANDBY") {
+        return Ok(None);
+    }
+    smart::parse(&ran.output, &ran.status, openraid_sys::clock::wall_seconds()).map(Some)
+}
+
+fn pace(before: &[DriveView], now: &DriveView) -> Pace {
+    let Some(before) = before.iter().find(|own| own.drive == now.drive && own.member == now.member) else {
+        return Pace { commands: 0, time_ns: 0 };
+    };
+    let commands = now.load.commands.saturating_sub(before.load.commands);
+    Pace { commands, time_ns: now.load.working.stays.saturating_sub(before.load.working.stays) }
+}
+
+/// Fill in what drives say of themselves.
+pub(super) fn add_health(model: &mut ArrayModel, state: &State) {
+    let sets = model.spans.iter_mut().flat_map(|span| &mut span.members).chain(&mut model.members);
+    for member in sets {
+        let known = member.member.as_ref().and_then(|name| state.care.health.get(name));
+        member.smart = known.and_then(|own| own.now.clone()).map(Box::new);
+    }
+}
+
+/// What should be known of the drives of an array.
+pub(super) fn conditions(model: &ArrayModel, status: &ServiceStatus, state: &State) -> Vec<Condition> {
+    let mut found = Vec::new();
+    for (place, set) in model.sets().into_iter().enumerate() {
+        let span = (!model.spans.is_empty()).then_some(place);
+        for member in &set.members {
+            let Some(name) = &member.member else { continue };
+            let of = |event: &str, level, text: String| Condition {
+                array: Some(model.name.clone()),
+                uuid: model.uuid.clone(),
+                span,
+                slot: member.slot,
+                member: Some(name.clone()),
+                next_step: Some(format!("openraid replace {} {name}", model.name)),
+                ..Condition::of_server(event, level, format!("{}: {name}: {text}", model.name))
+            };
+            found.extend(of_member(member, name, status, state).into_iter().map(|(event, level, text)| {
+                let condition = of(event, level, text);
+                // A spare is not copied, and of a silent drive nothing can be: another one is added.
+                let is_spare = member.state == StateWord::Spare || event == "DriveSilent";
+                let next_step =
+                    if is_spare { Some(format!("openraid show {}", model.name)) } else { condition.next_step };
+                Condition { next_step, ..condition }
+            }));
+        }
+    }
+    found
+}
+
+fn of_member(
+    member: &MemberModel,
+    name: &str,
+    status: &ServiceStatus,
+    state: &State,
+) -> Vec<(&'static str, Level, String)> {
+    let mut found = Vec::new();
+    let care = &state.care;
+    if let Some(own) = care.health.get(name) {
+        if let (Some(now), Some(first)) = (&own.now, &own.first) {
+            found.extend(smart::judge(now, first).into_iter().map(|own| (own.event, own.level, own.text)));
+        }
+        found.extend(
+            own.trouble.iter().map(|why| ("HealthUnknown", Level::Info, format!("its health is not known: {why}"))),
+        );
+    }
+    if let Some(why) = care.idle.get(name).and_then(|own| own.trouble.as_ref()) {
+        found.push(("DriveSilent", Level::Warning, format!("it is idle, and cannot be read: {why}")));
+    }
+    if let Some(own) = care.slow.get(name).filter(|own| own.windows >= WINDOWS) {
+        let millis = |ns: u64| format!("{}.{} ms", ns / 1_000_000, ns / 100_000 % 10);
+        let text = format!(
+            "it is slow: a command takes {}, {} with most other members; look at its health and its cable",
+            millis(own.mean_ns),
+            millis(own.median_ns)
+        );
+        found.push(("DriveSlow", Level::Warning, text));
+    }
+    let budget = Limits::default().media_errors_max;
+    let works = matches!(member.state, StateWord::InSync | StateWord::Rebuilding);
+    if works && member.media_errors >= budget / 2 {
+        let text = format!("{} of {budget} media errors since the start; with more it fails", member.media_errors);
+        found.push(("ErrorBudget", Level::Warning, text));
+    }
+    let names = status.drives.iter().find(|view| view.member == name).map(|view| &view.names);
+    if let Some(why) = names.and_then(|own| shingled::why(own.model.as_deref(), own.zoned.as_deref())) {
+        let text = format!("it has shingled recording ({why}): a rebuild onto it may take days");
+        found.push(("DriveShingled", Level::Info, text));
+    }
+    found
+}
+
+/// What should be known of the server itself.
+pub(super) fn of_server(state: &State) -> Option<Condition> {
+    let text =
+        "smartctl is not installed: what drives say of their health is not known; install smartmontools, or write \
+                smart = \"never\" into [care] of the configuration file";
+    state.care.has_no_smartctl.then(|| Condition::of_server("HealthUnknown", Level::Info, text.into()))
+}

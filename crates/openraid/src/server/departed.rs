@@ -1,0 +1,138 @@
+//! Members that left the arrays of this server: kept in the registry, and in memory for those that look often.
+
+use std::collections::BTreeMap;
+
+use openraid_core::actions::Notice;
+use openraid_core::reason::FailReason;
+
+use super::start::Taken;
+use super::view::Served;
+use super::{Server, State};
+use crate::alarms::Condition;
+use crate::departed::{note, Departed, Why};
+use crate::events::Level;
+use crate::model::{ArrayModel, StateWord};
+use crate::output;
+
+/// Members that left, by the array's UUID.
+pub(super) type AllDeparted = BTreeMap<String, Vec<Departed>>;
+
+impl Server {
+    /// An array begins to run: what is remembered of members that left it.
+    pub(super) fn load_departed(&self, served: &Served) {
+        let Some(uuid) = served.uuid() else { return };
+        // A registry that cannot be read was told of when the server started.
+        let known = self.registry.known(Some(&uuid), &served.name).ok().flatten();
+        let list = known.map(|entry| entry.kept.departed).unwrap_or_default();
+        self.state().departed.insert(uuid, list);
+    }
+
+    /// Change what is remembered of members that left an array. What cannot be kept is said.
+    pub(super) fn change_departed(&self, served: &Served, change: impl FnOnce(&mut Vec<Departed>)) {
+        let Some(uuid) = served.uuid() else { return };
+        let list = {
+            let mut state = self.state();
+            let list = state.departed.entry(uuid.clone()).or_default();
+            let before = list.clone();
+            change(list);
+            if *list == before {
+                return;
+            }
+            list.clone()
+        };
+        if let Err(failure) = self.registry.keep(Some(&uuid), &served.name, |kept| kept.departed = list) {
+            output::warn(&failure.text);
+        }
+    }
+
+    /// The engine has failed a member.
+    pub(super) fn note_failed(&self, notice: &Notice, reason: FailReason) {
+        let (Some(why), Some(drive)) = (Why::of(reason), notice.drive) else { return };
+        let Some(served) = self.state().arrays.iter().find(|own| own.sets().contains(&notice.array)).cloned() else {
+            return;
+        };
+        let Ok(status) = self.status() else { return };
+        let Some(member) = status.drives.iter().find(|view| view.drive == drive).map(|view| view.member.clone()) else {
+            return;
+        };
+        if member.parse().is_ok_and(|spec| crate::members::is_memory(&spec)) {
+            return;
+        }
+        let lines = status.arrays.iter().flat_map(|view| &view.status.members);
+        let device = lines.filter(|line| line.drive == Some(drive)).find_map(|line| line.device);
+        let device = device.map(|device| device.to_string());
+        let fresh = Departed::now(&member, device, why, reason.text(), openraid_sys::clock::wall_seconds());
+        self.change_departed(&served, |list| note(list, fresh));
+    }
+
+    /// An order added the member, or took it out: it is no more than any other drive.
+    pub(super) fn forget_departed(&self, served: &Served, member: &str) {
+        let text = crate::members::spec(member).map_or_else(|_| member.to_owned(), |spec| spec.text);
+        self.change_departed(served, |list| list.retain(|own| own.member != text));
+    }
+
+    /// Arrays have been started: remembered members that are not in them come back when they are there again.
+    pub fn note_absent(&self, taken: &Taken) {
+        let at = openraid_sys::clock::wall_seconds();
+        let all = self.state().arrays.clone();
+        for served in all {
+            let Ok(array) = self.array(&served.name) else { continue };
+            if !lacks(&array) {
+                continue;
+            }
+            let Ok(Some(entry)) = self.registry.known(served.uuid().as_deref(), &served.name) else { continue };
+            for member in entry.members.iter().filter(|member| !has(&array, member)) {
+                let verdict = taken.left_out.iter().find(|own| own.member.member == **member);
+                let (why, reason) = match verdict.map(|own| own.member.verdict) {
+                    None => (Why::Absent, "it was not there when the array was started"),
+                    Some("stale" | "failed") => (Why::Unknown, "it was out already"),
+                    Some(_) => continue,
+                };
+                let fresh = Departed::now(member, None, why, reason, at);
+                self.change_departed(&served, |list| note(list, fresh));
+            }
+        }
+    }
+}
+
+/// Does an array lack a member?
+pub(super) fn lacks(array: &ArrayModel) -> bool {
+    let mut members = array.sets().into_iter().flat_map(|set| &set.members);
+    members.any(|member| member.state == StateWord::Missing)
+}
+
+/// Is this drive listed in an array?
+pub(super) fn has(array: &ArrayModel, drive: &str) -> bool {
+    let mut members = array.sets().into_iter().flat_map(|set| &set.members);
+    members.any(|member| member.member.as_deref() == Some(drive))
+}
+
+/// Members that are there, are missed, and stay out all the same: the administrator decides.
+pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) -> Vec<Condition> {
+    let list = model.uuid.as_ref().and_then(|uuid| state.departed.get(uuid));
+    if !lacks(model) {
+        return Vec::new();
+    }
+    let now = openraid_sys::clock::wall_seconds();
+    let own = list.into_iter().flatten().filter(|own| own.why != Why::Returned && !has(model, &own.member));
+    let conditions = own.filter_map(|own| {
+        let why = own.stays_out(now).or_else(|| {
+            let is_never = served.readd == crate::kept::Readd::Never;
+            let never = || "members.readd=never".to_owned();
+            is_never.then(never).or_else(|| state.plugs.refused(&own.member))
+        })?;
+        let there = state.plugs.is_there(&own.member);
+        there.then(|| Condition {
+            array: Some(model.name.clone()),
+            uuid: model.uuid.clone(),
+            member: Some(own.member.clone()),
+            next_step: Some(format!("openraid add {} {}", model.name, own.member)),
+            ..Condition::of_server(
+                "MemberStaysOut",
+                Level::Warning,
+                format!("{}: {} was a member, is there, and stays out: {why}", model.name, own.member),
+            )
+        })
+    });
+    conditions.collect()
+}

@@ -1,0 +1,240 @@
+//! Drives that appear: members that vanished, spares of the configuration file, members of arrays that were not there.
+//!
+//! The paths are looked at by a thread, every [`LOOK_EVERY`]: that works for files, for devices without udev, and for names below
+//! `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not taken.
+//! Only drives that are remembered or configured are opened; a drive that nobody named is never touched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use openraid_config::SpareFor;
+use openraid_core::admin::{AdminCommand, MemberState};
+use openraid_format::Superblock;
+use openraid_runtime::member::{self, MemberSpec, ModelSpec, Place};
+use openraid_sys::Use;
+use openraid_units::ArrayId;
+
+use super::departed::{has, lacks};
+use super::member_orders::Consent;
+use super::members::{set_status, Joining};
+use super::news::{plain, News};
+use super::view::Served;
+use super::{Access, Server};
+use crate::departed::{note_return, Departed};
+use crate::kept::Readd;
+use crate::members::{options, spec};
+use crate::model::ArrayModel;
+
+/// How often it is looked for drives.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// A drive that was not taken is tried again after this time.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// An address is asked again after this time, whether a server is there or not.
+const ASK_AFTER: Duration = Duration::from_secs(30);
+
+/// A drive that is looked for.
+#[derive(Debug)]
+struct Plug {
+    is_there: bool,
+    /// When it was tried last, since it is there.
+    tried: Option<Instant>,
+    /// Why it was not taken.
+    refused: Option<String>,
+}
+
+/// All drives that are looked for, by name.
+#[derive(Debug, Default)]
+pub(super) struct Plugs {
+    looked: Option<Instant>,
+    all: BTreeMap<String, Plug>,
+}
+
+impl Plugs {
+    /// Is a drive there, as far as was seen at the last look?
+    pub(super) fn is_there(&self, member: &str) -> bool {
+        self.all.get(member).is_some_and(|plug| plug.is_there)
+    }
+
+    /// Why a drive was not taken at the last attempt.
+    pub(super) fn refused(&self, member: &str) -> Option<String> {
+        self.all.get(member).and_then(|plug| plug.refused.clone())
+    }
+
+    /// A drive was looked for; is it to be tried?
+    fn see(&mut self, member: &str, is_there: bool, retry: Duration) -> bool {
+        let plug = self.all.entry(member.to_owned()).or_insert(Plug { is_there, tried: None, refused: None });
+        plug.is_there = is_there;
+        if !is_there {
+            (plug.tried, plug.refused) = (None, None);
+        }
+        is_there && plug.tried.is_none_or(|at| at.elapsed() >= retry)
+    }
+
+    fn note(&mut self, member: &str, refused: Option<String>) {
+        if let Some(plug) = self.all.get_mut(member) {
+            (plug.tried, plug.refused) = (Some(Instant::now()), refused);
+        }
+    }
+}
+
+/// Is something at the place of a member? Of an address nothing is known before it is asked.
+fn is_there(spec: &MemberSpec) -> bool {
+    match &spec.place {
+        Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => fs::metadata(path).is_ok(),
+        Place::Remote(_) => true,
+        Place::Ram(_) | Place::Model(_) => false,
+    }
+}
+
+impl Server {
+    /// Look for drives in another thread, if it is time and any is missed.
+    pub fn begin_looking_for_drives(self: &Arc<Self>) {
+        let is_time = self.state().plugs.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+        if !is_time || self.access != Access::ReadWrite || self.looking.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.state().plugs.looked = Some(Instant::now());
+        let server = Arc::clone(self);
+        let look = move || {
+            let news = server.look_for_drives();
+            server.add_told(news);
+            server.looking.store(false, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("hot-plug".into()).spawn(look).is_err() {
+            self.looking.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn look_for_drives(&self) -> Vec<News> {
+        let mut news = Vec::new();
+        let Ok(arrays) = self.arrays() else { return news };
+        for array in &arrays {
+            let Ok(served) = self.find(&array.name) else { continue };
+            news.extend(self.look_for_members(array, &served));
+            self.look_for_spares(array, &served);
+        }
+        news.extend(self.look_for_arrays());
+        news
+    }
+
+    /// Is this drive there, and to be tried now?
+    fn is_due(&self, member: &str) -> Option<MemberSpec> {
+        let spec = spec(member).ok()?;
+        let retry = if matches!(spec.place, Place::Remote(_)) { ASK_AFTER } else { RETRY_AFTER };
+        let is_there = is_there(&spec);
+        self.state().plugs.see(member, is_there, retry).then_some(spec)
+    }
+
+    fn look_for_members(&self, array: &ArrayModel, served: &Served) -> Vec<News> {
+        let list = array.uuid.as_ref().and_then(|uuid| self.state().departed.get(uuid).cloned()).unwrap_or_default();
+        let now = openraid_sys::clock::wall_seconds();
+        let mut news = Vec::new();
+        for own in list.iter().filter(|own| lacks(array) || own.may_return(now)) {
+            let Some(spec) = self.is_due(&own.member) else { continue };
+            if served.readd == Readd::Never || !own.may_return(now) {
+                continue;
+            }
+            let came = self.take_back(served, own, &spec);
+            self.state().plugs.note(&own.member, came.as_ref().err().cloned());
+            if came == Ok(true) {
+                self.note(&served.name);
+                self.change_departed(served, |list| note_return(list, &own.member, now));
+                let text = format!(
+                    "{}: {} is there again, and a member again; what it missed is written to it",
+                    served.name, own.member
+                );
+                let array = Some(served.name.clone());
+                news.push(News { array, member: Some(own.member.clone()), ..plain("MemberReturned", text) });
+            }
+        }
+        news
+    }
+
+    /// Take a member back; false if it is not time yet.
+    fn take_back(&self, served: &Served, own: &Departed, spec: &MemberSpec) -> Result<bool, String> {
+        // Nothing is held meanwhile: a drive may take seconds to answer.
+        let looked = member::open_and_probe(spec, options(Use::Examine)).map_err(|error| error.to_string())?.1;
+        let Some(superblock) = looked.look.superblock else {
+            return Err("another drive is in its place: it has no superblock of the array".into());
+        };
+        let device = superblock.device_uuid.to_string();
+        if own.device.as_ref().is_some_and(|known| *known != device) {
+            return Err("another drive is in its place: its superblock has another identity".into());
+        }
+        // An order goes first: the next look comes.
+        let Ok(_one_at_a_time) = self.changing.try_lock() else { return Ok(false) };
+        let set =
+            self.set_with(served, &superblock).ok_or("another drive is in its place: it belongs to another array")?;
+        if !self.let_go(served, set, &own.member)? {
+            return Ok(false);
+        }
+        match self.join(served, set, &own.member, Consent { overwrite: false, split: false }) {
+            Ok(Joining::Joined(_)) => Ok(true),
+            Ok(Joining::Confirm { text }) => Err(text),
+            Err(failure) => Err(failure.text),
+        }
+    }
+
+    /// The set of an array that this superblock belongs to.
+    fn set_with(&self, served: &Served, superblock: &Superblock) -> Option<ArrayId> {
+        let status = self.status().ok()?;
+        served.sets().into_iter().find(|set| {
+            let own = set_status(&status, *set).ok().and_then(|own| own.superblock.as_ref());
+            own.is_some_and(|own| own.set_uuid == superblock.set_uuid)
+        })
+    }
+
+    /// A member that failed is still held: let it go, so that it can be opened anew. False while its failure is not recorded, or if it
+    /// works.
+    fn let_go(&self, served: &Served, set: ArrayId, member: &str) -> Result<bool, String> {
+        let status = self.status().map_err(|failure| failure.text)?;
+        let lines = &set_status(&status, set).map_err(|failure| failure.text)?.members;
+        let held = status.drives.iter().find(|view| view.member == member).map(|view| view.drive);
+        let Some(line) = lines.iter().find(|line| line.drive.is_some() && line.drive == held) else { return Ok(true) };
+        let (Some(drive), MemberState::Faulty(_)) = (line.drive, line.state) else { return Ok(false) };
+        let removed = self.handle.admin(AdminCommand::Remove { array: set, drive });
+        removed.map_err(|error| format!("{}: {member} cannot be let go: {error}", served.name))?;
+        self.release(drive).map_err(|failure| failure.text)?;
+        Ok(true)
+    }
+
+    /// Spares that the file names for this array, and that were not there at the start.
+    fn look_for_spares(&self, array: &ArrayModel, served: &Served) {
+        let spares = self.in_force().map(|own| own.desired.spares.clone()).unwrap_or_default();
+        for spare in spares.iter().filter(|spare| !has(array, &spare.member)) {
+            let SpareFor::Array { name, span } = &spare.whom else { continue };
+            if *name != served.name || self.is_taken_out(&spare.member) || self.is_due(&spare.member).is_none() {
+                continue;
+            }
+            let Ok(_one_at_a_time) = self.changing.try_lock() else { return };
+            let span = span.and_then(|span| usize::try_from(span).ok());
+            let taken = self.take_own_spare(served, span, &spare.member);
+            self.state().plugs.note(&spare.member, taken.err());
+        }
+    }
+
+    /// Arrays that were to be served and could not be started: as soon as all members are there.
+    fn look_for_arrays(&self) -> Vec<News> {
+        let mut news = Vec::new();
+        for (name, uuid) in self.disappeared() {
+            let Ok(Some(entry)) = self.registry.known(uuid.as_deref(), &name) else { continue };
+            let due = entry.members.iter().filter(|member| self.is_due(member).is_some()).count();
+            if due < entry.members.len() || entry.members.is_empty() {
+                continue;
+            }
+            let Ok(_one_at_a_time) = self.changing.try_lock() else { return news };
+            let started = self.assemble(&entry.members, false, false);
+            let refused = started.as_ref().err().map(|failure| failure.text.clone());
+            entry.members.iter().for_each(|member| self.state().plugs.note(member, refused.clone()));
+            if started.is_ok() {
+                let text = format!("{name}: all its members are there again, and it is served");
+                news.push(News { array: Some(name), ..plain("NewArray", text) });
+            }
+        }
+        news
+    }
+}

@@ -1,0 +1,207 @@
+//! Patrol reads by schedule: the drives of an array are read one after the other, spares too, and nothing is compared.
+//!
+//! One array at a time. A patrol waits outside of its window, and while the array is not optimal or has something to do. It reads by
+//! descriptors of its own, past the engine: what it finds is told, and repaired by a check.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use openraid_config::{ScheduleTask, ScheduleWish};
+use openraid_runtime::member::{self, Place};
+use openraid_status::care::{PatrolMemberModel, PatrolModel};
+use openraid_sys::{Direct, Use};
+use openraid_units::Bytes;
+
+use super::news::{plain, News};
+use super::{Access, Server, State};
+use crate::alarms::Condition;
+use crate::care::patrol::{self, Found, Next};
+use crate::events::Level;
+use crate::members::{options, spec};
+use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord};
+use crate::patrol_history;
+use crate::quantity::counted;
+
+/// How often a patrol that waits looks whether it may go on.
+const WAIT: Duration = Duration::from_millis(500);
+/// A patrol that did not come to its end is begun again after a day, or earlier if the schedule is shorter.
+const AFTER_ABORT_SECONDS: u64 = 86_400;
+
+/// The last patrol of each array, by its UUID.
+pub(super) type LastPatrols = BTreeMap<String, Option<PatrolModel>>;
+
+impl Server {
+    /// Begin a patrol read if one of these arrays is due.
+    pub fn begin_patrol(self: &Arc<Self>, arrays: &[ArrayModel]) {
+        let schedules = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
+        let schedules: Vec<ScheduleWish> =
+            schedules.into_iter().filter(|own| matches!(own.task, ScheduleTask::Patrol(_))).collect();
+        if schedules.is_empty() || self.access != Access::ReadWrite || self.patrolling.load(Ordering::Relaxed) {
+            return;
+        }
+        let now = openraid_sys::clock::wall_seconds();
+        let due = schedules.iter().find_map(|schedule| {
+            let array = arrays.iter().find(|array| {
+                let is_meant = schedule.arrays.is_empty() || schedule.arrays.contains(&array.name);
+                is_meant && schedule.is_open(now) && is_at_rest(array) && self.is_patrol_due(array, schedule, now)
+            })?;
+            Some((schedule.clone(), array.clone()))
+        });
+        let Some((schedule, array)) = due else { return };
+        if self.patrolling.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let server = Arc::clone(self);
+        let run = move || {
+            server.patrol(&schedule, &array);
+            server.patrolling.store(false, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("patrol".into()).spawn(run).is_err() {
+            self.patrolling.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// The last patrol of an array; it is read once.
+    fn last_patrol(&self, uuid: &str) -> Option<PatrolModel> {
+        let known = self.state().patrols.get(uuid).cloned();
+        known.unwrap_or_else(|| {
+            let last = patrol_history::of(uuid, &self.registry).pop();
+            self.state().patrols.insert(uuid.to_owned(), last.clone());
+            last
+        })
+    }
+
+    fn is_patrol_due(&self, array: &ArrayModel, schedule: &ScheduleWish, now: u64) -> bool {
+        let Some(uuid) = &array.uuid else { return false };
+        self.last_patrol(uuid).is_none_or(|last| {
+            let is_whole = last.ended_seconds.is_some();
+            let every = if is_whole { schedule.every_seconds } else { schedule.every_seconds.min(AFTER_ABORT_SECONDS) };
+            now.saturating_sub(last.at_seconds) >= every
+        })
+    }
+
+    fn tell_patrol(&self, array: &str, text: &str) {
+        let news = News { array: Some(array.to_owned()), ..plain("Schedule", format!("{array}: {text}")) };
+        self.add_told(vec![news]);
+    }
+
+    fn patrol(&self, schedule: &ScheduleWish, array: &ArrayModel) {
+        let (Some(uuid), ScheduleTask::Patrol(rate)) = (&array.uuid, schedule.task) else { return };
+        let at_seconds = openraid_sys::clock::wall_seconds();
+        let (ended_seconds, schedule_name) = (None, schedule.name.clone());
+        let mut model = PatrolModel { at_seconds, ended_seconds, schedule: schedule_name, members: Vec::new() };
+        self.keep_patrol(uuid, &model);
+        self.tell_patrol(&array.name, &format!("the schedule {} begins a patrol read", schedule.name));
+        for line in array.sets().into_iter().flat_map(|set| &set.members) {
+            let is_used = matches!(line.state, StateWord::InSync | StateWord::Spare);
+            let Some(name) = line.member.as_ref().filter(|_| is_used) else { continue };
+            let Ok(spec) = spec(name) else { continue };
+            if !matches!(spec.place, Place::Path(_)) {
+                continue;
+            }
+            let of_member = self.patrol_member(schedule, &array.name, line, name, rate);
+            let is_over = of_member.trouble.is_some() && self.may_go_on(schedule, &array.name).is_err();
+            if of_member.errors > 0 || of_member.trouble.is_some() {
+                let errors = counted(of_member.errors, "place", "places");
+                let why = of_member.trouble.as_ref().map_or_else(String::new, |why| format!("; {why}"));
+                self.tell_patrol(&array.name, &format!("patrol read of {name}: {errors} cannot be read{why}"));
+            }
+            model.members.push(of_member);
+            if is_over {
+                return self.keep_patrol(uuid, &model);
+            }
+        }
+        model.ended_seconds = Some(openraid_sys::clock::wall_seconds());
+        self.keep_patrol(uuid, &model);
+        self.tell_patrol(&array.name, "the patrol read is finished");
+    }
+
+    fn patrol_member(
+        &self,
+        schedule: &ScheduleWish,
+        array: &str,
+        line: &MemberModel,
+        name: &str,
+        rate: Bytes,
+    ) -> PatrolMemberModel {
+        let mut options = options(Use::Examine);
+        options.direct = Direct::Try;
+        let opened = spec(name).map_err(|failure| failure.text);
+        let opened = opened.and_then(|spec| member::open(&spec, options).map_err(|error| error.to_string()));
+        let found = match opened {
+            Err(why) => Found { trouble: Some(why), ..Found::default() },
+            Ok(mut opened) => {
+                let capacity = opened.info.capacity;
+                let mut read = |at, into: &mut [u8]| opened.read_at(at, into).map_err(|error| error.to_string());
+                let mut next = |_: &Found| match self.may_go_on(schedule, array) {
+                    Ok(true) => Next::Go,
+                    Ok(false) => {
+                        thread::sleep(WAIT);
+                        Next::Wait
+                    }
+                    Err(why) => Next::Stop(why),
+                };
+                patrol::read(capacity, rate, &mut read, &mut next)
+            }
+        };
+        PatrolMemberModel {
+            member: name.to_owned(),
+            slot: line.slot,
+            serial: line.serial.clone(),
+            read_bytes: found.at.bytes().get(),
+            size_bytes: line.size_bytes.unwrap_or(0),
+            errors: found.errors,
+            first_error_bytes: found.first.map(|at| at.offset().bytes().get()),
+            trouble: found.trouble,
+        }
+    }
+
+    /// May a patrol read now?
+    ///
+    /// # Errors
+    /// It is over, and why.
+    fn may_go_on(&self, schedule: &ScheduleWish, array: &str) -> Result<bool, &'static str> {
+        let in_force = self.in_force();
+        let mut schedules = in_force.iter().flat_map(|own| &own.desired.schedules);
+        if !schedules.any(|own| own.name == schedule.name && own.task == schedule.task) {
+            return Err("the schedule was changed");
+        }
+        let array = self.array(array).map_err(|_| "the array is served no more")?;
+        Ok(schedule.is_open(openraid_sys::clock::wall_seconds()) && is_at_rest(&array))
+    }
+
+    fn keep_patrol(&self, uuid: &str, model: &PatrolModel) {
+        self.state().patrols.insert(uuid.to_owned(), Some(model.clone()));
+        if let Err(failure) = patrol_history::keep(uuid, model, &self.registry) {
+            crate::output::warn(&failure.text);
+        }
+    }
+}
+
+/// Is it well, and is nothing being done to it?
+fn is_at_rest(array: &ArrayModel) -> bool {
+    array.health == HealthWord::Optimal && array.tasks().next().is_none()
+}
+
+/// What the last patrol could not read.
+pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
+    let last = model.uuid.as_ref().and_then(|uuid| state.patrols.get(uuid)).and_then(Option::as_ref);
+    let members = last.into_iter().flat_map(|last| &last.members).filter(|own| own.errors > 0);
+    let is_in = |name: &str| super::departed::has(model, name);
+    let conditions = members.filter(|own| is_in(&own.member)).map(|own| {
+        let places = counted(own.errors, "place", "places");
+        let text = format!("{}: {}: the last patrol read could not read {places}", model.name, own.member);
+        Condition {
+            array: Some(model.name.clone()),
+            uuid: model.uuid.clone(),
+            slot: own.slot,
+            member: Some(own.member.clone()),
+            next_step: Some(format!("openraid check {}", model.name)),
+            ..Condition::of_server("PatrolFound", Level::Warning, text)
+        }
+    });
+    conditions.collect()
+}

@@ -1,0 +1,131 @@
+//! Care for drives: their health by smartctl, reads of idle ones, lights; and what is said if the programs are not there.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{json, Value};
+use support::{Lab, Server};
+
+fn array(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 --spare s0").expect(0);
+    lab
+}
+
+fn configure(lab: &Lab, rest: &str) {
+    let rest = rest.replace('@', &lab.folder.display().to_string());
+    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n{rest}", lab.path("nbd.sock")))
+        .expect("room");
+}
+
+fn serve(lab: &Lab) -> Server {
+    Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
+}
+
+fn script(lab: &Lab, name: &str, text: &str) {
+    let path = lab.path(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("room");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+/// What the drive of a member will say.
+fn say(lab: &Lab, member: &str, health: &Value) {
+    let path = lab.path(&format!("{member}.health"));
+    fs::write(path.with_extension("new"), health.to_string()).expect("room");
+    fs::rename(path.with_extension("new"), path).expect("the same folder");
+}
+
+fn health(passed: bool, pending: u64, used: u64) -> Value {
+    json!({
+        "smartctl": {"exit_status": 0}, "model_name": "Disk 1", "serial_number": "S1", "smart_status": {"passed": passed},
+        "ata_smart_attributes": {"table": [{"id": 197, "name": "Current_Pending_Sector", "raw": {"value": pending}}]},
+        "endurance_used": {"current_percent": used}, "temperature": {"current": 33}, "power_on_time": {"hours": 5}
+    })
+}
+
+/// Wait until the array has this alarm for this member; its text.
+fn alarm(lab: &Lab, event: &str, member: &str) -> String {
+    let path = lab.path(member).display().to_string();
+    let is_it = |own: &&Value| own["event"] == event && own["member"] == path.as_str();
+    let find = |array: &Value| array["alarms"].as_array().expect("a list").iter().find(is_it).cloned();
+    let found = find(&lab.wait_for("data", |array| find(array).is_some())).expect("just seen");
+    found["text"].as_str().expect("a text").to_owned()
+}
+
+fn wait_for_end(lab: &Lab, event: &str) {
+    lab.wait_for("data", |array| !array["alarms"].to_string().contains(event));
+}
+
+#[test]
+fn what_drives_say_of_their_health_is_shown_and_raises_alarms() {
+    let lab = array("health");
+    // As smartctl is called: --json --all --nocheck=standby DEVICE.
+    script(&lab, "smartctl", "[ \"$1 $2 $3\" = '--json --all --nocheck=standby' ] && cat \"$4.health\"");
+    for member in ["d0", "d2", "s0"] {
+        say(&lab, member, &json!({"smart_status": {"passed": true}, "serial_number": member}));
+    }
+    say(&lab, "d1", &health(true, 2, 10));
+    configure(&lab, "[care]\nsmartctl = \"@/smartctl\"\nsmart = \"1s\"\n");
+    let server = serve(&lab);
+    let shown = lab.wait_for("data", |array| array["members"][1]["smart"]["passed"] == true);
+    let smart = &shown["members"][1]["smart"];
+    assert_eq!((&smart["temperature_celsius"], &smart["pending_sectors"]), (&33.into(), &2.into()));
+    assert_eq!(shown["alarms"], json!([]), "pending sectors that were there at first are no news");
+    lab.line("show data").expect(0).says(&["/d1: passed, 33 C, 5 h, 10 % worn, 2 pending"]);
+    say(&lab, "d1", &health(true, 3, 92));
+    assert!(alarm(&lab, "DriveErrorsGrow", "d1").contains("3 pending sectors, 2 when first seen"));
+    assert!(alarm(&lab, "DriveWorn", "d1").contains("92 % of its rated writes"));
+    say(&lab, "d1", &health(false, 2, 10));
+    assert!(alarm(&lab, "DrivePredictiveFailure", "d1").contains("failing"));
+    wait_for_end(&lab, "DriveWorn");
+    // Garbage, and a drive that cannot be asked: said, and nothing else comes of it.
+    fs::write(lab.path("d0.health"), "smartctl 6.6 2017\n").expect("room");
+    assert!(alarm(&lab, "HealthUnknown", "d0").contains("smartctl printed no JSON"));
+    fs::remove_file(lab.path("d2.health")).expect("it is there");
+    assert!(alarm(&lab, "HealthUnknown", "d2").contains("exit status: 1"));
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.kill();
+    // What was seen first is remembered.
+    say(&lab, "d1", &health(true, 7, 10));
+    let server = serve(&lab);
+    assert!(alarm(&lab, "DriveErrorsGrow", "d1").contains("7 pending sectors, 2 when first seen"));
+    server.stop();
+}
+
+#[test]
+fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
+    let lab = array("idle");
+    script(&lab, "led", "echo \"$@\" >> \"$(dirname \"$0\")/lights\"");
+    configure(&lab, "[care]\nidle-probe = \"1s\"\nsmartctl = \"/nowhere/smartctl\"\nled = \"@/led\"\n");
+    let mut server = serve(&lab);
+    assert!(alarm(&lab, "HealthUnknown", "d0").contains("/nowhere/smartctl cannot be started"));
+    assert_eq!(lab.show("data")["health"], "optimal");
+    fs::rename(lab.path("s0"), lab.path("s0.away")).expect("it is there");
+    let text = alarm(&lab, "DriveSilent", "s0");
+    assert!(text.contains("it is idle, and cannot be read"), "{text}");
+    server.wait_for_news("DriveSilent", 1);
+    fs::rename(lab.path("s0.away"), lab.path("s0")).expect("it is there");
+    server.wait_for_news("DriveAnswers", 1);
+    wait_for_end(&lab, "DriveSilent");
+    lab.line("fail data d1").expect(0);
+    let wanted = format!("failure {} data 1", lab.path("d1").display());
+    lab.wait_for("data", |_| fs::read_to_string(lab.path("lights")).is_ok_and(|own| own.contains(&wanted)));
+    server.stop();
+}
+
+#[test]
+fn mistakes_in_the_table_are_named() {
+    let lab = Lab::new("bad-care");
+    configure(&lab, "[care]\nsmart = \"often\"\nled = \"led\"\nidle-probes = \"10m\"\nidle-probe = \"0s\"\n");
+    lab.line("config check openraid.toml").refused(
+        65,
+        &[
+            "line 4: care.smart: \"often\" is no time between two looks; write seconds to days, as in 30s, 10m, 1h, 7d, or never",
+            "line 5: care.led: \"led\" is not an absolute path",
+            "line 6: care.idle-probes: unknown key; did you mean idle-probe?",
+            "line 7: care.idle-probe: \"0s\" is no time between two looks",
+        ],
+    );
+}

@@ -1,0 +1,134 @@
+//! Drives that appear while a server runs: members that vanished come back by themselves, others stay out with an alarm.
+
+mod support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::{Lab, Server};
+
+fn array(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --bitmap internal --file-size 16M d0 d1 d2").expect(0);
+    lab
+}
+
+fn configure(lab: &Lab, rest: &str) {
+    let rest = rest.replace('@', &lab.folder.display().to_string());
+    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n{rest}", lab.path("nbd.sock")))
+        .expect("room");
+}
+
+fn serve(lab: &Lab) -> Server {
+    Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
+}
+
+fn away(lab: &Lab, names: &[&str]) {
+    names.iter().for_each(|name| fs::rename(lab.path(name), lab.path(&format!("{name}.away"))).expect("it is there"));
+}
+
+fn back(lab: &Lab, names: &[&str]) {
+    names
+        .iter()
+        .for_each(|name| fs::rename(lab.path(&format!("{name}.away")), lab.path(name)).expect("it was put away"));
+}
+
+/// The alarm that a member stays out, when there is one.
+fn staying_out(lab: &Lab) -> Value {
+    lab.wait_for("data", |array| {
+        array["alarms"].as_array().is_some_and(|all| all.iter().any(|own| own["event"] == "MemberStaysOut"))
+    })["alarms"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|own| own["event"] == "MemberStaysOut")
+        .expect("just seen")
+        .clone()
+}
+
+#[test]
+fn a_member_that_was_absent_comes_back_by_itself_with_what_it_missed() {
+    let lab = array("absent");
+    away(&lab, &["d1"]);
+    configure(&lab, "");
+    let mut server = serve(&lab);
+    assert_eq!(lab.show("data")["health"], "degraded");
+    support::write_some(&lab, &server);
+    back(&lab, &["d1"]);
+    server.wait_for_news("MemberReturned", 1);
+    lab.wait_for("data", |array| array["health"] == "optimal" && array["task"].is_null());
+    lab.line("check data --follow").expect(0);
+    assert_eq!(lab.show("data")["members"][1]["member"], lab.path("d1").display().to_string());
+    server.stop();
+    // It is a member like the others at the next start.
+    let server = serve(&lab);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}
+
+#[test]
+fn a_member_that_an_order_failed_stays_out_until_an_order_adds_it() {
+    let lab = array("by-order");
+    configure(&lab, "");
+    let mut server = serve(&lab);
+    lab.line("fail data d1").expect(0);
+    server.wait_for_news("Fail", 1);
+    support::write_some(&lab, &server);
+    server.stop();
+    let server = serve(&lab);
+    let alarm = staying_out(&lab);
+    let d1 = lab.path("d1").display().to_string();
+    assert_eq!(alarm["text"], format!("data: {d1} was a member, is there, and stays out: it was failed by an order"));
+    assert_eq!(alarm["next_step"], format!("openraid add data {d1}"));
+    assert_eq!(lab.show("data")["health"], "degraded");
+    lab.line("add data d1").expect(0);
+    lab.wait_for("data", |array| array["health"] == "optimal" && array["alarms"] == Value::Array(Vec::new()));
+    assert!(server.stop().iter().all(|line| line["news"]["event"] != "MemberReturned"));
+}
+
+#[test]
+fn the_setting_and_a_strange_drive_keep_a_member_out() {
+    let lab = array("never");
+    away(&lab, &["d1"]);
+    configure(&lab, "[arrays.data.settings]\nmembers.readd = \"never\"\n");
+    let mut server = serve(&lab);
+    assert_eq!(lab.show("data")["settings"]["members_readd"], "never");
+    support::write_some(&lab, &server);
+    back(&lab, &["d1"]);
+    let text = staying_out(&lab)["text"].to_string();
+    assert!(text.contains("stays out: members.readd=never"), "{text}");
+    away(&lab, &["d1"]);
+    lab.wait_for("data", |array| !array["alarms"].to_string().contains("MemberStaysOut"));
+    // A blank drive in its place is not touched.
+    lab.drives(&["d1"], 16);
+    let before = lab.fingerprints(&["d1"]);
+    lab.line("set data members.readd=auto")
+        .expect(0)
+        .says(&["members.readd=auto", "which holds again after a restart"]);
+    lab.wait_for("data", |array| array["alarms"].to_string().contains("another drive is in its place"));
+    assert_eq!(lab.fingerprints(&["d1"]), before);
+    fs::remove_file(lab.path("d1")).expect("it is there");
+    lab.wait_for("data", |array| !array["alarms"].to_string().contains("MemberStaysOut"));
+    back(&lab, &["d1"]);
+    server.wait_for_news("MemberReturned", 1);
+    lab.wait_for("data", |array| array["health"] == "optimal");
+    lab.line("set data members.readd=maybe").refused(64, &["members.readd=maybe: use auto or never"]);
+    server.stop();
+}
+
+#[test]
+fn arrays_and_spares_that_appear_are_taken_in() {
+    let lab = array("appear");
+    away(&lab, &["d0", "d1", "d2"]);
+    configure(&lab, "[[spares]]\nmember = \"@/own\"\nfor = \"data\"\n");
+    let mut server = serve(&lab);
+    lab.line("list").expect(0);
+    // Two of three would start it degraded: nothing is started by itself that lacks a member.
+    back(&lab, &["d0", "d1"]);
+    back(&lab, &["d2"]);
+    server.wait_for_news("NewArray", 1);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    lab.drives(&["own"], 16);
+    lab.wait_for("data", |array| array["members"].to_string().contains("/own"));
+    server.stop();
+}

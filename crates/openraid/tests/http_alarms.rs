@@ -1,0 +1,87 @@
+//! Alarms, sinks, schedules and the history of checks over HTTP: the same as the command line says.
+
+mod support;
+
+use std::fs;
+
+use serde_json::{json, Value};
+use support::web::Web;
+use support::{Lab, Server};
+
+fn serve(lab: &Lab) -> (Server, Web) {
+    let program = lab.path("taken");
+    fs::write(
+        lab.path("openraid.toml"),
+        format!(
+            "[server]\nnbd-unix = {:?}\n[management]\nlisten = \"127.0.0.1:0\"\n[sinks.script]\nkind = \"exec\"\n\
+             program = \"/bin/true\"\n[sinks.broken]\nkind = \"exec\"\nprogram = {program:?}\nlevel = \"critical\"\n\
+             [schedules.monthly]\ntask = \"check\"\nevery = \"30d\"\nwindow = \"01:00-05:30\"\narrays = [\"other\"]\n",
+            lab.path("nbd.sock")
+        ),
+    )
+    .expect("room");
+    let server = Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready");
+    let mut web = Web::at(&server.ready["console"]);
+    let token = lab.line("login --token --role Operator --json").expect(0).json();
+    web.token = Some(token["token"].as_str().expect("a token").to_owned());
+    (server, web)
+}
+
+fn ids(told: &Value) -> Vec<&str> {
+    told["alarms"].as_array().expect("a list").iter().map(|own| own["id"].as_str().expect("a name")).collect()
+}
+
+#[test]
+fn alarms_are_listed_acknowledged_and_tested_as_by_the_command_line() {
+    let lab = Lab::new("http-alarms");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    let (server, web) = serve(&lab);
+    assert_eq!(ids(&web.get("/api/v1/alarms").expect(200).json()), [""; 0]);
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| array["members"].to_string().contains("faulty"));
+    let fail = format!("data:Fail:{}", lab.path("d1").display());
+    let told = web.get("/api/v1/alarms?array=data").expect(200).json();
+    assert_eq!(ids(&told).iter().filter(|id| id.starts_with("data:")).count(), 2, "{told:#}");
+    let cli = lab.line("alarms --json --array data").expect(0).json();
+    let one = |told: &Value| {
+        told["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == fail.as_str()).cloned()
+    };
+    assert_eq!(one(&told), one(&cli));
+    web.post("/api/v1/alarms/acknowledge", &json!({ "which": "data:Nothing" }).to_string())
+        .refused(404, &["there is no alarm data:Nothing"]);
+    let known = web.post("/api/v1/alarms/acknowledge", &json!({ "which": fail }).to_string()).expect(200).json();
+    assert_eq!(known["acknowledged"], json!([fail]));
+    let told = web.get("/api/v1/alarms?array=data&level=warning").expect(200).json();
+    assert_eq!(ids(&told), ["data:DegradedArray", fail.as_str()], "what is not acknowledged comes first");
+    assert!(told["alarms"][1]["acknowledged_seconds"].is_u64());
+    web.get("/api/v1/alarms?level=loud").refused(400, &["level=loud: use info, warning, critical"]);
+    web.get("/api/v1/alarms?ended=perhaps").refused(400, &["use true or false"]);
+    // A sink that cannot be used says so; the other one takes the test.
+    let came = web.post("/api/v1/alarms/test", "{}").expect(200).json()["sinks"].clone();
+    let of =
+        |name: &str| came.as_array().expect("a list").iter().find(|own| own["sink"] == name).expect("tried").clone();
+    assert_eq!(of("script")["error"], Value::Null);
+    assert!(of("broken")["error"].as_str().is_some_and(|why| why.contains("cannot be started")), "{came:#}");
+    web.post("/api/v1/alarms/test", r#"{"sink": "nowhere"}"#).refused(409, &["there is no sink nowhere"]);
+    let sinks = web.get("/api/v1/sinks").expect(200).json();
+    assert_eq!((&sinks["sinks"][1]["name"], &sinks["sinks"][1]["target"]), (&"script".into(), &"/bin/true".into()));
+    let schedules = web.get("/api/v1/schedules").expect(200).json();
+    assert_eq!(
+        (&schedules["schedules"][0]["every_seconds"], &schedules["schedules"][0]["window"]),
+        (&2_592_000.into(), &"01:00-05:30".into())
+    );
+    lab.line("remove data d1").expect(0);
+    lab.line("add data --file-size 16M d3").expect(0);
+    lab.wait_for("data", |array| array["health"] == "optimal");
+    lab.line("check data --follow").expect(0);
+    let checks = web.get("/api/v1/arrays/data/checks").expect(200).json();
+    assert_eq!(checks["sets"], lab.line("check data --history --json").expect(0).json()["sets"]);
+    assert_eq!(checks["sets"][0]["checks"][0]["outcome"], "clean");
+    assert!(ids(&web.get("/api/v1/alarms?ended=true").expect(200).json()).contains(&"data:DegradedArray"));
+    let document = web.get("/api/v1/openapi.json").expect(200).json();
+    let schema =
+        &document["paths"]["/api/v1/alarms"]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+    assert_eq!(schema["$ref"], "#/components/schemas/AlarmsModel");
+    assert!(document["components"]["schemas"]["AlarmModel"].is_object());
+    server.stop();
+}

@@ -1,0 +1,161 @@
+//! Care for arrays and drives: the places that alarms are sent to, schedules, the history of checks, what drives say of themselves.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::check::CheckModel;
+
+/// A sink of alarms.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SinkModel {
+    /// Its name.
+    pub name: String,
+    /// `exec`, `webhook`, `mail` or `journald`.
+    pub kind: String,
+    /// Alarms below this level are not sent.
+    pub level: String,
+    /// The program, address, receivers or socket.
+    pub target: String,
+    /// The line of the configuration file.
+    pub line: u32,
+    /// Why it did not take its last message, if it did not.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// What came of a test alarm.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TestModel {
+    /// The name of the sink.
+    pub sink: String,
+    /// `exec`, `webhook`, `mail` or `journald`.
+    pub kind: String,
+    /// Why it did not take the alarm; none if it did.
+    pub error: Option<String>,
+}
+
+/// A schedule of checks or patrol reads.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleModel {
+    /// Its name.
+    pub name: String,
+    /// `check` or `patrol`.
+    pub task: String,
+    /// Bytes of each drive that a patrol reads a second.
+    #[serde(default)]
+    pub rate: Option<u64>,
+    /// Names of arrays; empty: all.
+    pub arrays: Vec<String>,
+    /// Seconds from one to the next.
+    pub every_seconds: u64,
+    /// `HH:MM-HH:MM` in UTC; none: at any time.
+    pub window: Option<String>,
+    /// The line of the configuration file.
+    pub line: u32,
+}
+
+/// What a check found on a member.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MemberCheckModel {
+    /// Its slot.
+    pub slot: u16,
+    /// Its name then.
+    pub member: Option<String>,
+    /// Its serial number.
+    pub serial: Option<String>,
+    /// Sectors of 512 bytes in which it disagreed with the others, as far as ranges are kept.
+    pub mismatches: u64,
+    /// Defects that were repaired on it since its server was started.
+    pub media_errors: u32,
+}
+
+/// A check that is remembered. Its ranges are not kept.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PastCheckModel {
+    /// How it ended.
+    #[serde(flatten)]
+    pub check: CheckModel,
+    /// Its members.
+    pub members: Vec<MemberCheckModel>,
+}
+
+/// The checks of an array, or of a span of it, the newest last.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SetHistoryModel {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uuid: String,
+    /// The checks.
+    pub checks: Vec<PastCheckModel>,
+}
+
+/// What a patrol read found on a drive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PatrolMemberModel {
+    /// The drive.
+    pub member: String,
+    /// Its slot then; a spare has none.
+    pub slot: Option<u16>,
+    /// Its serial number.
+    pub serial: Option<String>,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Stretches of 1 MiB that could not be read.
+    pub errors: u64,
+    /// Where the first of them is, in bytes from the start of the drive.
+    pub first_error_bytes: Option<u64>,
+    /// Why it was not read to its end, if it was not.
+    pub trouble: Option<String>,
+}
+
+/// A patrol read of an array's drives.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PatrolModel {
+    /// When it began: seconds since 1970.
+    pub at_seconds: u64,
+    /// When it ended; none if its server ended before it.
+    pub ended_seconds: Option<u64>,
+    /// The schedule that began it.
+    pub schedule: String,
+    /// Drives that were read.
+    pub members: Vec<PatrolMemberModel>,
+}
+
+/// What a drive says of its own health, by smartctl. What it does not say is none.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct SmartModel {
+    /// When it was asked: seconds since 1970.
+    pub at_seconds: u64,
+    /// Its model.
+    pub model: Option<String>,
+    /// Its serial number.
+    pub serial: Option<String>,
+    /// Its own verdict: `false` if it expects to fail.
+    pub passed: Option<bool>,
+    /// Attributes that are below the vendor's thresholds now.
+    #[serde(default)]
+    pub failing_attributes: Vec<String>,
+    /// The critical warning of NVMe, in bits.
+    pub critical_warning: Option<u64>,
+    /// Its temperature in degrees Celsius.
+    pub temperature_celsius: Option<i64>,
+    /// Does it rotate?
+    pub rotating: Option<bool>,
+    /// Sectors that it has replaced.
+    pub reallocated_sectors: Option<u64>,
+    /// Sectors that it could not read, and has not replaced yet.
+    pub pending_sectors: Option<u64>,
+    /// Sectors that it could not correct.
+    pub uncorrectable_sectors: Option<u64>,
+    /// Errors that it has reported to the host.
+    pub reported_errors: Option<u64>,
+    /// Commands that it gave up.
+    pub command_timeouts: Option<u64>,
+    /// The part of its rated life that is used, in per cent.
+    pub used_percent: Option<u64>,
+    /// Hours that it was on.
+    pub power_on_hours: Option<u64>,
+}
