@@ -134,7 +134,9 @@ fn of_ring(world: &World) -> (u64, u64) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, drive, ring, rest @ ..] = &arguments[..] else { panic!("redo_start DRIVE RING_MIB [cache=off] [lines=MIB] [full=PERCENT]") };
+    let [_, drive, ring, rest @ ..] = &arguments[..] else {
+        panic!("redo_start DRIVE RING_MIB [cache=off] [lines=MIB] [full=PERCENT]")
+    };
     let uncached = rest.iter().any(|word| word == "cache=off");
     let number_of = |name: &str, usual: u64| {
         let word = rest.iter().find_map(|word| word.strip_prefix(name));

@@ -1,7 +1,7 @@
 //! How a subject looks everywhere in a report: its level decides the colour, its member count and variant decide
 //! dashes and marks.
 //!
-//! The colours differ in lightness as well as hue, so that they stay apart for readers who do not see all hues,
+//! The colours differ in lightness as well as hue, so that they stay apart for readers with colour blindness,
 //! and have a contrast of 4.5 to 1 or more with their background, light and dark (WCAG 2.2, 1.4.3).
 
 use super::data::{Chart, Level, Review, Subject};

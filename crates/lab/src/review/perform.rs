@@ -43,7 +43,7 @@ pub struct Performance<'a> {
 }
 
 impl Performance<'_> {
-    /// The cells of all methods that make sense on a target, without repetition: methods share some. Of a part, its own.
+    /// The cells of all methods that make sense on a target, without repetition: methods share some. A part has its own.
     #[must_use]
     pub fn cells(&self, facts: &TargetFacts) -> Vec<CellSpec> {
         let mut seen = BTreeSet::new();
