@@ -89,6 +89,8 @@ pub struct ManagementWish {
     pub names: Option<Placed<Vec<String>>>,
     /// Give metrics also under the names that node_exporter has for md.
     pub metrics_md: Option<Placed<bool>>,
+    /// Drives that Redfish may make arrays of.
+    pub drives: Option<Placed<Vec<String>>>,
 }
 
 impl ManagementWish {
@@ -104,6 +106,7 @@ impl ManagementWish {
             ("management.key", differs(&self.key, &other.key)),
             ("management.names", differs(&self.names, &other.names)),
             ("management.metrics-md", differs(&self.metrics_md, &other.metrics_md)),
+            ("management.drives", differs(&self.drives, &other.drives)),
         ];
         all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

@@ -36,7 +36,7 @@ pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
 
 const TOP: &[&str] = &["server", "management", "arrays", "spares", "sinks", "schedules", "care"];
 const SERVER: &[&str] = &["nbd", "nbd-unix", "memory", "cache", "drive-depth", "queue-age", "journal"];
-const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "names", "metrics-md"];
+const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "names", "metrics-md", "drives"];
 const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
 const SPARE: &[&str] = &["member", "for", "span"];
 
@@ -164,6 +164,8 @@ fn server(section: &Section<'_>, words: &dyn Words) -> ServerWish {
 
 /// Host names of one server.
 const NAMES_MAX: usize = 16;
+/// Drives that Redfish may make arrays of, at the most.
+const DRIVES_MAX: usize = 256;
 
 fn management(section: &Section<'_>) -> ManagementWish {
     section.know(MANAGEMENT);
@@ -192,7 +194,13 @@ fn management(section: &Section<'_>) -> ManagementWish {
         Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("names") }
     });
     let metrics_md = section.switch("metrics-md").map(|value| Placed { value, line: line("metrics-md") });
-    ManagementWish { listen, certificate, key, names, metrics_md }
+    let drives = section.texts("drives", DRIVES_MAX).map(|all| {
+        for word in all.iter().filter(|word| !word.text.starts_with('/') && !word.text.contains("://")) {
+            section.complain(word.at, "drives", &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
+        }
+        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("drives") }
+    });
+    ManagementWish { listen, certificate, key, names, metrics_md, drives }
 }
 
 pub(crate) const ABSOLUTE: &str = "write the whole path, from / on: a service has no folder of its own";

@@ -112,6 +112,11 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// It cannot be made; or a member holds something.
     fn create(&self, creation: &Creation) -> Result<Done, Refusal>;
+    /// Stop an array and forget it; its members keep their data.
+    ///
+    /// # Errors
+    /// The server's refusal; or the registry cannot be written.
+    fn retire(&self, array: &str) -> Result<Done, Refusal>;
     /// Carry a command out.
     ///
     /// # Errors

@@ -56,6 +56,10 @@ pub const EVENTS_MAX: usize = 1000;
 pub const SETTINGS_MAX: usize = 64;
 /// Members of one request.
 pub const MEMBERS_MAX: usize = 256;
+/// Tasks that Redfish shows; the oldest one that has ended is forgotten.
+pub const TASKS_MAX: usize = 64;
+/// Entries of the log that Redfish shows, the newest ones.
+pub const LOG_ENTRIES_MAX: usize = 256;
 /// How old a state may be that several readers share.
 pub const SNAPSHOT_AGE_MAX: Duration = Duration::from_millis(200);
 /// How often a stream of events looks for something new.

@@ -12,6 +12,8 @@ use crate::auth::users::Users;
 use crate::controller::{Controller, Refusal};
 use crate::http::rate::Rates;
 use crate::limits::SNAPSHOT_AGE_MAX;
+use crate::redfish::events::Listeners;
+use crate::redfish::tasks::Tasks;
 
 /// What all requests share.
 pub struct State {
@@ -31,6 +33,12 @@ pub struct State {
     pub is_loopback: bool,
     /// Metrics are given also under the names that node_exporter has for md.
     pub metrics_md: bool,
+    /// Drives that new arrays may be made of.
+    pub drives: Vec<String>,
+    /// Tasks, as Redfish shows them.
+    pub tasks: Tasks,
+    /// Streams of events that Redfish has opened.
+    pub listeners: Listeners,
     /// The identity of this service, as Redfish tells it: another one after each start.
     pub service_uuid: String,
     /// Streams of events now.
@@ -52,12 +60,14 @@ pub struct Parts {
     pub is_loopback: bool,
     /// Metrics of md.
     pub metrics_md: bool,
+    /// Drives that new arrays may be made of.
+    pub drives: Vec<String>,
 }
 
 impl State {
     /// A state without sessions.
     pub fn new(parts: Parts) -> Self {
-        let Parts { controller, users, names, is_tls, is_loopback, metrics_md } = parts;
+        let Parts { controller, users, names, is_tls, is_loopback, metrics_md, drives } = parts;
         Self {
             controller,
             users,
@@ -67,6 +77,9 @@ impl State {
             is_tls,
             is_loopback,
             metrics_md,
+            drives,
+            tasks: Tasks::default(),
+            listeners: Listeners::default(),
             service_uuid: secret()[..32].into(),
             streams: AtomicUsize::new(0),
             snapshot: Mutex::default(),

@@ -336,8 +336,8 @@ fn redfish_is_read_and_its_errors_and_sessions_have_the_standards_form() {
     let ask = |method: &str, path: &str| stranger.ask_with(method, path, None, &[("X-Auth-Token", &token)]);
     let system = ask("GET", "/redfish/v1/Systems/1").expect(200).json();
     let storage = ask("GET", system["Storage"]["@odata.id"].as_str().expect("a link")).expect(200).json();
-    assert_eq!(storage["Members"], json!([{"@odata.id": "/redfish/v1/Systems/1/Storage/data"}]));
-    let volume = ask("GET", "/redfish/v1/Systems/1/Storage/data/Volumes/1").expect(200).json();
+    assert_eq!(storage["Members"], json!([{"@odata.id": "/redfish/v1/Systems/1/Storage/openraid"}]));
+    let volume = ask("GET", "/redfish/v1/Systems/1/Storage/openraid/Volumes/data").expect(200).json();
     assert_eq!((&volume["RAIDType"], &volume["StripSizeBytes"]), (&"RAID5".into(), &65536.into()));
     assert_eq!(volume["Links"]["Drives"].as_array().map(Vec::len), Some(3));
     // A reader sees the own session only, and ends it.
@@ -433,8 +433,8 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
             let line = format!("openraid_array_health{{array=\"{name}\",level=\"{level}\",health=\"{health}\"}}");
             same(format!("{name} {health}"), figure(&line).into(), u64::from(array["health"] == health).into());
         }
-        let redfish = format!("/redfish/v1/Systems/1/Storage/{name}");
-        let volume = web.get(&format!("{redfish}/Volumes/1")).expect(200).json();
+        let redfish = "/redfish/v1/Systems/1/Storage/openraid/Volumes";
+        let volume = web.get(&format!("{redfish}/{name}")).expect(200).json();
         let health = match array["health"].as_str().expect("a word") {
             "optimal" => "OK",
             "degraded" => "Warning",
@@ -454,8 +454,12 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
             same(format!("{name} {word}"), told.into(), count.into());
         }
         let there = all().filter(|member| !member["drive"].is_null()).count();
-        let storage = web.get(&redfish).expect(200).json();
-        same(format!("{name}, drives by Redfish"), storage["Drives@odata.count"].clone(), there.into());
+        let count = |key: &str| volume["Links"][key].as_array().map_or(0, Vec::len);
+        same(
+            format!("{name}, drives by Redfish"),
+            (count("Drives") + count("DedicatedSpareDrives")).into(),
+            there.into(),
+        );
         let active = all().filter(|member| member["state"] == "in-sync").count() as u64;
         let removed = array["slots"].as_u64().expect("a number") - active;
         let told = figure(&format!("node_md_disks{{device=\"{name}\",state=\"removed\"}}"));

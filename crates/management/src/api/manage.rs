@@ -133,7 +133,10 @@ fn confirmed(array: &ArrayModel, typed: Option<&str>) -> Result<(), Problem> {
 }
 
 /// The array that a change is for, if it is still as the client has seen it.
-fn target(request: &Request) -> Result<ArrayModel, Problem> {
+///
+/// # Errors
+/// There is none, or it has changed.
+pub fn target(request: &Request) -> Result<ArrayModel, Problem> {
     request.state.forget_snapshot();
     let array = named(request)?;
     version::check(request, &array)?;
@@ -141,7 +144,10 @@ fn target(request: &Request) -> Result<ArrayModel, Problem> {
 }
 
 /// Write the change to the event log, and tell it.
-fn told(request: &Request, array: &str, what: &str, done: Result<Done, Refusal>) -> Result<Reply, Problem> {
+///
+/// # Errors
+/// The server's refusal.
+pub fn told(request: &Request, array: &str, what: &str, done: Result<Done, Refusal>) -> Result<Reply, Problem> {
     request.state.forget_snapshot();
     let user = request.user();
     let came = match &done {

@@ -3,11 +3,11 @@
 mod alarms;
 pub mod arrays;
 mod events;
-mod manage;
+pub mod manage;
 mod openapi;
 pub mod session;
 pub mod stream;
-mod users;
+pub mod users;
 pub mod version;
 
 use utoipa::ToSchema;
@@ -18,7 +18,7 @@ use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::route::{Need, Route, Schema, Schemas, Verb};
 use crate::place::PlaceModel;
-use crate::{console, metrics, redfish};
+use crate::{console, metrics};
 use openraid_status::{ArrayModel, JournalModel, LimitModel, ServerModel};
 use Verb::{Delete, Get, Patch, Post};
 
@@ -32,13 +32,15 @@ fn schema<T: ToSchema>(schemas: &mut Schemas) -> String {
     name
 }
 
-const fn of<T: ToSchema>() -> Option<Schema> {
+/// The schema of a type.
+pub const fn of<T: ToSchema>() -> Option<Schema> {
     Some(schema::<T>)
 }
 
 type Handler = fn(&Request) -> Result<Reply, Problem>;
 
-const fn route(method: Verb, path: &'static str, need: Need, about: &'static str, handler: Handler) -> Route {
+/// A route without bodies and query.
+pub const fn route(method: Verb, path: &'static str, need: Need, about: &'static str, handler: Handler) -> Route {
     Route { method, path, need, about, takes: None, gives: None, query: &[], handler }
 }
 
@@ -61,7 +63,7 @@ const READ: Need = Need::Role(ReadOnly);
 const OPERATE: Need = Need::Role(Operator);
 const ADMINISTER: Need = Need::Role(Administrator);
 
-/// All of them.
+/// All of them but those of Redfish.
 pub const ROUTES: &[Route] = &[
     route(Get, "/", Need::Nothing, "The console.", console::page),
     route(Get, "/console/{file}", Need::Nothing, "A file of the console.", console::file),
@@ -160,27 +162,4 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/api/v1/users", ADMINISTER, "Add a user.", users::add).takes::<users::NewUser>(),
     route(Patch, "/api/v1/users/{user}", ADMINISTER, "Change a user.", users::change).takes::<users::ChangeUser>(),
     route(Delete, "/api/v1/users/{user}", ADMINISTER, "Remove a user.", users::remove),
-    route(Get, "/redfish", Need::Nothing, "Versions of Redfish.", redfish::versions),
-    route(Get, "/redfish/", Need::Nothing, "Versions of Redfish.", redfish::versions),
-    route(Get, "/redfish/v1", Need::Nothing, "The root of Redfish.", redfish::root),
-    route(Get, "/redfish/v1/", Need::Nothing, "The root of Redfish.", redfish::root),
-    route(Get, "/redfish/v1/odata", Need::Nothing, "The service document.", redfish::odata),
-    route(Get, "/redfish/v1/$metadata", Need::Nothing, "The schemas.", redfish::metadata),
-    route(Get, "/redfish/v1/Systems", READ, "All systems.", redfish::systems),
-    route(Get, "/redfish/v1/Systems/1", READ, "The system.", redfish::system),
-    route(Get, "/redfish/v1/Systems/1/Storage", READ, "All arrays.", redfish::storages),
-    route(Get, "/redfish/v1/Systems/1/Storage/{array}", READ, "An array.", redfish::storage),
-    route(Get, "/redfish/v1/Systems/1/Storage/{array}/Controllers", READ, "Controllers.", redfish::controllers),
-    route(Get, "/redfish/v1/Systems/1/Storage/{array}/Controllers/1", READ, "The controller.", redfish::controller),
-    route(Get, "/redfish/v1/Systems/1/Storage/{array}/Drives/{drive}", READ, "A drive.", redfish::drive),
-    route(Get, "/redfish/v1/Systems/1/Storage/{array}/Volumes", READ, "Volumes.", redfish::volumes),
-    route(Get, "/redfish/v1/Systems/1/Storage/{array}/Volumes/1", READ, "The volume.", redfish::volume),
-    route(Get, "/redfish/v1/SessionService", READ, "Sessions.", redfish::session_service),
-    route(Get, "/redfish/v1/SessionService/Sessions", READ, "All sessions.", redfish::sessions),
-    route(Post, "/redfish/v1/SessionService/Sessions", Need::Nothing, "Sign in.", redfish::begin)
-        .takes::<redfish::Credentials>(),
-    route(Post, "/redfish/v1/SessionService/Sessions/Members", Need::Nothing, "Sign in.", redfish::begin)
-        .takes::<redfish::Credentials>(),
-    route(Get, "/redfish/v1/SessionService/Sessions/{session}", READ, "A session.", redfish::session),
-    route(Delete, "/redfish/v1/SessionService/Sessions/{session}", READ, "Sign out.", redfish::end),
 ];

@@ -1,14 +1,18 @@
 //! Signing in and out.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::role::Role;
 use crate::auth::sessions::Session;
+use crate::auth::users::User;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::serve::COOKIE;
 use crate::limits::{SESSION_TIME_MAX, WRONG_PASSWORD_WAIT};
+use crate::state::State;
 
 /// How a client signs in.
 #[derive(Deserialize, ToSchema)]
@@ -46,27 +50,33 @@ fn model(request: &Request, session: &Session, token: Option<String>) -> Session
     SessionModel { user: session.user.clone(), role: session.role, by_link: session.by_link, first, token }
 }
 
+/// The user with this name and password.
+///
+/// # Errors
+/// They do not fit, or too many of this address did not.
+pub fn verified(state: &State, peer: IpAddr, name: &str, password: &str) -> Result<User, Problem> {
+    let sessions = &state.sessions;
+    if !sessions.may_try(peer) {
+        let wait = WRONG_PASSWORD_WAIT.as_secs();
+        let text = format!("too many wrong passwords came from this address; wait {wait} s");
+        return Err(Problem::new(429, "too-many-requests", text).with("retry-after", wait.to_string()));
+    }
+    let found = state.users.check(name, password).map_err(|why| Problem::new(500, "failed", why))?;
+    sessions.tried(peer, found.is_some());
+    found.ok_or_else(|| {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+        state.controller.audit(None, format!("HTTP: {shown:?} at {peer} did not sign in"));
+        Problem::new(401, "wrong-password", "the name or the password is wrong")
+    })
+}
+
 /// Begin a session with a name and a password.
 ///
 /// # Errors
 /// They do not fit, or too many did not.
 pub fn by_password(request: &Request, name: &str, password: &str) -> Result<(String, Session), Problem> {
-    let sessions = &request.state.sessions;
-    if !sessions.may_try(request.peer) {
-        let wait = WRONG_PASSWORD_WAIT.as_secs();
-        let text = format!("too many wrong passwords came from this address; wait {wait} s");
-        return Err(Problem::new(429, "too-many-requests", text).with("retry-after", wait.to_string()));
-    }
-    let found = request.state.users.check(name, password).map_err(|why| Problem::new(500, "failed", why))?;
-    sessions.tried(request.peer, found.is_some());
-    match found {
-        Some(user) => Ok(sessions.begin(&user.name, user.role, false)),
-        None => {
-            let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-            request.state.controller.audit(None, format!("HTTP: {shown:?} at {} did not sign in", request.peer));
-            Err(Problem::new(401, "wrong-password", "the name or the password is wrong"))
-        }
-    }
+    let user = verified(&request.state, request.peer, name, password)?;
+    Ok(request.state.sessions.begin(&user.name, user.role, false))
 }
 
 /// Sign in.

@@ -28,13 +28,20 @@ use crate::state::State;
 pub const PATH: &str = "/api/v1/stream";
 
 /// A place among the streams, given back when the stream ends.
-struct Place(Arc<State>);
+pub struct Place(Arc<State>);
 
 impl Place {
-    fn take(state: &Arc<State>) -> Option<Self> {
+    /// Take one, if one is free.
+    pub fn take(state: &Arc<State>) -> Option<Self> {
         let count: &AtomicUsize = &state.streams;
         let own = Self(Arc::clone(state));
         (count.fetch_add(1, Ordering::Relaxed) < STREAMS_MAX).then_some(own)
+    }
+
+    /// None is free.
+    pub fn problem() -> Problem {
+        let text = format!("{STREAMS_MAX} streams of events are open; close one");
+        Problem::new(503, "unavailable", text).with("retry-after", "10")
     }
 }
 
@@ -60,10 +67,7 @@ pub fn begin(request: Request) -> Result<Receiver<Bytes>, Problem> {
         Some(Err(_)) => return Err(Problem::bad("Last-Event-ID is no number of an event")),
         None => request.number("after")?,
     };
-    let place = Place::take(&request.state).ok_or_else(|| {
-        let text = format!("{STREAMS_MAX} streams of events are open; close one");
-        Problem::new(503, "unavailable", text).with("retry-after", "10")
-    })?;
+    let place = Place::take(&request.state).ok_or_else(Place::problem)?;
     let (sender, receiver) = channel(16);
     tokio::spawn(feed(request, place, after, sender));
     Ok(receiver)

@@ -64,7 +64,8 @@ pub fn all(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &UsersModel { users: users.iter().map(model).collect() }))
 }
 
-fn noted(request: &Request, text: String) {
+/// Write to the event log that the client has changed something.
+pub fn noted(request: &Request, text: String) {
     request.state.controller.audit(None, format!("{} by HTTP: {text}", request.user()));
 }
 
@@ -89,7 +90,10 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// An administrator must be left that can sign in.
-fn check_left(users: &[User]) -> Result<(), String> {
+///
+/// # Errors
+/// There is none.
+pub fn check_left(users: &[User]) -> Result<(), String> {
     if users.is_empty() || users.iter().any(|user| user.role == Role::Administrator && !user.locked) {
         return Ok(());
     }

@@ -9,7 +9,11 @@ use crate::http::request::Request;
 
 /// The version, as `ETag` writes it.
 pub fn of(array: &ArrayModel) -> String {
-    let text = state(array).to_string();
+    hashed(&state(array).to_string())
+}
+
+/// The version of a text, as `ETag` writes it.
+pub fn hashed(text: &str) -> String {
     // FNV-1a: two states that differ need other numbers by chance, not by proof.
     let hash = text
         .bytes()

@@ -35,6 +35,8 @@ struct Table {
     sessions: Vec<Session>,
     links: Vec<(String, Role, Instant)>,
     wrong: HashMap<IpAddr, (u32, Instant)>,
+    /// Names and passwords as basic authentication writes them, and the sessions that they have.
+    basics: Vec<(String, String)>,
     last: u64,
 }
 
@@ -79,6 +81,22 @@ impl Sessions {
         let found = table.sessions.iter_mut().find(|session| is_same(&session.secret, secret))?;
         found.used = Instant::now();
         Some(found.clone())
+    }
+
+    /// The session that these words of basic authentication have.
+    pub fn of_basic(&self, words: &str) -> Option<Session> {
+        let secret = self.table().basics.iter().find(|(own, _)| is_same(own, words)).map(|(_, secret)| secret.clone());
+        self.find(&secret?)
+    }
+
+    /// Begin a session for words of basic authentication, which fit.
+    pub fn begin_basic(&self, words: &str, user: &str, role: Role) -> Session {
+        let (secret, session) = self.begin(user, role, false);
+        let mut table = self.table();
+        let table = &mut *table;
+        table.basics.retain(|(own, secret)| own != words && table.sessions.iter().any(|one| one.secret == *secret));
+        table.basics.push((words.into(), secret));
+        session
     }
 
     /// All of them, for an administrator.

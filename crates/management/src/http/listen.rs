@@ -40,6 +40,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// Give metrics also under the names that node_exporter has for md.
     pub metrics_md: bool,
+    /// Drives that new arrays may be made of: absolute paths and addresses.
+    pub drives: Vec<String>,
 }
 
 /// Why the interfaces do not start.
@@ -84,8 +86,8 @@ impl Management {
         listener.set_nonblocking(true).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let is_tls = acceptor.is_some();
-        let metrics_md = options.metrics_md;
-        let state = Arc::new(State::new(Parts { controller, users, names, is_tls, is_loopback, metrics_md }));
+        let (metrics_md, drives) = (options.metrics_md, options.drives);
+        let state = Arc::new(State::new(Parts { controller, users, names, is_tls, is_loopback, metrics_md, drives }));
         let (ends, ended) = oneshot::channel();
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(WORKERS_MAX).build();
         let runtime = runtime.map_err(fault)?;

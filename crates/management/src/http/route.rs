@@ -97,6 +97,14 @@ pub fn find(routes: &[Route], method: &Method, path: &str) -> Result<(Route, Vec
     Err(Problem::new(405, "method-not-allowed", text).with("allow", allow))
 }
 
+/// The methods that a path has, as `Allow` writes them.
+pub fn allowed(routes: &[Route], path: &str) -> String {
+    let own = routes.iter().filter(|route| matches(route.path, path).is_some());
+    let words: Vec<&str> =
+        own.map(|route| if route.method == Verb::Get { "GET, HEAD" } else { route.method.word() }).collect();
+    words.join(", ")
+}
+
 fn matches(pattern: &str, path: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));

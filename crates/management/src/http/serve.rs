@@ -14,10 +14,11 @@ use super::body::Payload;
 use super::guard::{check_host, check_origin, path_of, query_of};
 use super::reply::{Problem, Reply};
 use super::request::Request;
-use super::route::{find, Need, Route};
+use super::route::{allowed, find, Need, Route};
 use crate::api::{stream, ROUTES};
 use crate::auth::sessions::Session;
 use crate::limits::{BODY_BYTES_MAX, BODY_TIME_MAX};
+use crate::redfish;
 use crate::state::State;
 
 /// The cookie of a session.
@@ -44,10 +45,10 @@ pub async fn serve(
     state: Arc<State>,
 ) -> Result<Response<Payload>, Infallible> {
     let is_head = *request.method() == Method::HEAD;
-    let is_redfish = crate::redfish::is_own(request.uri().path());
+    let is_redfish = redfish::is_own(request.uri().path());
     let answer = match answer(request, peer, &state).await {
         Ok(answer) => answer,
-        Err(problem) if is_redfish => Answer::Whole(crate::redfish::error(&problem)),
+        Err(problem) if is_redfish => Answer::Whole(redfish::error(&problem)),
         Err(problem) => Answer::Whole(problem.reply()),
     };
     Ok(response(answer, is_head))
@@ -69,24 +70,56 @@ async fn answer(request: hyper::Request<Incoming>, peer: IpAddr, state: &Arc<Sta
     check_origin(&head.method, &head.headers, state.is_tls)?;
     let path = path_of(head.uri.path())?;
     let query = query_of(head.uri.query().unwrap_or_default())?;
-    let (route, parts) = find(ROUTES, &head.method, &path)?;
-    let is_redfish = crate::redfish::is_own(&path);
-    let session = session(state, &head.headers);
-    permit(&route, session.as_ref(), state)?;
+    let is_redfish = redfish::is_own(&path);
+    let routes = if is_redfish { redfish::ROUTES } else { ROUTES };
+    let (route, parts) = find(routes, &head.method, &path)?;
+    let mut session = session(state, &head.headers);
+    if is_redfish && session.is_none() && route.need != Need::Nothing {
+        session = basic(state, peer, &head.headers).await?;
+    }
+    permit(&route, session.as_ref(), state)
+        .map_err(|problem| if is_redfish { challenged(problem) } else { problem })?;
     let body = read_body(&head.method, &head.headers, body).await?;
     let state = Arc::clone(state);
     let request = Request { state, parts, query, headers: head.headers, body, peer, session };
     if is_redfish {
-        crate::redfish::check(&request)?;
+        redfish::check(&request)?;
     } else {
         request.know(route.query)?;
     }
     if route.path == stream::PATH {
         return stream::begin(request).map(Answer::Stream);
     }
+    if route.path == redfish::events::STREAM {
+        return redfish::events::begin(&request).map(Answer::Stream);
+    }
+    let is_read = matches!(head.method, Method::GET | Method::HEAD);
     let work = tokio::task::spawn_blocking(move || (route.handler)(&request));
     let done = work.await.map_err(|_| Problem::new(500, "failed", "the request could not be carried out"))?;
-    done.map(Answer::Whole)
+    let reply = done?;
+    Ok(Answer::Whole(if is_redfish && is_read { reply.with("allow", allowed(routes, &path)) } else { reply }))
+}
+
+/// The session of a client that brings name and password with each request, as Redfish has it. Without encryption only a client of
+/// this machine may.
+async fn basic(state: &Arc<State>, peer: IpAddr, headers: &HeaderMap) -> Result<Option<Session>, Problem> {
+    let Some(words) = headers.get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned) else {
+        return Ok(None);
+    };
+    if !state.is_tls && !state.is_loopback {
+        return Ok(None);
+    }
+    let state = Arc::clone(state);
+    let work = tokio::task::spawn_blocking(move || redfish::sessions::basic(&state, peer, &words));
+    work.await.map_err(|_| Problem::new(500, "failed", "the request could not be carried out"))?
+}
+
+/// A Redfish client learns how it may sign in.
+fn challenged(mut problem: Problem) -> Problem {
+    if problem.status == 401 {
+        problem.headers = vec![("www-authenticate", "Basic realm=\"openraid\"".into())];
+    }
+    problem
 }
 
 /// The session whose secret a request brings, as a cookie, as a bearer token, or as Redfish does.

@@ -154,6 +154,7 @@ fn console(server: &Arc<Server>) -> Result<Arc<Management>, Failure> {
         certificate: None,
         names: Vec::new(),
         metrics_md: false,
+        drives: Vec::new(),
     };
     web::start(server, at(CONSOLE_PORT)).or_else(|_| web::start(server, at(0)))
 }

@@ -136,6 +136,12 @@ impl Controller for Web {
         refuse(self.server.make_new(creation))
     }
 
+    fn retire(&self, array: &str) -> Result<Done, Refusal> {
+        let stopped = self.server.answer(Command::Stop { array: array.into() }).and_then(done);
+        let forgotten = stopped.and_then(|done| self.server.registry.forget(array).map(|_| done));
+        refuse(forgotten)
+    }
+
     fn change(&self, command: Command) -> Result<Done, Refusal> {
         refuse(self.server.answer(command).and_then(done))
     }

@@ -31,7 +31,7 @@ pub fn start(
 /// The address is none.
 pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Option<Options>, Failure> {
     let wish = file.map(|file| file.desired.management.clone()).unwrap_or_default();
-    let ManagementWish { listen, certificate, key, names, metrics_md } = wish;
+    let ManagementWish { listen, certificate, key, names, metrics_md, drives } = wish;
     let Some(listen) = arguments.http.clone().or(listen.map(|own| own.value)) else {
         return Ok(None);
     };
@@ -44,6 +44,7 @@ pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Opt
         certificate: both,
         names: names.map(|own| own.value).unwrap_or_default(),
         metrics_md: arguments.metrics_md || metrics_md.is_some_and(|own| own.value),
+        drives: drives.map(|own| own.value).unwrap_or_default(),
     }))
 }
 

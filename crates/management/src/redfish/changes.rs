@@ -1,0 +1,305 @@
+//! Changes of volumes: made, changed, taken out of service, checked.
+
+use openraid_status::check::CheckWord;
+use openraid_status::{ArrayModel, Command, StateWord};
+use serde_json::{Map, Value};
+
+use super::storage::{
+    drive_id, drive_named, drives, has_property, volume_reply, LEVELS, READ_AHEADS, VOLUMES, WRITE_CACHES,
+};
+use super::{object, property, tasks, text};
+use crate::api::manage::{target, told};
+use crate::controller::Creation;
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::limits::MEMBERS_MAX;
+
+/// What a body asks of a new volume.
+#[derive(Default)]
+struct Wish {
+    name: Option<String>,
+    level: Option<&'static str>,
+    drives: Vec<String>,
+    spares: Vec<String>,
+    capacity: Option<u64>,
+    chunk: Option<u64>,
+    spans: Option<u16>,
+    overwrite: bool,
+    settings: Vec<(String, String)>,
+}
+
+fn wrong(name: &str, why: impl AsRef<str>) -> Problem {
+    property("property-value", name, why.as_ref())
+}
+
+fn number(name: &str, value: &Value) -> Result<u64, Problem> {
+    value.as_u64().filter(|number| *number > 0).ok_or_else(|| wrong(name, format!("{value} is not a number above 0")))
+}
+
+/// The value of a setting for a word of Redfish.
+fn setting(name: &str, value: &Value, table: &[(&str, &str)]) -> Result<String, Problem> {
+    let word = text(name, value)?;
+    let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
+    let found = table.iter().find(|(own, _)| *own == word).map(|(_, value)| (*value).to_owned());
+    found.ok_or_else(|| wrong(name, format!("{word}: use {}", words.join(", "))))
+}
+
+/// The drives that links lead to.
+fn linked(request: &Request, name: &str, value: &Value) -> Result<Vec<String>, Problem> {
+    let all = value.as_array().ok_or_else(|| wrong(name, "it is not a list"))?;
+    if all.len() > MEMBERS_MAX {
+        return Err(wrong(name, format!("{MEMBERS_MAX} drives are the most")));
+    }
+    let mut specs = Vec::new();
+    for own in all {
+        let path = own["@odata.id"].as_str().ok_or_else(|| wrong(name, "each entry is {\"@odata.id\": \"PATH\"}"))?;
+        let id = path.strip_prefix("/redfish/v1/Systems/1/Storage/openraid/Drives/");
+        let drive = id.map(|id| drive_named(&request.state, id));
+        let drive =
+            drive.and_then(Result::ok).ok_or_else(|| wrong(name, format!("{path} is no drive of this storage")))?;
+        if specs.contains(&drive.spec) {
+            return Err(wrong(name, format!("{path} stands there twice")));
+        }
+        specs.push(drive.spec);
+    }
+    Ok(specs)
+}
+
+fn apply_time(value: &Value) -> Result<(), Problem> {
+    match value.as_str() {
+        Some("Immediate") => Ok(()),
+        _ => Err(wrong(
+            "@Redfish.OperationApplyTime",
+            format!("{value}: everything is done at once; use \"Immediate\" or leave it out"),
+        )),
+    }
+}
+
+/// What Redfish has no word for: `Oem.Openraid`.
+fn oem(value: &Value, wish: &mut Wish) -> Result<(), Problem> {
+    let own = value.get("Openraid").and_then(Value::as_object);
+    let own = own.ok_or_else(|| wrong("Oem", "this service knows Oem.Openraid, an object"))?;
+    for (key, value) in own {
+        match key.as_str() {
+            "@odata.type" => {}
+            "Overwrite" => {
+                wish.overwrite = value.as_bool().ok_or_else(|| wrong("Oem.Openraid.Overwrite", "use true or false"))?;
+            }
+            other => {
+                let name = format!("Oem.Openraid.{other}");
+                return Err(property("property-unknown", &name, "use Overwrite"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn links(request: &Request, value: &Value, wish: &mut Wish) -> Result<(), Problem> {
+    for (key, value) in value.as_object().ok_or_else(|| wrong("Links", "it is not an object"))? {
+        let name = format!("Links.{key}");
+        match key.as_str() {
+            "Drives" => wish.drives = linked(request, &name, value)?,
+            "DedicatedSpareDrives" => wish.spares = linked(request, &name, value)?,
+            "Drives@odata.count" | "DedicatedSpareDrives@odata.count" => {}
+            _ => return Err(property("property-unknown", &name, "use Drives, DedicatedSpareDrives")),
+        }
+    }
+    Ok(())
+}
+
+fn wish(request: &Request, body: &Map<String, Value>) -> Result<Wish, Problem> {
+    let mut wish = Wish::default();
+    for (key, value) in body {
+        match key.as_str() {
+            "Name" | "DisplayName" => wish.name = Some(text(key, value)?),
+            "RAIDType" => {
+                let word = text(key, value)?;
+                let level = LEVELS.iter().find(|(own, _)| *own == word);
+                let types: Vec<&str> = LEVELS.iter().map(|(own, _)| *own).collect();
+                wish.level = Some(level.ok_or_else(|| wrong(key, format!("{word}: use {}", types.join(", "))))?.1);
+            }
+            "Links" => links(request, value, &mut wish)?,
+            "CapacityBytes" => wish.capacity = Some(number(key, value)?),
+            "MediaSpanCount" => {
+                let spans = u16::try_from(number(key, value)?);
+                wish.spans = Some(spans.map_err(|_| wrong(key, "there are not so many drives"))?);
+            }
+            "VolumeUsage" if value == "Data" => {}
+            "StripSizeBytes" => wish.chunk = Some(number(key, value)?),
+            "WriteCachePolicy" => {
+                wish.settings.push(("write.cache".into(), setting(key, value, &WRITE_CACHES)?));
+            }
+            "ReadCachePolicy" => wish.settings.push(("read-ahead".into(), setting(key, value, &READ_AHEADS)?)),
+            "InitializeMethod" if value == "Background" => {}
+            "InitializeMethod" => {
+                return Err(wrong(key, "the first sync runs in the background and spares nothing; use \"Background\""))
+            }
+            "@Redfish.OperationApplyTime" => apply_time(value)?,
+            "Oem" => oem(value, &mut wish)?,
+            "@odata.type" | "Description" => {}
+            _ => return Err(property("property-unknown", key, "a new volume has no such property here")),
+        }
+    }
+    Ok(wish)
+}
+
+/// `volume1`, or the first number after it that no array has.
+fn free_name(request: &Request) -> Result<String, Problem> {
+    let arrays = request.state.arrays()?;
+    let is_free = |name: &String| !arrays.iter().any(|array| array.name == *name);
+    let name = (1..).map(|number| format!("volume{number}")).find(is_free);
+    name.ok_or_else(|| Problem::bad("no name is free"))
+}
+
+/// Make a volume of drives that are free.
+pub fn create(request: &Request) -> Result<Reply, Problem> {
+    let wish = wish(request, &object(request)?)?;
+    let missing = |name: &str| property("property-missing", name, "it is missing");
+    let level = wish.level.ok_or_else(|| missing("RAIDType"))?;
+    if wish.drives.is_empty() {
+        return Err(missing("Links.Drives"));
+    }
+    let known = drives(&request.state)?;
+    for spec in wish.drives.iter().chain(&wish.spares) {
+        if let Some((array, _)) = known.iter().find(|own| own.spec == *spec).and_then(|own| own.owner.as_ref()) {
+            return Err(wrong("Links.Drives", format!("{} belongs to volume {array}", drive_id(spec))));
+        }
+    }
+    let is_nested = level == "50" || level == "60";
+    let creation = Creation {
+        name: wish.name.map_or_else(|| free_name(request), Ok)?,
+        level: level.into(),
+        members: wish.drives,
+        spares: wish.spares,
+        chunk: wish.chunk.map(|bytes| bytes.to_string()),
+        spans: wish.spans.or(is_nested.then_some(2)),
+        overwrite: wish.overwrite,
+    };
+    if let Some(wanted) = wish.capacity {
+        let plan = request.state.controller.plan(&creation)?;
+        if plan.size_bytes != wanted {
+            let why = format!(
+                "{wanted}: a volume takes its drives whole, which makes {} here; use that or leave it out",
+                plan.size_bytes
+            );
+            return Err(wrong("CapacityBytes", why));
+        }
+    }
+    let what = format!("create, level {level}, of {}", creation.members.join(" "));
+    let done = request.state.controller.create(&creation);
+    told(request, &creation.name, &what, done)?;
+    let mut array = array(request, &creation.name)?;
+    if !wish.settings.is_empty() {
+        set(request, &array, wish.settings)?;
+        array = self::array(request, &creation.name)?;
+    }
+    let reply = volume_reply(&array).with("location", format!("{VOLUMES}/{}", creation.name));
+    Ok(Reply { status: 201, ..reply })
+}
+
+fn array(request: &Request, name: &str) -> Result<ArrayModel, Problem> {
+    let arrays = request.state.arrays()?;
+    let found = arrays.iter().find(|array| array.name == name).cloned();
+    found.ok_or_else(|| Problem::missing(format!("there is no volume {name}")))
+}
+
+fn set(request: &Request, array: &ArrayModel, settings: Vec<(String, String)>) -> Result<(), Problem> {
+    let words: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    // The word for the risk, UnprotectedWriteBack, is the client's own.
+    let command = Command::Set { array: array.name.clone(), settings, yes: true };
+    told(request, &array.name, &format!("set {}", words.join(" ")), request.state.controller.change(command)).map(drop)
+}
+
+/// Add and take out spares, so that the array has these.
+fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Result<(), Problem> {
+    let members = array.sets().into_iter().flat_map(|set| &set.members);
+    let spares: Vec<String> =
+        members.filter(|own| own.state == StateWord::Spare).filter_map(|own| own.member.clone()).collect();
+    let name = || array.name.clone();
+    for spec in wanted.iter().filter(|spec| !spares.contains(spec)) {
+        let command = Command::Add { array: name(), member: spec.clone(), leg: None, overwrite: false, split: false };
+        told(request, &array.name, &format!("add {spec}"), request.state.controller.change(command))?;
+    }
+    for spec in spares.iter().filter(|spec| !wanted.contains(spec)) {
+        let command = Command::Remove { array: name(), member: spec.clone(), spare: true, device: None };
+        told(request, &array.name, &format!("remove {spec}"), request.state.controller.change(command))?;
+    }
+    Ok(())
+}
+
+/// Change a volume: the policies of its caches, its spares.
+pub fn change(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let (mut settings, mut spares) = (Vec::new(), None);
+    for (key, value) in object(request)? {
+        match key.as_str() {
+            "WriteCachePolicy" => settings.push(("write.cache".to_owned(), setting(&key, &value, &WRITE_CACHES)?)),
+            "ReadCachePolicy" => settings.push(("read-ahead".to_owned(), setting(&key, &value, &READ_AHEADS)?)),
+            "Links" => {
+                let mut wish = Wish::default();
+                links(request, &value, &mut wish)?;
+                if value.get("Drives").is_some() {
+                    let why = "members are replaced with `openraid replace` or the API";
+                    return Err(property("property-read-only", "Links.Drives", why));
+                }
+                spares = Some(wish.spares);
+            }
+            "@Redfish.OperationApplyTime" => apply_time(&value)?,
+            "Name" | "DisplayName" if value == Value::from(array.name.as_str()) => {}
+            "Name" | "DisplayName" => {
+                let why = "an array keeps its name";
+                return Err(property("property-read-only", &key, why));
+            }
+            "@odata.type" | "@odata.etag" => {}
+            other if has_property(&array, other) => {
+                return Err(property("property-read-only", other, "it follows from the drives and the level"))
+            }
+            other => return Err(property("property-unknown", other, "a volume has no such property here")),
+        }
+    }
+    if settings.is_empty() && spares.is_none() {
+        return Err(Problem::bad(
+            "nothing to change: use WriteCachePolicy, ReadCachePolicy, Links.DedicatedSpareDrives",
+        ));
+    }
+    if !settings.is_empty() {
+        set(request, &array, settings)?;
+    }
+    if let Some(spares) = spares {
+        set_spares(request, &array, &spares)?;
+    }
+    Ok(volume_reply(&self::array(request, &array.name)?))
+}
+
+/// Take a volume out of service, and forget it. Its drives keep their data.
+pub fn delete(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    if let Some(value) = object(request)?.get("@Redfish.OperationApplyTime") {
+        apply_time(value)?;
+    }
+    let done = request.state.controller.retire(&array.name);
+    told(request, &array.name, "stop and forget", done)?;
+    Ok(Reply::empty(204).with("odata-version", "4.0"))
+}
+
+/// Begin a check. The answer is the task.
+pub fn check(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    for (key, value) in object(request)? {
+        match key.as_str() {
+            "@Redfish.OperationApplyTime" => apply_time(&value)?,
+            other => return Err(property("property-unknown", other, "this action has no parameters")),
+        }
+    }
+    let command = Command::Check { array: array.name.clone(), kind: CheckWord::Check };
+    told(request, &array.name, "check", request.state.controller.change(command))?;
+    tasks::begun(&request.state, &array.name)
+}
+
+/// Initialising an array again would lose its data.
+pub fn initialize(request: &Request) -> Result<Reply, Problem> {
+    target(request)?;
+    let why = "a volume is initialised in the background after it was made, and only then; to begin again, delete it and make \
+               another one with Oem.Openraid.Overwrite";
+    Err(property("action-not-supported", "Volume.Initialize", why))
+}

@@ -1,0 +1,295 @@
+//! Redfish: the server in DMTF's words. It is one `Storage`: its drives are the members of all arrays and the drives that are free
+//! for new ones, its volumes are the arrays.
+//!
+//! Everything goes through the same commands as the API. Deleting a volume takes the array out of service; members keep its data.
+
+pub mod accounts;
+pub mod changes;
+pub mod events;
+pub mod managers;
+mod messages;
+pub mod registries;
+pub mod routes;
+pub mod sessions;
+pub mod storage;
+pub mod tasks;
+mod time;
+
+pub use routes::ROUTES;
+
+use serde_json::{json, Value};
+
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+
+const ROOT: &str = "/redfish/v1";
+/// Types that the service has, for `$metadata` and `JsonSchemas`.
+const TYPES: [(&str, &str); 22] = [
+    ("ServiceRoot", "v1_16_0"),
+    ("ComputerSystem", "v1_20_0"),
+    ("Storage", "v1_15_0"),
+    ("StorageController", "v1_7_0"),
+    ("Drive", "v1_18_0"),
+    ("Volume", "v1_10_0"),
+    ("SessionService", "v1_1_9"),
+    ("Session", "v1_7_0"),
+    ("AccountService", "v1_15_0"),
+    ("ManagerAccount", "v1_12_0"),
+    ("Role", "v1_3_1"),
+    ("TaskService", "v1_2_0"),
+    ("Task", "v1_7_3"),
+    ("EventService", "v1_10_0"),
+    ("EventDestination", "v1_14_0"),
+    ("Event", "v1_10_0"),
+    ("Manager", "v1_19_0"),
+    ("LogService", "v1_5_0"),
+    ("LogEntry", "v1_16_0"),
+    ("MessageRegistryFile", "v1_1_3"),
+    ("MessageRegistry", "v1_6_2"),
+    ("JsonSchemaFile", "v1_1_4"),
+];
+const COLLECTIONS: [&str; 15] = [
+    "ComputerSystemCollection",
+    "StorageCollection",
+    "StorageControllerCollection",
+    "VolumeCollection",
+    "SessionCollection",
+    "DriveCollection",
+    "ManagerAccountCollection",
+    "RoleCollection",
+    "TaskCollection",
+    "EventDestinationCollection",
+    "ManagerCollection",
+    "LogServiceCollection",
+    "LogEntryCollection",
+    "MessageRegistryFileCollection",
+    "JsonSchemaFileCollection",
+];
+
+/// Messages of DMTF's base registry that have an argument: our word, the message, its text.
+const MESSAGES: [(&str, &str, &str); 5] = [
+    ("property-unknown", "PropertyUnknown", "The property %1 is not in the list of valid properties for the resource."),
+    (
+        "property-missing",
+        "PropertyMissing",
+        "The property %1 is a required property and must be included in the request.",
+    ),
+    ("property-value", "PropertyValueError", "The value provided for the property %1 is not valid."),
+    (
+        "property-read-only",
+        "PropertyNotWritable",
+        "The property %1 is a read-only property and cannot be assigned a value.",
+    ),
+    ("action-not-supported", "ActionNotSupported", "The action %1 is not supported by the resource."),
+];
+
+/// A property of a body, and why it is refused. `word` is one of [`MESSAGES`].
+fn property(word: &'static str, name: &str, why: &str) -> Problem {
+    Problem::new(400, word, format!("{name}: {why}"))
+}
+
+/// An error as Redfish has it.
+pub fn error(problem: &Problem) -> Reply {
+    let name = problem.text.split(": ").next().unwrap_or_default();
+    let mut message = json!({
+        "@odata.type": "#Message.v1_1_2.Message",
+        "MessageId": "Base.1.18.GeneralError",
+        "Message": problem.text,
+        "Severity": "Critical",
+        "MessageSeverity": "Critical",
+        "Resolution": problem.text,
+    });
+    if let Some((_, id, text)) = MESSAGES.iter().find(|(word, ..)| *word == problem.word) {
+        message["MessageId"] = format!("Base.1.18.{id}").into();
+        message["MessageArgs"] = json!([name]);
+        message["Message"] = text.replace("%1", name).into();
+        message["MessageSeverity"] = "Warning".into();
+        message["Severity"] = "Warning".into();
+        if !name.contains(' ') {
+            message["RelatedProperties"] = json!([format!("#/{}", name.replace('.', "/"))]);
+        }
+    }
+    let document = json!({"error": {
+        "code": message["MessageId"],
+        "message": problem.text,
+        "@Message.ExtendedInfo": [message],
+    }});
+    let reply = Reply::json(problem.status, &document).with("odata-version", "4.0");
+    problem.headers.iter().fold(reply, |reply, (name, value)| reply.with(name, value))
+}
+
+/// Redfish ignores queries that it does not know, unless they begin with a dollar sign.
+///
+/// # Errors
+/// There is such a one, or the client speaks another version of OData.
+pub fn check(request: &Request) -> Result<(), Problem> {
+    if let Some(version) = request.header("odata-version").filter(|version| *version != "4.0") {
+        return Err(Problem::new(412, "odata-version", format!("OData-Version {version}: this service has 4.0")));
+    }
+    match request.query.iter().find(|(key, _)| key.starts_with('$')) {
+        Some((key, _)) => Err(Problem::new(501, "query", format!("{key}: this service has no such query"))),
+        None => Ok(()),
+    }
+}
+
+fn found(document: &Value) -> Reply {
+    described(document)
+}
+
+/// The version of a document.
+fn version(document: &Value) -> String {
+    crate::api::version::hashed(&document.to_string())
+}
+
+/// A request that names a version is carried out for that version only.
+fn check_version(request: &Request, document: &Value) -> Result<(), Problem> {
+    let Some(wanted) = request.header("if-match") else { return Ok(()) };
+    let now = version(document);
+    if wanted.split(',').any(|own| own.trim() == "*" || own.trim() == now) {
+        return Ok(());
+    }
+    Err(Problem::new(412, "stale", format!("this has changed since it was read (version {now} now); read it again")))
+}
+
+/// The body as an object.
+fn object(request: &Request) -> Result<serde_json::Map<String, Value>, Problem> {
+    match request.input()? {
+        Value::Object(map) => Ok(map),
+        other => Err(Problem::bad(format!("the body is {other}, not an object"))),
+    }
+}
+
+/// A text of a body.
+fn text(name: &str, value: &Value) -> Result<String, Problem> {
+    let text = value.as_str().map(str::to_owned);
+    text.ok_or_else(|| property("property-value", name, &format!("{value} is not a string")))
+}
+
+/// A document, with the address of its schema.
+fn described(document: &Value) -> Reply {
+    let reply = Reply::json(200, document).with("odata-version", "4.0");
+    let kind = document["@odata.type"].as_str().unwrap_or_default().trim_start_matches('#');
+    let file: Vec<&str> = kind.split('.').collect();
+    match file.split_last() {
+        Some((_, space)) if !space.is_empty() => reply
+            .with("link", format!("<http://redfish.dmtf.org/schemas/v1/{}.json>; rel=describedby", space.join("."))),
+        _ => reply,
+    }
+}
+
+fn resource(path: &str, kind: &str, id: &str, name: &str) -> Value {
+    let version = TYPES.iter().find(|(own, _)| *own == kind).map_or("v1_0_0", |(_, version)| version);
+    json!({"@odata.id": path, "@odata.type": format!("#{kind}.{version}.{kind}"), "Id": id, "Name": name})
+}
+
+fn collection(path: &str, kind: &str, name: &str, members: &[String]) -> Value {
+    json!({
+        "@odata.id": path,
+        "@odata.type": format!("#{kind}.{kind}"),
+        "Name": name,
+        "Members": members.iter().map(|path| link(path)).collect::<Vec<_>>(),
+        "Members@odata.count": members.len(),
+    })
+}
+
+fn link(path: &str) -> Value {
+    json!({ "@odata.id": path })
+}
+
+/// A document with these properties more.
+fn with(mut document: Value, more: Value) -> Value {
+    if let (Some(own), Value::Object(more)) = (document.as_object_mut(), more) {
+        own.extend(more);
+    }
+    document
+}
+
+/// The versions that there are.
+pub fn versions(_: &Request) -> Result<Reply, Problem> {
+    Ok(found(&json!({"v1": "/redfish/v1/"})))
+}
+
+/// The root.
+pub fn root(request: &Request) -> Result<Reply, Problem> {
+    let uuid = dashed(&request.state.service_uuid);
+    let document = resource("/redfish/v1/", "ServiceRoot", "RootService", "openraid");
+    Ok(found(&with(
+        document,
+        json!({
+            "RedfishVersion": "1.19.0",
+            "UUID": uuid,
+            "Product": "openraid",
+            "Systems": link("/redfish/v1/Systems"),
+            "Managers": link("/redfish/v1/Managers"),
+            "SessionService": link("/redfish/v1/SessionService"),
+            "AccountService": link("/redfish/v1/AccountService"),
+            "Tasks": link("/redfish/v1/TaskService"),
+            "EventService": link("/redfish/v1/EventService"),
+            "Registries": link("/redfish/v1/Registries"),
+            "JsonSchemas": link("/redfish/v1/JsonSchemas"),
+            "Links": {"Sessions": link(sessions::SESSIONS), "ManagerProvidingService": link("/redfish/v1/Managers/1")},
+            "ProtocolFeaturesSupported": {
+                "FilterQuery": false, "SelectQuery": false, "ExcerptQuery": false, "OnlyMemberQuery": false,
+                "ExpandQuery": {"ExpandAll": false, "Levels": false, "Links": false, "NoLinks": false},
+            },
+        }),
+    )))
+}
+
+/// The service document of OData.
+pub fn odata(_: &Request) -> Result<Reply, Problem> {
+    let entry = |name: &str, path: &str| json!({"name": name, "kind": "Singleton", "url": path});
+    Ok(found(&json!({
+        "@odata.context": "/redfish/v1/$metadata",
+        "value": [
+            entry("Service", "/redfish/v1/"),
+            entry("Systems", "/redfish/v1/Systems"),
+            entry("Managers", "/redfish/v1/Managers"),
+            entry("SessionService", "/redfish/v1/SessionService"),
+            entry("Sessions", sessions::SESSIONS),
+            entry("AccountService", "/redfish/v1/AccountService"),
+            entry("Tasks", "/redfish/v1/TaskService"),
+            entry("EventService", "/redfish/v1/EventService"),
+            entry("Registries", "/redfish/v1/Registries"),
+            entry("JsonSchemas", "/redfish/v1/JsonSchemas"),
+        ],
+    })))
+}
+
+/// The schemas that are used.
+pub fn metadata(_: &Request) -> Result<Reply, Problem> {
+    let mut text = String::from(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<edmx:Edmx xmlns:edmx=\"http://docs.oasis-open.org/odata/ns/edmx\" \
+         Version=\"4.0\">\n",
+    );
+    let mut refer = |file: &str, spaces: &[String]| {
+        text.push_str(&format!("<edmx:Reference Uri=\"http://redfish.dmtf.org/schemas/v1/{file}_v1.xml\">\n"));
+        spaces.iter().for_each(|space| text.push_str(&format!("  <edmx:Include Namespace=\"{space}\"/>\n")));
+        text.push_str("</edmx:Reference>\n");
+    };
+    for (kind, version) in TYPES {
+        refer(kind, &[kind.into(), format!("{kind}.{version}")]);
+    }
+    COLLECTIONS.iter().for_each(|kind| refer(kind, &[(*kind).to_owned()]));
+    refer("RedfishExtensions", &["RedfishExtensions.v1_0_0".into()]);
+    text.push_str(
+        "<edmx:DataServices>\n<Schema xmlns=\"http://docs.oasis-open.org/odata/ns/edm\" Namespace=\"Service\">\n\
+         <EntityContainer Name=\"Service\" Extends=\"ServiceRoot.v1_16_0.ServiceContainer\"/>\n</Schema>\n\
+         </edmx:DataServices>\n</edmx:Edmx>\n",
+    );
+    Ok(Reply::text("application/xml", text).with("odata-version", "4.0"))
+}
+
+/// md writes a UUID in four groups of eight digits.
+fn dashed(uuid: &str) -> String {
+    let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).collect();
+    if digits.len() != 32 {
+        return uuid.into();
+    }
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
+/// Is this a path of Redfish? Errors have another form there.
+pub fn is_own(path: &str) -> bool {
+    path == "/redfish" || path.starts_with("/redfish/") || path == ROOT
+}

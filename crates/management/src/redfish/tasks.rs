@@ -1,0 +1,227 @@
+//! The task service: rebuilds, syncs and checks that run, and the last ones that ended.
+
+use std::sync::{Mutex, PoisonError};
+
+use openraid_status::check::OutcomeModel;
+use openraid_status::{ArrayModel, Command, HealthWord, TaskWord};
+use serde_json::{json, Value};
+
+use super::{collection, described, found, link, resource, time, with};
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::limits::TASKS_MAX;
+use crate::state::State;
+
+const SERVICE: &str = "/redfish/v1/TaskService";
+const TASKS: &str = "/redfish/v1/TaskService/Tasks";
+const MONITORS: &str = "/redfish/v1/TaskService/TaskMonitors";
+
+/// A task, as it was seen last.
+#[derive(Clone, Debug)]
+struct Seen {
+    number: u64,
+    array: String,
+    /// The span of a nested array.
+    set: usize,
+    kind: TaskWord,
+    percent: u64,
+    paused: bool,
+    begun: u64,
+    /// When it ended, and how: a word of Redfish.
+    ended: Option<(u64, &'static str)>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    tasks: Vec<Seen>,
+    last: u64,
+}
+
+/// All tasks.
+#[derive(Debug, Default)]
+pub struct Tasks(Mutex<Table>);
+
+impl Table {
+    fn add(&mut self, array: &str, set: usize, kind: TaskWord) -> &mut Seen {
+        if self.tasks.len() >= TASKS_MAX {
+            let oldest = self.tasks.iter().position(|task| task.ended.is_some()).unwrap_or(0);
+            self.tasks.remove(oldest);
+        }
+        self.last += 1;
+        let (number, begun) = (self.last, time::now());
+        self.tasks.push(Seen { number, array: array.into(), set, kind, percent: 0, paused: false, begun, ended: None });
+        let nth = self.tasks.len() - 1;
+        &mut self.tasks[nth]
+    }
+
+    /// Take over what the arrays say.
+    fn look(&mut self, arrays: &[ArrayModel]) {
+        for own in self.tasks.iter_mut().filter(|own| own.ended.is_none()) {
+            let set = arrays
+                .iter()
+                .find(|array| array.name == own.array)
+                .and_then(|array| array.sets().get(own.set).copied());
+            match set.and_then(|set| set.task.as_ref()).filter(|task| task.kind == own.kind) {
+                Some(task) => (own.percent, own.paused) = (task.percent(), task.paused),
+                None => own.ended = Some((time::now(), outcome(own.kind, set))),
+            }
+        }
+        for array in arrays {
+            for (nth, set) in array.sets().into_iter().enumerate() {
+                let Some(task) = &set.task else { continue };
+                let is_known = |own: &Seen| {
+                    own.ended.is_none()
+                        && (own.array.as_str(), own.set, own.kind) == (array.name.as_str(), nth, task.kind)
+                };
+                if !self.tasks.iter().any(is_known) {
+                    let own = self.add(&array.name, nth, task.kind);
+                    (own.percent, own.paused) = (task.percent(), task.paused);
+                }
+            }
+        }
+    }
+}
+
+/// How a task ended that does not run any more.
+fn outcome(kind: TaskWord, set: Option<&ArrayModel>) -> &'static str {
+    let Some(set) = set else { return "Cancelled" };
+    let check = set.last_check.as_ref().filter(|_| kind.is_check());
+    match check.map(|check| &check.outcome) {
+        Some(OutcomeModel::Aborted { .. }) => "Cancelled",
+        Some(OutcomeModel::NotComparable { .. }) => "Exception",
+        Some(_) => "Completed",
+        None if kind == TaskWord::Rebuild && set.health != HealthWord::Optimal => "Exception",
+        None if kind == TaskWord::Resync && set.consistent_to_bytes.is_some() => "Cancelled",
+        None => "Completed",
+    }
+}
+
+/// All tasks now.
+fn all_now(state: &State) -> Result<Vec<Seen>, Problem> {
+    let arrays = state.arrays()?;
+    let mut table = state.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);
+    table.look(&arrays);
+    Ok(table.tasks.clone())
+}
+
+fn named(request: &Request) -> Result<Seen, Problem> {
+    let id = request.parts[0].as_str();
+    let found = all_now(&request.state)?.into_iter().find(|task| task.number.to_string() == id);
+    found.ok_or_else(|| Problem::missing(format!("there is no task {id:?}; the last {TASKS_MAX} are kept")))
+}
+
+fn document(task: &Seen) -> Value {
+    let id = task.number.to_string();
+    let state = match task.ended {
+        Some((_, word)) => word,
+        None if task.paused => "Suspended",
+        None => "Running",
+    };
+    let name = format!("{} of {}", task.kind.text(), task.array);
+    let is_exception = state == "Exception";
+    let (message, text) = match state {
+        "Completed" => ("TaskCompletedOK", "has completed"),
+        "Exception" => ("TaskCompletedWarning", "has completed with warnings"),
+        "Cancelled" => ("TaskCancelled", "has been cancelled"),
+        "Suspended" => ("TaskPaused", "has been paused"),
+        _ => ("TaskStarted", "has started"),
+    };
+    let severity = if is_exception { "Warning" } else { "OK" };
+    let message = json!({
+        "MessageId": format!("TaskEvent.1.0.{message}"),
+        "MessageArgs": [id],
+        "Message": format!("The task with Id '{id}' {text}."),
+        "Severity": severity,
+        "MessageSeverity": severity,
+        "Resolution": if is_exception { format!("See `openraid show {}`.", task.array) } else { "None.".into() },
+    });
+    let mut more = json!({
+        "TaskState": state,
+        "TaskStatus": severity,
+        "StartTime": time::text(task.begun),
+        "PercentComplete": if state == "Completed" { 100 } else { task.percent },
+        "TaskMonitor": format!("{MONITORS}/{id}"),
+        "Messages": [message],
+        "HidePayload": true,
+        "Links": {"CreatedResources": []},
+    });
+    if let Some((at, _)) = task.ended {
+        more["EndTime"] = time::text(at).into();
+    }
+    with(resource(&format!("{TASKS}/{id}"), "Task", &id, &name), more)
+}
+
+/// The task service.
+pub fn service(_: &Request) -> Result<Reply, Problem> {
+    Ok(found(&with(
+        resource(SERVICE, "TaskService", "TaskService", "Tasks"),
+        json!({
+            "ServiceEnabled": true,
+            "Status": {"State": "Enabled", "Health": "OK"},
+            "DateTime": time::text(time::now()),
+            "CompletedTaskOverWritePolicy": "Oldest",
+            "LifeCycleEventOnTaskStateChange": false,
+            "Tasks": link(TASKS),
+        }),
+    )))
+}
+
+/// All tasks.
+pub fn all(request: &Request) -> Result<Reply, Problem> {
+    let paths: Vec<String> = all_now(&request.state)?.iter().map(|task| format!("{TASKS}/{}", task.number)).collect();
+    Ok(found(&collection(TASKS, "TaskCollection", "Tasks", &paths)))
+}
+
+/// One task.
+pub fn one(request: &Request) -> Result<Reply, Problem> {
+    Ok(found(&document(&named(request)?)))
+}
+
+/// While a task runs, 202; when it has ended, 200.
+pub fn monitor(request: &Request) -> Result<Reply, Problem> {
+    let task = named(request)?;
+    Ok(if task.ended.is_some() { described(&document(&task)) } else { accepted(&task) })
+}
+
+fn accepted(task: &Seen) -> Reply {
+    let reply = described(&document(task)).with("location", format!("{MONITORS}/{}", task.number));
+    Reply { status: 202, ..reply.with("retry-after", "1") }
+}
+
+/// A task that has ended is forgotten, a check that runs is ended.
+pub fn end(request: &Request) -> Result<Reply, Problem> {
+    let task = named(request)?;
+    if task.ended.is_none() {
+        if !task.kind.is_check() {
+            let text = format!("a {} is not cancelled; `openraid pause {}` holds it", task.kind.text(), task.array);
+            return Err(Problem::new(409, "refused", text));
+        }
+        let command = Command::StopCheck { array: task.array.clone() };
+        let done = request.state.controller.change(command);
+        crate::api::manage::told(request, &task.array, "stop the check", done)?;
+        return Ok(Reply::empty(204).with("odata-version", "4.0"));
+    }
+    let mut table = request.state.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);
+    table.tasks.retain(|own| own.number != task.number);
+    Ok(Reply::empty(204).with("odata-version", "4.0"))
+}
+
+/// The answer to an action that has begun a check of this array.
+///
+/// # Errors
+/// The server is ending.
+pub fn begun(state: &State, array: &str) -> Result<Reply, Problem> {
+    let running = |all: &[Seen]| {
+        all.iter().rev().find(|own| own.array == array && own.kind.is_check() && own.ended.is_none()).cloned()
+    };
+    if let Some(task) = running(&all_now(state)?) {
+        return Ok(accepted(&task));
+    }
+    // It was over before anybody looked.
+    let task = {
+        let mut table = state.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let task = table.add(array, 0, TaskWord::Check);
+        task.clone()
+    };
+    Ok(accepted(&task))
+}

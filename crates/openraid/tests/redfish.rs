@@ -1,0 +1,324 @@
+//! Redfish: volumes made, changed, checked and deleted; users; streams; refusals. DMTF's validators and foreign clients are
+//! in `tools/redfish`.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::{json, Value};
+use support::web::{head, Answer, Web};
+use support::{Lab, Server};
+
+const STORAGE: &str = "/redfish/v1/Systems/1/Storage/openraid";
+const VOLUMES: &str = "/redfish/v1/Systems/1/Storage/openraid/Volumes";
+const ACCOUNTS: &str = "/redfish/v1/AccountService/Accounts";
+
+/// A server with an array, and four drives that are free.
+fn serve(lab: &Lab) -> (Server, Web) {
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    let names = ["f0", "f1", "f2", "f3"];
+    lab.drives(&names, 16);
+    let drives: Vec<String> = names.iter().map(|name| format!("{:?}", lab.path(name).display().to_string())).collect();
+    let text = format!("[management]\ndrives = [{}]\n", drives.join(", "));
+    fs::write(lab.path("openraid.toml"), text).expect("room");
+    let server = lab.serve(&["--config", "openraid.toml", "--http", "127.0.0.1:0"]);
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Administrator").expect(0).text().trim().into());
+    (server, web)
+}
+
+/// It is an error of Redfish with this message, whose text has this word.
+#[track_caller]
+fn refused(answer: &Answer, status: u16, message: &str, word: &str) {
+    assert_eq!(answer.status, status, "{}", answer.text());
+    let error = &answer.json()["error"];
+    assert_eq!(error["@Message.ExtendedInfo"][0]["MessageId"], format!("Base.1.18.{message}"), "{error}");
+    assert!(error["message"].as_str().is_some_and(|text| text.contains(word)), "{word:?} is not in {error}");
+}
+
+fn drives(web: &Web) -> Vec<Value> {
+    let storage = web.get(STORAGE).expect(200).json();
+    let paths = storage["Drives"].as_array().expect("a list").iter();
+    paths.map(|own| web.get(own["@odata.id"].as_str().expect("a path")).expect(200).json()).collect()
+}
+
+/// Links to the drives that belong to no volume.
+fn free(web: &Web) -> Vec<Value> {
+    drives(web)
+        .iter()
+        .filter(|own| own.get("Links").is_none())
+        .map(|own| json!({"@odata.id": own["@odata.id"]}))
+        .collect()
+}
+
+#[test]
+fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_its_data() {
+    let lab = Lab::new("redfish");
+    let (server, web) = serve(&lab);
+    let spare = free(&web);
+    assert_eq!((drives(&web).len(), spare.len()), (7, 4));
+    let wish = json!({"Name": "fleet", "RAIDType": "RAID5", "StripSizeBytes": 65536, "ReadCachePolicy": "Off",
+        "Links": {"Drives": spare[..3]}, "@Redfish.OperationApplyTime": "Immediate"});
+    let made = web.post(VOLUMES, &wish.to_string()).expect(201);
+    let path = made.header("location").expect("a place").to_owned();
+    assert_eq!(path, format!("{VOLUMES}/fleet"));
+    let shown = lab.wait_for("fleet", |array| array["task"].is_null());
+    let volume = web.get(&path).expect(200);
+    let version = volume.header("etag").expect("a version").to_owned();
+    assert_eq!(volume.header("allow"), Some("GET, HEAD, PATCH, DELETE"));
+    let volume = volume.json();
+    assert_eq!(volume["CapacityBytes"], shown["size_bytes"]);
+    assert_eq!((&volume["@odata.etag"], &volume["Status"]["Health"]), (&version.as_str().into(), &"OK".into()));
+    assert_eq!(free(&web), spare[3..]);
+    // A check is a task, which ends.
+    let task = web.post(&format!("{path}/Actions/Volume.CheckConsistency"), "{}").expect(202);
+    let monitor = task.header("location").expect("a monitor").to_owned();
+    let until = Instant::now() + Duration::from_secs(60);
+    let done = loop {
+        let answer = web.get(&monitor);
+        if answer.status == 200 {
+            break answer.json();
+        }
+        assert!(answer.status == 202 && Instant::now() < until, "{answer:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!((&done["TaskState"], &done["PercentComplete"]), (&"Completed".into(), &100.into()));
+    assert_eq!(lab.show("fleet")["last_check"]["outcome"], "clean");
+    // A spare comes and goes.
+    let patch =
+        |body: &Value, version: &str| web.ask_with("PATCH", &path, Some(&body.to_string()), &[("If-Match", version)]);
+    let with_spare = patch(&json!({"Links": {"DedicatedSpareDrives": [spare[3]]}}), &version).expect(200).json();
+    assert_eq!(with_spare["Links"]["DedicatedSpareDrives"], json!([spare[3]]));
+    refused(&patch(&json!({"ReadCachePolicy": "Off"}), &version), 412, "GeneralError", "has changed");
+    let without = patch(&json!({"Links": {"DedicatedSpareDrives": []}}), "*").expect(200).json();
+    assert_eq!(without["Links"]["DedicatedSpareDrives"], json!([]));
+    // Deleted, it is out of service and forgotten; its drives are free, and keep what they hold.
+    web.ask_with("DELETE", &path, None, &[]).expect(204);
+    web.get(&path).expect(404);
+    assert_eq!(free(&web).len(), 4);
+    refused(&web.post(VOLUMES, &wish.to_string()), 409, "GeneralError", "a member of array");
+    lab.run(&["assemble", "f0", "f1", "f2"]).expect(0);
+    assert_eq!(web.get(&path).expect(200).json()["Identifiers"], volume["Identifiers"]);
+    web.ask_with("DELETE", &path, None, &[]).expect(204);
+    let mut again = wish;
+    again["Oem"] = json!({"Openraid": {"Overwrite": true}});
+    web.post(VOLUMES, &again.to_string()).expect(201);
+    assert_ne!(web.get(&path).expect(200).json()["Identifiers"], volume["Identifiers"]);
+    server.stop();
+}
+
+#[test]
+fn what_a_volume_cannot_be_is_refused_by_the_name_of_its_property() {
+    let lab = Lab::new("redfish-bad");
+    let (server, web) = serve(&lab);
+    let spare = free(&web);
+    let post = |body: Value| web.post(VOLUMES, &body.to_string());
+    let links = json!({"Drives": spare[..2]});
+    let member = drives(&web)[0]["@odata.id"].clone();
+    let value = "PropertyValueError";
+    for (body, message, word) in [
+        (json!({}), "PropertyMissing", "RAIDType"),
+        (json!({"RAIDType": "RAID1"}), "PropertyMissing", "Links.Drives"),
+        (json!({"RAIDType": "RAID7", "Links": links}), value, "use None, RAID0"),
+        (json!({"RAIDType": 5, "Links": links}), value, "not a string"),
+        (json!({"RAIDType": "RAID1", "Links": []}), value, "not an object"),
+        (json!({"RAIDType": "RAID1", "Links": {"Drives": {}}}), value, "not a list"),
+        (json!({"RAIDType": "RAID1", "Links": {"Drives": ["x"]}}), value, "@odata.id"),
+        (json!({"RAIDType": "RAID1", "Links": {"Drives": [{"@odata.id": "/redfish/v1/../x"}]}}), value, "no drive"),
+        (json!({"RAIDType": "RAID1", "Links": {"Drives": [spare[0], spare[0]]}}), value, "twice"),
+        (
+            json!({"RAIDType": "RAID1", "Links": {"Drives": [spare[0], {"@odata.id": member}]}}),
+            value,
+            "belongs to volume data",
+        ),
+        (json!({"RAIDType": "RAID1", "Links": {"Wires": []}}), "PropertyUnknown", "Wires"),
+        (json!({"RAIDType": "RAID1", "Links": links, "Colour": "red"}), "PropertyUnknown", "Colour"),
+        (json!({"RAIDType": "RAID1", "Links": links, "CapacityBytes": 4096}), value, "takes its drives whole"),
+        (json!({"RAIDType": "RAID1", "Links": links, "CapacityBytes": -1}), value, "above 0"),
+        (json!({"RAIDType": "RAID1", "Links": links, "MediaSpanCount": 70000}), value, "drives"),
+        (json!({"RAIDType": "RAID1", "Links": links, "InitializeMethod": "Skip"}), value, "Background"),
+        (json!({"RAIDType": "RAID1", "Links": links, "WriteCachePolicy": "Off"}), value, "WriteThrough"),
+        (json!({"RAIDType": "RAID1", "Links": links, "Oem": {"Other": 1}}), value, "Oem.Openraid"),
+        (json!({"RAIDType": "RAID1", "Links": links, "Oem": {"Openraid": {"Wipe": 1}}}), "PropertyUnknown", "Wipe"),
+        (json!({"RAIDType": "RAID1", "Links": links, "@Redfish.OperationApplyTime": "OnReset"}), value, "Immediate"),
+    ] {
+        refused(&post(body), 400, message, word);
+    }
+    refused(&post(json!({"RAIDType": "RAID6", "Links": links})), 400, "GeneralError", "at least 4 members");
+    refused(&post(json!([1])), 400, "GeneralError", "not an object");
+    let volume = format!("{VOLUMES}/data");
+    let patch = |body: Value| web.ask_with("PATCH", &volume, Some(&body.to_string()), &[]);
+    refused(&patch(json!({"CapacityBytes": 1})), 400, "PropertyNotWritable", "CapacityBytes");
+    refused(&patch(json!({"Name": "other"})), 400, "PropertyNotWritable", "keeps its name");
+    refused(&patch(json!({"Links": {"Drives": []}})), 400, "PropertyNotWritable", "Links.Drives");
+    refused(&patch(json!({"Colour": "red"})), 400, "PropertyUnknown", "Colour");
+    refused(&patch(json!({})), 400, "GeneralError", "nothing to change");
+    // Without a journal there is no protected cache: the server's own refusal.
+    refused(&patch(json!({"WriteCachePolicy": "ProtectedWriteBack"})), 409, "GeneralError", "journal");
+    let action = |name: &str| web.post(&format!("{volume}/Actions/Volume.{name}"), "{}");
+    refused(&action("Initialize"), 400, "ActionNotSupported", "Initialize");
+    assert_eq!(action("Sanitize").status, 404);
+    assert_eq!(web.ask_with("PUT", &volume, Some("{}"), &[]).status, 405);
+    // A reader may look, and no more.
+    let token = lab.line("login --token --role ReadOnly").expect(0).text();
+    let reader = Web { token: Some(token.trim().into()), ..web.clone() };
+    reader.get(&volume).expect(200);
+    assert_eq!(reader.ask_with("DELETE", &volume, None, &[]).status, 403);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}
+
+fn basic(words: &str) -> String {
+    let table = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = |bytes: &[u8]| {
+        let bits = bytes.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - bytes.len()));
+        let digit = |nth: usize| {
+            if nth > bytes.len() {
+                '='
+            } else {
+                char::from(table[(bits >> (18 - 6 * nth) & 63) as usize])
+            }
+        };
+        (0..4).map(digit).collect::<String>()
+    };
+    format!("Basic {}", words.as_bytes().chunks(3).map(digits).collect::<String>())
+}
+
+#[test]
+fn users_sign_in_with_each_request_and_change_their_own_password_alone() {
+    let lab = Lab::new("redfish-users");
+    let (server, web) = serve(&lab);
+    let stranger = Web { token: None, ..web.clone() };
+    let user =
+        |name: &str, role: &str| json!({"UserName": name, "RoleId": role, "Password": "correct horse"}).to_string();
+    web.post(ACCOUNTS, &user("root", "Administrator")).expect(201);
+    let made = web.post(ACCOUNTS, &user("olaf", "Operator")).expect(201);
+    let own = made.header("location").expect("a place").to_owned();
+    refused(&web.post(ACCOUNTS, &user("x", "King")), 400, "PropertyValueError", "Administrator, Operator or ReadOnly");
+    refused(&web.post(ACCOUNTS, "{}"), 400, "PropertyMissing", "UserName");
+    let ask = |method: &str, path: &str, body: Option<&str>, password: &str| {
+        stranger.ask_with(method, path, body, &[("Authorization", &basic(&format!("olaf:{password}")))])
+    };
+    ask("GET", STORAGE, None, "correct horse").expect(200);
+    let sessions = || web.get("/redfish/v1/SessionService/Sessions").json()["Members@odata.count"].clone();
+    let count = sessions();
+    ask("GET", STORAGE, None, "correct horse").expect(200);
+    assert_eq!(sessions(), count, "one session for all requests");
+    let wrong = ask("GET", STORAGE, None, "wrong horse");
+    assert_eq!((wrong.status, wrong.header("www-authenticate")), (401, None));
+    assert_eq!(stranger.get(STORAGE).header("www-authenticate"), Some("Basic realm=\"openraid\""));
+    for broken in ["Basic", "Basic !!!", "Basic b2xhZg=="] {
+        let status = stranger.ask_with("GET", STORAGE, None, &[("Authorization", broken)]).status;
+        assert!([400, 401].contains(&status), "{broken}: {status}");
+    }
+    // The API has no basic authentication, and asks no browser for it.
+    assert_eq!(ask("GET", "/api/v1/arrays", None, "correct horse").status, 401);
+    // It sees itself only.
+    let seen = ask("GET", ACCOUNTS, None, "correct horse").json();
+    assert_eq!(seen["Members"], json!([{ "@odata.id": own }]));
+    refused(
+        &ask("PATCH", &own, Some(r#"{"RoleId": "Administrator"}"#), "correct horse"),
+        403,
+        "GeneralError",
+        "own password",
+    );
+    ask("PATCH", &own, Some(r#"{"Password": "another horse"}"#), "correct horse").expect(200);
+    assert_eq!(ask("GET", STORAGE, None, "correct horse").status, 401);
+    ask("GET", STORAGE, None, "another horse").expect(200);
+    let version = web.get(&own).header("etag").expect("a version").to_owned();
+    let change = |version: &str| web.ask_with("PATCH", &own, Some(r#"{"Enabled": false}"#), &[("If-Match", version)]);
+    refused(&change("\"old\""), 412, "GeneralError", "has changed");
+    change(&version).expect(200);
+    assert_eq!(ask("GET", STORAGE, None, "another horse").status, 401);
+    web.ask_with("DELETE", &own, None, &[]).expect(204);
+    let last = web.ask_with("DELETE", &format!("{ACCOUNTS}/olaf"), None, &[]);
+    assert_eq!(last.status, 404);
+    server.stop();
+}
+
+#[test]
+fn a_stream_tells_what_happens_and_is_a_destination_while_it_is_open() {
+    let lab = Lab::new("redfish-stream");
+    let (server, web) = serve(&lab);
+    let mut stream = web.connect();
+    let token = web.token.clone().expect("a token");
+    let request = format!(
+        "GET /redfish/v1/EventService/SSE HTTP/1.1\r\nHost: {}\r\nX-Auth-Token: {token}\r\nLast-Event-ID: 0\r\n\r\n",
+        web.host
+    );
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut reader = BufReader::new(stream);
+    let (status, headers) = head(&mut reader);
+    assert_eq!(status, 200);
+    assert!(headers.iter().any(|(name, value)| name == "content-type" && value == "text/event-stream"), "{headers:?}");
+    let mut lines = reader.lines().map_while(Result::ok);
+    let event: Value =
+        lines.by_ref().find_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).expect("an event");
+    // Each event is an entry of the log, and its message is in a registry.
+    let entries = web.get("/redfish/v1/Managers/1/LogServices/Log/Entries").expect(200).json();
+    let registry = web.get("/redfish/v1/Registries/Openraid.1.0").expect(200).json();
+    let place = registry["Location"][0]["Uri"].as_str().expect("a place");
+    let messages = web.get(place).expect(200).json()["Messages"].clone();
+    let records = event["Events"].as_array().expect("a list");
+    assert!(!records.is_empty());
+    for record in records {
+        let id = record["MessageId"].as_str().expect("an id");
+        let name = id.strip_prefix("Openraid.1.0.").expect("one of ours");
+        assert!(messages.get(name).is_some(), "{name} is in no registry");
+        let is_same = |entry: &&Value| entry["Id"] == record["EventId"];
+        let entry = entries["Members"].as_array().expect("a list").iter().find(is_same).expect("an entry");
+        assert_eq!(entry["Message"], record["Message"]);
+        web.get(entry["@odata.id"].as_str().expect("a path")).expect(200);
+    }
+    let open = web.get("/redfish/v1/EventService/Subscriptions").json();
+    let destination = open["Members"][0]["@odata.id"].as_str().expect("one").to_owned();
+    assert_eq!(web.get(&destination).expect(200).json()["SubscriptionType"], "SSE");
+    web.ask_with("DELETE", &destination, None, &[]).expect(204);
+    assert_eq!(lines.filter(|line| line.starts_with("data: ")).count(), 0, "the stream ends");
+    web.get(&destination).expect(404);
+    server.stop();
+}
+
+#[test]
+fn every_link_leads_to_a_document_of_its_address() {
+    let lab = Lab::new("redfish-links");
+    let (server, web) = serve(&lab);
+    let mut open = vec!["/redfish/v1/".to_owned()];
+    let mut seen: Vec<String> = Vec::new();
+    while let Some(path) = open.pop() {
+        if seen.contains(&path) {
+            continue;
+        }
+        let document = web.get(&path).expect(200).json();
+        assert_eq!(document["@odata.id"], path.as_str());
+        collect(&document, &mut open);
+        seen.push(path);
+    }
+    assert!(seen.len() > 60, "{}", seen.len());
+    server.stop();
+}
+
+fn collect(value: &Value, paths: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            paths.extend(map.get("@odata.id").and_then(Value::as_str).map(str::to_owned));
+            map.values().for_each(|inner| collect(inner, paths));
+        }
+        Value::Array(all) => all.iter().for_each(|inner| collect(inner, paths)),
+        _ => {}
+    }
+}
+
+/// The document has types that contain themselves.
+#[test]
+fn the_openapi_document_is_given_to_everybody() {
+    let lab = Lab::new("openapi");
+    let (server, web) = serve(&lab);
+    let stranger = Web { token: None, ..web };
+    let document = stranger.get("/api/v1/openapi.json").expect(200).json();
+    let legs = &document["components"]["schemas"]["ArrayModel"]["properties"]["legs"];
+    assert_eq!(legs["items"]["$ref"], "#/components/schemas/ArrayModel");
+    server.stop();
+}
