@@ -1,6 +1,6 @@
-//! The README's commands, word for word, in the order in which they stand there, in a temporary folder, without root.
+//! The commands of the README and of the administrator's guide, word for word, in the order in which they stand there, in a temporary folder, without root.
 //!
-//! All blocks that begin with ` ```console ` are one session of one shell. A line that begins with `$ ` is a command. The
+//! All blocks of a page that begin with ` ```console ` are one session of one shell. A line that begins with `$ ` is a command. The
 //! lines after it are what it prints: all of it, but a line `...` stands for any number of lines. The word after `console`
 //! is why a block does not run here:
 //!
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use openraid_oracle::SOAK;
-use support::console::{blocks, guest_program, installed, page, Step};
+use support::console::{blocks, guest_program, installed, page, Block, Step};
 use support::{missing, skipped, Lab};
 
 /// The folder in which the README's session was recorded.
@@ -55,8 +55,12 @@ fn digest(word: &str) -> Option<&str> {
     (digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// A word, or its kind: a UUID, a digest, the control socket of a process.
+/// A word, or its kind: a UUID, a digest, the control socket of a process, the port of a console.
 fn word(word: &str) -> String {
+    if let Some(rest) = word.strip_prefix("http://127.0.0.1:") {
+        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        return format!("CONSOLE{}", digest(rest).map_or(rest.to_owned(), |digits| rest.replace(digits, "DIGEST")));
+    }
     if let Some(digits) = digest(word) {
         return word.replace(digits, "DIGEST");
     }
@@ -129,10 +133,10 @@ fn is_notice(line: &str) -> bool {
     line.contains("/session: line ") && line.contains(" Killed ")
 }
 
-/// The code with which a command may end: 1 if what it prints says that the array is degraded.
+/// The code with which a command may end: 1 if what it prints says that the array is degraded, 65 if it says that there is none.
 fn may_end_with(step: &Step, code: &str) -> bool {
-    let degraded = step.printed.iter().any(|line| line.contains("degraded"));
-    code == "0" || (code == "1" && degraded)
+    let says = |words: &str| step.printed.iter().any(|line| line.contains(words));
+    code == "0" || (code == "1" && says("degraded")) || (code == "65" && says("it belongs to no array"))
 }
 
 /// End what a session leaves mounted and running if one of its commands fails.
@@ -143,18 +147,12 @@ fn clear_up(lab: &Lab, tour: &Path) {
     let _ = lab.line("stop --all");
 }
 
-#[test]
-fn every_command_of_the_readme_prints_what_stands_there() {
-    for program in ["nbdinfo", "nbdcopy", "qemu-io"] {
-        if !installed(program) {
-            return missing(&format!("{program} is not installed"));
-        }
-    }
-    let blocks = blocks(&page("README.md"));
-    let guest = installed("linux.uml") && guest_program().exists();
+/// The commands of these blocks that can run here.
+fn steps(blocks: &[Block]) -> Vec<&Step> {
+    let guest = has_guest();
     let fuse = ["nbdfuse", "fuse2fs", "fusermount3"].iter().all(|program| installed(program));
     let mut steps = Vec::new();
-    for block in &blocks {
+    for block in blocks {
         match block.word.as_str() {
             "" => steps.extend(&block.steps),
             "guest" if guest => steps.extend(&block.steps),
@@ -167,21 +165,28 @@ fn every_command_of_the_readme_prints_what_stands_there() {
             word => panic!("{word:?} after `console` is none of the words that this test knows"),
         }
     }
-    assert!(steps.len() > 25, "only {} commands were found", steps.len());
-    let lab = Lab::new("readme");
+    steps
+}
+
+fn has_guest() -> bool {
+    installed("linux.uml") && guest_program().exists()
+}
+
+/// Run the commands of a page as one session. Returns the digests that were printed, if all printed what stands there.
+#[track_caller]
+fn session(name: &str, lab: &Lab, steps: &[&Step]) -> Vec<String> {
     let (tour, records) = (lab.path("tour"), lab.path("records"));
-    for folder in [&tour, &records] {
-        fs::create_dir(folder).expect("a folder");
-    }
-    let path = format!("{}:{}", programs(&lab).display(), std::env::var("PATH").unwrap_or_default());
+    fs::create_dir(&records).expect("a folder");
+    let path = format!("{}:{}", programs(lab).display(), std::env::var("PATH").unwrap_or_default());
     let file = lab.path("session");
-    fs::write(&file, script(&steps, &records)).expect("room");
+    let text = script(steps, &records).replace(RECORDED_IN, tour.to_str().expect("UTF-8"));
+    fs::write(&file, text).expect("room");
     let mut shell = Command::new("timeout");
     shell.args([SESSION_SECONDS_MAX, "bash"]).arg(&file).current_dir(&tour).env("PATH", path).stdin(Stdio::null());
     shell.env("XDG_STATE_HOME", lab.path("state")).env("XDG_RUNTIME_DIR", lab.path("run"));
     shell.env_remove("OPENRAID_CONTROL").env_remove("OPENRAID_REGISTRY");
     shell.status().expect("timeout");
-    clear_up(&lab, &tour);
+    clear_up(lab, &tour);
     let varying = Varying { folder: tour.to_str().expect("UTF-8") };
     let (mut faults, mut digests) = (String::new(), Vec::new());
     for (nth, step) in steps.iter().enumerate() {
@@ -201,7 +206,7 @@ fn every_command_of_the_readme_prints_what_stands_there() {
         if !fits(&wanted, &lines) || !may_end_with(step, code.trim()) {
             let _ = writeln!(
                 faults,
-                "README.md:{}: $ {}\nended with {}\n--- the README\n{}\n--- printed\n{printed}\n",
+                "{name}:{}: $ {}\nended with {}\n--- the page\n{}\n--- printed\n{printed}\n",
                 step.line,
                 step.command,
                 code.trim(),
@@ -210,8 +215,45 @@ fn every_command_of_the_readme_prints_what_stands_there() {
         }
     }
     assert!(faults.is_empty(), "{faults}");
+    digests
+}
+
+#[test]
+fn every_command_of_the_readme_prints_what_stands_there() {
+    for program in ["nbdinfo", "nbdcopy", "qemu-io"] {
+        if !installed(program) {
+            return missing(&format!("{program} is not installed"));
+        }
+    }
+    let blocks = blocks(&page("README.md"));
+    let steps = steps(&blocks);
+    assert!(steps.len() > 25, "only {} commands were found", steps.len());
+    let lab = Lab::new("readme");
+    fs::create_dir(lab.path("tour")).expect("a folder");
+    let digests = session("README.md", &lab, &steps);
     // The array, read by openraid and by md.
-    assert!(!guest || digests.len() == 2 && digests[0] == digests[1], "{digests:?}");
+    assert!(!has_guest() || digests.len() == 2 && digests[0] == digests[1], "{digests:?}");
+}
+
+/// The configuration file that the guide shows, with a port that is free.
+fn configuration(page: &str, tour: &Path) -> String {
+    let text = page.split("```toml openraid.toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let text = text.expect("the guide has the file").replace(RECORDED_IN, tour.to_str().expect("UTF-8"));
+    text.replace("127.0.0.1:8440", "127.0.0.1:0")
+}
+
+#[test]
+fn every_command_of_the_administrators_guide_prints_what_stands_there() {
+    let name = "docs/administrator.md";
+    let page = page(name);
+    let blocks = blocks(&page);
+    let steps = steps(&blocks);
+    assert!(steps.len() > 20, "only {} commands were found", steps.len());
+    let lab = Lab::new("guide");
+    let tour = lab.path("tour");
+    fs::create_dir(&tour).expect("a folder");
+    fs::write(tour.join("openraid.toml"), configuration(&page, &tour)).expect("room");
+    session(name, &lab, &steps);
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! The alert rules over the metrics of a real server, in each state that it can be brought into: promtool says which of them fire.
+
+mod support;
+
+use std::fs::{self, File};
+use std::process::Command;
+
+use serde_json::Value;
+use support::client::Client;
+use support::web::Web;
+use support::{skipped, Lab, Server, FLUSH, READ, WRITE};
+
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus/alerts.yml");
+
+/// Metrics that stay as they are for hours, as promtool's series.
+fn series(metrics: &str) -> String {
+    let lines = metrics.lines().filter(|line| !line.starts_with('#'));
+    let entry = |line: &str| {
+        let (series, value) = line.rsplit_once(' ').expect("a value");
+        format!("      - {{ series: '{series}', values: \"{value}x300\" }}\n")
+    };
+    lines.map(entry).collect()
+}
+
+/// Exactly these rules fire, each for so many series.
+#[track_caller]
+fn fire(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) {
+    let metrics = web.get("/metrics").expect(200).text();
+    let sample =
+        |(name, count): &(&str, u32)| format!("          - {{ labels: '{{alertname=\"{name}\"}}', value: {count} }}\n");
+    let samples: String = wanted.iter().map(sample).collect();
+    let samples = if samples.is_empty() { " []\n".to_owned() } else { format!("\n{samples}") };
+    let text = format!(
+        "rule_files: [{RULES}]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    name: {state}\n    input_series:\n{}\
+         \n    promql_expr_test:\n      - expr: count by (alertname) (ALERTS{{alertstate=\"firing\"}})\n        eval_time: 3h\n        \
+         exp_samples:{samples}",
+        series(&metrics)
+    );
+    let path = lab.path("rules.yml");
+    fs::write(&path, text).expect("room");
+    let ran = Command::new("promtool").args(["test", "rules"]).arg(&path).output().expect("promtool");
+    assert!(
+        ran.status.success(),
+        "{state}: {}{}",
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr)
+    );
+}
+
+fn acknowledge(lab: &Lab) {
+    lab.line("events --acknowledge all").expect(0);
+}
+
+fn serve(lab: &Lab) -> (Server, Web) {
+    let server = lab.serve(&["--http", "127.0.0.1:0", "data", "pair", "--journal", "j0", "--journal", "j1"]);
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
+    (server, web)
+}
+
+fn settled(array: &Value) -> bool {
+    array["task"].is_null()
+}
+
+#[test]
+fn in_each_state_of_a_real_server_the_rules_fire_that_are_for_it_and_no_others() {
+    if Command::new("promtool").arg("--version").output().is_err() {
+        return skipped("promtool is not installed (package prometheus)");
+    }
+    let lab = Lab::new("alert-rules");
+    lab.line("create data --level 6 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 d3 --spare d4").expect(0);
+    lab.line("create pair --level 1 --assume-clean --file-size 16M p0 p1").expect(0);
+    lab.line("journal create --size 64M j0 j1").expect(0);
+    let (server, web) = serve(&lab);
+    acknowledge(&lab);
+    fire(&lab, &web, "optimal", &[]);
+    lab.line("set data write.cache=journal").expect(0);
+    support::write_some(&lab, &server);
+    fire(&lab, &web, "optimal, with a journal in use", &[]);
+    // The spare takes the place of the one that fails; that one is still there.
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| settled(array) && array["health"] == "optimal");
+    acknowledge(&lab);
+    fire(&lab, &web, "rebuilt, with a failed drive", &[("OpenraidMemberFaulty", 1)]);
+    lab.line("remove data d1").expect(0);
+    fire(&lab, &web, "optimal again", &[]);
+    lab.line("fail data d2").expect(0);
+    lab.line("remove data d2").expect(0);
+    let degraded = [("OpenraidArrayDegraded", 1), ("OpenraidMemberRemoved", 1), ("OpenraidEventsOpen", 1)];
+    fire(&lab, &web, "degraded, a parity left", &degraded);
+    lab.line("fail pair p1").expect(0);
+    lab.line("remove pair p1").expect(0);
+    acknowledge(&lab);
+    let lost = [("OpenraidArrayDegraded", 2), ("OpenraidMemberRemoved", 2), ("OpenraidNoRedundancyLeft", 1)];
+    fire(&lab, &web, "two degraded, one without redundancy", &lost);
+    lab.line("add pair p1 --yes --overwrite").expect(0);
+    lab.line("add data d2 --yes --overwrite").expect(0);
+    for name in ["pair", "data"] {
+        lab.wait_for(name, |array| settled(array) && array["health"] == "optimal");
+    }
+    // Copies that differ, found by a check.
+    spoil(&lab);
+    lab.line("check pair --follow").expect(3);
+    acknowledge(&lab);
+    fire(&lab, &web, "mismatches", &[("OpenraidMismatches", 1)]);
+    lab.line("repair pair --trust-data --follow").expect(0);
+    fire(&lab, &web, "repaired", &[]);
+    lab.line("set data scrub.rate=64K").expect(0);
+    lab.line("check data").expect(0);
+    lab.line("pause data").expect(0);
+    fire(&lab, &web, "a check is paused for hours", &[("OpenraidTaskPaused", 1)]);
+    lab.line("check data --stop").expect(0);
+    server.stop();
+}
+
+/// Bytes of one copy that the other one has not.
+fn spoil(lab: &Lab) {
+    use std::os::unix::fs::FileExt;
+    let mut client = Client::open(&lab.path("nbd.sock"), "pair");
+    assert_eq!(client.ask(WRITE, 0, &[7; 4096]), 0);
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
+    assert_eq!(client.ask(READ, 0, &[0; 4096]), 0);
+    let bytes = fs::read(lab.path("p1")).expect("a file");
+    let place = bytes.windows(512).position(|own| own == [7; 512]).expect("it is there");
+    File::options().write(true).open(lab.path("p1")).expect("it").write_all_at(&[8; 512], place as u64).expect("room");
+}
