@@ -318,7 +318,7 @@ fn the_openapi_document_is_given_to_everybody() {
     let (server, web) = serve(&lab);
     let stranger = Web { token: None, ..web };
     let document = stranger.get("/api/v1/openapi.json").expect(200).json();
-    let legs = &document["components"]["schemas"]["ArrayModel"]["properties"]["legs"];
-    assert_eq!(legs["items"]["$ref"], "#/components/schemas/ArrayModel");
+    let spans = &document["components"]["schemas"]["ArrayModel"]["properties"]["spans"];
+    assert_eq!(spans["items"]["$ref"], "#/components/schemas/ArrayModel");
     server.stop();
 }

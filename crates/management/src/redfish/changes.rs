@@ -217,7 +217,7 @@ fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Resul
         members.filter(|own| own.state == StateWord::Spare).filter_map(|own| own.member.clone()).collect();
     let name = || array.name.clone();
     for spec in wanted.iter().filter(|spec| !spares.contains(spec)) {
-        let command = Command::Add { array: name(), member: spec.clone(), leg: None, overwrite: false, split: false };
+        let command = Command::Add { array: name(), member: spec.clone(), span: None, overwrite: false, split: false };
         told(request, &array.name, &format!("add {spec}"), request.state.controller.change(command))?;
     }
     for spec in spares.iter().filter(|spec| !wanted.contains(spec)) {

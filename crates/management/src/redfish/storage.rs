@@ -312,8 +312,8 @@ fn volume_document(array: &ArrayModel) -> Value {
         }
         .into();
     }
-    if !array.legs.is_empty() {
-        more["MediaSpanCount"] = array.legs.len().into();
+    if !array.spans.is_empty() {
+        more["MediaSpanCount"] = array.spans.len().into();
     }
     if let Some(chunk) = array.chunk_bytes {
         more["StripSizeBytes"] = chunk.into();
