@@ -190,8 +190,7 @@ impl Ring {
         entry.user_data(u64::from(command.key))
     }
 
-    /// The registered buffer that holds the command's whole memory; metadata lies outside the pool and has none.
-
+    /// Give a command that the ring cannot carry out to a thread, which waits for the kernel instead.
     fn start_with_helper(&mut self, command: Command) -> Result<(), Errno> {
         if self.helper.is_none() {
             let mut helper = Threads::new(Arc::clone(&self.mapping))?;
