@@ -149,7 +149,7 @@ impl core::fmt::Display for ToldOp<'_> {
             op.kind, op.phase, op.set, op.wait, op.stripe, op.works_for
         )?;
         write!(f, ", at {:?} {}, rows {}..{} now {}..{}", op.at, op.len, op.lo, op.hi, op.cursor, op.cursor_end)?;
-        write!(f, ", {} pending, range {}, writes {}, target {:?}", op.pending, op.has_range(), op.intent, op.target)?;
+        write!(f, ", {} pending, range {}, writes {}, {:?}", op.pending, op.has_range(), op.intent, op.data)?;
         write!(f, ", {:?}, {:?}", op.entry, op.partial)?;
         write!(f, ", frames abandoned {}, excluded {:?}, error {:?}", op.frames_abandoned, op.excluded, op.error)
     }

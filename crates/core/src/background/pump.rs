@@ -346,9 +346,9 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
         TaskKind::Check | TaskKind::Repair => OpKind::Scrub,
     };
     let of_task = Some(TaskUnit { task: task.id, unit });
-    let data = KindData::Background(BackgroundData::new(of_task, task.kind == TaskKind::Replace));
+    let remade = task.slot.map_or(SlotSet::EMPTY, SlotSet::one);
+    let data = KindData::Background(BackgroundData::new(remade, of_task, task.kind == TaskKind::Replace));
     let mut op = Op { data, ..Op::new(kind, id) };
-    op.target = task.slot.map_or(SlotSet::EMPTY, SlotSet::one);
     let from = unit * task.unit;
     let mut len = task.unit.min(task.total - from);
     match &set.geometry {

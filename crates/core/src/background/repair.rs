@@ -100,8 +100,8 @@ impl Controller {
         if !set.in_sync.contains(repair.slot) {
             return None;
         }
-        let data = KindData::Background(BackgroundData::new(None, false));
-        let mut op = Op { data, target: SlotSet::one(repair.slot), ..Op::new(OpKind::Rebuild, id) };
+        let data = KindData::Background(BackgroundData::new(SlotSet::one(repair.slot), None, false));
+        let mut op = Op { data, ..Op::new(OpKind::Rebuild, id) };
         let len = match &set.geometry {
             Geometry::Parity(parity) => {
                 let (stripe, within) = parity.stripe_at(repair.at)?;

@@ -166,7 +166,7 @@ impl Controller {
         // How many lines it takes out of the cache, about.
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(unit, len);
-        let data = KindData::Destage(DestageData { unit, epoch, lines, why });
+        let data = KindData::Destage(DestageData { band: SlotSet::EMPTY, unit, epoch, lines, why });
         let mut op = Op { data, at, len, ..Op::new(OpKind::Destage, entry.set) };
         if let Geometry::Parity(parity) = &set.geometry {
             op.kind = OpKind::RowDestage;
@@ -181,7 +181,7 @@ impl Controller {
     /// Go on with a stripe: its next band first.
     pub(crate) fn step_row_destage(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
-        if op.phase == Phase::Planning && op.target.is_empty() && !self.next_band(index) {
+        if op.phase == Phase::Planning && op.band().is_empty() && !self.next_band(index) {
             return self.finish_op(index, actions);
         }
         let mut rows = self.step_rows(index, actions);
@@ -227,10 +227,10 @@ impl Controller {
         let band = if logs { side_by_side(left) } else { left };
         let next = band.iter().last().map_or(0, |column| column.0 + 1);
         let row = self.sets.get(op.set).parity().row(op.stripe);
-        let target = band.iter().map(|column| row.slot_of(column.0)).collect();
+        let slots = band.iter().map(|column| row.slot_of(column.0)).collect();
         let op = &mut self.ops[index];
         op.search = search;
-        op.target = target;
+        op.destage_mut().band = slots;
         op.first = if band == left { 0 } else { next };
         op.cursor = narrow(Sectors(first));
         op.cursor_end = narrow(Sectors(end)).min(most);
@@ -240,7 +240,7 @@ impl Controller {
     /// Copy the dirty sectors of the band into the operation's own frames.
     fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
         let frames = RowFrames::of(&self.ops[index]);
-        for slot in self.ops[index].target {
+        for slot in self.ops[index].band() {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
             let to = frames.named(&self.sets.get(self.ops[index].set).geometry, slot);
             self.stage_extent(index, at, len, to, actions);
@@ -249,9 +249,9 @@ impl Controller {
 
     /// The band is on the members: what was not written to since is clean.
     fn band_written(&mut self, index: u32) {
-        let Op { set, target, .. } = self.ops[index];
-        let cache_unit = self.ops[index].destage().unit;
-        for slot in target {
+        let set = self.ops[index].set;
+        let DestageData { unit: cache_unit, band, .. } = *self.ops[index].destage();
+        for slot in band {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
             self.extent_written(set, cache_unit, at, len);
         }
@@ -259,7 +259,8 @@ impl Controller {
         self.sets.end_record(&mut self.ops[index], self.planted);
         self.release_work(index);
         let op = &mut self.ops[index];
-        (op.target, op.excluded, op.phase) = (SlotSet::EMPTY, SlotSet::EMPTY, Phase::Planning);
+        op.destage_mut().band = SlotSet::EMPTY;
+        (op.excluded, op.phase) = (SlotSet::EMPTY, Phase::Planning);
     }
 
     // ---- stretches

@@ -92,14 +92,14 @@ impl Controller {
     pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
         // A large read that failed says little: only the stretch that fails again is rewritten.
         let is_large = op.hi - op.lo > self.sets.get(op.set).rows_max;
-        if op.is_repair() && is_large && !op.target.intersects(op.excluded) {
-            return Some(Plan { read: op.target, ..Plan::default() });
+        if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
+            return Some(Plan { read: op.background().remade, ..Plan::default() });
         }
         let plan = if op.is_by_rows(self.sets.get(op.set)) { self.plan_rows(op) } else { self.plan_copies(op) };
         plan.or_else(|| {
             // No other member has it. Perhaps not all of it is bad: see what the member itself still gives.
-            let untried = op.is_repair() && !op.target.intersects(op.excluded);
-            untried.then_some(Plan { read: op.target, ..Plan::default() })
+            let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
+            untried.then_some(Plan { read: op.background().remade, ..Plan::default() })
         })
     }
 
@@ -114,7 +114,7 @@ impl Controller {
             let member = if op.background().replace { place.replacement } else { place.member };
             member == NONE || !set.members[member as usize].is_active()
         };
-        op.kind == OpKind::Rebuild && op.target.iter().any(gone)
+        op.kind == OpKind::Rebuild && op.background().remade.iter().any(gone)
     }
 
     /// Where the rows in work are on the member in a slot.
@@ -139,18 +139,22 @@ impl Controller {
         let all = view.data | view.parities();
         match op.kind {
             OpKind::Rebuild => {
-                if op.background().replace && op.target.minus(view.readable).is_empty() {
-                    return Some(Plan { read: op.target, write: op.target, ..Plan::default() });
+                if op.background().replace && op.background().remade.minus(view.readable).is_empty() {
+                    return Some(Plan {
+                        read: op.background().remade,
+                        write: op.background().remade,
+                        ..Plan::default()
+                    });
                 }
-                if op.is_repair() && !view.trusted && !op.target.intersects(op.excluded) {
+                if op.is_repair() && !view.trusted && !op.background().remade.intersects(op.excluded) {
                     // Only what cannot be read is recovered from parity that may not fit.
-                    return Some(Plan { read: op.target, ..Plan::default() });
+                    return Some(Plan { read: op.background().remade, ..Plan::default() });
                 }
-                view.readable = view.readable.minus(op.target);
+                view.readable = view.readable.minus(op.background().remade);
                 let recovery = plan_recovery(&view).ok()?;
-                let parity = op.target & view.parities();
+                let parity = op.background().remade & view.parities();
                 // Parity that is to be made needs all data; a lost column is recovered from what was read.
-                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.target })
+                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.background().remade })
             }
             OpKind::Resync => {
                 let parity = view.parities() & view.writable;
@@ -185,15 +189,16 @@ impl Controller {
         for copy in mirror.copies(at) {
             all.insert(copy.slot);
             let good = set.readable(copy.lba, copy.lba + rows).contains(copy.slot);
-            let target = op.kind == OpKind::Rebuild && !op.background().replace && op.target.contains(copy.slot);
-            if good && !target && !op.excluded.contains(copy.slot) {
+            let is_remade =
+                op.kind == OpKind::Rebuild && !op.background().replace && op.background().remade.contains(copy.slot);
+            if good && !is_remade && !op.excluded.contains(copy.slot) {
                 readable.insert(copy.slot);
                 first = first.or(Some(copy.slot));
             }
         }
         match op.kind {
             OpKind::Rebuild => {
-                let write = op.target & all;
+                let write = op.background().remade & all;
                 let source =
                     if op.background().replace && write.minus(readable).is_empty() { write.first() } else { first };
                 Some(Plan { read: SlotSet::one(source?), write, ..Plan::default() })
@@ -324,7 +329,7 @@ impl Controller {
             _ => {}
         }
         if op.is_repair() && !op.write.is_empty() && op.error.is_none() {
-            for slot in op.target {
+            for slot in op.background().remade {
                 let set = self.sets.get(op.set);
                 let place = set.places[slot.index()].member;
                 if let Some(member) = set.members.get(place as usize) {
@@ -361,7 +366,7 @@ impl Controller {
         }
         let len = Sectors(u64::from(op.rows()));
         // Those whose reads failed would be asked again each time, and fail again.
-        for slot in op.excluded.minus(op.target) {
+        for slot in op.excluded.minus(op.background().remade) {
             let (at, member) = (self.member_place(&op, slot), self.sets.get(op.set).places[slot.index()].member);
             let known = self.sets.get(op.set).members.get(member as usize);
             if known.is_some_and(|member| member.state == MemberState::InSync) {
@@ -372,7 +377,7 @@ impl Controller {
         if op.kind != OpKind::Rebuild {
             return;
         }
-        for slot in op.target {
+        for slot in op.background().remade {
             let at = self.member_place(&op, slot);
             let place = self.sets.get(op.set).places[slot.index()];
             let member = if op.background().replace { place.replacement } else { place.member };
@@ -399,7 +404,7 @@ impl Controller {
         if op.is_by_rows(self.sets.get(op.set)) {
             return slot;
         }
-        let computed = op.kind == OpKind::Scrub && !op.target.contains(slot);
+        let computed = op.kind == OpKind::Scrub && !op.background().remade.contains(slot);
         if computed {
             slot
         } else {
@@ -430,7 +435,7 @@ impl Controller {
         let op = &mut self.ops[index];
         op.phase = Phase::Computing(Step::Check);
         (op.background_mut().sector, op.background_mut().corrected) = (None, 0);
-        (op.write, op.target) = (SlotSet::EMPTY, SlotSet::EMPTY);
+        (op.write, op.background_mut().remade) = (SlotSet::EMPTY, SlotSet::EMPTY);
         let bytes = op.row_bytes();
         self.push_check(index, 0, bytes, actions);
     }
@@ -541,7 +546,7 @@ impl Controller {
         match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
             Some(slot) => self.push_correction(index, slot, actions),
             None => {
-                self.ops[index].target |= rewritten;
+                self.ops[index].background_mut().remade |= rewritten;
                 self.probe_next(index, actions);
             }
         }
@@ -614,7 +619,7 @@ impl Controller {
             return self.background_rows_done(index, actions);
         }
         // If the data of the rows is trusted, their parity is made again, as a whole.
-        op.parity = if row { op.target } else { SlotSet::EMPTY };
+        op.parity = if row { op.background().remade } else { SlotSet::EMPTY };
         self.push_missing_parity(index, actions);
     }
 }

@@ -70,7 +70,7 @@ impl Op {
     /// Slots of the columns that the request names.
     pub(crate) fn named_slots(&self, set: &Set) -> SlotSet {
         if self.kind == OpKind::RowDestage {
-            return self.target;
+            return self.band();
         }
         let row = set.parity().row(self.stripe);
         (self.first..self.first + self.columns).map(|column| row.slot_of(column)).collect()

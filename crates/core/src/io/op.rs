@@ -13,7 +13,7 @@
 //! Recording the operation waits until the failure of a member that it met is durable on the other members.
 //! Reads, rebuilds and scrubs are the same operation with other phases empty.
 
-use openraid_units::{PoolOffset, Sectors, SetId, SetLba, StripeIndex};
+use openraid_units::{PoolOffset, Sectors, SetId, SetLba, Slot, StripeIndex};
 
 use crate::actions::ReplyStatus;
 use crate::events::Verdict;
@@ -199,11 +199,15 @@ pub(crate) enum KindData {
     Background(BackgroundData),
     /// [`OpKind::Redo`].
     Redo(RedoData),
+    /// [`OpKind::Reparity`]: the slot of the parity.
+    Reparity(Slot),
 }
 
 /// What a destage has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DestageData {
+    /// The slots that get dirty data of the rows in work; none between two bands.
+    pub band: SlotSet,
     /// The dirty unit.
     pub unit: u32,
     /// The epoch of its set in which it began.
@@ -217,6 +221,9 @@ pub(crate) struct DestageData {
 /// What background work has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackgroundData {
+    /// The slots that are made again from the others: the slot to restore, or, in a scrub that trusts the data, the slots
+    /// that differ from it.
+    pub remade: SlotSet,
     /// The task and the number of its unit; a repair of a bad sector belongs to no task.
     pub task: Option<TaskUnit>,
     /// The target is the replacement in that slot, not its member.
@@ -236,8 +243,8 @@ pub(crate) struct TaskUnit {
 }
 
 impl BackgroundData {
-    pub(crate) const fn new(task: Option<TaskUnit>, replace: bool) -> Self {
-        Self { task, replace, sector: None, corrected: 0 }
+    pub(crate) const fn new(remade: SlotSet, task: Option<TaskUnit>, replace: bool) -> Self {
+        Self { remade, task, replace, sector: None, corrected: 0 }
     }
 
     /// The unit, if it is one of this task.
@@ -249,6 +256,8 @@ impl BackgroundData {
 /// What a redo has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedoData {
+    /// The slot of the member that lacks it.
+    pub slot: Slot,
     /// The first redo of the backlog that it does, and how many.
     pub first: usize,
     pub count: u32,
@@ -302,8 +311,6 @@ pub(crate) struct Op {
     pub search: Search,
     /// Counted as a write of its set (active mark, bitmap).
     pub intent: bool,
-    /// Background: the slots to restore; in a scrub that trusts the data, the slots that are made again from it.
-    pub target: SlotSet,
     /// What the last job found.
     pub verdict: Verdict,
     pub edge_reads: EdgeReads,
@@ -382,7 +389,6 @@ impl Op {
             cursor_end: 0,
             search: Search::None,
             intent: false,
-            target: SlotSet::EMPTY,
             verdict: Verdict::Done,
             edge_reads: EdgeReads::Due,
             woken: false,
@@ -464,6 +470,28 @@ impl Op {
     pub(crate) fn background_mut(&mut self) -> &mut BackgroundData {
         let KindData::Background(data) = &mut self.data else { unreachable!("asked of background work") };
         data
+    }
+
+    /// The slots that get dirty data of the rows in work.
+    #[inline(always)]
+    pub(crate) fn band(&self) -> SlotSet {
+        if let KindData::Destage(data) = &self.data {
+            data.band
+        } else {
+            SlotSet::EMPTY
+        }
+    }
+
+    /// As [`Op::destage`].
+    pub(crate) fn destage_mut(&mut self) -> &mut DestageData {
+        let KindData::Destage(data) = &mut self.data else { unreachable!("asked of a destage") };
+        data
+    }
+
+    /// The slot of the parity that is made after a crash. Panics for any other kind.
+    pub(crate) fn parity_slot(&self) -> Slot {
+        let KindData::Reparity(slot) = self.data else { unreachable!("asked of an entry of a log") };
+        slot
     }
 
     /// What a redo has. Panics for any other kind.

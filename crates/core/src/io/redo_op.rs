@@ -17,7 +17,6 @@ use crate::journal::window::SILENT;
 use crate::journal::DeviceState;
 use crate::reason::Reason;
 use crate::slab::NONE;
-use crate::slots::SlotSet;
 
 /// The most redos at work that no operation waits for, and their share of the table of operations: enough to let every
 /// drive of a set sort them.
@@ -150,11 +149,11 @@ impl Controller {
         let op = Op {
             at: SetLba(own.at.get()),
             len,
-            target: SlotSet::one(own.slot),
             work: Some(run),
             payload: Payload::Host(run.at + Sectors(before).bytes()),
             phase: Phase::ReadingOld,
             data: KindData::Redo(RedoData {
+                slot: own.slot,
                 first: index,
                 count: u32::try_from(count).expect("few go together"),
                 failed_reads: 0,
@@ -363,7 +362,7 @@ impl Controller {
                     return self.wait_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;
-                let slot = op.target.first().expect("a redo has a slot");
+                let slot = op.redo().slot;
                 let Payload::Host(at) = op.payload else { unreachable!("it was read into frames") };
                 let range = MemberRange { slot, lba: MemberLba(op.at.get()), len: op.len, at };
                 self.issue_write(index, range, actions);

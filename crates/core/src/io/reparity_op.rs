@@ -38,7 +38,7 @@ impl Controller {
                 let op = &mut self.ops[index];
                 op.phase = Phase::Writing;
                 let op = *op;
-                let slot = op.target.first().expect("the parity");
+                let slot = op.parity_slot();
                 let (lba, _) = op.member_rows(self.sets.get(op.set));
                 let len = Sectors(u64::from(op.rows()));
                 let range = MemberRange { slot, lba, len, at: op.buffer(slot) };
@@ -84,7 +84,7 @@ impl Controller {
             return self.wait_for_commands(index);
         }
         let op = self.ops[index];
-        let slot = op.target.first().expect("the parity");
+        let slot = op.parity_slot();
         let keeper = self.sets.get(op.set).member_of(slot).is_some_and(|member| member.is_active());
         if self.sets.get(op.set).life == Life::Failed || !keeper {
             return self.finish_op(index, actions);
@@ -101,7 +101,7 @@ impl Controller {
         let (from, to) = op.member_rows(self.sets.get(op.set));
         let readable = self.sets.get(op.set).readable(from, to).minus(op.excluded);
         let written = op.named_slots(self.sets.get(op.set));
-        if !(written | op.target).minus(readable).is_empty() {
+        if !written.with(op.parity_slot()).minus(readable).is_empty() {
             // Perhaps only some of the rows are bad.
             if self.narrow_rows(index) {
                 return self.plan_reparity(index, actions);
@@ -110,7 +110,7 @@ impl Controller {
         }
         self.ops[index].partial_parity =
             if redoing.entry.at.is_some() { PartialParity::Buffered } else { PartialParity::None };
-        if !self.take_reparity_buffers(index, written | op.target) {
+        if !self.take_reparity_buffers(index, written.with(op.parity_slot())) {
             return;
         }
         let op = &mut self.ops[index];
@@ -187,7 +187,7 @@ impl Controller {
     fn reparity_read(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         self.ops[index].frames_abandoned = false;
-        if op.target.intersects(op.excluded) {
+        if op.excluded.contains(op.parity_slot()) {
             return self.finish_op(index, actions);
         }
         let sound = self.redoing(&op).sound;
@@ -215,7 +215,7 @@ impl Controller {
         }
         op.read.iter().for_each(|slot| push(op.buffer(slot)));
         partial.into_iter().for_each(push);
-        let to = op.buffer(op.target.first().expect("the parity"));
+        let to = op.buffer(op.parity_slot());
         self.ops[index].phase = Phase::Computing(Step::Parity);
         self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }

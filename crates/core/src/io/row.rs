@@ -51,7 +51,7 @@ impl RowFrames {
         Self {
             run: op.work,
             buffers: op.buffers,
-            staged: (op.kind == OpKind::RowDestage).then_some(op.target),
+            staged: (op.kind == OpKind::RowDestage).then(|| op.band()),
             rows: op.rows(),
             payload: op.payload,
             stripe: op.stripe,
@@ -123,7 +123,7 @@ impl Controller {
         self.ops[index].buffers = slots;
         let op = &self.ops[index];
         // After the buffers comes the data that a destage writes, and after that the partial parity.
-        let staged = if op.kind == OpKind::RowDestage { op.target.len() } else { 0 };
+        let staged = op.band().len();
         let count = slots.len() + staged + u32::from(op.partial_parity.is_there());
         if count == 0 {
             return true;

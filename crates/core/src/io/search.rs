@@ -131,7 +131,7 @@ impl Controller {
         }
         let op = self.ops[index];
         // The member that is being repaired there is known already.
-        let known = if op.is_repair() { op.target } else { SlotSet::EMPTY };
+        let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
         for slot in failed.minus(known) {
             self.sets.want_repair(op.set, slot, self.member_place(&op, slot), Sectors(u64::from(op.rows())));
         }

@@ -10,7 +10,7 @@ use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Owner};
-use crate::io::op::{Op, OpKind, PartialParity};
+use crate::io::op::{Op, PartialParity};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -58,7 +58,7 @@ impl Op {
 
     /// The place of its partial parity: after everything else in its work frames.
     pub(crate) fn partial_buffer(&self) -> PoolOffset {
-        let staged = if self.kind == OpKind::RowDestage { self.target.len() } else { 0 };
+        let staged = self.band().len();
         let before = u64::from(self.buffers.len() + staged);
         self.work.expect("buffers were taken").at + Sectors(before * u64::from(self.rows())).bytes()
     }

@@ -14,7 +14,7 @@ use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
 use crate::controller::Controller;
 use crate::io::command::Owner;
-use crate::io::op::{Op, OpKind, Phase};
+use crate::io::op::{KindData, Op, OpKind, Phase};
 use crate::limits::{Limits, ZERO_REGION_BYTES};
 use crate::slots::SlotSet;
 
@@ -110,7 +110,7 @@ impl Controller {
                 columns: entry.columns,
                 cursor: entry.lo,
                 cursor_end: entry.hi.min(entry.lo.saturating_add(rows_max)),
-                target: SlotSet::one(entry.slot),
+                data: KindData::Reparity(entry.slot),
                 phase: Phase::Start,
                 ..Op::new(OpKind::Reparity, id)
             };

@@ -21,6 +21,7 @@ use crate::io::wait::Wait;
 use crate::journal::session::{Demand, Marked, SetState, Share, Stage};
 use crate::limits::Limits;
 use crate::ppl::Partial;
+use crate::slots::SlotSet;
 
 const SET: SetId = SetId(0);
 /// The waits in the order of their rules.
@@ -90,7 +91,7 @@ impl Bench {
             cursor_end: 8,
             columns: 1,
             phase: Phase::Logging,
-            data: KindData::Background(BackgroundData::new(None, false)),
+            data: KindData::Background(BackgroundData::new(SlotSet::EMPTY, None, false)),
             ..Op::new(kind, SET)
         };
         this.op = this.controller.ops.put(op).index;
