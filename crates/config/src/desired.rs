@@ -383,7 +383,7 @@ impl ScheduleTask {
 pub struct ScheduleWish {
     /// Its name.
     pub name: String,
-    /// What is done.
+    /// Its task.
     pub task: ScheduleTask,
     /// The line of its table.
     pub line: u32,

@@ -8,7 +8,7 @@ mod members;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use openraid_format::{Superblock, Uuid};
+use openraid_format::{SetName, Superblock, Uuid};
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
 
 use crate::adaptive::AdaptiveStatus;
@@ -250,6 +250,13 @@ pub enum AdminCommand {
     ResetAdaptive {
         /// Which array.
         array: ArrayId,
+    },
+    /// Give a set another name, in the superblocks of all members.
+    Rename {
+        /// Which array.
+        array: ArrayId,
+        /// The new name.
+        name: SetName,
     },
     /// Requests until now came from the driver, which looked at the content of an array. Requests of hosts, and their
     /// hits in the cache, are counted from here.

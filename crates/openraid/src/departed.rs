@@ -36,7 +36,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// Of a failure that the engine tells of; none if the member was replaced, and is no member any more.
+    /// From a failure that the engine tells; none if the member was replaced, and is no member any more.
     pub const fn of(reason: FailReason) -> Option<Self> {
         match reason {
             FailReason::Replaced => None,

@@ -1,4 +1,4 @@
-//! Care for drives: their health by smartctl, reads of idle ones, lights; and what is said if the programs are not there.
+//! Care for drives: their health by smartctl, reads of idle ones, lights; and the messages if the programs are not there.
 
 mod support;
 

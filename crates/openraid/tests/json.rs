@@ -80,6 +80,8 @@ fn life() -> Vec<Value> {
     say("set data rebuild.rate=100M");
     say("spare list data");
     say("check data");
+    say("rename data other");
+    say("rename other data");
     say("pause data");
     say("resume data");
     lab.wait_for("data", |array| array["task"].is_null());

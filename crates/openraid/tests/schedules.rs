@@ -97,6 +97,54 @@ fn a_check_keeps_to_its_window() {
 }
 
 #[test]
+fn a_patrol_reads_every_drive_spares_too_and_keeps_to_its_window() {
+    let lab = Lab::new("patrol");
+    lab.line("create data --level 0 --file-size 16M d0 d1").expect(0);
+    lab.line("create pair --level 1 --assume-clean --file-size 16M p0 p1 --spare s0").expect(0);
+    let patrol = |hours| {
+        let rate = "task = \"patrol\"\nevery = \"7d\"\nrate = \"1G\"\n";
+        configure(&lab, &format!("[schedules.reads]\n{rate}{}", window(hours)));
+    };
+    patrol(6);
+    lab.line("config check openraid.toml")
+        .expect(0)
+        .says(&["schedule reads: patrol of all arrays every 7 d", "1 GiB/s of each drive"]);
+    let mut server = serve(&lab);
+    let patrols = |name: &str| lab.line(&format!("check {name} --history --json")).expect(0).json()["patrols"].clone();
+    assert_eq!(patrols("pair"), serde_json::json!([]));
+    patrol(0);
+    lab.line("reload").expect(0);
+    // Begun and finished, of both arrays; an array without redundancy is read as well.
+    server.wait_for_news("Schedule", 4);
+    for (name, drives) in [("data", &["d0", "d1"][..]), ("pair", &["p0", "p1", "s0"])] {
+        let told = patrols(name);
+        let members = told[0]["members"].as_array().expect("a list");
+        let read: Vec<(String, u64, u64)> = members
+            .iter()
+            .map(|own| {
+                (
+                    own["member"].as_str().expect("a name").into(),
+                    own["read_bytes"].as_u64().expect("a number"),
+                    own["errors"].as_u64().expect("a number"),
+                )
+            })
+            .collect();
+        let wanted: Vec<_> = drives.iter().map(|own| (lab.path(own).display().to_string(), 16 << 20, 0)).collect();
+        assert_eq!(read, wanted);
+        assert!(told[0]["ended_seconds"].is_u64(), "{told:#}");
+    }
+    lab.line("check pair --history").expect(0).says(&["patrol read\n", "/s0: 16777216 bytes, 0 places unreadable"]);
+    server.stop();
+    // It is not due at the next start.
+    let server = serve(&lab);
+    lab.line("show pair").expect(0);
+    assert!(server.stop().iter().all(|line| line["news"]["event"] != "Schedule"));
+    configure(&lab, "[schedules.a]\ntask = \"patrol\"\nevery = \"7d\"\nrate = \"1K\"\n[schedules.b]\ntask = \"check\"\nevery = \"7d\"\nrate = \"1M\"\n");
+    lab.line("config check openraid.toml")
+        .refused(65, &["line 6: schedules.a.rate: \"1K\" is too slow", "line 10: schedules.b.rate: unknown key"]);
+}
+
+#[test]
 fn mistakes_of_a_schedule_are_named() {
     let lab = Lab::new("bad-schedules");
     configure(

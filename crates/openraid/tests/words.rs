@@ -111,7 +111,6 @@ fn what_the_verbs_say_in_many_states_reads_well() {
             "create z --level 5 -n 2 x y",
             "create z --level 5 x missing missing",
             "create z --level 1 x nowhere",
-            "rename data x",
             "forget nobody",
             "check data",
             "journal show x",
@@ -167,7 +166,6 @@ fn served_read_well(lab: &Lab) {
 fn hints_lead_to_what_was_wanted() {
     let lab = Lab::new("hints");
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 8M d0 d1 d2").expect(0);
-    lab.line("rename data other").refused(64, &["no verb 'rename'", "--update=name"]);
     lab.line("create x --level 5 -n 3 a b c").refused(64, &["name the members", "not needed"]);
     // A dirty array that lacks a member starts by force only.
     lab.serve(&["data"]).kill();

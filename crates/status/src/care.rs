@@ -105,7 +105,7 @@ pub struct PatrolMemberModel {
     pub size_bytes: u64,
     /// Stretches of 1 MiB that could not be read.
     pub errors: u64,
-    /// Where the first of them is, in bytes from the start of the drive.
+    /// The place of the first one, in bytes from the start of the drive.
     pub first_error_bytes: Option<u64>,
     /// Why it was not read to its end, if it was not.
     pub trouble: Option<String>,

@@ -106,6 +106,13 @@ pub enum Command {
         #[serde(default)]
         yes: bool,
     },
+    /// Give an array another name.
+    Rename {
+        /// The array.
+        array: String,
+        /// Its new name.
+        to: String,
+    },
     /// Stop an array.
     Stop {
         /// The array.

@@ -41,7 +41,7 @@ impl Buffers {
         let is_sparse = |count: usize| ring.register_buffers_sparse(u32::try_from(count).expect("few pieces")).is_ok();
         let result = if piece_len <= REGISTERED_BYTES_MAX && is_sparse(count) {
             let mut lazy = Self { len, piece_len, pieces: vec![Piece::Unused; count] };
-            // What is true of the first piece, the limit of locked memory aside, is true of all.
+            // The other pieces are like the first one, the limit of locked memory aside.
             lazy.put(ring, mapping, 0).map(|()| lazy)
         } else {
             Self::register_all(ring, mapping, len)

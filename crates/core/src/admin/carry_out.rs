@@ -1,6 +1,7 @@
 //! Carrying out the administrator's commands.
 
 use alloc::vec::Vec;
+use openraid_format::SetName;
 use openraid_units::{ArrayId, DriveId, Sectors, SetId, Token};
 
 use super::{AdminCommand, AdminError, AdminOutcome, AdminReply, Policy, WriteCache};
@@ -94,8 +95,23 @@ impl Controller {
                 AdminOutcome::Done
             }),
             AdminCommand::CountHosts { array } => self.count_hosts(array),
+            AdminCommand::Rename { array, name } => self.rename(array, name),
         };
         actions.admin.push(AdminReply { token, result });
+    }
+
+    /// The superblocks get another name with their next generation, which begins at once.
+    fn rename(&mut self, array: ArrayId, name: SetName) -> Result<AdminOutcome, AdminError> {
+        let id = self.arrays.set_of(&self.sets, array)?;
+        let Some(metadata) = &mut self.sets.get_mut(id).metadata else {
+            return Err(AdminError::NotPossible("a raw drive has no superblock in which a name could stand"));
+        };
+        if metadata.common.set_name != name {
+            metadata.common.set_name = name;
+            metadata.request();
+            self.sets.changed(id, Change::Marks);
+        }
+        Ok(AdminOutcome::Done)
     }
 
     /// Nothing was asked by a host yet. What members did and why stays counted: it was done.

@@ -12,7 +12,7 @@ use crate::http::request::Request;
 /// Alarms.
 #[derive(Serialize, ToSchema)]
 pub struct AlarmsModel {
-    /// Those that hold and are not acknowledged first, then by level, then the newest first.
+    /// Open alarms come first, then the others; of each the most important, then the newest.
     pub alarms: Vec<AlarmModel>,
 }
 

@@ -102,6 +102,14 @@ pub struct ReplaceInput {
     confirm: Option<String>,
 }
 
+/// Another name.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenameInput {
+    /// The new name.
+    name: String,
+}
+
 /// A check.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -236,6 +244,14 @@ pub fn check(request: &Request) -> Result<Reply, Problem> {
 pub fn stop_check(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
     change(request, &array, "stop the check", Command::StopCheck { array: array.name.clone() })
+}
+
+/// Give an array another name.
+pub fn rename(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let RenameInput { name } = request.input()?;
+    let what = format!("rename to {name}");
+    change(request, &array, &what, Command::Rename { array: array.name.clone(), to: name })
 }
 
 /// Hold background work.

@@ -117,6 +117,9 @@ pub const ROUTES: &[Route] = &[
         .gives::<manage::DoneModel>(),
     route(Delete, "/api/v1/arrays/{array}/check", OPERATE, "End a check or repair.", manage::stop_check)
         .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/rename", ADMINISTER, "Give an array another name.", manage::rename)
+        .takes::<manage::RenameInput>()
+        .gives::<manage::DoneModel>(),
     route(Post, "/api/v1/arrays/{array}/pause", OPERATE, "Hold background work.", manage::pause)
         .gives::<manage::DoneModel>(),
     route(Post, "/api/v1/arrays/{array}/resume", OPERATE, "Go on with background work.", manage::resume)

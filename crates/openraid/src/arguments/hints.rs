@@ -5,7 +5,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Verbs of other tools, or of none.
 const VERBS: &[(&[&str], &str)] = &[
-    (&["rename"], "the name is in the members' superblocks; change it on Linux with mdadm --assemble --update=name --name=NEW"),
     (&["status", "stat", "detail", "info", "query", "health"], "`openraid show ARRAY`, or `openraid list`"),
     (
         &["event", "monitor", "watch", "log"],
@@ -115,8 +114,7 @@ mod tests {
             let error = Arguments::try_parse_from([&["openraid"], words].concat()).expect_err("no such line");
             instead(&error)
         };
-        assert!(said(&["rename", "a", "b"]).expect("a hint").contains("--update=name"));
-        for word in ["rename", "erae", "ease", "remoe", "xyz"] {
+        for word in ["erae", "ease", "remoe", "xyz"] {
             let text = said(&[word]).expect("a hint");
             assert!(!text.contains("erase") && !text.contains("wipe"), "{text}");
         }

@@ -14,6 +14,16 @@ pub struct ArrayArgument {
     pub array: String,
 }
 
+/// What `rename` takes.
+#[derive(Args, Debug)]
+pub struct RenameArguments {
+    /// Name of the array
+    pub array: String,
+    /// Its new name
+    #[arg(value_name = "NEW")]
+    pub to: String,
+}
+
 /// What `login` takes.
 #[derive(Args, Debug)]
 pub struct LoginArguments {

@@ -28,8 +28,8 @@ pub use lab::{
 };
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LoginArguments, MemberArguments,
-    RecordArguments, RepairArguments, ReplaceArguments, RequestWord, SetArguments, ShowArguments, SpareArguments,
-    SpareVerb, StopArguments, SwitchWord,
+    RecordArguments, RenameArguments, RepairArguments, ReplaceArguments, RequestWord, SetArguments, ShowArguments,
+    SpareArguments, SpareVerb, StopArguments, SwitchWord,
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
@@ -140,6 +140,13 @@ pub enum Verb {
     Check(CheckArguments),
     /// Read all members, compare, and correct mismatches that can be attributed
     Repair(RepairArguments),
+    /// Give a served array another name
+    #[command(
+        long_about = "Give a served array another name.\n\nThe name in the superblocks, in the registry and of the export \
+                            changes; the UUID, settings, alarms and history stay. Connected clients stay connected, new ones ask for \
+                            the new name."
+    )]
+    Rename(RenameArguments),
     /// Pause rebuild, resync and check of an array
     Pause(ArrayArgument),
     /// Resume after `pause`
@@ -257,6 +264,7 @@ impl Verb {
             Self::Check(_) => "check",
             Self::Repair(_) => "repair",
             Self::Pause(_) => "pause",
+            Self::Rename(_) => "rename",
             Self::Resume(_) => "resume",
             Self::Stop(_) => "stop",
             Self::Erase(_) => "erase",

@@ -98,7 +98,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// What is wrong with a drive. `first` is the state in which it was seen first.
+/// Faults of a drive. `first` is the state in which it was seen first.
 pub fn judge(now: &SmartModel, first: &SmartModel) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut add = |event, level, text: String| found.push(Finding { event, level, text });
@@ -158,7 +158,7 @@ mod tests {
             {"id": 188, "name": "Command_Timeout", "value": 100, "when_failed": "", "raw": {"value": 4295032833}},
             {"id": 197, "name": "Current_Pending_Sector", "value": 200, "when_failed": "", "raw": {"value": 3}}]},
         "power_on_time": {"hours": 31245}, "temperature": {"current": 34}}"#;
-    /// Of an SSD on NVMe.
+    /// An SSD on NVMe.
     const NVME: &str = r#"{"smartctl": {"exit_status": 0}, "model_name": "Samsung SSD 980 PRO 1TB", "smart_status": {"passed": true},
         "nvme_smart_health_information_log": {"critical_warning": 0, "percentage_used": 93, "media_errors": 0},
         "temperature": {"current": 41}, "power_on_time": {"hours": 900}}"#;

@@ -37,11 +37,11 @@ const SMART_TIME_MAX: Duration = Duration::from_secs(30);
 const LED_TIME_MAX: Duration = Duration::from_secs(10);
 /// A drive that does not answer is asked again after at most so many times the usual interval.
 const PATIENCE_MAX: u32 = 64;
-/// Where smartctl is looked for.
+/// Paths at which smartctl is looked for.
 const SMARTCTL: &[&str] =
     &["/usr/sbin/smartctl", "/usr/local/sbin/smartctl", "/usr/bin/smartctl", "/usr/local/bin/smartctl"];
 
-/// What is known of the health of a drive.
+/// The health of a drive, as far as it is known.
 #[derive(Debug, Default)]
 struct Health {
     asked: Option<Instant>,
@@ -70,7 +70,7 @@ struct Slow {
     median_ns: u64,
 }
 
-/// What is known of all drives, by name.
+/// Everything that is known of drives, by name.
 #[derive(Debug, Default)]
 pub(super) struct Care {
     looked: Option<Instant>,

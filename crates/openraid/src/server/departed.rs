@@ -1,4 +1,4 @@
-//! Members that left the arrays of this server: kept in the registry, and in memory for those that look often.
+//! Members that left the arrays of this server: kept in the registry, and in memory for frequent looks.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::output;
 pub(super) type AllDeparted = BTreeMap<String, Vec<Departed>>;
 
 impl Server {
-    /// An array begins to run: what is remembered of members that left it.
+    /// An array begins to run: read the remembered members that left it.
     pub(super) fn load_departed(&self, served: &Served) {
         let Some(uuid) = served.uuid() else { return };
         // A registry that cannot be read was told of when the server started.
@@ -27,7 +27,7 @@ impl Server {
         self.state().departed.insert(uuid, list);
     }
 
-    /// Change what is remembered of members that left an array. What cannot be kept is said.
+    /// Change the list of members that left an array. A failure to keep it is reported.
     pub(super) fn change_departed(&self, served: &Served, change: impl FnOnce(&mut Vec<Departed>)) {
         let Some(uuid) = served.uuid() else { return };
         let list = {

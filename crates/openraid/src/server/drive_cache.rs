@@ -180,6 +180,13 @@ impl Server {
 }
 
 impl DriveCaches {
+    /// An array has another name.
+    pub(super) fn rename(&mut self, name: &str, to: &str) {
+        if let Some(wish) = self.wishes.remove(name) {
+            self.wishes.insert(to.to_owned(), wish);
+        }
+    }
+
     /// The setting of an array.
     pub(super) fn wish(&self, array: &str) -> Wish {
         self.wishes.get(array).copied().unwrap_or_default()

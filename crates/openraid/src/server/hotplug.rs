@@ -2,7 +2,7 @@
 //!
 //! The paths are looked at by a thread, every [`LOOK_EVERY`]: that works for files, for devices without udev, and for names below
 //! `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not taken.
-//! Only drives that are remembered or configured are opened; a drive that nobody named is never touched.
+//! Only drives that are remembered or configured are opened; no other drive is touched.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -81,7 +81,7 @@ impl Plugs {
     }
 }
 
-/// Is something at the place of a member? Of an address nothing is known before it is asked.
+/// Is something at the place of a member? An address counts as there until it is asked.
 fn is_there(spec: &MemberSpec) -> bool {
     match &spec.place {
         Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => fs::metadata(path).is_ok(),
@@ -188,7 +188,7 @@ impl Server {
         })
     }
 
-    /// A member that failed is still held: let it go, so that it can be opened anew. False while its failure is not recorded, or if it
+    /// A member that failed is still held: let it go, so that it can be opened again. False while its failure is not recorded, or if it
     /// works.
     fn let_go(&self, served: &Served, set: ArrayId, member: &str) -> Result<bool, String> {
         let status = self.status().map_err(|failure| failure.text)?;

@@ -19,6 +19,7 @@ pub mod rates;
 mod reading;
 mod recovery;
 pub mod reload;
+mod rename;
 mod schedules;
 pub mod settings;
 mod spares;
@@ -154,7 +155,7 @@ struct State {
     departed: departed::AllDeparted,
     /// Which drives are there, and when their like was looked for.
     plugs: hotplug::Plugs,
-    /// What is known of drives besides what the engine tells.
+    /// Knowledge of drives that the engine does not have.
     care: care::Care,
     /// The last patrol read of each array.
     patrols: patrol::LastPatrols,

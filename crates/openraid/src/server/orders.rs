@@ -79,6 +79,7 @@ impl Server {
                 self.done(format!("background work of {array} goes on"), &array)
             }
             Command::Set { array, settings, yes } => self.set(&array, &settings, yes),
+            Command::Rename { array, to } => self.rename(&array, &to),
             Command::Stop { array } => {
                 let text = self.stopped_text(&array)?;
                 self.stop(&array)?;

@@ -27,6 +27,15 @@ pub(super) struct Scheduled {
     refused: BTreeMap<String, u64>,
 }
 
+impl Scheduled {
+    /// An array has another name.
+    pub(super) fn rename(&mut self, name: &str, to: &str) {
+        if let Some(paused) = self.running.remove(name) {
+            self.running.insert(to.to_owned(), paused);
+        }
+    }
+}
+
 /// What is to be done with an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {

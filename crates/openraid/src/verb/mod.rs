@@ -28,6 +28,7 @@ pub mod record;
 pub mod rehearse;
 pub mod reload;
 pub mod remove;
+mod rename;
 pub mod repair;
 pub mod replace;
 pub mod resume;
@@ -93,6 +94,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Check(arguments) => check::run(arguments, context),
         Verb::Repair(arguments) => repair::run(arguments, context),
         Verb::Pause(arguments) => pause::run(arguments, context),
+        Verb::Rename(arguments) => rename::run(arguments, context),
         Verb::Resume(arguments) => resume::run(arguments, context),
         Verb::Stop(arguments) => stop::run(arguments, context),
         Verb::Erase(arguments) => erase::run(arguments, context),

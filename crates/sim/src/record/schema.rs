@@ -187,6 +187,7 @@ choice!(AdminCommand {
     19 => JoinJournal { drive, generation, epoch },
     20 => ReleaseJournalDevice,
     21 => CountHosts { array },
+    22 => Rename { array, name },
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },

@@ -1,0 +1,15 @@
+//! `openraid rename`: a served array gets another name.
+
+use super::{ask, Context};
+use crate::arguments::RenameArguments;
+use crate::control::Command;
+use crate::exit::Outcome;
+
+/// Do it.
+///
+/// # Errors
+/// No server serves the array, or the server refuses.
+pub fn run(arguments: &RenameArguments, context: &Context) -> Outcome {
+    let command = Command::Rename { array: arguments.array.clone(), to: arguments.to.clone() };
+    ask(context, &arguments.array, &command)
+}
