@@ -37,6 +37,7 @@ test: ## everything that must hold before a change lands (below 25 minutes on tw
 soak: ## the whole of what `test` takes slices of (hours)
 	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(DISK) $(FOREIGN)
 	cargo xtask soak
+	python3 python/tests/ray_sweep.py
 	@tools/console
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory fresh; else echo "left out: make fresh, which needs root"; fi
 

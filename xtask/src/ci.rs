@@ -4,7 +4,7 @@ use crate::deny::deny;
 use crate::licences::licences;
 use crate::programs::run_tests;
 use crate::purity::purity;
-use crate::step::{cargo, cargo_output, run_all, Outcome};
+use crate::step::{cargo, cargo_output, root, run_all, Outcome};
 use crate::tidy::tidy;
 
 /// Tells tests that the packages of foreign programs are installed, so that none may skip itself.
@@ -23,6 +23,7 @@ pub fn ci() -> Outcome {
         ("purity", &purity),
         ("licences", &licences),
         ("clippy", &clippy),
+        ("python", &python),
         ("tests", &tests),
         ("determinism", &determinism),
         ("planted bugs", &planted_bugs),
@@ -68,6 +69,17 @@ fn clippy() -> Outcome {
 fn tests() -> Outcome {
     run_tests(&[REQUIRE_PEERS])?;
     cargo(&["test", "--workspace", "--doc"], &[])
+}
+
+/// The Python package, by the standard library's own test runner.
+fn python() -> Outcome {
+    let arguments = ["-m", "unittest", "discover", "-s", "python/tests"];
+    let mut command = std::process::Command::new("python3");
+    let status = command.args(arguments).current_dir(root()).status();
+    match status.map_err(|error| format!("python3 does not start: {error}; install it"))? {
+        status if status.success() => Ok(()),
+        status => Err(format!("`python3 {}` ended with {status}", arguments.join(" "))),
+    }
 }
 
 /// Each bug that can be planted in the engine is found by the run that found it before, or by one of the next.

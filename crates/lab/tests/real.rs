@@ -72,6 +72,7 @@ fn performance(methods: &[&str], effort: Effort, facts: &TargetFacts) -> Perform
         store: None,
         stamp: "test",
         shard: None,
+        remade: false,
     }
 }
 
@@ -84,8 +85,12 @@ fn review(
 ) -> (ReviewResults, Vec<Ended>) {
     let performance = performance(methods, effort, facts);
     let mut told = Vec::new();
-    let results =
-        performance.real(facts, |bytes, outstanding| Ok(open(bytes, outstanding)), || Ok(()), |ended| told.push(ended));
+    let results = performance.real(
+        facts,
+        |_, bytes, outstanding| Ok(open(bytes, outstanding)),
+        || Ok(()),
+        |ended| told.push(ended),
+    );
     assert_eq!(told.len(), performance.cells(facts).len());
     (results.unwrap(), told)
 }

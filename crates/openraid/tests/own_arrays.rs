@@ -129,3 +129,36 @@ fn own_arrays_and_simulated_ones_stand_in_one_report_ranked_by_the_chosen_rating
     assert_eq!((of("single drive, old"), of("single drive, new")), (Some(1.0), Some(1.0)), "{ranking:?}");
     lab.line(&format!("{line} {two} --rank R6")).refused(64, &["one of R1, R2, R3, R4, R5"]);
 }
+
+#[test]
+fn methods_that_change_the_array_measure_ones_own_in_every_state() {
+    let lab = Lab::new("own-states");
+    lab.drives(&["d1", "d2", "d3"], 48);
+    // 14 cells healthy, 7 with a member missing, 7 beside a rebuild; refused before, because members are not pulled from a
+    // target that exists.
+    let line = "review --members d1,d2,d3 --levels 5x3 --methods degraded --seconds 1 --out own --json";
+    let first = lab.line(line).expect(0).json();
+    assert_eq!(
+        (first["cells"].as_u64(), first["failed"].as_u64(), &first["refused"]),
+        (Some(21), Some(0), &Value::Array(vec![]))
+    );
+    let text = fs::read_to_string(lab.path("own").join("results.json")).expect("results");
+    let results: Value = serde_json::from_str(&text).expect("JSON");
+    let cells = results["methods"][0]["cells"].as_array().expect("cells");
+    let of = |state: &str| cells.iter().filter(|cell| cell["cell"]["state"].to_string().contains(state)).count();
+    assert_eq!((of("healthy"), of("degraded"), of("rebuilding")), (7, 7, 7), "{text}");
+    assert!(cells.iter().all(|cell| cell["outcome"]["measured"].is_object()));
+    // No member belongs to an array any more.
+    for drive in ["d1", "d2", "d3"] {
+        let look = lab.line(&format!("examine {drive} --json")).text();
+        assert!(!look.contains("set_uuid"), "{look}");
+    }
+}
+
+#[test]
+fn methods_that_change_the_array_are_refused_on_a_target_that_exists() {
+    let lab = Lab::new("own-refused");
+    fs::write(lab.path("disk"), vec![0; 8 << 20]).expect("written");
+    let other = lab.line("review --target disk --methods degraded,wb-wt --out other --json").expect(0).json();
+    assert!(other["refused"].as_array().is_some_and(|all| all.len() == 2 && all[0].to_string().contains("--members")));
+}

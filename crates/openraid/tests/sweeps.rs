@@ -26,13 +26,15 @@ fn a_plan_has_several_drive_counts_prices_five_years_and_a_recommendation() {
     assert!(number(&energy["idle_watts"]) > 21.1 && number(&energy["watts"]) <= 37.6 + 1e-9, "{energy}");
     let price = number(&plan["prices"][0]["per_tb"]);
     assert!((price - 4.0 * 250.0 / (number(&level["capacity"]) / 1e12)).abs() < 1e-6, "{price}");
-    let chosen = plan["recommendation"]["array"].as_str().expect("one is recommended");
-    assert_eq!(chosen, "raid6x4", "mirrors of such drives lose data too often: {}", plan["recommendation"]);
+    // Mirrors are faster, and recommended unless they lose data in more than 1 of 100 cases.
+    let chosen = if five <= 0.01 { "raid10x4" } else { "raid6x4" };
+    assert_eq!(plan["recommendation"]["array"], chosen, "{}", plan["recommendation"]);
+    assert!(number(&plan["more"][0]["levels"][0]["possible"]["loss"]["five_years"]) > five, "more drives, more losses");
     let across = plan["across"].as_array().expect("a list");
     assert!(across[0].as_str().is_some_and(|line| line.starts_with("raid10x4 to raid10x6: ")), "{across:?}");
     let text = lab.line(line).expect(0).text();
     for words in
-        ["IN 5 YEARS, %", "PRICE A TB", "recommended: raid6x4: ", "RECOMMENDED  ROOM", "6 x exos_x18_18tb on pcie3_x8"]
+        ["IN 5 YEARS, %", "PRICE A TB", "recommended: raid", "RECOMMENDED  ROOM", "6 x exos_x18_18tb on pcie3_x8"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -41,13 +43,15 @@ fn a_plan_has_several_drive_counts_prices_five_years_and_a_recommendation() {
 #[test]
 fn mixed_drives_go_as_the_slowest_and_are_checked() {
     let lab = Lab::new("mixed");
-    let line = "plan --drives 4 --levels 0 --load backup --effort quick --json";
+    let line = "plan --drives 4 --levels 5 --load web-server --depth 16 --effort quick --json";
     let mixed = lab.line(&format!("{line} --drive 3xexos_x18_18tb+1xwdredplus_4tb")).expect(0).json();
     let plan = &mixed["levels"][0]["possible"];
     assert_eq!(plan["weakest"][0], "wdredplus_4tb", "{}", plan["weakest"]);
-    let alike = lab.line(&format!("{line} --drive exos_x18_18tb")).expect(0).json();
+    // The large drives use their outer fourth only: they are faster than the small one, which is what all wait for.
+    let small = lab.line(&format!("{line} --drive wdredplus_4tb")).expect(0).json();
     let iops = |json: &Value| number(&json["levels"][0]["possible"]["healthy"]["iops"]);
-    assert!(iops(&mixed) < 0.9 * iops(&alike), "{} {}", iops(&mixed), iops(&alike));
+    assert!(iops(&small) < iops(&mixed), "{} {}", iops(&small), iops(&mixed));
+    assert_eq!(small["levels"][0]["possible"]["capacity"], plan["capacity"]);
     lab.line(&format!("{line} --drive 3xexos_x18_18tb+2xmg08_16tb"))
         .refused(64, &["--drive: 5 drives are given for an array of 4"]);
     lab.line(&format!("{line} --drive 2xexos_x18_18tb+2xnothing")).refused(64, &["nothing"]);
@@ -68,7 +72,7 @@ fn a_trace_is_planned_with_by_its_latency() {
     assert_eq!((&plan["load"], &level(0)["by_latency"]), (&"t.csv".into(), &true.into()));
     // The requests come as often on both; what differs is how long they take.
     assert!((number(&level(0)["healthy"]["iops"]) - number(&level(1)["healthy"]["iops"])).abs() < 1.0);
-    assert!(mean(1) > 1.3 * mean(0), "{} {}", mean(1), mean(0));
+    assert!(mean(1) > 1.1 * mean(0), "{} {}", mean(1), mean(0));
     let text = lab.line(line).expect(0).text();
     assert!(text.contains("at its own times") && text.contains(" ms in the mean)"), "{text}");
     lab.line(&format!("{line} --depth 4")).refused(64, &["--depth", "t.csv fixes the requests"]);
@@ -78,7 +82,8 @@ fn a_trace_is_planned_with_by_its_latency() {
 #[test]
 fn parts_of_a_review_are_joined_to_what_one_run_has() {
     let lab = Lab::new("review-parts");
-    let line = "review --target sim:3ware-9650se --arrays single,raid1x2 --methods response-time,multi-threaded --effort quick";
+    let line =
+        "review --target sim:3ware-9650se --arrays single,raid1x2 --methods response-time,low-level --effort quick";
     lab.line(&format!("{line} --out whole")).expect(0);
     for part in 1..=3 {
         let told = lab.line(&format!("{line} --shard {part}/3 --out part{part}")).expect(0).text();
@@ -156,7 +161,7 @@ fn a_served_array_is_recorded_without_its_data_and_the_record_is_played() {
     assert_eq!(recorded.lines().last(), Some("array sync"));
     // Nothing is overwritten.
     lab.line("record data --out t.iolog --seconds 1").refused(65, &["t.iolog", "name a new file"]);
-    let (_, _) = server.end();
+    server.stop();
     let played = lab.line("simulate raid5x3 --load t.iolog --json").expect(0).json();
     assert_eq!(played["result"]["requests"], 21);
     lab.line("plan --drives 3 --levels 5 --from t.iolog --effort quick").expect(0);

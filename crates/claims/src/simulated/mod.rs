@@ -41,6 +41,13 @@ const SEQUENTIAL_SECONDS: f64 = 60.0;
 /// Cache sizes that `gain` compares, MiB.
 const GAIN_CACHES: (u64, u64) = (256, 128);
 
+/// The highest of rates, each with whether it is unsteady. An unsteady one is no peak: a cache that still fills takes more than
+/// the array can.
+fn highest(values: &[(f64, bool)]) -> Result<f64, NotApplicable> {
+    let steady = values.iter().filter(|(_, unsteady)| !unsteady).map(|(value, _)| *value);
+    steady.max_by(f64::total_cmp).ok_or_else(|| NotApplicable::new("no load became steady, so there is no peak"))
+}
+
 impl Simulated {
     /// A laboratory with these profiles; the store keeps its measurements.
     #[must_use]
@@ -112,11 +119,11 @@ impl Simulated {
     }
 
     fn peak(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
-        let mut best = f64::MIN;
+        let mut values = Vec::new();
         for aim in aim.peak_aims(&RST_DEPTHS) {
-            best = best.max(self.figure(call, &aim, Figure::Mbps)?);
+            values.push((self.figure(call, &aim, Figure::Mbps)?, self.read(call, &aim, MEDIAN)?.unsteady));
         }
-        Ok(best)
+        highest(&values)
     }
 
     /// The pattern's own metric, for ratios.
@@ -397,5 +404,16 @@ impl Metrics for Simulated {
             Metric::Cap | Metric::SurviveFraction | Metric::ParityShare => return pure::answer(call),
         };
         Ok(MetricValue::Number(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unsteady_value_is_no_peak() {
+        assert_eq!(highest(&[(70.0, false), (99.0, true), (71.0, false)]).ok(), Some(71.0));
+        assert!(highest(&[(99.0, true)]).is_err());
     }
 }

@@ -46,6 +46,8 @@ pub struct Reading {
     pub workers: Vec<Part>,
     /// Rates over the array, from begin to end.
     pub curve: Vec<f64>,
+    /// The load had not become steady: the rates may be those of a cache that fills.
+    pub unsteady: bool,
 }
 
 const SECTOR: f64 = 512.0;
@@ -78,6 +80,7 @@ impl Reading {
                 .map(|worker| Part { busy: 0.0, iops: worker.iops, mbps: worker.mbps })
                 .collect(),
             curve: result.curve.iter().map(|sample| sample.value).collect(),
+            unsteady: result.is_unsteady(),
         }
     }
 
@@ -94,7 +97,7 @@ impl Reading {
             "read_mean_ns": self.mean_each_ns[0], "write_mean_ns": self.mean_each_ns[1],
             "requests": self.requests, "writes": self.writes, "member_reads": self.member_reads,
             "cpu": self.cpu, "score": self.score, "members": parts(&self.members), "workers": parts(&self.workers),
-            "curve": self.curve,
+            "curve": self.curve, "unsteady": self.unsteady,
         })
     }
 
@@ -126,6 +129,7 @@ impl Reading {
             members: list("members").iter().map(part).collect(),
             workers: list("workers").iter().map(part).collect(),
             curve: list("curve").iter().filter_map(Value::as_f64).collect(),
+            unsteady: value.get("unsteady").and_then(Value::as_bool).unwrap_or(false),
         })
     }
 }
@@ -142,6 +146,7 @@ mod tests {
             score: Some(2.0),
             members: vec![Part { busy: 0.5, iops: 3.0, mbps: 4.0 }],
             curve: vec![9.0, 8.0],
+            unsteady: true,
             ..Reading::default()
         };
         let text = reading.to_json().to_string();

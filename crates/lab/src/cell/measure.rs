@@ -47,6 +47,8 @@ const SEQUENTIAL_BYTES_MAX: u64 = 2 << 30;
 const SEQUENTIAL_REQUESTS_MIN: u64 = 2_000;
 /// Requests of an application that are measured, for every effort: with fewer the effect of a cache does not show.
 const APPLICATION_REQUESTS: u64 = 20_000;
+/// The scale of a session whose sets have their own size, in thousandths.
+const WHOLE_SESSION: u64 = 1000;
 /// The note about files on a real target.
 const REAL_HOST: &str =
     "the requests of a file system are imitated; no time of a host's own is added, as a real host asks";
@@ -71,13 +73,15 @@ pub fn measure<T: Target + ?Sized>(target: &mut T, cell: &CellSpec) -> Result<Ce
     cell.check()?;
     let mut notes = Vec::new();
     order(target, cell, &mut notes)?;
-    match cell.pattern {
+    let mut result = match cell.pattern {
         Pattern::FcTest => files(target, cell, notes),
         Pattern::TransferGraph => graph(target, cell, notes),
         Pattern::Application => application(target, cell, notes),
         Pattern::Trace(_) => Err(CellError::Failed("a trace is replayed from its requests, not from its name".into())),
         _ => pattern(target, cell, notes),
-    }
+    }?;
+    result.steady = !result.is_unsteady();
+    Ok(result)
 }
 
 fn options(cell: &CellSpec, workers: u16, depth: u32) -> LoopOptions {
@@ -535,19 +539,28 @@ fn application<T: Target + ?Sized>(
 ) -> Result<CellResult, CellError> {
     let app = cell.axes.app.unwrap_or(TraceApp::Winmark99);
     let (fs, users) = (cell.axes.fs.unwrap_or(FileSystem::Ntfs), cell.axes.users.unwrap_or(1));
-    if !target.facts().simulated {
-        let reason = "the application is imitated for controllers of its time; run it on a simulated target";
-        return Err(CellError::NotApplicable(reason.into()));
+    let facts = target.facts();
+    if !facts.writable {
+        return Err(read_only(target));
     }
-    if target.facts().capacity.get() < Session::room(app, users) {
-        let reason = format!("{users} users need a target of {} bytes", Session::room(app, users));
-        return Err(CellError::NotApplicable(reason));
+    let room = Session::room(app, users);
+    let scale = Session::scale_for(app, users, facts.capacity.get());
+    // On a simulated target the sets are those of the reviews, or there is no result.
+    let Some(scale) = scale.filter(|scale| !facts.simulated || *scale == WHOLE_SESSION) else {
+        return Err(CellError::NotApplicable(format!("{users} users need a target of {room} bytes")));
+    };
+    if !facts.simulated {
+        notes.push(format!("imitated: {REAL_HOST}"));
+    }
+    if scale < WHOLE_SESSION {
+        let percent = scale as f64 / 10.0;
+        notes.push(format!("SCALED: working sets have {percent:.1} % of their size; the whole needs {room} bytes"));
     }
     // The requests of an application do not depend on the array or its cache: the same work for all.
     let seed = openraid_sim::random::mix(cell.seed ^ super::spec::digest(app.word()));
-    let mut session = Session::new(app, fs, users, seed);
+    let mut session = Session::new(app, fs, users, seed, scale);
     let mut closed = ClosedLoop::new(options(cell, users, 1));
-    let wanted = Session::start_bytes(app, users);
+    let wanted = session.start_bytes();
     let (mut start, mut begun) = (Recorder::new(users), 0);
     while start.bytes() < wanted {
         let stop = Stop { requests: WINDOW_REQUESTS, at: Instant::NEVER };
@@ -625,6 +638,7 @@ impl Measured {
             notes,
             rebuild_mbps: None,
             flags: Vec::new(),
+            steady: true,
             never_asked: 0,
         };
         result.latency = LatencySummary::of(&result.histogram());

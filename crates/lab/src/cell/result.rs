@@ -138,10 +138,18 @@ pub struct CellResult {
     /// Why its rates say less about the drives than they seem to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<Flag>,
+    /// The load had become steady before its figures were taken. Figures of one that had not may be too high or too low, and
+    /// are no peak.
+    #[serde(default = "yes")]
+    pub steady: bool,
     /// Requests of a trace, or of a load with a rate, that were never issued, because the target had fallen too far
     /// back.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub never_asked: u64,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 const fn is_zero(count: &u64) -> bool {
@@ -158,7 +166,7 @@ impl CellResult {
     /// Was the load still changing when its figures were taken? Then they may be too high or too low.
     #[must_use]
     pub fn is_unsteady(&self) -> bool {
-        self.notes.iter().any(|note| note.contains(NOT_STEADY))
+        !self.steady || self.notes.iter().any(|note| note.contains(NOT_STEADY))
     }
 
     /// Latency of all requests, as a histogram.

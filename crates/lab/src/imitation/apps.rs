@@ -85,6 +85,53 @@ const DESCRIPTIONS_BYTES: u64 = PARTITION_BYTES / 8 / 4096 * 4096;
 const DESCRIPTIONS_START: u64 = PARTITION_BYTES / 3 / 4096 * 4096;
 /// Bytes of NTFS's log.
 const LOG_BYTES: u64 = 64 << 20;
+/// Where working sets begin.
+const BASE_BYTES: u64 = 256 << 20;
+/// Between one working set and the next.
+const GAP_BYTES: u64 = 64 << 20;
+/// Least scale of a session, parts of a thousand: less would be no set any more.
+const SCALE_MIN: u64 = 4;
+/// The whole.
+const WHOLE: u64 = 1000;
+
+/// Where the parts of a session lie, on a target that may be too small for all of them.
+#[derive(Clone, Copy)]
+struct Layout {
+    base: u64,
+    gap: u64,
+    descriptions_start: u64,
+    descriptions: u64,
+    log: u64,
+}
+
+impl Layout {
+    /// With every part at so many thousandths of its size.
+    fn of(model: &AppModel, scale: u64) -> Self {
+        let part = |bytes: u64| if scale == WHOLE { bytes } else { (bytes / WHOLE * scale / 4096).max(1) * 4096 };
+        Self {
+            base: part(BASE_BYTES),
+            gap: model.working_set.next_multiple_of(1 << 20) + part(GAP_BYTES),
+            descriptions_start: part(DESCRIPTIONS_START),
+            descriptions: part(DESCRIPTIONS_BYTES),
+            log: part(LOG_BYTES),
+        }
+    }
+
+    fn room(self, users: u16) -> u64 {
+        (self.descriptions_start + self.descriptions).max(self.base + u64::from(users) * self.gap)
+    }
+}
+
+impl AppModel {
+    /// With a working set of so many thousandths, in whole places, four at least.
+    fn scaled(self, scale: u64) -> Self {
+        if scale == WHOLE {
+            return self;
+        }
+        let places = self.working_set / self.place_bytes * scale / WHOLE;
+        Self { working_set: places.max(4) * self.place_bytes, ..self }
+    }
+}
 
 struct User {
     random: Random,
@@ -102,20 +149,21 @@ struct User {
 /// Users at work with an application.
 pub struct Session {
     model: AppModel,
+    layout: Layout,
     fs: FileSystem,
     users: Vec<User>,
     notes: u64,
 }
 
 impl Session {
-    /// So many users, each with a working set of his own.
+    /// So many users, each with a working set of his own, at so many thousandths of its size.
     #[must_use]
-    pub fn new(app: TraceApp, fs: FileSystem, users: u16, seed: u64) -> Self {
-        let model = AppModel::of(app);
-        let gap = model.working_set.next_multiple_of(1 << 20) + (64 << 20);
+    pub fn new(app: TraceApp, fs: FileSystem, users: u16, seed: u64, scale: u64) -> Self {
+        let model = AppModel::of(app).scaled(scale);
+        let layout = Layout::of(&model, scale);
         let user = |number: u16| User {
             random: Random::derived(seed, u64::from(number)),
-            base: (256 << 20) + u64::from(number) * gap,
+            base: layout.base + u64::from(number) * layout.gap,
             at: 0,
             left: 0,
             kind: IoKind::Read,
@@ -123,30 +171,37 @@ impl Session {
             since: 0,
             looks: false,
         };
-        Self { model, fs, users: (0..users).map(user).collect(), notes: 0 }
+        Self { model, layout, fs, users: (0..users).map(user).collect(), notes: 0 }
     }
 
     /// Bytes of the target that so many users need.
     #[must_use]
     pub fn room(app: TraceApp, users: u16) -> u64 {
-        let model = AppModel::of(app);
-        let gap = model.working_set.next_multiple_of(1 << 20) + (64 << 20);
-        (DESCRIPTIONS_START + DESCRIPTIONS_BYTES).max((256 << 20) + u64::from(users) * gap)
+        Layout::of(&AppModel::of(app), WHOLE).room(users)
+    }
+
+    /// The largest scale, in thousandths, at which so many users fit a target of so many bytes; none if even the least does not.
+    #[must_use]
+    pub fn scale_for(app: TraceApp, users: u16, capacity: u64) -> Option<u64> {
+        let fits = |scale: &u64| Layout::of(&AppModel::of(app).scaled(*scale), *scale).room(users) <= capacity;
+        (SCALE_MIN..=WHOLE).rev().find(fits)
     }
 
     /// Bytes of a start, after which the content of caches is steady: all users have gone through their sets twice.
     #[must_use]
-    pub fn start_bytes(app: TraceApp, users: u16) -> u64 {
-        2 * AppModel::of(app).working_set * u64::from(users)
+    pub fn start_bytes(&self) -> u64 {
+        2 * self.model.working_set * self.users.len() as u64
     }
 
     /// A file is opened, and another closed: the write that notes it down. NTFS writes to its log in front of the MFT,
     /// FAT32 to the table in front of all.
     fn note(&mut self) -> Request {
         self.notes += 1;
+        let Layout { base, descriptions_start, log, .. } = self.layout;
+        let table = base.min(BASE_BYTES) / 4096;
         let offset = match self.fs {
-            FileSystem::Ntfs => DESCRIPTIONS_START - LOG_BYTES + self.notes * 4096 % LOG_BYTES,
-            FileSystem::Fat32 => (1 << 20) + self.notes % 64 * 4096,
+            FileSystem::Ntfs => descriptions_start - log + self.notes * 4096 % log,
+            FileSystem::Fat32 => (table / 256 + self.notes % (table / 4).clamp(1, 64)) * 4096,
         };
         Request { kind: IoKind::Write, offset, len: 4096 }
     }
@@ -168,19 +223,19 @@ impl User {
     }
 
     /// What NTFS reads before a file: a page of its MFT or of an index, anywhere there.
-    fn look_up(&mut self) -> Request {
+    fn look_up(&mut self, layout: Layout) -> Request {
         self.looks = false;
-        let offset = DESCRIPTIONS_START + self.random.below(DESCRIPTIONS_BYTES / 4096) * 4096;
+        let offset = layout.descriptions_start + self.random.below(layout.descriptions / 4096) * 4096;
         Request { kind: IoKind::Read, offset, len: 4096 }
     }
 }
 
 impl Source for Session {
     fn next(&mut self, worker: u16) -> Step {
-        let (model, fs) = (self.model, self.fs);
+        let (model, fs, layout) = (self.model, self.fs, self.layout);
         let user = &mut self.users[usize::from(worker)];
         if user.looks {
-            return Step::Ask(user.look_up());
+            return Step::Ask(user.look_up(layout));
         }
         if user.left == 0 {
             user.begin(&model);
@@ -210,7 +265,7 @@ mod tests {
     fn a_session_stays_in_its_room_and_has_its_shares() {
         for app in TraceApp::ALL {
             for fs in FileSystem::ALL {
-                let mut session = Session::new(*app, *fs, 2, 7);
+                let mut session = Session::new(*app, *fs, 2, 7, WHOLE);
                 let room = Session::room(*app, 2);
                 let (mut reads, mut notes) = (0, 0);
                 let count = 40_000;
@@ -227,5 +282,22 @@ mod tests {
                 assert!((share - f64::from(model.reads) / 100.0).abs() < 0.05, "{app}: {share}");
             }
         }
+    }
+
+    #[test]
+    fn a_session_on_a_small_target_is_the_same_with_smaller_sets() {
+        for app in TraceApp::ALL {
+            for capacity in [64 << 20, 900 << 20, 40 << 30u64] {
+                let Some(scale) = Session::scale_for(*app, 1, capacity) else { continue };
+                assert_eq!(scale == WHOLE, Session::room(*app, 1) <= capacity, "{app} {capacity}");
+                let mut session = Session::new(*app, FileSystem::Ntfs, 1, 7, scale);
+                for _ in 0..20_000 {
+                    let Step::Ask(request) = session.next(0) else { panic!("it never ends") };
+                    assert!(request.offset + u64::from(request.len) <= capacity && request.offset.is_multiple_of(4096));
+                }
+            }
+        }
+        assert!(Session::scale_for(TraceApp::Winmark99, 1, 64 << 20).is_some_and(|scale| scale < 100));
+        assert_eq!(Session::scale_for(TraceApp::Winmark99, 1, 1 << 20), None);
     }
 }

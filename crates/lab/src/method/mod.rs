@@ -50,6 +50,9 @@ pub enum Needs {
     WritesBeyond(u64),
     /// Something that only a simulated machine can do: the reason.
     Simulation(&'static str),
+    /// It needs another cache, a missing member or a fresh start from cell to cell: a simulated machine, or an array that the
+    /// review makes of members. The reason for other targets.
+    Remade(&'static str),
 }
 
 /// A method.
@@ -102,6 +105,12 @@ impl Method {
     /// Why it makes no sense on a target, if it does not.
     #[must_use]
     pub fn refusal(&self, facts: &TargetFacts) -> Option<String> {
+        self.refusal_of(facts, false)
+    }
+
+    /// The same for a target that the review itself makes and can make again in another state.
+    #[must_use]
+    pub fn refusal_of(&self, facts: &TargetFacts, remade: bool) -> Option<String> {
         match self.needs {
             Needs::Reads => None,
             // No option of the user would help. Some simulated arrays may be large enough.
@@ -113,8 +122,9 @@ impl Method {
                 "{} was opened for reading, and this method writes; give --destroy-data and type the target's name",
                 facts.name
             )),
-            Needs::Simulation(_) if facts.simulated => None,
-            Needs::Simulation(reason) => Some(reason.into()),
+            Needs::Simulation(_) | Needs::Remade(_) if facts.simulated => None,
+            Needs::Remade(_) if remade => None,
+            Needs::Remade(reason) | Needs::Simulation(reason) => Some(reason.into()),
         }
     }
 }
@@ -250,8 +260,15 @@ mod tests {
         assert_eq!(refusal("database", &facts(false, true)), None);
         assert!(refusal("two-cycles", &facts(false, false)).unwrap().contains("--destroy-data"));
         assert_eq!(refusal("two-cycles", &facts(false, true)), None);
-        assert!(refusal("winmarks", &facts(false, true)).unwrap().contains("Windows"));
+        assert_eq!(refusal("winmarks", &facts(false, true)), None, "with smaller sets");
+        assert!(refusal("winmarks", &facts(false, false)).unwrap().contains("--destroy-data"));
         assert!(refusal("cold-repetitions", &facts(false, true)).unwrap().contains("power"));
+        for name in ["applications", "cold-repetitions", "wb-wt", "cache-sizes", "degraded"] {
+            let method = find(name).unwrap();
+            assert!(method.refusal(&facts(false, true)).unwrap().contains("--members"), "{name}");
+            assert_eq!(method.refusal_of(&facts(false, true), true), None, "{name}");
+        }
+        assert!(find("rst-jbod").unwrap().refusal_of(&facts(false, true), true).is_some());
         assert!(methods().iter().all(|method| method.refusal(&facts(true, true)).is_none()));
     }
 }

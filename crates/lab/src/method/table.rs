@@ -42,9 +42,9 @@ pub enum Shape {
     Load,
 }
 
-const WINDOWS: Needs =
-    Needs::Simulation("this is a Windows benchmark; its requests are imitated on simulated targets only");
-const CONTROLLER: Needs = Needs::Simulation("the controller of a real target cannot be reconfigured from here");
+const CONTROLLER: Needs = Needs::Remade(
+    "the caches of a real target cannot be changed from here; they can be for arrays that the review makes (--members)",
+);
 
 const METHODS: &[Method] = &[
     Method {
@@ -151,7 +151,7 @@ const METHODS: &[Method] = &[
         name: "winmarks",
         title: "Disk WinMarks, imitated (High-End: 3 of 7 parts)",
         question: "What would the disk part of a day score, with office programs and with large ones?",
-        needs: WINDOWS,
+        needs: Needs::Writes,
         shape: Shape::Scores,
         cells: cells::winmarks,
     },
@@ -169,7 +169,7 @@ const METHODS: &[Method] = &[
         name: "applications",
         title: "Application traces, imitated",
         question: "What does twice the cache bring to applications?",
-        needs: WINDOWS,
+        needs: CONTROLLER,
         shape: Shape::Scores,
         cells: cells::applications,
     },
@@ -178,7 +178,7 @@ const METHODS: &[Method] = &[
         name: "best-of-seven",
         title: "Best of seven",
         question: "How far apart are seven runs, and which is the best?",
-        needs: WINDOWS,
+        needs: Needs::Writes,
         shape: Shape::BestRun,
         cells: cells::best_of_seven,
     },
@@ -187,7 +187,9 @@ const METHODS: &[Method] = &[
         name: "cold-repetitions",
         title: "Three cold repetitions",
         question: "Does the same come out after a cold start?",
-        needs: Needs::Simulation("a real target cannot be power-cycled from here; start cold and run again"),
+        needs: Needs::Remade(
+            "a real target cannot be power-cycled from here; start cold and run again. An array that the review makes (--members) is made anew for each run",
+        ),
         shape: Shape::Pairs,
         cells: cells::cold_repetitions,
     },
@@ -259,7 +261,7 @@ const METHODS: &[Method] = &[
         name: "degraded",
         title: "Degraded and rebuilding",
         question: "What is left while a drive is missing, and while its successor is filled?",
-        needs: Needs::Simulation("drives of a real target are not pulled from here"),
+        needs: Needs::Remade("drives of a real target are not pulled from here; those of an array that the review makes (--members) are"),
         shape: Shape::States,
         cells: cells::degraded,
     },

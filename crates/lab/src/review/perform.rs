@@ -38,6 +38,8 @@ pub struct Performance<'a> {
     pub store: Option<&'a Store>,
     /// Version of program and profiles.
     pub stamp: &'a str,
+    /// The target is an array that is made for the review, and made again in the state that a cell needs.
+    pub remade: bool,
     /// Only this part of the cells; on simulated machines alone.
     pub shard: Option<Shard>,
 }
@@ -47,11 +49,15 @@ impl Performance<'_> {
     #[must_use]
     pub fn cells(&self, facts: &TargetFacts) -> Vec<CellSpec> {
         let mut seen = BTreeSet::new();
-        let fit = self.methods.iter().filter(|method| method.refusal(facts).is_none());
+        let fit = self.methods.iter().filter(|method| self.refusal(method, facts).is_none());
         let cells = fit.flat_map(|method| method.cells(&self.suite));
         let all = cells.filter(|cell| seen.insert(cell.clone())).enumerate();
         let own = all.filter(|(number, _)| self.shard.is_none_or(|shard| shard.takes(*number)));
         own.map(|(_, cell)| cell).collect()
+    }
+
+    fn refusal(&self, method: &Method, facts: &TargetFacts) -> Option<String> {
+        method.refusal_of(facts, self.remade)
     }
 
     /// On simulated machines. `ended` is told after each cell how far it is.
@@ -96,7 +102,7 @@ impl Performance<'_> {
         Ok(self.results(facts, |cell| found.get(cell).cloned().unwrap_or_else(left)))
     }
 
-    /// On a real target, which `open` opens for a largest request and most outstanding ones. `sound` is asked after each
+    /// On a real target, which `open` opens for a cell with its largest request and most outstanding ones. `sound` is asked after each
     /// cell if the target still is what it was: the cell is dropped if it is not. `ended` is told after each cell how far
     /// it is.
     ///
@@ -105,7 +111,7 @@ impl Performance<'_> {
     pub fn real(
         &self,
         facts: &TargetFacts,
-        mut open: impl FnMut(u32, u32) -> Result<Box<dyn Target>, TargetError>,
+        mut open: impl FnMut(&CellSpec, u32, u32) -> Result<Box<dyn Target>, TargetError>,
         sound: impl Fn() -> Result<(), TargetError>,
         mut ended: impl FnMut(Ended),
     ) -> Result<ReviewResults, TargetError> {
@@ -129,16 +135,16 @@ impl Performance<'_> {
         &self,
         facts: &TargetFacts,
         cell: &CellSpec,
-        open: &mut impl FnMut(u32, u32) -> Result<Box<dyn Target>, TargetError>,
+        open: &mut impl FnMut(&CellSpec, u32, u32) -> Result<Box<dyn Target>, TargetError>,
         sound: &impl Fn() -> Result<(), TargetError>,
     ) -> Result<Outcome, TargetError> {
         let result = match (&cell.pattern, self.trace) {
             (Pattern::Trace(_), Some(trace)) => {
-                let target = open(trace.bytes_max(), replay_outstanding(trace)).map_err(CellError::from);
+                let target = open(cell, trace.bytes_max(), replay_outstanding(trace)).map_err(CellError::from);
                 target.and_then(|mut target| replay(&mut *target, cell, trace))
             }
             _ => footprint(cell, facts.capacity.get()).and_then(|(bytes, outstanding)| {
-                let mut target = open(bytes, outstanding)?;
+                let mut target = open(cell, bytes, outstanding)?;
                 // A simulated machine is new for each cell. A real one has the previous cell's reads in its cache, so
                 // each cell uses places of its own.
                 let elsewhere = CellSpec { seed: mix(cell.seed ^ cell.digest()), ..cell.clone() };
@@ -162,7 +168,7 @@ impl Performance<'_> {
         let mut results = ReviewResults::new(&self.suite, facts, self.stamp);
         results.part = self.shard.map(|shard| PartOf { shard, machine: self.suite.machine.clone() });
         for method in &self.methods {
-            results.methods.push(match method.refusal(facts) {
+            results.methods.push(match self.refusal(method, facts) {
                 Some(reason) => MethodOutcome::refused(method, reason),
                 None => {
                     let cells = method.cells(&self.suite).into_iter();

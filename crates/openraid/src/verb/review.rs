@@ -298,6 +298,7 @@ fn simulated(
         store: Some(&store),
         stamp: &stamp,
         shard: arguments.shard,
+        remade: false,
     };
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
     let progress = Mutex::new(Progress::counting("cells", performance.cells(&facts).len() as u64));

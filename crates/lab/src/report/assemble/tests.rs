@@ -38,6 +38,7 @@ fn result(spec: &CellSpec, iops: f64) -> CellResult {
         score: Some(iops),
         capacity: 1 << 40,
         notes: vec![],
+        steady: true,
         never_asked: 0,
         flushes: 0,
         rebuild_mbps: None,

@@ -109,7 +109,7 @@ fn against(plan: &LevelPlan, chosen: &LevelPlan) -> String {
     if plan.merit() > chosen.merit() * 1.02 {
         pros.push(format!("{:.0} % faster", (plan.merit() / chosen.merit() - 1.0) * 100.0));
     }
-    if plan.capacity > chosen.capacity {
+    if plan.capacity / 100 > chosen.capacity / 99 {
         pros.push(format!("{} more room", sold(Bytes(plan.capacity - chosen.capacity))));
     }
     let pros = if pros.is_empty() { String::new() } else { format!(" (but {})", pros.join(", ")) };

@@ -6,8 +6,13 @@
 //!      make -> first sync -> cells over NBD, kept one by one -> stop -> wipe the metadata
 //! ```
 //!
+//! A cell that needs another cache, a missing member or a fresh start (M14, M16, M17, M29, M31) gets the array made again in that state,
+//! with the stripes as they are: what they hold does not matter to a measurement.
+//!
 //! A second write cache of the same array takes over the stripes of the first, which agree: it is not synchronised again.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -16,7 +21,7 @@ use std::time::Duration;
 
 use openraid_core::limits::Limits;
 use openraid_format::MinorVersion;
-use openraid_lab::cell::{footprint, Axes, CacheMode, CellSpec, Level, Subject};
+use openraid_lab::cell::{footprint, ArrayState, Axes, CacheMode, CellSpec, Level, Subject};
 use openraid_lab::method::Suite;
 use openraid_lab::review::{Ended, Part, Performance, ReviewResults};
 use openraid_lab::run::{program_digest, write_atomically, Store};
@@ -47,6 +52,8 @@ use openraid_runtime::service::random_uuid;
 
 /// The write-back cache where nothing says how large, MiB: as that of a simulated openraid.
 const CACHE_MIB: u32 = 256;
+/// The method whose cells begin cold.
+const COLD: &str = "M16";
 /// The file that says which members this folder's review has used.
 const KNOWN: &str = "members.json";
 /// Its form.
@@ -97,11 +104,34 @@ struct Bench<'a> {
     stamp: String,
 }
 
-/// One array in one mode.
-#[derive(Clone, Copy)]
+/// One array in one mode and state.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Bed {
     subject: Subject,
     cache: CacheMode,
+    /// Size of the cache, where a cell says it.
+    cache_mib: Option<u32>,
+    state: ArrayState,
+    /// The cell that the array is made for alone: a cold one, or one beside a rebuild.
+    alone: Option<u64>,
+}
+
+impl Bed {
+    /// The array as it is for most cells.
+    const fn plain(subject: Subject, cache: CacheMode) -> Self {
+        Self { subject, cache, cache_mib: None, state: ArrayState::Healthy, alone: None }
+    }
+
+    /// The array as a cell needs it. `cold`: the cell begins with nothing in any cache of this process.
+    fn of(self, cell: &CellSpec, cold: bool) -> Self {
+        let cache_mib = cell.axes.cache_mib;
+        let cache = match cache_mib {
+            Some(0) => CacheMode::WriteThrough,
+            _ => cell.axes.cache.unwrap_or(self.cache),
+        };
+        let alone = (cold || cell.state == ArrayState::Rebuilding).then(|| cell.digest());
+        Self { cache, cache_mib, state: cell.state, alone, ..self }
+    }
 }
 
 /// Review all arrays with all caches, each as a part of the report.
@@ -128,7 +158,7 @@ pub(super) fn review(
     for subject in &subjects {
         let mut synced = false;
         for cache in &caches {
-            let bed = Bed { subject: *subject, cache: *cache };
+            let bed = Bed::plain(*subject, *cache);
             let mode = if *cache == CacheMode::WriteBack { "write-back" } else { "write-through" };
             let words = [label, if caches.len() > 1 { mode } else { "" }];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
@@ -310,7 +340,7 @@ impl Bench<'_> {
 
     fn cache_mib(&self, bed: Bed) -> u32 {
         let default = if bed.cache == CacheMode::WriteBack { CACHE_MIB } else { 0 };
-        self.arguments.machine.cache_mib.unwrap_or(default)
+        bed.cache_mib.or(self.arguments.machine.cache_mib).unwrap_or(default)
     }
 
     fn shape(&self, bed: Bed, names: &[String], assume_clean: bool) -> Result<Shape, Failure> {
@@ -380,6 +410,7 @@ impl Bench<'_> {
             store: Some(&self.store),
             stamp: &self.stamp,
             shard: None,
+            remade: true,
         };
         let cells = performance.cells(&facts);
         let missing =
@@ -387,22 +418,91 @@ impl Bench<'_> {
         let progress = Progress::counting(&format!("cells of {}, {}", bed.subject, bed.cache), cells.len() as u64);
         let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
         if !cells.iter().any(|cell| missing(&cell)) {
-            let closed = |_, _| Err(TargetError::Gone { name: facts.name.clone(), reason: "it is not made".into() });
+            let closed = |_: &CellSpec, _, _| {
+                Err(TargetError::Gone { name: facts.name.clone(), reason: "it is not made".into() })
+            };
             let results = performance.real(&facts, closed, || Ok(()), ended).map_err(Failure::failed)?;
             return Ok((results, false));
         }
-        let array = Array::make(self, bed, &shape)?;
-        let open = |bytes_max: u32, outstanding: u32| array.open(bytes_max, outstanding, self.arguments.seed);
-        let results = performance.real(&facts, open, || array.sound(), ended).map_err(|error| {
+        let cold: BTreeSet<u64> = performance
+            .methods
+            .iter()
+            .filter(|method| method.id == COLD)
+            .flat_map(|method| method.cells(&performance.suite))
+            .map(|cell| cell.digest())
+            .collect();
+        let current =
+            RefCell::new(Stand { bench: self, plain: bed, names: &names, array: None, synced, trouble: Vec::new() });
+        let open = |cell: &CellSpec, bytes_max: u32, outstanding: u32| {
+            let wanted = bed.of(cell, cold.contains(&cell.digest()));
+            current.borrow_mut().open(wanted, bytes_max, outstanding)
+        };
+        let results = performance.real(&facts, open, || current.borrow_mut().sound(), ended).map_err(|error| {
             Failure::failed(format!(
                 "{error}. What was measured is kept in {}: the same line goes on there",
                 self.arguments.out.join("cells").display()
             ))
         });
         drop(progress);
-        let results = results?;
-        array.take_apart(&self.specs[..count])?;
+        let mut results = results?;
+        let mut stand = current.into_inner();
+        stand.take_apart()?;
+        results.bed.append(&mut stand.trouble);
         Ok((results, true))
+    }
+}
+
+/// The array that is there now, and how another state of it is made.
+struct Stand<'a> {
+    bench: &'a Bench<'a>,
+    plain: Bed,
+    names: &'a [String],
+    array: Option<(Bed, Array)>,
+    /// It was in sync once.
+    synced: bool,
+    /// What a reader of the report should know.
+    trouble: Vec<String>,
+}
+
+impl Stand<'_> {
+    /// The array in the state that a cell needs, as a target.
+    fn open(&mut self, wanted: Bed, bytes_max: u32, outstanding: u32) -> Result<Box<dyn Target>, TargetError> {
+        let gone = |failure: Failure| TargetError::Gone { name: wanted.subject.to_string(), reason: failure.text };
+        if self.array.as_ref().is_none_or(|(bed, _)| *bed != wanted) {
+            self.take_apart().map_err(gone)?;
+            let array = self.make(wanted).map_err(gone)?;
+            self.array = Some((wanted, array));
+        }
+        let Some((_, array)) = &self.array else { unreachable!("it was just made") };
+        array.open(bytes_max, outstanding, self.bench.arguments.seed)
+    }
+
+    fn make(&mut self, wanted: Bed) -> Result<Array, Failure> {
+        let shape = self.bench.shape(self.plain, self.names, self.synced)?;
+        let array = Array::make(self.bench, wanted, &shape)?;
+        self.synced = true;
+        Ok(array)
+    }
+
+    fn take_apart(&mut self) -> Result<(), Failure> {
+        match self.array.take() {
+            Some((_, array)) => array.take_apart(&self.bench.specs[..self.names.len()]),
+            None => Ok(()),
+        }
+    }
+
+    /// Is the array as the cell needed it?
+    fn sound(&mut self) -> Result<(), TargetError> {
+        let Some((bed, array)) = &self.array else { return Ok(()) };
+        if array.sound(bed.state)? {
+            return Ok(());
+        }
+        let words =
+            format!("{}: a rebuild ended before its cell did; give larger members or fewer --seconds", bed.subject);
+        if !self.trouble.contains(&words) {
+            self.trouble.push(words);
+        }
+        Ok(())
     }
 }
 
@@ -439,7 +539,35 @@ impl Array {
         if bed.cache == CacheMode::WriteBack {
             array.set("write.cache", "volatile")?;
         }
+        array.bring_into(bed.state, bench, specs)?;
         Ok(array)
+    }
+
+    /// Take members out; of a rebuild, put the first one back as a new drive.
+    fn bring_into(&self, state: ArrayState, bench: &Bench<'_>, specs: &[MemberSpec]) -> Result<(), Failure> {
+        let missing = match state {
+            ArrayState::Healthy => return Ok(()),
+            ArrayState::Degraded(missing) => usize::from(missing),
+            ArrayState::Rebuilding => 1,
+        };
+        let order = |command: Command| self.host.server.answer(command).map(drop);
+        for spec in &specs[..missing.min(specs.len())] {
+            let (array, member) = (self.name.clone(), spec.text.clone());
+            order(Command::Fail { array, member, unsynced: true, device: None })?;
+        }
+        if state != ArrayState::Rebuilding {
+            return Ok(());
+        }
+        // The rebuild is to last for the cell. A new drive of usual size takes hours at the usual rate.
+        let seconds = u64::from(bench.arguments.seconds.unwrap_or(SECONDS));
+        let (time, smallest) =
+            (2 * (seconds + seconds / 10 + 2), bench.sizes.iter().min().map_or(0, |size| size.bytes().get()));
+        let rate = (smallest / time).min(Bytes::mib(200).get()).max(Bytes::kib(64).get());
+        self.set("rebuild.rate", &format!("{}K", rate >> 10))?;
+        let member = || specs[0].text.clone();
+        order(Command::Remove { array: self.name.clone(), member: member(), spare: false, device: None })?;
+        let leg = self.host.server.array(&self.name)?.legs.first().map(|_| 0);
+        order(Command::Add { array: self.name.clone(), member: member(), leg, overwrite: true, split: true })
     }
 
     fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
@@ -472,12 +600,15 @@ impl Array {
         Ok(Box::new(NbdTarget::open(uri, &RealOptions { outstanding, bytes_max, destroy, seed })?))
     }
 
-    /// Does it still have all of its members?
-    fn sound(&self) -> Result<(), TargetError> {
+    /// Does it still have all of the members that it should have? False: a rebuild is over already.
+    fn sound(&self, state: ArrayState) -> Result<bool, TargetError> {
         let gone = |reason: String| TargetError::Gone { name: self.name.clone(), reason };
         let array = self.host.server.array(&self.name).map_err(|failure| gone(failure.text))?;
-        if array.health == HealthWord::Optimal {
-            return Ok(());
+        match (state, array.health) {
+            (ArrayState::Rebuilding, HealthWord::Optimal) => return Ok(false),
+            (ArrayState::Healthy, HealthWord::Optimal) => return Ok(true),
+            (ArrayState::Degraded(_) | ArrayState::Rebuilding, HealthWord::Degraded) => return Ok(true),
+            _ => {}
         }
         let failed = array.members.iter().chain(array.spans.iter().flat_map(|span| &span.members));
         let reasons: Vec<String> = failed

@@ -72,11 +72,18 @@ pub(super) fn review(
         )
     };
     let trace = wanted.trace.as_ref();
-    let performance =
-        Performance { suite, methods: wanted.methods.clone(), trace, store: Some(&store), stamp: &stamp, shard: None };
+    let performance = Performance {
+        suite,
+        methods: wanted.methods.clone(),
+        trace,
+        store: Some(&store),
+        stamp: &stamp,
+        shard: None,
+        remade: false,
+    };
     let progress = Progress::counting("cells", performance.cells(&facts).len() as u64);
     let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
-    performance.real(&facts, open, || Ok(()), ended).map_err(|error| {
+    performance.real(&facts, |_, bytes, outstanding| open(bytes, outstanding), || Ok(()), ended).map_err(|error| {
         let kept = arguments.out.join("cells");
         Failure::failed(format!(
             "{error}. What was measured is kept in {}: the same line goes on there",
