@@ -49,7 +49,7 @@ const TABLE: &[Imports] = &[
             "openraid-sim",
             "openraid-sys",
         ],
-        external: &["serde", "serde_json"],
+        external: &["serde", "serde_json", "utoipa"],
     },
     Imports {
         package: "openraid-runtime",
@@ -119,6 +119,7 @@ const TABLE: &[Imports] = &[
             "serde",
             "serde_json",
             "ureq",
+            "utoipa",
         ],
     },
     // For tests only: nothing may import it but as a dev-dependency.

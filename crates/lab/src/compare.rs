@@ -12,7 +12,8 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A cell that both have.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = ComparedCell)]
 pub struct Pair {
     /// Method.
     pub method: String,
@@ -29,7 +30,7 @@ pub struct Pair {
 }
 
 /// Two reviews side by side.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparison {
     /// Cells that both have.
     pub pairs: Vec<Pair>,

@@ -18,7 +18,7 @@ pub const RETURNS_MAX: usize = 3;
 pub const RETURNS_WINDOW_SECONDS: u64 = 86_400;
 
 /// Why a member is out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// It was not there any more, or did not answer.
@@ -59,7 +59,7 @@ impl Why {
 }
 
 /// A member that left.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Departed {
     /// Its path or address.
     pub member: String,

@@ -26,7 +26,7 @@ pub const READD: &str = "members.readd";
 pub const PROFILE: &str = "profile";
 
 /// The kept settings of an array.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Kept {
     /// Its writes are to be promised by the controller's journal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

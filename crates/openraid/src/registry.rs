@@ -25,7 +25,8 @@ const JOURNALS_MAX: usize = 64;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// An array that is remembered.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = RememberedArray)]
 pub struct Entry {
     /// Its name.
     pub name: String,

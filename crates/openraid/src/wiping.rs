@@ -19,7 +19,8 @@ const SIGNATURE_BYTES: u64 = 4096;
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// A range of a drive, and what stands there.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, utoipa::ToSchema)]
+#[schema(as = ErasedArea)]
 pub struct Area {
     /// First byte.
     pub at: u64,

@@ -633,7 +633,7 @@ pub struct ArrayModel {
     #[serde(alias = "legs")]
     #[schema(no_recursion)]
     pub spans: Vec<ArrayModel>,
-    /// Settings.
+    /// Settings by their names, with `_` in place of `.` and `-`; rates in bytes a second, sizes in bytes.
     #[schema(value_type = Object)]
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// What the adaptive policy does, while it is on.

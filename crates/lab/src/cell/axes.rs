@@ -26,6 +26,13 @@ macro_rules! words {
                 Self::ALL.iter().copied().find(|known| known.word() == word)
             }
         }
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                let words = utoipa::openapi::ObjectBuilder::new().schema_type(utoipa::openapi::Type::String);
+                words.enum_values(Some([$($word),+])).into()
+            }
+        }
+        impl utoipa::ToSchema for $name {}
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(self.word())
@@ -140,7 +147,7 @@ words! {
 }
 
 /// The axes. Everything is optional.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Axes {
     /// Percent of reads.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// When writes are acknowledged, and which caches are on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Caches {
     /// The controller acknowledges writes from its cache; otherwise when the members have acknowledged them.
     pub write_back: bool,

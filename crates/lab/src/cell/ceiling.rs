@@ -35,7 +35,7 @@ pub struct Ceiling {
 }
 
 /// Why a rate is not the rate of the drives.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
     /// It is higher than a part can carry: a cache has answered, or the generator is wrong.

@@ -8,7 +8,7 @@ use crate::load::AccessSpec;
 use serde::{Deserialize, Serialize};
 
 /// A kind of load.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// Random requests of one size, reads and writes mixed.
@@ -46,7 +46,7 @@ pub enum Pattern {
 }
 
 /// Which trace: enough to tell it from others, so that kept cells are of the same requests.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceName {
     /// Its file's name.

@@ -13,7 +13,7 @@ pub(crate) const PERCENTILES: [f64; 9] = [1.0, 5.0, 50.0, 90.0, 95.0, 99.0, 99.9
 pub(super) const NOT_STEADY: &str = "NOT steady";
 
 /// Latency in numbers. All times in nanoseconds.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LatencySummary {
     /// Requests.
     pub count: u64,
@@ -46,7 +46,7 @@ impl LatencySummary {
 }
 
 /// What one member did while the cell was measured.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MemberShare {
     /// Share of the time that the busiest of its parts worked: the medium (arm and platters, or dies in the mean), its
     /// firmware, the way through its controller, its link.
@@ -63,7 +63,7 @@ pub struct MemberShare {
 }
 
 /// What one worker got.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WorkerShare {
     /// Requests each second.
     pub iops: f64,
@@ -72,7 +72,7 @@ pub struct WorkerShare {
 }
 
 /// A part of the machine that can be the limit.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Component {
     /// `members` (the busiest), `bus`, `data path` (the controller's own), `controller`, `xor`, `host` (all its processors), `worker` (the
     /// busiest thread of it), `channel`, `open stripes` (all that the controller puts together at once are in work).
@@ -82,7 +82,7 @@ pub struct Component {
 }
 
 /// A point of a curve.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Sample {
     /// Where: a byte of the array, or nanoseconds.
     pub at: f64,
@@ -91,7 +91,7 @@ pub struct Sample {
 }
 
 /// The result of a cell. Equal cells on a simulated target have equal results, byte by byte.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CellResult {
     /// The cell.
     pub spec: CellSpec,

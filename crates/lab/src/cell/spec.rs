@@ -7,7 +7,7 @@ use openraid_sim::random::mix;
 use serde::{Deserialize, Serialize};
 
 /// How much is measured. A part of the identity: more effort is another measurement.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Effort {
     /// Requests that are measured at most.
     pub requests: u64,
@@ -33,7 +33,9 @@ impl Effort {
 }
 
 /// The state of the array.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ArrayState {
     /// All members work.
@@ -46,7 +48,7 @@ pub enum ArrayState {
 }
 
 /// One measurement.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CellSpec {
     /// The system: the name of a controller's profile, which also names its drives, bus, host and chunk.

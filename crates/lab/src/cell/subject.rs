@@ -165,6 +165,14 @@ impl Serialize for Subject {
     }
 }
 
+impl utoipa::PartialSchema for Subject {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        String::schema()
+    }
+}
+
+impl utoipa::ToSchema for Subject {}
+
 impl<'de> Deserialize<'de> for Subject {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;

@@ -9,7 +9,7 @@ pub const LINES_MAX: usize = 256;
 pub const REQUEST_BYTES_MAX: u32 = 16 << 20;
 
 /// One size.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccessLine {
     /// Bytes of a request.
@@ -44,7 +44,10 @@ impl AccessLine {
 
 /// When requests come and on which part of the target, where a specification says more than sizes. The plain one: each
 /// worker asks as soon as it may, everywhere.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[schema(as = AccessManner)]
 #[serde(default, deny_unknown_fields)]
 pub struct Manner {
     /// A worker thinks after so many requests, when they have ended, for so many nanoseconds.
@@ -74,10 +77,13 @@ impl Manner {
 }
 
 /// A list of sizes whose shares add up to 100 %.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, utoipa::ToSchema)]
 pub struct AccessSpec {
+    /// Its name.
     name: String,
+    /// Kinds of accesses, with their shares.
     lines: Vec<AccessLine>,
+    /// How they come, if not one after the other.
     #[serde(skip_serializing_if = "Manner::is_plain")]
     manner: Manner,
 }

@@ -34,12 +34,18 @@ impl Default for Histogram {
 }
 
 /// As it is written down: only buckets that hold something.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = Histogram)]
 struct Written {
+    /// Sum of all.
     sum_ns: f64,
+    /// Sum of the squares, in square nanoseconds.
     squares: f64,
+    /// The shortest.
     min_ns: u64,
+    /// The longest.
     max_ns: u64,
+    /// Number of each bucket that holds something, and how many it holds.
     buckets: Vec<(u32, u64)>,
 }
 
@@ -205,6 +211,14 @@ impl Serialize for Histogram {
         written.serialize(serializer)
     }
 }
+
+impl utoipa::PartialSchema for Histogram {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        Written::schema()
+    }
+}
+
+impl utoipa::ToSchema for Histogram {}
 
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

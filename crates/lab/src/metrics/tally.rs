@@ -4,7 +4,7 @@ use super::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// Requests of one direction.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Tally {
     /// How many.
     pub requests: u64,

@@ -8,7 +8,7 @@ use serde::Serialize;
 const KILO_HOURS_OF_YEAR: f64 = 8.76;
 
 /// Electricity that the drives of an array take. Controller, host and power supply are not in it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Energy {
     /// Watts without a request.
     pub idle_watts: f64,

@@ -56,7 +56,7 @@ pub struct PlanRequest {
 }
 
 /// How fast an array is in one state.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Speed {
     /// Requests each second.
     pub iops: f64,
@@ -69,7 +69,7 @@ pub struct Speed {
 }
 
 /// How fast a healthy array is with another size of the controller's cache.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct CacheSize {
     /// The size, MiB.
     pub cache_mib: u32,
@@ -85,7 +85,7 @@ pub struct CacheSize {
 }
 
 /// A part that is the limit.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Bottleneck {
     /// Which.
     pub part: String,
@@ -96,7 +96,8 @@ pub struct Bottleneck {
 }
 
 /// A figure that a plan has not.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = MissingFigure)]
 pub struct Missing {
     /// Which: `degraded`, `rebuilding`, `rebuild`, `loss`, `write_back_ratio`, `cache of N MiB`, `chance`, or the value of a profile.
     pub what: String,
@@ -107,7 +108,8 @@ pub struct Missing {
 }
 
 /// The probability of data loss while a drive is rebuilt under the load.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = LossRisk)]
 pub struct Loss {
     /// Hours of a rebuild that the chances are about.
     pub window_hours: f64,
@@ -131,7 +133,7 @@ pub struct Loss {
 }
 
 /// A level of a plan.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct LevelPlan {
     /// Which array.
     pub array: Subject,
@@ -183,7 +185,7 @@ pub struct LevelPlan {
 }
 
 /// A level, or why it cannot be.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Planned {
     /// It can be.

@@ -14,7 +14,7 @@ const STUDENT: [f64; 15] =
 const STUDENT_MANY: f64 = 1.96;
 
 /// How much more one figure is than another, in percent.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Gain {
     /// In the mean of all pairs.
     pub percent: f64,
@@ -62,7 +62,7 @@ pub(super) fn gain(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Gain> {
 }
 
 /// How much faster one level is than another.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Lead {
     /// By chance alone.
     #[serde(flatten)]

@@ -76,7 +76,8 @@ pub(super) fn run_either_with(library: &Library, cell: &CellSpec, spec: &Machine
 }
 
 /// How sure the requests per second of a result are.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Range)]
 pub struct Range {
     /// They may be off by so many percent because of chance and of uncertain values of the profiles.
     pub uncertain_percent: f64,

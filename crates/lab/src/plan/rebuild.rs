@@ -22,7 +22,7 @@ const IDLE_WARM: Nanos = Nanos::from_millis(1_000);
 const IDLE_WINDOW: Nanos = Nanos::from_millis(4_000);
 
 /// The time of a rebuild.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, utoipa::ToSchema)]
 pub struct Rebuild {
     /// Hours with nothing else to do.
     pub idle_hours: Option<f64>,

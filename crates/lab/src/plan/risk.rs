@@ -66,7 +66,7 @@ pub struct Frailty {
 }
 
 /// Chances from 0 to 1.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Risk {
     /// After one drive has failed: so many more fail before it is rebuilt that the array is lost.
     pub array: f64,

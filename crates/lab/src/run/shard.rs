@@ -8,7 +8,7 @@ use std::str::FromStr;
 const PARTS_MAX: u32 = 100_000;
 
 /// One of several equal parts.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Shard {
     /// Which, from 1 on.
     pub index: u32,

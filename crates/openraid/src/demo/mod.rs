@@ -58,13 +58,20 @@ const CONSOLE_PORT: u16 = 8440;
 /// How often the state is shown.
 const TICK: Duration = Duration::from_millis(250);
 
-#[derive(Serialize)]
-struct Body {
+/// What the demo has done.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(crate) struct Body {
+    /// Requests of its client.
     requests: u64,
+    /// Written by its client.
     written_bytes: u64,
+    /// Read by its client and compared.
     verified_bytes: u64,
+    /// Compared after all was done.
     compared_at_the_end_bytes: u64,
+    /// How long the rebuild took.
     rebuild_seconds: u64,
+    /// Was every byte as it had been written?
     every_byte_right: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::quantity::{human, human_seconds};
 use crate::registry::Entry;
 
 /// The source of a value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceWord {
     /// The configuration file.
@@ -25,7 +25,7 @@ pub enum SourceWord {
 }
 
 /// A value.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ValueModel {
     /// Its key.
     pub key: String,
@@ -38,7 +38,7 @@ pub struct ValueModel {
 }
 
 /// The desired state of an array. A setting that is not listed has its first value.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ArrayConfigModel {
     /// Its name; of an array that the file knows by its UUID alone, that.
     pub name: String,
@@ -55,7 +55,7 @@ pub struct ArrayConfigModel {
 }
 
 /// A spare.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SpareConfigModel {
     /// The drive.
     pub member: String,
@@ -97,7 +97,7 @@ pub fn schedule(own: &ScheduleWish) -> ScheduleModel {
 }
 
 /// The desired state.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ConfigModel {
     /// The file, if there is one.
     pub path: Option<String>,
@@ -118,7 +118,7 @@ pub struct ConfigModel {
 }
 
 /// What `openraid reload` did.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ReloadModel {
     /// The file.
     pub path: String,

@@ -20,7 +20,7 @@ const HEAD_BYTES: usize = 9;
 const RENAMED: &[(&str, &str)] = &[("FlushInDoubt", "FlushFailed")];
 
 /// An event that is not in the log yet.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Draft {
     /// When: seconds since 1970, by the clock of the wall.
     pub at_seconds: u64,
@@ -58,7 +58,7 @@ impl Draft {
 }
 
 /// An event of the log.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Event {
     /// Its number: they only grow, and none is given twice.
     pub number: u64,

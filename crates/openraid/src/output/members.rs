@@ -9,7 +9,7 @@ use crate::quantity::counted;
 use crate::sets::{self, SetPlan};
 
 /// A member and its verdict.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct MemberVerdict {
     /// The member.
     pub member: String,
@@ -23,7 +23,7 @@ pub struct MemberVerdict {
 }
 
 /// A member that an array starts without.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct LeftOut {
     /// The array.
     pub array: String,
@@ -39,7 +39,7 @@ impl std::fmt::Display for LeftOut {
 }
 
 /// The array that some members make, or do not.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct SetVerdict {
     /// Its name.
     pub name: String,

@@ -15,6 +15,7 @@ pub mod table;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::exit::{Exit, Failure};
 
@@ -62,15 +63,18 @@ struct Document<'a, T> {
     exit: u8,
 }
 
-#[derive(Serialize)]
-struct ErrorBody<'a> {
+/// What a verb that failed says.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(crate) struct ErrorBody<'a> {
+    /// The verb.
     verb: &'a str,
+    /// The cause, and what to do, as a person would read it.
     error: &'a str,
 }
 
 impl Output {
     /// Answer once: the document in JSON, or the text.
-    pub fn answer<T: Serialize>(&self, exit: Exit, body: &T, text: &str) -> Exit {
+    pub fn answer<T: Serialize + ToSchema>(&self, exit: Exit, body: &T, text: &str) -> Exit {
         if self.json {
             self.document(exit, body);
         } else {
@@ -80,23 +84,22 @@ impl Output {
     }
 
     /// One document on a line of its own.
-    pub fn document<T: Serialize>(&self, exit: Exit, body: &T) {
+    pub fn document<T: Serialize + ToSchema>(&self, exit: Exit, body: &T) {
         print_json(&Document { schema: self.schema(), body, exit: exit.code() });
     }
 
     /// The document of a command that ends well, as a file keeps it.
-    pub fn kept<T: Serialize>(&self, body: &T) -> String {
+    pub fn kept<T: Serialize + ToSchema>(&self, body: &T) -> String {
         let document = Document { schema: self.schema(), body, exit: Exit::Fine.code() };
         json(&document) + "\n"
     }
 
     fn schema(&self) -> String {
-        let number = if SECOND_FORMS.contains(&self.verb) { 2 } else { 1 };
-        format!("openraid/{}/{number}", self.verb)
+        schema_of(self.verb)
     }
 
     /// Answer on standard error, because standard output carries data.
-    pub fn answer_aside<T: Serialize>(&self, exit: Exit, body: &T, text: &str) -> Exit {
+    pub fn answer_aside<T: Serialize + ToSchema>(&self, exit: Exit, body: &T, text: &str) -> Exit {
         let document = Document { schema: self.schema(), body, exit: exit.code() };
         let line = if self.json { json(&document) } else { text.to_owned() };
         let _ = writeln!(io::stderr().lock(), "{line}");
@@ -126,7 +129,7 @@ impl Output {
     }
 
     /// The same with a document of the verb's own, whose fields say more than the words.
-    pub fn fail_with<T: Serialize>(&self, failure: &Failure, body: &T) -> Exit {
+    pub fn fail_with<T: Serialize + ToSchema>(&self, failure: &Failure, body: &T) -> Exit {
         if self.json {
             self.document(failure.exit, body);
         }
@@ -137,6 +140,12 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.typed, failure.text);
         failure.exit
     }
+}
+
+/// The name of the form of a verb.
+pub fn schema_of(verb: &str) -> String {
+    let number = if SECOND_FORMS.contains(&verb) { 2 } else { 1 };
+    format!("openraid/{verb}/{number}")
 }
 
 fn print_json<T: Serialize>(value: &T) {

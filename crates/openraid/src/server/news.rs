@@ -13,7 +13,7 @@ use crate::output;
 use crate::quantity::counted;
 
 /// A piece of news.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct News {
     /// A word: mdadm's where it has one.
     pub event: &'static str,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What happened in one moment of a story, or from that moment on.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StepModel {
     /// When it began.
     pub at_ns: u64,
@@ -32,7 +32,7 @@ pub struct StepModel {
 }
 
 /// A story: of a request, or of a dirty unit that was written to the members.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StoryModel {
     /// Which request of the server's clients, counted from 1; none: dirty data.
     pub request: Option<u64>,
@@ -57,6 +57,7 @@ pub struct StoryModel {
     /// Its steps, in order.
     pub steps: Vec<StepModel>,
     /// What was done later with what it left in the cache.
+    #[schema(no_recursion)]
     pub later: Vec<StoryModel>,
 }
 
@@ -87,7 +88,7 @@ pub struct RequestsModel {
 }
 
 /// Stories, and how to ask for the next ones.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StoriesModel {
     /// Stories that have ended, in the order of their ends; or the ones that were asked for.
     pub stories: Vec<StoryModel>,

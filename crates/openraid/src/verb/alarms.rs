@@ -19,13 +19,17 @@ use crate::output::table::Table;
 use crate::quantity::{counted, utc};
 use crate::server::news::plain;
 
-#[derive(Serialize)]
-struct Body {
+/// Alarms.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// The alarms.
     alarms: Vec<AlarmModel>,
 }
 
-#[derive(Serialize)]
-struct Acknowledged {
+/// Alarms that are acknowledged now.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Acknowledged {
+    /// Their names.
     acknowledged: Vec<String>,
 }
 
@@ -139,8 +143,10 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &Acknowledged { acknowledged: known }, &text))
 }
 
-#[derive(Serialize)]
-struct Tried {
+/// What came of a test alarm.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Tried {
+    /// Each sink.
     sinks: Vec<TestModel>,
 }
 

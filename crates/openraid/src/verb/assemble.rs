@@ -18,16 +18,23 @@ use crate::server::view::{level_word, nested_level};
 use crate::sets;
 use crate::trial::Trial;
 
-#[derive(Serialize)]
-struct Body {
+/// What was found and remembered.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Each set, and whether it would start.
     sets: Vec<SetVerdict>,
+    /// Members that belong to none of them.
     others: Vec<MemberVerdict>,
+    /// The arrays that are remembered now.
     arrays: Vec<Entry>,
+    /// The server that serves them now.
     handed_over: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Forgotten<'a> {
+/// An array that is not remembered any more.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Forgotten<'a> {
+    /// Its name.
     forgotten: &'a str,
 }
 

@@ -29,9 +29,12 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> Outcome {
     begin(context, &array, CheckWord::Check, arguments.follow)
 }
 
-#[derive(Serialize)]
-struct Body {
+/// Past checks and patrol reads.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// The array, or its spans.
     sets: Vec<SetHistoryModel>,
+    /// Patrol reads of the array.
     patrols: Vec<PatrolModel>,
 }
 

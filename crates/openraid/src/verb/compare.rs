@@ -15,14 +15,20 @@ use crate::laboratory::{figure, may_be_written};
 use crate::output::table::Table;
 use crate::quantity::counted;
 
-#[derive(Serialize)]
-struct Body {
+/// Two reviews, cell by cell.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// The first file.
     a: String,
+    /// The second file.
     b: String,
     /// Short names of two reviews: the parts in which they differ.
     a_is: String,
+    /// The same of the second one.
     b_is: String,
+    /// Geometric mean of second by first, of all pairs; null without pairs.
     mean_ratio: Option<f64>,
+    /// The pairs.
     #[serde(flatten)]
     comparison: Comparison,
 }

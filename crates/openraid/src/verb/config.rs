@@ -13,18 +13,27 @@ use crate::desired::{self, model};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{open_some, options, spec};
 
-#[derive(Serialize)]
+/// A problem in the configuration.
+#[derive(Serialize, utoipa::ToSchema)]
 struct ProblemModel {
+    /// The line, from 1.
     line: u32,
+    /// The column, from 1.
     column: u32,
+    /// The key, as a path.
     key: String,
+    /// The problem.
     what: String,
+    /// What to write.
     remedy: String,
 }
 
-#[derive(Serialize)]
-struct Checked {
+/// A configuration, and its problems.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Checked {
+    /// The problems.
     problems: Vec<ProblemModel>,
+    /// The configuration, as far as it was read.
     #[serde(flatten)]
     config: model::ConfigModel,
 }
@@ -73,9 +82,12 @@ fn check(path: &Path, context: &Context) -> Outcome {
     }
 }
 
-#[derive(Serialize)]
-struct Member<'a> {
+/// The array that a device belongs to.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Member<'a> {
+    /// The device.
     device: &'a str,
+    /// The array.
     array: &'a str,
 }
 

@@ -28,11 +28,16 @@ use crate::trial::{quiet_service, reasons};
 /// How often a sync that is waited for is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// What was copied into an array.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body<'a> {
+    /// The array.
     array: &'a str,
+    /// Copied.
     bytes: u64,
+    /// Size of the array.
     size_bytes: u64,
+    /// Are parity and copies in sync now?
     in_sync: bool,
 }
 

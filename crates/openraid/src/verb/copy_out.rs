@@ -34,19 +34,26 @@ pub const PIECES_AHEAD: u64 = 8;
 /// Ranges that are listed at the most; the others are counted.
 const GAPS_TOLD_MAX: usize = 1000;
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// What was copied out of an array.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body<'a> {
+    /// The array.
     array: &'a str,
+    /// Copied, gaps included.
     bytes: u64,
     /// What could not be read, and is zero in the copy.
     skipped_bytes: u64,
+    /// Ranges that could not be read.
     skipped: &'a [Gap],
 }
 
 /// A range that could not be read.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug, utoipa::ToSchema)]
+#[schema(as = Gap)]
 struct Gap {
+    /// Its first byte, in the array.
     offset: u64,
+    /// Its length.
     bytes: u64,
 }
 

@@ -30,25 +30,44 @@ use crate::wiping;
 use crate::words::{layout_text, LevelWord};
 use openraid_core::slots::SlotSet;
 
-#[derive(Serialize)]
-struct Body {
+/// The new array, or the one that would be made.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Its name.
     name: String,
+    /// Its identity; null for a dry run.
     uuid: Option<String>,
+    /// Its level in a word.
     level: String,
+    /// Its layout, if the level has layouts.
     layout: Option<String>,
+    /// Its chunk; null without chunks.
     chunk_bytes: Option<u64>,
+    /// Spans of a nested array; 1 of any other.
     spans: usize,
+    /// Slots of all spans.
     slots: usize,
+    /// Slots without a member.
     missing: usize,
+    /// Spares.
     spares: usize,
+    /// Its size for hosts.
     size_bytes: u64,
+    /// Members that can be lost, whichever they are.
     survives: u32,
+    /// Has it a write-intent bitmap?
     bitmap: bool,
+    /// Has it a partial parity log?
     ppl: bool,
+    /// Is it to use the controller's journal?
     journalled: bool,
+    /// Does an initial sync follow when it is served?
     first_sync: bool,
+    /// Its members, spares last.
     members: Vec<String>,
+    /// Members whose content is lost.
     overwritten: Vec<String>,
+    /// Was nothing written?
     dry_run: bool,
 }
 

@@ -22,20 +22,32 @@ use crate::trial::Trial;
 /// Read in one go.
 const READ_BYTES: u64 = 1 << 20;
 
-#[derive(Serialize)]
-struct Body {
+/// What the members are, and what came of trying to start their arrays.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Each set, and whether it would start.
     sets: Vec<SetVerdict>,
+    /// Members that belong to none of them.
     others: Vec<MemberVerdict>,
+    /// Arrays that were started and read, without a write.
     tried: Vec<Tried>,
+    /// Why the others were not started.
     not_started: Vec<String>,
+    /// Was nothing written? Always true.
     nothing_written: bool,
 }
 
-#[derive(Serialize)]
-struct Tried {
+/// An array that was started to look at it.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = TriedArray)]
+pub(super) struct Tried {
+    /// The array.
     array: ArrayModel,
+    /// Did that need force?
     by_force: bool,
+    /// Read without an error.
     read_bytes: u64,
+    /// The first error.
     read_error: Option<String>,
 }
 

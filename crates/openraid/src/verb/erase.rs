@@ -12,16 +12,24 @@ use crate::server::members::contents;
 use crate::trial::quiet_service;
 use crate::wiping::{md_areas, wipe, Area};
 
-#[derive(Serialize)]
-struct Body {
+/// What was erased, or would be.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Was it erased?
     erased: bool,
+    /// The members.
     members: Vec<Member>,
 }
 
-#[derive(Serialize)]
-struct Member {
+/// A member that is erased.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = ErasedMember)]
+pub(super) struct Member {
+    /// Its name.
     member: String,
+    /// The metadata that is on it, in words.
     holds: String,
+    /// The areas that are overwritten.
     areas: Vec<Area>,
 }
 

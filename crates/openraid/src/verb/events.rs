@@ -16,14 +16,19 @@ use crate::quantity::{counted, utc};
 /// How often the log is looked at while it is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// Events of the log.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body<'a> {
+    /// The events, the oldest first.
     events: Vec<&'a Event>,
+    /// Lines of the log that cannot be read.
     damaged: u64,
 }
 
-#[derive(Serialize)]
-struct Acknowledged {
+/// Events that are acknowledged now.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Acknowledged {
+    /// Their numbers.
     acknowledged: Vec<u64>,
 }
 

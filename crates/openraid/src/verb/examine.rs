@@ -19,98 +19,168 @@ use crate::server::view::level_word;
 use crate::sets::no_member;
 use crate::words::layout_text;
 
-#[derive(Serialize)]
-struct Body {
+/// The content of members.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Each member.
     members: Vec<Member>,
 }
 
-#[derive(Serialize)]
-struct Member {
+/// The content of a member.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = ExaminedMember)]
+pub(super) struct Member {
+    /// Its name.
     member: String,
+    /// Why it cannot be read.
     error: Option<String>,
+    /// Its size.
     size_bytes: Option<u64>,
+    /// Its logical block.
     block_bytes: Option<u64>,
+    /// The superblock, if there is a valid one.
     superblock: Option<SuperblockBody>,
+    /// Why there is no valid superblock.
     superblock_error: Option<String>,
+    /// The write-intent bitmap.
     bitmap: Option<BitmapBody>,
+    /// Why there is no valid bitmap.
     bitmap_error: Option<String>,
+    /// The lockless bitmap.
     lockless_bitmap: Option<LocklessBody>,
+    /// The partial parity log.
     ppl: Option<PplBody>,
+    /// The bad-block log.
     bad_ranges: Vec<BadRangeBody>,
+    /// Why there is no valid bad-block log.
     bad_blocks_error: Option<String>,
+    /// What else is on it.
     found: Vec<FindingBody>,
+    /// The journal of which it is a device.
     journal: Option<JournalModel>,
+    /// Why that journal cannot be read.
     journal_error: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A superblock.
+#[derive(Serialize, utoipa::ToSchema)]
 struct SuperblockBody {
+    /// Metadata version.
     version: String,
+    /// Name of the array.
     array: String,
+    /// Identity of the array.
     uuid: String,
+    /// Level in a word.
     level: String,
+    /// Level as md writes it.
     level_number: i32,
+    /// Layout in a word.
     layout: Option<String>,
+    /// Layout as md writes it.
     layout_number: u32,
+    /// Chunk; 0 without chunks.
     chunk_bytes: u64,
+    /// Slots of the array.
     slots: u16,
+    /// How much of each member the array uses.
     used_bytes: u64,
+    /// Where data begin on this member.
     data_offset_sectors: u64,
+    /// Room for data on this member.
     data_bytes: u64,
+    /// Where the superblock is on this member.
     super_offset_sectors: u64,
+    /// md's number of this member.
     device_number: u32,
+    /// Identity of this member.
     device_uuid: String,
+    /// What it is to the array, in words.
     role: String,
+    /// Its slot.
     slot: Option<u16>,
+    /// Event count.
     events: u64,
+    /// Is it marked clean?
     clean: bool,
+    /// How far a resync has come; null after its end.
     resync_offset_sectors: Option<u64>,
+    /// How far this member is filled; null if it is full.
     recovery_offset_sectors: Option<u64>,
+    /// When the array was made: seconds since 1970.
     created: u64,
+    /// When the superblock was written: seconds since 1970.
     updated: u64,
+    /// Feature bits, as md writes them.
     features: u32,
+    /// Feature bits that this program does not know, in words.
     unsupported_features: Option<String>,
+    /// The logical block that it names, as kernels from 6.19 on do.
     logical_block_bytes: Option<u64>,
+    /// Reads that were corrected, as md counts them.
     corrected_reads: u32,
+    /// The roles of all members, as `mdadm --examine` writes them.
     roles: String,
 }
 
-#[derive(Serialize)]
+/// A write-intent bitmap.
+#[derive(Serialize, utoipa::ToSchema)]
 struct BitmapBody {
+    /// Event count.
     events: u64,
+    /// Event count at which bits were last cleared.
     events_cleared: u64,
+    /// Bytes of data for each bit.
     chunk_bytes: u32,
+    /// Bits.
     regions: u64,
+    /// Bits that are set.
     marked: u64,
 }
 
-#[derive(Serialize)]
+/// A lockless bitmap, as kernels from 6.18 on have.
+#[derive(Serialize, utoipa::ToSchema)]
 struct LocklessBody {
+    /// Event count.
     events: u64,
+    /// Bytes of data for each entry.
     chunk_bytes: u64,
+    /// Entries.
     chunks: u64,
+    /// Entries for data that were never written.
     unwritten: u64,
+    /// Entries for data that are not in sync.
     unsynced: u64,
 }
 
-#[derive(Serialize)]
+/// A partial parity log.
+#[derive(Serialize, utoipa::ToSchema)]
 struct PplBody {
     /// `valid`, `no log` or `unreadable`.
     state: String,
+    /// Its generation.
     generation: Option<u64>,
+    /// Writes that it holds.
     writes: Option<usize>,
 }
 
-#[derive(Serialize)]
+/// A range that cannot be read.
+#[derive(Serialize, utoipa::ToSchema)]
 struct BadRangeBody {
+    /// Its first sector, in the data of the member.
     at_sector: u64,
+    /// Its length.
     sectors: u64,
 }
 
-#[derive(Serialize)]
+/// Something else on a member.
+#[derive(Serialize, utoipa::ToSchema)]
 struct FindingBody {
+    /// In a word.
     kind: String,
+    /// In words.
     text: String,
+    /// Where it is.
     at_byte: u64,
 }
 

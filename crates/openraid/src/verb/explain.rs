@@ -14,32 +14,52 @@ use crate::output::table::Table;
 use crate::quantity::{counted, human, human_millis, human_seconds};
 use crate::story::{self, StoriesModel, StoryModel};
 
-#[derive(serde::Serialize)]
-struct Body<'a> {
+/// What an array decided, and why.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct Body<'a> {
+    /// The array.
     array: &'a str,
+    /// Requests of hosts.
     host: &'a crate::model::HostModel,
+    /// Reads of members for each read of a host; two decimals.
     member_reads_per_host_request: String,
+    /// Writes of members for each write of a host; two decimals.
     member_writes_per_host_request: String,
+    /// Decisions, counted.
     reasons: &'a [crate::model::ReasonModel],
+    /// What the adaptive policy does, while it is on.
     adaptive: &'a Option<crate::model::AdaptiveModel>,
+    /// What the journal is to it.
     journal: Option<&'a crate::model::ProtectionModel>,
+    /// What the cache did for it.
     cache: Option<&'a CacheModel>,
+    /// What each member wrote.
     write_amplification: Vec<Amplification>,
+    /// What limits it now.
     limit: &'a LimitModel,
+    /// The array, or its spans.
     sets: Vec<&'a ArrayModel>,
 }
 
-#[derive(serde::Serialize)]
-struct StoriesBody<'a> {
+/// Stories of requests.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct StoriesBody<'a> {
+    /// The array.
     array: &'a str,
+    /// The stories.
     stories: &'a [StoryModel],
+    /// Stories that were left out.
     left_out: u64,
+    /// Steps that were lost, because too many came at once.
     lost_steps: u64,
 }
 
-#[derive(serde::Serialize)]
-struct RecordBody<'a> {
+/// Recording was switched.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct RecordBody<'a> {
+    /// The array.
     array: &'a str,
+    /// What was done, in words.
     done: &'a str,
 }
 

@@ -27,32 +27,49 @@ use crate::trial::quiet_service;
 use crate::wiping;
 use openraid_runtime::service::random_uuid;
 
-#[derive(Serialize)]
-struct CreateBody {
+/// The new journal.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct CreateBody {
+    /// Its identity.
     uuid: String,
+    /// The controller that it belongs to.
     controller: String,
+    /// Its devices.
     devices: Vec<String>,
+    /// Size of its ring.
     ring_bytes: u64,
 }
 
-#[derive(Serialize)]
-struct ShowBody<'a> {
+/// A journal.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct ShowBody<'a> {
+    /// The journal.
     journal: &'a JournalModel,
 }
 
-#[derive(Serialize)]
-struct DiscardBody<'a> {
+/// What a journal holds for an array.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct DiscardBody<'a> {
+    /// What was done, in words; null if nothing was.
     done: Option<&'a str>,
+    /// Always null.
+    #[schema(value_type = Option<String>)]
     array: Option<()>,
+    /// The loss.
     #[serde(flatten)]
     loss: &'a LossModel,
 }
 
-#[derive(Serialize)]
-struct AdoptBody {
+/// A journal that belongs to this controller now, or would.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct AdoptBody {
+    /// Was it adopted?
     adopted: bool,
+    /// Its identity.
     uuid: String,
+    /// Its devices.
     devices: Vec<String>,
+    /// The controller.
     controller: String,
 }
 

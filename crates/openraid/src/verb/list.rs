@@ -15,9 +15,12 @@ use crate::output::table::Table;
 use crate::quantity::{counted, human};
 use crate::registry::Entry;
 
-#[derive(Serialize)]
-struct Body {
+/// Arrays.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Those that a server serves.
     served: Vec<ArrayModel>,
+    /// All that are remembered.
     remembered: Vec<Entry>,
 }
 

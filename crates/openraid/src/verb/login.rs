@@ -7,9 +7,12 @@ use crate::arguments::LoginArguments;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 
-#[derive(Serialize)]
-struct Body {
+/// How to sign in to the console.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// A link that signs in once.
     link: Option<String>,
+    /// A token for programs.
     token: Option<String>,
 }
 

@@ -8,8 +8,10 @@ use super::Context;
 use crate::arguments::Arguments;
 use crate::exit::{Exit, Failure, Outcome};
 
-#[derive(serde::Serialize)]
-struct Body {
+/// Manual pages that were written.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Their files.
     pages: Vec<String>,
 }
 

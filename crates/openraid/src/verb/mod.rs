@@ -17,6 +17,8 @@ pub mod events;
 pub mod examine;
 pub mod explain;
 pub mod fail;
+#[cfg(test)]
+mod forms;
 pub mod journal;
 pub mod list;
 pub mod login;
@@ -120,9 +122,11 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
 }
 
 /// What a command to a server came to.
-#[derive(serde::Serialize)]
-struct DoneBody<'a> {
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct DoneBody<'a> {
+    /// What was done, in words.
     done: &'a str,
+    /// The array afterwards, if it is still there.
     array: Option<&'a ArrayModel>,
 }
 

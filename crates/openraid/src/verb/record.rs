@@ -21,9 +21,12 @@ const SECTOR: u64 = 512;
 /// The file that the trace names: an iolog needs one, and a player replaces it.
 const NAME: &str = "array";
 
-#[derive(Serialize, Default)]
-struct Body {
+/// What was recorded.
+#[derive(Serialize, Default, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// The array.
     array: String,
+    /// The trace.
     file: String,
     /// Requests in the file.
     requests: u64,
@@ -33,6 +36,7 @@ struct Body {
     widened: u64,
     /// Steps that came too fast to be kept: requests may be missing.
     lost_steps: u64,
+    /// How long it was recorded.
     seconds: u64,
     /// The server ended before the time was over.
     server_ended: bool,

@@ -51,35 +51,54 @@ const AIMED_FROM_MS: f64 = 1.0;
 const REQUESTS_FOR_P99: u64 = 1000;
 
 /// What a cell came to.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 struct Figures {
+    /// Requests that were measured.
     requests: u64,
+    /// Their rate.
     iops: f64,
+    /// Their mean latency.
     mean_ms: f64,
+    /// The 99th percentile of their latency.
     p99_ms: f64,
 }
 
-#[derive(Serialize)]
+/// A load, as it was predicted and as it was served.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = RehearsedLoad)]
 struct Pair {
+    /// Share of reads in percent.
     reads: u8,
+    /// Queue depth.
     depth: u32,
+    /// In the simulation.
     predicted: Figures,
+    /// By a server with paced members.
     served: Figures,
+    /// By how much the mean differs.
     mean_error_percent: f64,
+    /// By how much the 99th percentile differs.
     p99_error_percent: f64,
 }
 
-#[derive(Serialize)]
-struct Body {
+/// A prediction and a server with paced members, compared.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// The array.
     array: String,
+    /// The drive.
     drive: String,
+    /// File of the report.
     report: String,
     /// The file that keeps this document.
     results: String,
     /// By cell: how late the answers of the first member were. The others are served by the same thread.
     lateness: Vec<String>,
+    /// The largest error of a mean.
     worst_mean_error_percent: f64,
+    /// The largest error of a 99th percentile.
     worst_p99_error_percent: f64,
+    /// The loads.
     cells: Vec<Pair>,
 }
 

@@ -46,16 +46,24 @@ struct Wanted {
     trace: Option<Trace>,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// What a review has measured.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body<'a> {
+    /// The target.
     target: &'a str,
+    /// File of the report.
     report: String,
+    /// File of the results.
     results: String,
+    /// Cells that were measured.
     cells: usize,
     /// Of a part: cells that other parts have.
     left: usize,
+    /// Cells that do not apply.
     not_applicable: usize,
+    /// Cells that failed.
     failed: usize,
+    /// Methods that do not apply, with the reason.
     refused: Vec<String>,
     /// Why cells have no result, the most frequent reason first.
     absent: Vec<Absent<'a>>,
@@ -63,32 +71,48 @@ struct Body<'a> {
     ranking: Vec<ranking::Ranked>,
 }
 
-#[derive(Serialize)]
+/// Cells that were not measured for the same reason.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = AbsentCells)]
 struct Absent<'a> {
     /// It makes no sense here; otherwise something went wrong.
     not_applicable: bool,
+    /// The reason.
     reason: &'a str,
+    /// How many.
     cells: usize,
 }
 
-#[derive(Serialize)]
-struct ListBody {
+/// All methods and rules.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct ListBody {
+    /// The methods.
     methods: Vec<Listed>,
     /// What holds for all of them.
     rules: Vec<Rule>,
 }
 
-#[derive(Serialize)]
+/// A rule of measuring.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = MethodRule)]
 struct Rule {
+    /// Its number.
     id: &'static str,
+    /// The rule.
     text: &'static str,
 }
 
-#[derive(Serialize)]
+/// A method.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = Method)]
 struct Listed {
+    /// Its number.
     id: &'static str,
+    /// The name by which it is chosen.
     name: &'static str,
+    /// Its title.
     title: &'static str,
+    /// The question that it answers.
     question: &'static str,
 }
 

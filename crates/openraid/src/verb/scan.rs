@@ -12,11 +12,16 @@ use crate::output::members::{line, set_text, set_verdict, stranger, MemberVerdic
 use crate::quantity::counted;
 use crate::sets;
 
-#[derive(Serialize)]
-struct Body {
+/// Members that were found.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Each set, and whether it would start.
     arrays: Vec<SetVerdict>,
+    /// Members whose metadata is damaged.
     damaged: Vec<MemberVerdict>,
+    /// Devices and files that were looked at.
     looked_at: usize,
+    /// Devices and files that could not be read.
     unreadable: usize,
 }
 

@@ -1,6 +1,6 @@
 //! `openraid serve`: arrays over NBD, in the foreground, until a signal or `openraid stop`.
 
-mod attend;
+pub(super) mod attend;
 mod http;
 mod options;
 mod sizes;

@@ -28,9 +28,12 @@ use crate::trial::Trial;
 /// How often a task is asked for while it is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// An array.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body<'a> {
+    /// Does a server serve it?
     served: bool,
+    /// The array.
     array: &'a ArrayModel,
 }
 
@@ -76,10 +79,14 @@ pub fn of(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     }
 }
 
-#[derive(Serialize)]
-struct Drives<'a> {
+/// Several raw drives under one name.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Drives<'a> {
+    /// Does a server serve them?
     served: bool,
+    /// Always null.
     array: Option<&'a ArrayModel>,
+    /// Each drive.
     arrays: &'a [ArrayModel],
 }
 

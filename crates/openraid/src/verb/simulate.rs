@@ -21,32 +21,47 @@ use crate::output::table::Table;
 use crate::quantity::sold;
 use crate::story::{self, Names, Owner, Story, StoryModel};
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// What an array of modelled drives did.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body<'a> {
+    /// The array.
     array: String,
+    /// The caches.
     caches: Caches,
+    /// Rate of requests.
     iops: f64,
+    /// Rate of data.
     mbps: f64,
+    /// Mean latency.
     mean_ms: f64,
+    /// Median latency.
     p50_ms: f64,
+    /// The 99th percentile of latency.
     p99_ms: f64,
+    /// The longest latency.
     max_ms: f64,
+    /// Size of the array.
     capacity_bytes: u64,
     /// Values of the machine's profiles that have a range.
     uncertain_values: usize,
     /// How far these and chance move the requests per second, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<Range>,
+    /// The part that was busiest, in words.
     bottleneck: Option<&'a str>,
+    /// All figures.
     result: &'a CellResult,
     /// Latencies of the last requests, if they were asked for.
     #[serde(skip_serializing_if = "<[StoryModel]>::is_empty")]
     stories: &'a [StoryModel],
 }
 
-#[derive(Serialize)]
-struct ListBody {
+/// Profiles that can be simulated.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct ListBody {
+    /// Controllers and hosts.
     controllers: Vec<Entry>,
+    /// Drives.
     drives: Vec<Entry>,
     /// Host requests.
     buses: Vec<String>,
@@ -54,9 +69,13 @@ struct ListBody {
     links: Vec<String>,
 }
 
-#[derive(Serialize)]
+/// A profile.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = Profile)]
 struct Entry {
+    /// The name by which it is chosen.
     name: String,
+    /// What it is.
     title: String,
 }
 

@@ -10,9 +10,12 @@ use crate::output::table::Table;
 use crate::quantity::human;
 use openraid_units::Bytes;
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// Spares of an array.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body<'a> {
+    /// The array.
     array: &'a str,
+    /// Its spares.
     spares: Vec<&'a MemberModel>,
 }
 

@@ -26,33 +26,48 @@ use crate::wiping::on_raw_drive;
 /// The part of a superblock that is written: the field and the checksum stand in its first sector.
 const SECTOR: usize = 512;
 
-#[derive(Serialize)]
-struct Body {
+/// Superblocks that are changed, or would be.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Body {
+    /// Were they changed?
     updated: bool,
+    /// The kernel version for which they are made fit.
     for_kernels_before: String,
+    /// The arrays.
     arrays: Vec<Array>,
+    /// The changes.
     changes: Vec<Change>,
 }
 
-#[derive(Serialize)]
+/// An array whose superblocks name a logical block.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = UpdatedArray)]
 struct Array {
+    /// Its name.
     array: String,
+    /// Its identity.
     uuid: String,
     /// What the superblocks name; none where nothing is to be done.
     logical_block_bytes: Option<u64>,
     /// What an older kernel gives the array.
     drives_block_bytes: u64,
+    /// Slots without a member.
     missing: Vec<u16>,
 }
 
 /// A superblock that is to be written.
-#[derive(Clone, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = SuperblockChange)]
 struct Change {
     /// Its drive, or the span in whose data it stands.
     member: String,
+    /// The array.
     array: String,
+    /// Where the superblock is.
     at_sector: u64,
+    /// The logical block that it names.
     from_bytes: u64,
+    /// The one that it gets; 0 for none.
     to_bytes: u64,
 }
 

@@ -29,8 +29,10 @@ const MIRROR_DRIVES_MAX: u16 = 3;
 /// Machines of one answer at most.
 const MACHINES_MAX: usize = 64;
 
-#[derive(Serialize)]
-struct Answer<'a> {
+/// What arrays of these drives would do.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Answer<'a> {
+    /// The first machine.
     #[serde(flatten)]
     first: &'a Body,
     /// The other machines, if several drive counts, drives or buses were asked for.
@@ -43,19 +45,26 @@ struct Answer<'a> {
 }
 
 /// The plan of one machine.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = MachinePlan)]
 struct Body {
     /// Its place among all machines of the plan, from 0 on.
     number: usize,
+    /// The controller or host.
     system: String,
+    /// How many drives.
     drives: u16,
     /// Profile of the drives.
     drive: String,
+    /// Size of each.
     drive_bytes: u64,
     /// The host bus.
     bus: String,
+    /// The caches.
     caches: Caches,
+    /// The load, in words.
     load: String,
+    /// Each level.
     levels: Vec<Planned>,
     /// The fastest level that survives a failure against each other one that does.
     comparisons: Vec<Comparison>,
@@ -63,7 +72,9 @@ struct Body {
     thorough: bool,
     /// What the levels cost, if prices were given.
     prices: Vec<Price>,
+    /// What follows, in sentences.
     advice: Vec<String>,
+    /// The level to take, if one can be recommended.
     recommendation: Option<Recommendation>,
     /// Requests that are outstanding at the same time.
     #[serde(skip)]
@@ -71,10 +82,14 @@ struct Body {
 }
 
 /// A level against another.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = LevelComparison)]
 struct Comparison {
+    /// The faster array.
     faster: String,
+    /// The other one.
     than: String,
+    /// By how much.
     #[serde(flatten)]
     lead: Lead,
 }
@@ -88,8 +103,9 @@ struct Prices {
 }
 
 /// What a level costs.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 struct Price {
+    /// The array.
     array: String,
     /// Drives for each usable TB (10^12 bytes).
     per_tb: Option<f64>,

@@ -18,8 +18,10 @@ use crate::exit::{Exit, Failure, Outcome};
 const SCHEMA: &str = "openraid/plan/1";
 
 /// Which part of a plan an answer is, and of which plan.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = PlanPart)]
 pub(super) struct PartOf {
+    /// Which part of how many.
     #[serde(flatten)]
     pub shard: Shard,
     /// Machines of the whole plan.

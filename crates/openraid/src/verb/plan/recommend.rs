@@ -22,8 +22,9 @@ const FIVE_YEARS_MAX: f64 = 0.01;
 const AS_FAST: f64 = 0.9;
 
 /// A level, and why.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Recommendation {
+    /// The array.
     array: String,
     /// Why this one.
     reasons: Vec<String>,

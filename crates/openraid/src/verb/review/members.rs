@@ -566,8 +566,8 @@ impl Array {
         self.set("rebuild.rate", &format!("{}K", rate >> 10))?;
         let member = || specs[0].text.clone();
         order(Command::Remove { array: self.name.clone(), member: member(), spare: false, device: None })?;
-        let leg = self.host.server.array(&self.name)?.legs.first().map(|_| 0);
-        order(Command::Add { array: self.name.clone(), member: member(), leg, overwrite: true, split: true })
+        let span = self.host.server.array(&self.name)?.spans.first().map(|_| 0);
+        order(Command::Add { array: self.name.clone(), member: member(), span, overwrite: true, split: true })
     }
 
     fn set(&self, key: &str, value: &str) -> Result<(), Failure> {

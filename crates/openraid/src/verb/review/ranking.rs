@@ -9,7 +9,7 @@ use crate::laboratory::figure;
 use crate::output::table::Table;
 
 /// An array with its rating.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Ranked {
     /// The method's number.
     method: String,
@@ -17,12 +17,17 @@ pub(super) struct Ranked {
     title: String,
     /// 1 is the best.
     place: usize,
+    /// The array.
     array: String,
     /// `R1` to `R5`.
     scheme: &'static str,
+    /// The formula of the rating.
     formula: String,
+    /// The rating.
     rating: f64,
+    /// The lowest that the cells' errors allow.
     low: f64,
+    /// The highest.
     high: f64,
 }
 

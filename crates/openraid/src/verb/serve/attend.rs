@@ -24,7 +24,7 @@ use crate::server::Server;
 const TICK: Duration = Duration::from_millis(500);
 
 /// What `serve --json` says, a line each.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Line<'a> {
     /// Clients can come.
@@ -49,8 +49,9 @@ pub enum Line<'a> {
 }
 
 /// A piece of news.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
 pub struct NewsBody<'a> {
+    /// The event.
     news: &'a News,
 }
 

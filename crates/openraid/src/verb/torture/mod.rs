@@ -2,7 +2,7 @@
 //!
 //! It must never say that nothing was lost where a run was not judged to its end.
 
-mod tables;
+pub(super) mod tables;
 
 use std::time::{Duration, Instant};
 
@@ -29,13 +29,20 @@ const TICK: Duration = Duration::from_millis(200);
 const NEWS_EVERY: Duration = Duration::from_secs(60);
 
 /// A run that lost something.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = LostRun)]
 struct LostBody {
+    /// Its seed.
     seed: u64,
+    /// `bounded` or `unbounded`.
     mode: String,
+    /// Level of its array.
     level: String,
+    /// Where its writes were cached.
     policy: String,
+    /// The faults that it met.
     faults: Vec<String>,
+    /// What was lost.
     text: String,
 }
 
@@ -46,15 +53,24 @@ impl LostBody {
     }
 }
 
-#[derive(Serialize)]
-struct ReplayBody {
+/// A run of the fault simulation, again.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct ReplayBody {
+    /// Its seed.
     seed: u64,
+    /// The scenario, in words.
     run: String,
+    /// Steps that were played.
     steps: usize,
+    /// Steps that the seed draws.
     steps_drawn: usize,
+    /// `survived`, `not promised` or `lost`.
     verdict: &'static str,
+    /// Why.
     why: String,
+    /// What happened, a line each.
     story: Vec<String>,
+    /// All commands and answers, a line each; only with `--full`.
     details: Option<Vec<String>>,
 }
 

@@ -23,15 +23,23 @@ const POLICIES: [(&str, &str); 8] = [
 ];
 
 /// How runs ended, by mode, policy and level; in the larger table also by fault.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = TortureLine)]
 struct LineBody {
+    /// `bounded` or `unbounded`.
     mode: String,
+    /// The fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
+    /// Where writes were cached.
     policy: &'static str,
+    /// Level of the arrays.
     level: String,
+    /// Runs that survived.
     survived: u64,
+    /// Runs in which something was lost that was not promised.
     not_promised: u64,
+    /// Runs in which something was lost that was promised.
     lost: u64,
 }
 
@@ -50,40 +58,67 @@ impl LineBody {
 }
 
 /// How often something went wrong while the engine was in a phase.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = FaultInPhase)]
 struct PairBody {
+    /// The fault.
     fault: String,
+    /// What the engine was doing.
     phase: String,
+    /// How often.
     times: u64,
 }
 
 /// Why so many runs were not promised anything.
-#[derive(Serialize)]
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = NotPromised)]
 struct ReasonBody {
+    /// The reason.
     why: String,
+    /// How many runs.
     runs: u64,
 }
 
-#[derive(Serialize)]
-pub(super) struct Body {
+/// What runs of the fault simulation came to.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(in crate::verb) struct Body {
+    /// The first seed, and the last.
     seeds: [u64; 2],
+    /// Runs.
     runs: u64,
+    /// Power cuts.
     power_cuts: u64,
+    /// Kills of the server.
     kills: u64,
+    /// Requests of hosts.
     host_requests: u64,
+    /// Events that engines were told.
     events: u64,
+    /// Changes of settings.
     policy_switches: u64,
+    /// How long it took.
     seconds: f64,
+    /// Why it ended.
     ended_by: &'static str,
+    /// Runs that were not judged.
     unjudged: usize,
+    /// Runs that survived.
     survived: u64,
+    /// Runs in which something was lost that was not promised.
     not_promised: u64,
+    /// The bug that was planted.
     planted: Option<String>,
+    /// The seed of the run that found the bug.
     found_by: Option<u64>,
+    /// Why things were not promised.
     not_promised_because: Vec<ReasonBody>,
+    /// Runs in which something was lost that was promised.
     lost: Vec<LostBody>,
+    /// Runs by fault, policy and level.
     table: Vec<LineBody>,
+    /// Runs by mode, policy and level.
     kinds: Vec<LineBody>,
+    /// Faults by what the engine was doing.
     pairs: Vec<PairBody>,
 }
 

@@ -1,0 +1,360 @@
+//! The documents of `--json`, described from the types that are printed: `docs/json.md` is made from here.
+//!
+//! `OPENRAID_BLESS=1` writes the tables; the test fails if they are not those of the types. `tests/json.rs` reads the page and
+//! holds it against what a run of all verbs prints.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::output::{schema_of, ErrorBody};
+
+/// Before the tables.
+const BEGIN: &str = "<!-- forms: begin -->\n";
+/// After the tables.
+const END: &str = "<!-- forms: end -->\n";
+/// Endings of keys, and the unit that they have.
+const UNITS: &[(&str, &str)] = &[
+    ("bytes", "bytes"),
+    ("bytes_max", "bytes"),
+    ("sector", "512 bytes"),
+    ("sectors", "512 bytes"),
+    ("seconds", "s"),
+    ("hours", "hours"),
+    ("ms", "ms"),
+    ("ns", "ns"),
+    ("percent", "%"),
+    ("mbps", "MB/s"),
+    ("mib", "MiB"),
+    ("iops", "requests/s"),
+];
+
+/// A document that a verb prints.
+struct Form {
+    /// `openraid/VERB/NUMBER`.
+    name: String,
+    /// What it has.
+    body: Value,
+}
+
+/// All of them, and the objects in them by their names.
+#[derive(Default)]
+struct Forms {
+    forms: Vec<Form>,
+    objects: BTreeMap<String, Value>,
+}
+
+impl Forms {
+    /// A verb prints a document of this type.
+    fn add<T: ToSchema>(&mut self, verb: &str) {
+        let mut objects = Vec::new();
+        T::schemas(&mut objects);
+        for (name, schema) in objects {
+            let schema = serde_json::to_value(schema).expect("a schema is JSON");
+            let known = self.objects.entry(name.clone()).or_insert_with(|| schema.clone());
+            assert_eq!(
+                *known, schema,
+                "two types have the name {name}: give one of them another by #[schema(as = ...)]"
+            );
+        }
+        let body = serde_json::to_value(T::schema()).expect("a schema is JSON");
+        self.forms.push(Form { name: schema_of(verb), body });
+    }
+
+    fn all() -> Self {
+        let mut all = Self::default();
+        for verb in [
+            "add",
+            "fail",
+            "pause",
+            "remove",
+            "rename",
+            "repair",
+            "replace",
+            "resume",
+            "set",
+            "stop",
+            "check",
+            "journal-attach",
+        ] {
+            all.add::<super::DoneBody<'_>>(verb);
+        }
+        all.add::<super::alarms::Body>("alarms");
+        all.add::<super::alarms::Acknowledged>("alarms-acknowledge");
+        all.add::<super::alarms::Tried>("alarms-test");
+        all.add::<super::assemble::Body>("assemble");
+        all.add::<super::assemble::Forgotten<'_>>("assemble");
+        all.add::<super::check::Body>("check-history");
+        all.add::<super::compare::Body>("compare");
+        all.add::<super::config::Checked>("config-check");
+        all.add::<super::config::Member<'_>>("config-member");
+        all.add::<crate::desired::model::ConfigModel>("config-show");
+        all.add::<super::copy_in::Body<'_>>("copy-in");
+        all.add::<super::copy_out::Body<'_>>("copy-out");
+        all.add::<super::create::Body>("create");
+        all.add::<crate::demo::Body>("demo");
+        all.add::<super::doctor::Body>("doctor");
+        all.add::<super::erase::Body>("erase");
+        all.add::<ErrorBody<'_>>("error");
+        all.add::<super::events::Body<'_>>("events");
+        all.add::<super::events::Acknowledged>("events-acknowledge");
+        all.add::<super::examine::Body>("examine");
+        all.add::<super::explain::Body<'_>>("explain");
+        all.add::<super::explain::RecordBody<'_>>("explain-record");
+        all.add::<super::explain::StoriesBody<'_>>("explain-stories");
+        all.add::<super::journal::AdoptBody>("journal-adopt");
+        all.add::<super::journal::CreateBody>("journal-create");
+        all.add::<super::journal::DiscardBody<'_>>("journal-discard");
+        all.add::<super::journal::ShowBody<'_>>("journal-show");
+        all.add::<super::list::Body>("list");
+        all.add::<super::login::Body>("login");
+        all.add::<super::man::Body>("man");
+        all.add::<super::plan::Answer<'_>>("plan");
+        all.add::<super::record::Body>("record");
+        all.add::<super::rehearse::Body>("rehearse");
+        all.add::<crate::desired::model::ReloadModel>("reload");
+        all.add::<super::review::Body<'_>>("review");
+        all.add::<super::review::ListBody>("review");
+        all.add::<super::scan::Body>("scan");
+        all.add::<super::serve::attend::Line<'_>>("serve");
+        all.add::<super::show::Body<'_>>("show");
+        all.add::<super::show::Drives<'_>>("show");
+        all.add::<super::simulate::Body<'_>>("simulate");
+        all.add::<super::simulate::ListBody>("simulate");
+        all.add::<super::spare::Body<'_>>("spare");
+        all.add::<super::torture::tables::Body>("torture");
+        all.add::<super::torture::ReplayBody>("torture-replay");
+        all.add::<super::update::Body>("update");
+        all.forms.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// The schema that is meant.
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        match target(schema) {
+            Some(name) => self.objects.get(name).unwrap_or_else(|| panic!("{name} is not among the objects")),
+            None => schema,
+        }
+    }
+
+    /// What a value is, in words.
+    fn value(&self, schema: &Value) -> String {
+        if let Some(name) = target(schema) {
+            let own = &self.objects[name];
+            return if is_simple(own) { self.value(own) } else { link(name) };
+        }
+        if let Some(all) = schema["oneOf"].as_array().or_else(|| schema["allOf"].as_array()) {
+            let others: Vec<String> =
+                all.iter().filter(|part| part["type"] != "null").map(|part| self.value(part)).collect();
+            let null = if others.len() < all.len() { " or null" } else { "" };
+            return others.join(" or ") + null;
+        }
+        if let Some(words) = schema["enum"].as_array() {
+            return either(words.iter().filter_map(Value::as_str));
+        }
+        let mut kinds: Vec<&str> = match &schema["type"] {
+            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+            kind => kind.as_str().into_iter().collect(),
+        };
+        let null = if kinds.contains(&"null") { " or null" } else { "" };
+        kinds.retain(|kind| *kind != "null");
+        let text = match kinds.first() {
+            Some(&"integer" | &"number") => "number".into(),
+            Some(&"array") => match schema["prefixItems"].as_array() {
+                Some(parts) => {
+                    let parts: Vec<String> = parts.iter().map(|part| self.value(part)).collect();
+                    format!("\\[{}\\]", parts.join(", "))
+                }
+                None => format!("list of {}", self.value(&schema["items"])),
+            },
+            Some(&"object") if !schema["additionalProperties"].is_null() => {
+                format!("map of {}", self.value(&schema["additionalProperties"]))
+            }
+            Some(kind) => (*kind).into(),
+            None => "any".into(),
+        };
+        text + null
+    }
+
+    /// The keys of an object, those of nameless objects in it too.
+    fn rows(&self, schema: &Value, path: &str, rows: &mut Vec<Row>) {
+        let schema = self.resolve(schema);
+        if let Some(parts) = schema["allOf"].as_array() {
+            return parts.iter().for_each(|part| self.rows(part, path, rows));
+        }
+        if let Some(variants) = schema["oneOf"].as_array() {
+            return self.variants(variants, path, rows);
+        }
+        for (key, own) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}{key}");
+            rows.push(Row {
+                value: self.value(own),
+                meaning: meaning(own).unwrap_or_default(),
+                path: path.clone(),
+                only: Vec::new(),
+            });
+            if own["properties"].is_object() {
+                self.rows(own, &format!("{path}."), rows);
+            }
+        }
+    }
+
+    /// The keys of all variants of a value; each says in which of them it is.
+    fn variants(&self, variants: &[Value], path: &str, rows: &mut Vec<Row>) {
+        for variant in variants {
+            let mut own = Vec::new();
+            self.rows(variant, path, &mut own);
+            let tag = own.iter().find(|row| row.is_tag()).map(|row| row.value.clone());
+            for row in own {
+                let known = rows.iter_mut().find(|known| known.path == row.path);
+                match (known, &tag) {
+                    (Some(known), Some(_)) if row.is_tag() => {
+                        known.value = known.value.replace(" or ", ", ") + " or " + &row.value
+                    }
+                    (Some(known), Some(tag)) => known.add(row, tag),
+                    (None, Some(tag)) if !row.is_tag() => rows.push(Row { only: vec![tag.clone()], ..row }),
+                    (None, _) => rows.push(row),
+                    (Some(known), None) => panic!("{} is in two variants without a tag", known.path),
+                }
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from("\n## Documents\n");
+        let mut before = "";
+        for form in &self.forms {
+            if form.name != before {
+                write!(text, "\n### {}\n", form.name).expect("a string takes it");
+            }
+            let lead = if form.name == before { "Or: " } else { "" };
+            let about = meaning(&form.body).unwrap_or_default();
+            write!(text, "\n{lead}{about}\n\n{}", self.table(&form.body)).expect("a string takes it");
+            before = &form.name;
+        }
+        text.push_str("\n## Objects\n");
+        for (name, schema) in self.objects.iter().filter(|(_, schema)| !is_simple(schema)) {
+            let about = meaning(schema).unwrap_or_default();
+            write!(text, "\n### {}\n\n{about}\n\n{}", shown(name), self.table(schema)).expect("a string takes it");
+        }
+        text.push('\n');
+        text
+    }
+
+    fn table(&self, schema: &Value) -> String {
+        let mut rows = Vec::new();
+        self.rows(schema, "", &mut rows);
+        rows.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut text = String::new();
+        let words: Vec<&str> = schema["oneOf"].as_array().into_iter().flatten().filter_map(word).collect();
+        if !words.is_empty() {
+            let keys = if rows.is_empty() { "" } else { ", or an object with one of these keys" };
+            write!(text, "A string, {}{keys}.\n\n", either(words.into_iter())).expect("a string takes it");
+        }
+        if !rows.is_empty() {
+            text.push_str("| Key | Value | Unit | Meaning |\n| --- | --- | --- | --- |\n");
+        }
+        for row in rows {
+            let Row { path, value, meaning, only } = row;
+            let only = if only.is_empty() { String::new() } else { format!("Only if it is {}: ", only.join(" or ")) };
+            let unit = unit(&path);
+            writeln!(text, "| `{path}` | {value} | {unit} | {only}{} |", meaning.replace('|', "\\|"))
+                .expect("a string takes it");
+        }
+        text
+    }
+}
+
+/// A key.
+struct Row {
+    path: String,
+    value: String,
+    meaning: String,
+    /// The variants that have it; empty: all.
+    only: Vec<String>,
+}
+
+impl Row {
+    /// Does it say which variant this is?
+    fn is_tag(&self) -> bool {
+        self.value.starts_with('`') && !self.value.contains(", ") && ["outcome", "event"].contains(&self.path.as_str())
+    }
+
+    /// Another variant has the same key.
+    fn add(&mut self, row: Self, tag: &str) {
+        self.only.push(tag.into());
+        if self.value != row.value {
+            self.value = format!("{} or {}", self.value, row.value);
+        }
+        if !self.meaning.contains(&row.meaning) {
+            self.meaning = format!("{} {}", self.meaning, row.meaning);
+        }
+    }
+}
+
+fn target(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
+}
+
+/// A string with a fixed text, as a variant of an enum.
+fn word(variant: &Value) -> Option<&str> {
+    variant["enum"].as_array().filter(|words| words.len() == 1)?[0].as_str()
+}
+
+/// It is no object that needs a table.
+fn is_simple(schema: &Value) -> bool {
+    schema["properties"].is_null() && schema["oneOf"].is_null() && schema["allOf"].is_null()
+}
+
+fn meaning(schema: &Value) -> Option<String> {
+    let own = schema["description"].as_str();
+    let within = schema["oneOf"].as_array().or_else(|| schema["allOf"].as_array()).into_iter().flatten();
+    let text = own.or_else(|| within.filter_map(|part| part["description"].as_str()).next());
+    // Of a tag the name is enough.
+    let tag = schema["enum"].as_array().is_some_and(|words| words.len() == 1);
+    text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+        .or_else(|| tag.then(|| "Which one it is.".into()))
+}
+
+fn unit(path: &str) -> &'static str {
+    let key = path.rsplit('.').next().unwrap_or(path);
+    let ends = |end: &str| key == end || key.strip_suffix(end).is_some_and(|rest| rest.ends_with('_'));
+    UNITS.iter().find(|(end, _)| ends(end)).map_or("", |(_, unit)| unit)
+}
+
+/// The name of an object as it is shown.
+fn shown(name: &str) -> &str {
+    ["Model", "Body"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+}
+
+fn link(name: &str) -> String {
+    let name = shown(name);
+    format!("[{name}](#{})", name.to_lowercase())
+}
+
+fn either<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.join(""),
+    }
+}
+
+#[test]
+fn the_page_describes_the_types_that_are_printed() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
+    let page = std::fs::read_to_string(&path).expect("the page is there");
+    let (before, rest) = page.split_once(BEGIN).expect("the tables begin");
+    let (written, after) = rest.split_once(END).expect("the tables end");
+    let made = Forms::all().text();
+    let silent: Vec<&str> = made.lines().filter(|line| line.ends_with("|  |") || line.ends_with(". |  |")).collect();
+    assert!(silent.is_empty(), "keys without a doc comment: {silent:#?}");
+    if std::env::var_os("OPENRAID_BLESS").is_some() {
+        std::fs::write(path, format!("{before}{BEGIN}{made}{END}{after}")).expect("it is writable");
+        return;
+    }
+    let differs = made.lines().zip(written.lines()).find(|(made, written)| made != written);
+    assert!(made == written, "docs/json.md is stale ({differs:?}); make it again with OPENRAID_BLESS=1");
+}
