@@ -75,17 +75,8 @@ impl Controller {
         // A flush that was issued while the write was under way may not cover it.
         member.unflushed |= command.op != DriveOp::Read;
         channels.forget(self.now, tag.index(), actions);
-        self.op_command_ended(index);
+        self.ops.command_ended(&mut self.ready, index);
         true
-    }
-
-    #[inline(always)]
-    pub(crate) fn op_command_ended(&mut self, index: u32) {
-        let op = &mut self.ops[index];
-        op.pending -= 1;
-        if op.pending == 0 {
-            self.ready.push(index);
-        }
     }
 
     /// A command of an operation ended. If it failed, what that means for its member; for the operation see
@@ -143,7 +134,7 @@ impl Controller {
             }
             Some(Failure::Unflushed) => self.ops[index].error = Some(ReplyStatus::IoError),
         }
-        self.op_command_ended(index);
+        self.ops.command_ended(&mut self.ready, index);
     }
 
     #[cold]

@@ -23,7 +23,7 @@ use crate::io::search::Search;
 use crate::io::wait::Wait;
 use crate::ppl::Partial;
 use crate::reason::Reason;
-use crate::slab::Slab;
+use crate::slab::{Queue, Slab};
 use crate::slots::SlotSet;
 
 /// What an operation does.
@@ -342,6 +342,16 @@ impl Slab<Op> {
     /// May an operation be made for a host? The last places are kept back.
     pub(crate) fn may_make_op(&self) -> bool {
         self.room() > CHILD_OPS + BACKGROUND_OPS
+    }
+
+    /// A command of an operation has ended: the operation moves after its last one.
+    #[inline(always)]
+    pub(crate) fn command_ended(&mut self, ready: &mut Queue, index: u32) {
+        let op = &mut self[index];
+        op.pending -= 1;
+        if op.pending == 0 {
+            ready.push(index);
+        }
     }
 
     /// May an operation be made for background work?

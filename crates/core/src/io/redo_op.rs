@@ -11,8 +11,8 @@ use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{KindData, Op, OpKind, Payload, Phase, RedoData};
 use crate::io::wait::Wait;
-use crate::journal::backlog::RedoState;
 use crate::journal::commit::{JournalRead, JournalWork};
+use crate::journal::backlog::RedoState;
 use crate::journal::window::SILENT;
 use crate::journal::DeviceState;
 use crate::reason::Reason;
@@ -325,7 +325,6 @@ impl Controller {
         let number = command.member as usize;
         let why = match result {
             Ok(()) => None,
-            // The command had not been issued when the device was dropped.
             Err(_) if !command.issued => {
                 self.ops[index].frames_abandoned = true;
                 None
@@ -349,7 +348,7 @@ impl Controller {
             backlog.error.get_or_insert(why);
             self.ops[index].frames_abandoned = true;
         }
-        self.op_command_ended(index);
+        self.ops.command_ended(&mut self.ready, index);
     }
 
     /// Advance a redo: what was read is written.

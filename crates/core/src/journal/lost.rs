@@ -5,7 +5,7 @@ use openraid_format::JOURNAL_BLOCK_BYTES;
 use openraid_format::{journal_superblock_lba, ArrayState, SuperblockCopy};
 use openraid_units::{ArrayId, SetId};
 
-use super::commit::JournalWrite;
+use super::commit::{JournalRead, JournalWork, JournalWrite};
 use super::session::Session;
 use super::{DeviceState, JournalLoss, JournalState};
 use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
@@ -47,9 +47,14 @@ impl Controller {
             self.journal_notice(Some(drive), NoticeKind::JournalLost, actions);
             self.lose_journal(JournalLoss::Device);
         }
-        // Commands that wait for a hung device would wait for ever.
+        // Commands that wait for a hung device would wait forever.
         while let Some(command) = self.channels.cancel_queued(drive) {
             let Owner::Journal(work) = command.owner else { unreachable!("the drive is the journal's alone") };
+            if let JournalWork::Read(JournalRead::Redo(op)) = work {
+                self.ops[op].frames_abandoned = true;
+                self.ops.command_ended(&mut self.ready, op);
+                continue;
+            }
             self.on_journal_command(work, &command, Err(CommandError::Drive(DriveError::Gone)), actions);
         }
     }
