@@ -12,7 +12,7 @@ use crate::io::command_errors::MemberRange;
 use crate::io::op::{KindData, Op, OpKind, Payload, Phase, RedoData};
 use crate::io::wait::Wait;
 use crate::journal::commit::{JournalRead, JournalWork};
-use crate::journal::backlog::RedoState;
+use crate::journal::redo_backlog::RedoState;
 use crate::journal::window::SILENT;
 use crate::journal::DeviceState;
 use crate::reason::Reason;

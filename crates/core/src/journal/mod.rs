@@ -16,12 +16,12 @@
 //! - [`tail`]: the tail passes an entry only after a flush of all members that its data was written to.
 //! - [`reservation`]: how the room of the ring is divided, so that all acknowledged data can be written to the members.
 //! - [`replay`]: at a start, acknowledged data of the log is loaded before the set takes requests.
-//! - [`redo_backlog`]: the redo records that members do not have yet, the [backlog], are written while the set serves; a row
+//! - [`redo_backlog`]: the redo records that members do not have yet, the backlog, are written while the set serves; a row
 //!   is redone before any other access to it.
 //! - [`spill`]: entries that only absent arrays need are copied out of the ring, so that they do not hold up the tail.
 //! - [`join`]: a device comes back, or a new one takes its place, while the journal runs.
 //! - [`window`]: the buffer through which the last three read the log, one at a time.
-//! - [`heal`]: at a start with two devices that differ, the steps that bring the stale one up to date.
+//! - [`mirror_resync`]: at a start with two devices that differ, the steps that bring the stale one up to date.
 //! - [`lost`]: a journal without a working device protects no more writes; the data that it has acknowledged goes to the
 //!   members.
 //!
@@ -29,13 +29,12 @@
 //! before its redo record is durable; an entry forgotten that a crash would still need.
 
 pub mod attach;
-pub(crate) mod backlog;
 pub(crate) mod commit;
 pub mod find;
-pub mod heal;
 pub mod join;
 pub(crate) mod log;
 pub(crate) mod lost;
+pub mod mirror_resync;
 pub(crate) mod redo;
 pub(crate) mod redo_backlog;
 mod redo_plan;

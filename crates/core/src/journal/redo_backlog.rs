@@ -1,4 +1,5 @@
-//! The redo backlog of a set: what its members do not have of the log yet. [`redo_op`](crate::io::redo_op) writes it.
+//! The redo backlog of a set: the redo records that its members do not have yet after a crash.
+//! [`redo_op`](crate::io::redo_op) writes it.
 //!
 //! ```text
 //!   Waits --> InWork: read from the journal -> written to the member --> Done
@@ -15,14 +16,209 @@
 //! again, and then the entries that came later.
 //!
 //! If the bytes cannot be read any more, the set fails, because no other copy exists. Its entries stay in the log.
+//!
+//! If two records cover the same sectors of a member, only the newer one is written; if the member has newer bytes than the
+//! log, neither is. The rest is cut at the borders of units (stripes; regions of sets without parity) and sorted by unit,
+//! member and address. So all members are written once, upwards, and neighbouring records become one write.
 
-use openraid_units::{Sectors, SetId};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use openraid_units::{DriveLba, MemberLba, Sectors, SetId, Slot};
 
-use super::backlog::RedoBacklog;
 use super::replay::Replay;
 use crate::controller::Controller;
+use crate::frames::Run;
 use crate::geometry::Geometry;
-use crate::limits::REGION_SECTORS;
+use crate::limits::{FRAME_BYTES, OP_COMMANDS_MAX, REGION_SECTORS};
+use crate::slab::NONE;
+
+/// Where the bytes of a redo are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Source {
+    pub from: DriveLba,
+    /// The entry that has them: the tail must not pass it before they are on the member.
+    pub sequence: u64,
+}
+
+/// What the log says of places of members, collected from the newest record to the oldest.
+#[derive(Default, Debug)]
+pub(crate) struct Newest {
+    /// By slot and start of a place: its end, and the bytes to be written there. No source: the member has newer bytes than
+    /// the log.
+    places: BTreeMap<(Slot, u64), (u64, Option<Source>)>,
+}
+
+impl Newest {
+    /// Add an older record: only those parts of its place count that no newer record covers.
+    pub(crate) fn add(&mut self, slot: Slot, (at, len): (MemberLba, Sectors), source: Option<Source>) {
+        let (start, end) = (at.get(), (at + len).get());
+        let before = self.places.range(..=(slot, start)).next_back().filter(|((own, _), _)| *own == slot);
+        let mut from = before.map_or(start, |(_, (known_to, _))| start.max(*known_to));
+        while from < end {
+            let next = self.places.range((slot, from)..(slot, end)).next();
+            let (to, behind) = next.map_or((end, end), |((_, next), (known_to, _))| (*next, *known_to));
+            if from < to {
+                let source = source.map(|own| Source { from: own.from + Sectors(from - start), ..own });
+                self.places.insert((slot, from), (to, source));
+            }
+            from = behind;
+        }
+    }
+
+    /// The redos, cut at units of so many sectors of a member, none longer than `most`.
+    fn into_redos(self, unit: Sectors, most: Sectors) -> Vec<PendingRedo> {
+        let mut redos = Vec::new();
+        for ((slot, start), (end, source)) in self.places {
+            let Some(source) = source else { continue };
+            let mut at = start;
+            while at < end {
+                let to = end.min((at / unit.get() + 1) * unit.get()).min(at + most.get());
+                let source = Source { from: source.from + Sectors(at - start), ..source };
+                redos.push(PendingRedo {
+                    at: MemberLba(at),
+                    slot,
+                    len: Sectors(to - at),
+                    source,
+                    state: RedoState::Waits,
+                });
+                at = to;
+            }
+        }
+        redos.sort_unstable_by_key(|own| (own.at.get() / unit.get(), own.slot, own.at));
+        redos
+    }
+}
+
+/// How far a redo is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RedoState {
+    /// It waits.
+    Waits,
+    /// An operation works on it.
+    InWork,
+    /// The member has the bytes, or the slot has no member.
+    Done,
+}
+
+/// A write that a member has to get from the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PendingRedo {
+    pub at: MemberLba,
+    pub slot: Slot,
+    pub len: Sectors,
+    pub source: Source,
+    pub state: RedoState,
+}
+
+/// The redo records that the members of a set do not have yet.
+#[derive(Debug)]
+pub(crate) struct RedoBacklog {
+    pub(crate) set: SetId,
+    /// The set's place in the journal's table.
+    pub(crate) array: u8,
+    /// Sectors of a member in one unit, and in one write.
+    unit: Sectors,
+    most: Sectors,
+    pub(crate) redos: Vec<PendingRedo>,
+    /// No redo before this one waits.
+    first: usize,
+    /// Redos that are not done, and operations at work.
+    pub(crate) left: usize,
+    pub(crate) out: u32,
+    /// Why no more redos begin. The rest stays in the log.
+    pub(crate) error: Option<&'static str>,
+    /// The set serves hosts already.
+    pub(crate) serves: bool,
+    /// Frames for one write, kept in case all others are held by operations that wait for room in the journal: that room
+    /// may depend on a redo.
+    pub(crate) spare: Option<Run>,
+    /// The operation that uses the spare frames.
+    pub(crate) spare_has: u32,
+    /// No more redos are done. Rows that lack a redo are neither read nor written until the set is started again.
+    pub(crate) is_over: bool,
+}
+
+impl RedoBacklog {
+    /// A backlog in units of so many sectors of a member, in writes of at most `most`.
+    pub(crate) fn new(set: SetId, array: u8, (unit, most): (Sectors, Sectors), newest: Newest) -> Self {
+        let redos = newest.into_redos(unit, most);
+        let left = redos.len();
+        Self {
+            set,
+            array,
+            unit,
+            most,
+            redos,
+            first: 0,
+            left,
+            out: 0,
+            error: None,
+            serves: false,
+            spare: None,
+            spare_has: NONE,
+            is_over: false,
+        }
+    }
+
+    /// Bytes of the longest write, with the parts of the journal's blocks that reach over its ends.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.most.bytes().get() + 2 * FRAME_BYTES
+    }
+
+    /// Redos in the units of these rows.
+    fn near(&self, from: u64, to: u64) -> core::ops::Range<usize> {
+        let (first, last) = (from / self.unit.get(), to.div_ceil(self.unit.get()));
+        let until = |unit| self.redos.partition_point(|own| own.at.get() / self.unit.get() < unit);
+        until(first)..until(last)
+    }
+
+    /// The redos of these rows, on any member, that are not done.
+    pub(crate) fn pending(&self, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
+        self.near(from, to).filter(move |index| {
+            let own = &self.redos[*index];
+            own.state != RedoState::Done && own.at.get() < to && (own.at + own.len).get() > from
+        })
+    }
+
+    /// The first redo that waits.
+    pub(crate) fn next(&mut self) -> Option<usize> {
+        let rest = &self.redos[self.first..];
+        let skip = rest.iter().position(|own| own.state == RedoState::Waits).unwrap_or(rest.len());
+        self.first += skip;
+        (self.first < self.redos.len()).then_some(self.first)
+    }
+
+    /// How many redos from this one on become one write, and their sectors: neighbours on one member, in one unit. A block
+    /// of the journal's devices may reach over the ends of the first and the last one only.
+    pub(crate) fn run_from(&self, index: usize, block: u64) -> (usize, Sectors) {
+        let first = &self.redos[index];
+        let unit = first.at.get() / self.unit.get();
+        let (mut count, mut len) = (1, first.len);
+        let whole =
+            |own: &PendingRedo| own.source.from.get().is_multiple_of(block) && own.len.get().is_multiple_of(block);
+        for pair in self.redos[index..].windows(2) {
+            let next = &pair[1];
+            let adjoins =
+                next.slot == first.slot && next.at == first.at + len && next.at.get() / self.unit.get() == unit;
+            let fits = len + next.len <= self.most && count < OP_COMMANDS_MAX as usize;
+            if !(adjoins && fits && whole(&pair[0]) && whole(next) && next.state == RedoState::Waits) {
+                break;
+            }
+            (count, len) = (count + 1, len + next.len);
+        }
+        (count, len)
+    }
+
+    /// Change the state of these redos.
+    pub(crate) fn set_state(&mut self, index: usize, count: usize, state: RedoState) {
+        self.redos[index..index + count].iter_mut().for_each(|own| own.state = state);
+        match state {
+            RedoState::Done => self.left -= count,
+            RedoState::Waits => self.first = self.first.min(index),
+            RedoState::InWork => {}
+        }
+    }
+}
 
 impl Replay {
     /// Does a set have a redo backlog, or did it have one when it failed?
@@ -73,5 +269,88 @@ impl Controller {
     pub(crate) fn is_destage_held(&self) -> bool {
         let journal = &self.journal;
         journal.replay.is_loading() || (journal.replay.is_active() && (journal.short || self.is_ring_pressed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(from: u64, sequence: u64) -> Option<Source> {
+        Some(Source { from: DriveLba(from), sequence })
+    }
+
+    fn place(at: u64, len: u64) -> (MemberLba, Sectors) {
+        (MemberLba(at), Sectors(len))
+    }
+
+    /// The source of each sector of a member, found by writing all records from the oldest to the newest.
+    fn written(records: &[(Slot, u64, u64, Option<Source>)], slot: Slot, sectors: u64) -> Vec<Option<u64>> {
+        let mut written = alloc::vec![None; usize::try_from(sectors).unwrap()];
+        for (own, at, len, source) in records.iter().rev().filter(|record| record.0 == slot) {
+            for sector in 0..*len {
+                assert_eq!(*own, slot);
+                written[usize::try_from(at + sector).unwrap()] = source.map(|own| own.from.get() + sector);
+            }
+        }
+        written
+    }
+
+    #[test]
+    fn the_newest_redo_of_each_sector_counts_and_none_if_the_member_has_newer_bytes() {
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..200 {
+            let records: Vec<_> = (0..random(40))
+                .map(|n| {
+                    let (at, len) = (random(96), 1 + random(24));
+                    let source = if random(5) == 0 { None } else { source(1000 * (n + 1), 50 - n) };
+                    (Slot(u16::try_from(random(3)).unwrap()), at, len, source)
+                })
+                .collect();
+            let mut newest = Newest::default();
+            records.iter().for_each(|(slot, at, len, source)| newest.add(*slot, place(*at, *len), *source));
+            let redos = newest.into_redos(Sectors(16), Sectors(8));
+            for slot in (0..3).map(Slot) {
+                let mut found = alloc::vec![None; 128];
+                for own in redos.iter().filter(|own| own.slot == slot) {
+                    assert_eq!(own.at.get() / 16, (own.at.get() + own.len.get() - 1) / 16, "it lies in its unit");
+                    assert!(own.len <= Sectors(8));
+                    for sector in 0..own.len.get() {
+                        let at = usize::try_from(own.at.get() + sector).unwrap();
+                        assert_eq!(found[at], None, "each place is written once");
+                        found[at] = Some(own.source.from.get() + sector);
+                    }
+                }
+                assert_eq!(found, written(&records, slot, 128));
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_of_one_member_and_unit_go_together() {
+        let mut newest = Newest::default();
+        let slot = Slot(1);
+        for (n, at) in [0, 8, 16, 32, 40, 64].into_iter().enumerate() {
+            newest.add(slot, place(at, 8), source(800 - 8 * n as u64, 1));
+        }
+        newest.add(Slot(0), place(24, 8), source(1600, 1));
+        let mut backlog = RedoBacklog::new(SetId(0), 0, (Sectors(48), Sectors(16)), newest);
+        let order: Vec<u64> = backlog.redos.iter().map(|own| own.at.get()).collect();
+        assert_eq!(order, [24, 0, 8, 16, 32, 40, 64]);
+        assert_eq!(backlog.run_from(0, 8), (1, Sectors(8)));
+        assert_eq!(backlog.run_from(1, 8), (2, Sectors(16)), "no longer than it may be");
+        assert_eq!(backlog.run_from(1, 64), (1, Sectors(8)), "its blocks reach over its ends");
+        assert_eq!(backlog.run_from(5, 8), (1, Sectors(8)), "the next unit is another one's");
+        assert_eq!(backlog.pending(4, 30).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        backlog.set_state(1, 3, RedoState::Done);
+        assert_eq!(backlog.pending(4, 30).collect::<Vec<_>>(), [0]);
+        backlog.set_state(0, 1, RedoState::InWork);
+        assert_eq!((backlog.next(), backlog.left), (Some(4), 4));
+        backlog.set_state(0, 1, RedoState::Waits);
+        assert_eq!(backlog.next(), Some(0));
     }
 }

@@ -10,8 +10,8 @@ use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector,
 use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::attach::{FoundEntry, FoundJournal};
-use super::backlog::{Newest, RedoBacklog, Source};
 use super::log::Log;
+use super::redo_backlog::{Newest, RedoBacklog, Source};
 use super::window::{WindowUser, SILENT};
 use super::JournalState;
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob};

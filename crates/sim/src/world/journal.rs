@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, JournalStatus};
 use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
-use openraid_core::journal::heal::{HealPlan, HealStep};
+use openraid_core::journal::mirror_resync::{HealPlan, HealStep};
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, DriveLba, Sectors};
 

@@ -1,10 +1,10 @@
 //! The stale one of two journal devices gets the data of the other one. The order of the steps is that of
-//! [`openraid_core::journal::heal`].
+//! [`openraid_core::journal::mirror_resync`].
 //!
 //! A thread of its own does it, which may take as long as it likes while the devices answer. A device may well be read and
 //! answer no write, ever, and that must not keep a start waiting.
 
-use openraid_core::journal::heal::{HealMark, HealPlan, HealStep};
+use openraid_core::journal::mirror_resync::{HealMark, HealPlan, HealStep};
 use openraid_format::{journal_superblock_lba, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
