@@ -24,7 +24,7 @@ pub const TRANSFER_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of one registered buffer; the kernel refuses more than 1 GiB. A transfer across the edge goes unregistered.
 pub(crate) const REGISTERED_BYTES_MAX: usize = 1 << 30;
 /// Bytes of a buffer that is registered at its first use, and taken from the system then: a server without load takes one.
-pub(crate) const REGISTERED_BYTES_MIN: usize = 16 << 20;
+pub(crate) const REGISTERED_BYTES_MIN: usize = 4 << 20;
 /// Buffers that are registered at their first use; the kernel's table has room for 16,384.
 pub(crate) const REGISTERED_PIECES_MAX: usize = 4096;
 /// A capacity for the vector given to [`crate::IoEngine::reap`] that will rarely have to grow.

@@ -86,7 +86,8 @@ impl Buffers {
         self.len
     }
 
-    /// The number of the buffer that has `len` bytes from `start` on; nothing if they are not in one.
+    /// The number of the buffer that has `len` bytes from `start` on; nothing if they are not in one. Metadata lies outside the pool,
+    /// and has none.
     pub(crate) fn of(&mut self, ring: &Submitter<'_>, mapping: &Arc<Mapping>, start: usize, len: usize) -> Option<u16> {
         let end = start + len;
         if len == 0 || end > self.len {

@@ -178,8 +178,11 @@ impl Ring {
 
     fn entry(&mut self, command: &Command) -> squeue::Entry {
         let start = (command.address as usize).checked_sub(self.mapping.address(PoolOffset::ZERO) as usize);
-        let len = command.transfer_len() as usize;
-        let buffer = start.and_then(|start| self.buffers.of(&self.ring.submitter(), &self.mapping, start, len));
+        // A command without memory may be longer than any transfer.
+        let buffer = start.and_then(|start| {
+            let len = command.transfer_len() as usize;
+            self.buffers.of(&self.ring.submitter(), &self.mapping, start, len)
+        });
         let attached = self.members[command.slot].as_ref().expect("bug: a command to a member that is not attached");
         let entry = if attached.registered {
             let number = i32::try_from(command.slot).expect("slots are below MEMBERS_MAX");

@@ -94,6 +94,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     let web = http::start(arguments, in_force.as_ref(), &server)?;
+    openraid_sys::memory::give_back();
     tell_ready(context, &server, &socket, &taken, web.as_deref().map(http::told))?;
     if let Some(mut file) = ready_fd {
         // Dropped after that: the reader sees the end.
