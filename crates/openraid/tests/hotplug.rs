@@ -132,3 +132,36 @@ fn arrays_and_spares_that_appear_are_taken_in() {
     lab.wait_for("data", |array| array["members"].to_string().contains("/own"));
     server.stop();
 }
+
+/// A drive that goes away while its array works fails after the time limit of commands: half a minute, so this is for a soak.
+#[test]
+fn a_member_that_was_gone_for_too_long_comes_back_without_a_restart() {
+    if std::env::var_os("OPENRAID_SOAK").is_none() {
+        return;
+    }
+    let far = Lab::new("gone-far");
+    far.drives(&["x"], 16);
+    far.line("create drive --level jbod x").expect(0);
+    let drive = far.serve(&["drive"]);
+    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let lab = Lab::new("gone");
+    lab.drives(&["y"], 16);
+    lab.run(&["create", "data", "--level", "1", "--assume-clean", "--bitmap", "internal", &uri, "y"]).expect(0);
+    configure(&lab, "");
+    let mut server = serve(&lab);
+    support::write_some(&lab, &server);
+    drive.kill();
+    server.wait_for_news("Fail", 1);
+    let array = lab.wait_for("data", |array| array["health"] == "degraded");
+    assert!(
+        array["members"].to_string().contains("gone") || array["members"].to_string().contains("time"),
+        "{array:#}"
+    );
+    support::write_some(&lab, &server);
+    let drive = far.serve(&["drive"]);
+    server.wait_for_news("MemberReturned", 1);
+    lab.wait_for("data", |array| array["health"] == "optimal" && array["task"].is_null());
+    lab.line("check data --follow").expect(0);
+    server.stop();
+    drive.stop();
+}

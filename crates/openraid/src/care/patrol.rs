@@ -33,13 +33,11 @@ pub enum Next {
     Stop(&'static str),
 }
 
+/// Reads from a place; why it cannot be read.
+pub type Read<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), String> + 'a;
+
 /// Read a drive of this size. `next` is asked before each piece, and may take its time.
-pub fn read(
-    capacity: Sectors,
-    rate: Bytes,
-    read: &mut dyn FnMut(DriveLba, &mut [u8]) -> Result<(), String>,
-    next: &mut dyn FnMut(&Found) -> Next,
-) -> Found {
+pub fn read(capacity: Sectors, rate: Bytes, read: &mut Read<'_>, next: &mut dyn FnMut(&Found) -> Next) -> Found {
     let mut found = Found::default();
     let mut buffer = vec![0; usize::try_from(PIECE.get()).expect("a megabyte")];
     let time = Duration::from_nanos(PIECE.get().saturating_mul(1_000_000_000) / rate.get().max(1));
@@ -67,7 +65,7 @@ pub fn read(
                 return found;
             }
         }
-        found.at = found.at + len;
+        found.at += len;
         // Time that was lost is not made up for: hosts would notice.
         due = (due + time).max(Instant::now().checked_sub(time).unwrap_or(due));
         std::thread::sleep(due.saturating_duration_since(Instant::now()));

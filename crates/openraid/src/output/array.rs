@@ -315,9 +315,12 @@ fn set_facts(set: &ArrayModel, facts: &mut Table) {
     }
 }
 
+/// A text of a member for a column.
+type Cell = fn(&MemberModel) -> Option<&String>;
+
 fn members_text(set: &ArrayModel, indent: usize) -> String {
     // Columns of devices; files have none of these.
-    let of_devices: [(&str, fn(&MemberModel) -> Option<&String>); 3] = [
+    let of_devices: [(&str, Cell); 3] = [
         ("SERIAL", |member| member.serial.as_ref()),
         ("MODEL", |member| member.model.as_ref()),
         ("BAY", |member| member.bay.as_ref()),
