@@ -146,6 +146,11 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// It is not served.
     fn checks(&self, array: &str) -> Result<(Vec<SetHistoryModel>, Vec<PatrolModel>), Refusal>;
+    /// Send a document to another server, which has asked for it. It may take up to 20 seconds.
+    ///
+    /// # Errors
+    /// Why that server did not take it.
+    fn push(&self, url: &str, document: &serde_json::Value) -> Result<(), String>;
     /// All events of the log, oldest first.
     ///
     /// # Errors

@@ -52,10 +52,16 @@ pub const PASSWORD_CHARACTERS_MIN: usize = 10;
 pub const PASSWORD_BYTES_MAX: usize = 256;
 /// Events of one answer.
 pub const EVENTS_MAX: usize = 1000;
+/// The largest number of an event: the OpenAPI document says that numbers have 63 bits.
+pub const EVENT_NUMBER_MAX: u64 = u64::MAX >> 1;
 /// Settings of one request.
 pub const SETTINGS_MAX: usize = 64;
 /// Members of one request.
 pub const MEMBERS_MAX: usize = 256;
+/// Subscriptions to which Redfish pushes events; each has a thread.
+pub const SUBSCRIPTIONS_MAX: usize = 4;
+/// A push that failed is tried again after this time.
+pub const PUSH_INTERVAL: Duration = Duration::from_secs(30);
 /// Tasks that Redfish shows; the oldest one that has ended is forgotten.
 pub const TASKS_MAX: usize = 64;
 /// Entries of the log that Redfish shows, the newest ones.

@@ -41,6 +41,8 @@ pub struct State {
     pub listeners: Listeners,
     /// The identity of this service, as Redfish tells it: another one after each start.
     pub service_uuid: String,
+    /// Held by a change that is for one version of a state only, so that no two are for the same one.
+    pub conditional: Mutex<()>,
     /// Streams of events now.
     pub streams: AtomicUsize,
     snapshot: Mutex<Option<(Instant, Arc<Vec<ArrayModel>>)>>,
@@ -81,6 +83,7 @@ impl State {
             tasks: Tasks::default(),
             listeners: Listeners::default(),
             service_uuid: secret()[..32].into(),
+            conditional: Mutex::default(),
             streams: AtomicUsize::new(0),
             snapshot: Mutex::default(),
         }

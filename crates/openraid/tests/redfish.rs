@@ -4,7 +4,8 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
@@ -154,7 +155,7 @@ fn what_a_volume_cannot_be_is_refused_by_the_name_of_its_property() {
     refused(&patch(json!({"Name": "other"})), 400, "PropertyNotWritable", "keeps its name");
     refused(&patch(json!({"Links": {"Drives": []}})), 400, "PropertyNotWritable", "Links.Drives");
     refused(&patch(json!({"Colour": "red"})), 400, "PropertyUnknown", "Colour");
-    refused(&patch(json!({})), 400, "GeneralError", "nothing to change");
+    refused(&patch(json!({"@odata.id": "x"})), 400, "NoOperation", "nothing to change");
     // Without a journal there is no protected cache: the server's own refusal.
     refused(&patch(json!({"WriteCachePolicy": "ProtectedWriteBack"})), 409, "GeneralError", "journal");
     let action = |name: &str| web.post(&format!("{volume}/Actions/Volume.{name}"), "{}");
@@ -278,6 +279,72 @@ fn a_stream_tells_what_happens_and_is_a_destination_while_it_is_open() {
     web.ask_with("DELETE", &destination, None, &[]).expect(204);
     assert_eq!(lines.filter(|line| line.starts_with("data: ")).count(), 0, "the stream ends");
     web.get(&destination).expect(404);
+    server.stop();
+}
+
+/// A server that takes one request, answers it with this status, and returns its body.
+fn take_one(listener: &TcpListener, status: &str) -> Value {
+    let (stream, _) = listener.accept().expect("a client");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        let line = line.trim_end().to_lowercase();
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.parse().expect("a number");
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    reader.get_mut().write_all(answer.as_bytes()).expect("sent");
+    serde_json::from_slice(&body).expect("JSON")
+}
+
+#[test]
+fn events_are_pushed_to_a_server_that_has_subscribed_until_that_is_deleted() {
+    let lab = Lab::new("redfish-push");
+    let (server, web) = serve(&lab);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let destination = format!("http://{}/events", listener.local_addr().expect("an address"));
+    let path = "/redfish/v1/EventService/Subscriptions";
+    for (body, message, word) in [
+        (json!({}), "PropertyMissing", "Destination"),
+        (json!({"Destination": destination}), "PropertyMissing", "Protocol"),
+        (json!({"Destination": "file:///etc/passwd", "Protocol": "Redfish"}), "PropertyValueError", "https://"),
+        (json!({"Destination": "http://a b", "Protocol": "Redfish"}), "PropertyValueError", "https://"),
+        (json!({"Destination": destination, "Protocol": "SMTP"}), "PropertyValueError", "Redfish"),
+        (
+            json!({"Destination": destination, "Protocol": "Redfish", "HttpHeaders": []}),
+            "PropertyUnknown",
+            "HttpHeaders",
+        ),
+    ] {
+        refused(&web.post(path, &body.to_string()), 400, message, word);
+    }
+    let wish = json!({"Destination": destination, "Protocol": "Redfish", "Context": "mine"}).to_string();
+    let made = web.post(path, &wish).expect(201);
+    let own = made.header("location").expect("a place").to_owned();
+    lab.line("set data rebuild.rate=50M").expect(0);
+    let pushed = take_one(&listener, "204 No Content");
+    assert_eq!(pushed["Context"], "mine");
+    let has = |record: &Value| record["Message"].as_str().is_some_and(|text| text.contains("data"));
+    let mut found = pushed["Events"].as_array().is_some_and(|all| all.iter().any(has));
+    while !found {
+        let pushed = take_one(&listener, "200 OK");
+        found = pushed["Events"].as_array().is_some_and(|all| all.iter().any(has));
+    }
+    for _ in 0..3 {
+        web.post(path, &wish).expect(201);
+    }
+    assert_eq!(web.post(path, &wish).status, 503);
+    web.ask_with("DELETE", &own, None, &[]).expect(204);
+    web.get(&own).expect(404);
     server.stop();
 }
 

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::controller::EventModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::limits::EVENTS_MAX;
+use crate::limits::{EVENTS_MAX, EVENT_NUMBER_MAX};
 
 /// Some events.
 #[derive(Serialize, ToSchema)]
@@ -68,6 +68,9 @@ pub fn list(request: &Request) -> Result<Reply, Problem> {
 pub fn acknowledge(request: &Request) -> Result<Reply, Problem> {
     let Acknowledge { from, to } = request.input()?;
     let to = to.unwrap_or(from);
+    if from.max(to) > EVENT_NUMBER_MAX {
+        return Err(Problem::bad(format!("from, to: events have numbers up to {EVENT_NUMBER_MAX}")));
+    }
     let all = request.state.controller.events()?;
     let open = all.iter().filter(|event| (from..=to).contains(&event.number) && !event.acknowledged).count();
     if !all.iter().any(|event| (from..=to).contains(&event.number)) {

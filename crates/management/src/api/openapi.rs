@@ -79,6 +79,10 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut answer = json!({"description": "Done."});
     if let Some(gives) = route.gives {
         answer["content"] = content(&gives(schemas));
+        if route.path == "/api/v1/journal" {
+            let schema = &mut answer["content"]["application/json"]["schema"];
+            *schema = json!({"anyOf": [schema.take(), {"type": "null"}]});
+        }
     } else if success != "204" {
         answer["content"] = json!({"application/json": {"schema": {}}});
     }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
@@ -94,7 +94,12 @@ async fn answer(request: hyper::Request<Incoming>, peer: IpAddr, state: &Arc<Sta
         return redfish::events::begin(&request).map(Answer::Stream);
     }
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
-    let work = tokio::task::spawn_blocking(move || (route.handler)(&request));
+    let work = tokio::task::spawn_blocking(move || {
+        let state = Arc::clone(&request.state);
+        let is_conditional = !is_read && request.headers.contains_key("if-match");
+        let _one_at_a_time = is_conditional.then(|| state.conditional.lock().unwrap_or_else(PoisonError::into_inner));
+        (route.handler)(&request)
+    });
     let done = work.await.map_err(|_| Problem::new(500, "failed", "the request could not be carried out"))?;
     let reply = done?;
     Ok(Answer::Whole(if is_redfish && is_read { reply.with("allow", allowed(routes, &path)) } else { reply }))

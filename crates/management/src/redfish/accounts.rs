@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-use super::{check_version, collection, found, link, object, property, resource, text, with};
+use super::{check_version, collection, found, link, no_operation, object, property, resource, text, with};
 use crate::api::users::{check_left, noted};
 use crate::auth::password;
 use crate::auth::role::Role;
@@ -181,6 +181,9 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
 pub fn change(request: &Request) -> Result<Reply, Problem> {
     let known = named(request)?;
     check_version(request, &versioned_form(&known))?;
+    if object(request)?.is_empty() {
+        return Err(no_operation("Password, RoleId, Enabled"));
+    }
     let wish = wish(request)?;
     if wish.name.as_ref().is_some_and(|name| *name != known.name) {
         return Err(property("property-read-only", "UserName", "a user keeps its name; add another one"));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::storage::{
     drive_id, drive_named, drives, has_property, volume_reply, LEVELS, READ_AHEADS, VOLUMES, WRITE_CACHES,
 };
-use super::{object, property, tasks, text};
+use super::{no_operation, object, property, tasks, text};
 use crate::api::manage::{target, told};
 use crate::controller::Creation;
 use crate::http::reply::{Problem, Reply};
@@ -136,7 +136,7 @@ fn wish(request: &Request, body: &Map<String, Value>) -> Result<Wish, Problem> {
             }
             "@Redfish.OperationApplyTime" => apply_time(value)?,
             "Oem" => oem(value, &mut wish)?,
-            "@odata.type" | "Description" => {}
+            "Description" => {}
             _ => return Err(property("property-unknown", key, "a new volume has no such property here")),
         }
     }
@@ -242,7 +242,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
                     let why = "members are replaced with `openraid replace` or the API";
                     return Err(property("property-read-only", "Links.Drives", why));
                 }
-                spares = Some(wish.spares);
+                spares = value.get("DedicatedSpareDrives").map(|_| wish.spares);
             }
             "@Redfish.OperationApplyTime" => apply_time(&value)?,
             "Name" | "DisplayName" if value == Value::from(array.name.as_str()) => {}
@@ -250,7 +250,6 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
                 let why = "an array keeps its name";
                 return Err(property("property-read-only", &key, why));
             }
-            "@odata.type" | "@odata.etag" => {}
             other if has_property(&array, other) => {
                 return Err(property("property-read-only", other, "it follows from the drives and the level"))
             }
@@ -258,9 +257,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
         }
     }
     if settings.is_empty() && spares.is_none() {
-        return Err(Problem::bad(
-            "nothing to change: use WriteCachePolicy, ReadCachePolicy, Links.DedicatedSpareDrives",
-        ));
+        return Err(no_operation("WriteCachePolicy, ReadCachePolicy, Links.DedicatedSpareDrives"));
     }
     if !settings.is_empty() {
         set(request, &array, settings)?;

@@ -1,5 +1,4 @@
-//! The event service: events of the log as server-sent events. Each open stream is an `EventDestination`; deleting that ends the
-//! stream. Pushing events to a client is what sinks of alarms are for.
+//! The event service: events of the log as server-sent events. Each open stream is an `EventDestination` (`subscriptions.rs`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,48 +8,75 @@ use tokio::sync::mpsc::{channel, Receiver, Sender};
 use tokio::time::{sleep, timeout};
 
 use super::managers::message_id;
-use super::{collection, found, link, resource, time, with};
+use super::subscriptions::DESTINATIONS;
+use super::{found, link, resource, time, with};
 use crate::api::stream::Place;
 use crate::controller::EventModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::limits::{EVENTS_MAX, STALL_TIME_MAX, STREAM_INTERVAL};
+use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STALL_TIME_MAX, STREAM_INTERVAL};
 use crate::state::State;
 
 const SERVICE: &str = "/redfish/v1/EventService";
-const DESTINATIONS: &str = "/redfish/v1/EventService/Subscriptions";
 /// The path of the stream.
 pub const STREAM: &str = "/redfish/v1/EventService/SSE";
 
+/// A stream that is open, or a server to which events are pushed.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// Its number.
+    pub number: u64,
+    /// The user that has opened it.
+    pub user: String,
+    /// The address that it was opened from.
+    pub address: String,
+    /// The address to which events are pushed.
+    pub destination: Option<String>,
+    /// The subscriber's own words.
+    pub context: Option<String>,
+}
+
 #[derive(Debug, Default)]
 struct Table {
-    /// Number, user, address.
-    open: Vec<(u64, String, String)>,
+    open: Vec<Listener>,
     last: u64,
 }
 
-/// Open streams.
+/// Open streams and subscriptions.
 #[derive(Debug, Default)]
 pub struct Listeners(Mutex<Table>);
 
 impl Listeners {
-    fn open(&self) -> Vec<(u64, String, String)> {
+    /// All of them.
+    pub fn open(&self) -> Vec<Listener> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).open.clone()
     }
 
-    fn add(&self, user: &str, address: String) -> u64 {
+    /// Add one, and return its number.
+    pub fn add(&self, listener: Listener) -> u64 {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.last += 1;
         let number = table.last;
-        table.open.push((number, user.into(), address));
+        table.open.push(Listener { number, ..listener });
         number
     }
 
-    fn end(&self, number: u64) -> bool {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = table.open.len();
-        table.open.retain(|(own, ..)| *own != number);
-        table.open.len() < before
+    /// Is it open?
+    pub fn has(&self, number: u64) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).open.iter().any(|own| own.number == number)
+    }
+
+    /// End it.
+    pub fn end(&self, number: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).open.retain(|own| own.number != number);
+    }
+}
+
+impl Listener {
+    /// Of this client.
+    pub fn of(request: &Request) -> Self {
+        let (user, address) = (request.user().into(), request.peer.to_string());
+        Self { number: 0, user, address, destination: None, context: None }
     }
 }
 
@@ -75,51 +101,11 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
             "ServerSentEventUri": STREAM,
             "SSEFilterPropertiesSupported": filters,
             "EventFormatTypes": ["Event"],
+            "DeliveryRetryIntervalSeconds": PUSH_INTERVAL.as_secs(),
             "RegistryPrefixes": ["Openraid", "StorageDevice", "TaskEvent"],
             "Subscriptions": link(DESTINATIONS),
         }),
     )))
-}
-
-/// All open streams.
-pub fn destinations(request: &Request) -> Result<Reply, Problem> {
-    let open = request.state.listeners.open();
-    let paths: Vec<String> = open.iter().map(|(number, ..)| format!("{DESTINATIONS}/{number}")).collect();
-    Ok(found(&collection(DESTINATIONS, "EventDestinationCollection", "Streams", &paths)))
-}
-
-fn named(request: &Request) -> Result<(u64, String, String), Problem> {
-    let id = request.parts[0].as_str();
-    let found = request.state.listeners.open().into_iter().find(|(number, ..)| number.to_string() == id);
-    found.ok_or_else(|| Problem::missing(format!("there is no open stream {id:?}")))
-}
-
-/// One open stream.
-pub fn destination(request: &Request) -> Result<Reply, Problem> {
-    let (number, user, address) = named(request)?;
-    let id = number.to_string();
-    Ok(found(&with(
-        resource(&format!("{DESTINATIONS}/{id}"), "EventDestination", &id, &format!("{user} at {address}")),
-        json!({
-            "Destination": null,
-            "Protocol": "Redfish",
-            "SubscriptionType": "SSE",
-            "EventFormatType": "Event",
-            "Context": null,
-            "Status": {"State": "Enabled", "Health": "OK"},
-        }),
-    )))
-}
-
-/// End a stream.
-pub fn end(request: &Request) -> Result<Reply, Problem> {
-    let (number, user, _) = named(request)?;
-    let session = request.session.as_ref();
-    if !session.is_some_and(|own| own.role == crate::Role::Administrator || own.user == user) {
-        return Err(Problem::new(403, "forbidden", "the stream of another user is ended by an administrator"));
-    }
-    request.state.listeners.end(number);
-    Ok(Reply::empty(204).with("odata-version", "4.0"))
 }
 
 /// A stream is no document.
@@ -150,7 +136,7 @@ pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
         other => other.and_then(Result::ok),
     };
     let place = Place::take(&request.state).ok_or_else(Place::problem)?;
-    let number = request.state.listeners.add(request.user(), request.peer.to_string());
+    let number = request.state.listeners.add(Listener::of(request));
     let open = Open { _place: place, state: Arc::clone(&request.state), number };
     let session = request.session.as_ref().map(|session| session.number);
     let (sender, receiver) = channel(16);
@@ -174,8 +160,7 @@ async fn feed(open: Open, session: Option<u64>, after: Option<u64>, sender: Send
 
 /// New events; nothing when the stream, the session or the server has ended. A comment tells that the connection lives.
 fn round(state: &State, number: u64, session: Option<u64>, last: Option<u64>) -> Option<(String, u64)> {
-    let is_open = state.listeners.open().iter().any(|(own, ..)| *own == number);
-    if !is_open || !state.sessions.all().iter().any(|own| Some(own.number) == session) {
+    if !state.listeners.has(number) || !state.sessions.all().iter().any(|own| Some(own.number) == session) {
         return None;
     }
     let events = state.controller.events().ok()?;
@@ -183,13 +168,21 @@ fn round(state: &State, number: u64, session: Option<u64>, last: Option<u64>) ->
     let from = last.unwrap_or(newest);
     let fresh: Vec<&EventModel> = events.iter().filter(|event| event.number > from).take(EVENTS_MAX).collect();
     let Some(last) = fresh.last() else { return Some((": nothing new\n\n".into(), newest.max(from))) };
-    let document = json!({
+    Some((format!("id: {}\ndata: {}\n\n", last.number, message(&fresh, None)), last.number))
+}
+
+/// Events as one document.
+pub fn message(events: &[&EventModel], context: Option<&str>) -> Value {
+    let mut document = json!({
         "@odata.type": "#Event.v1_10_0.Event",
-        "Id": last.number.to_string(),
+        "Id": events.last().map_or(0, |event| event.number).to_string(),
         "Name": "Events of openraid",
-        "Events": fresh.iter().map(|event| record(event)).collect::<Vec<_>>(),
+        "Events": events.iter().map(|event| record(event)).collect::<Vec<_>>(),
     });
-    Some((format!("id: {}\ndata: {document}\n\n", last.number), last.number))
+    if let Some(context) = context {
+        document["Context"] = context.into();
+    }
+    document
 }
 
 fn record(event: &EventModel) -> Value {

@@ -12,6 +12,7 @@ pub mod registries;
 pub mod routes;
 pub mod sessions;
 pub mod storage;
+pub mod subscriptions;
 pub mod tasks;
 mod time;
 
@@ -66,8 +67,8 @@ const COLLECTIONS: [&str; 15] = [
     "JsonSchemaFileCollection",
 ];
 
-/// Messages of DMTF's base registry that have an argument: our word, the message, its text.
-const MESSAGES: [(&str, &str, &str); 5] = [
+/// Messages of DMTF's base registry, which have one argument or none: our word, the message, its text.
+const MESSAGES: [(&str, &str, &str); 6] = [
     ("property-unknown", "PropertyUnknown", "The property %1 is not in the list of valid properties for the resource."),
     (
         "property-missing",
@@ -79,6 +80,11 @@ const MESSAGES: [(&str, &str, &str); 5] = [
         "property-read-only",
         "PropertyNotWritable",
         "The property %1 is a read-only property and cannot be assigned a value.",
+    ),
+    (
+        "no-operation",
+        "NoOperation",
+        "The request body submitted contain no data to act upon and no changes to the resource took place.",
     ),
     ("action-not-supported", "ActionNotSupported", "The action %1 is not supported by the resource."),
 ];
@@ -101,11 +107,11 @@ pub fn error(problem: &Problem) -> Reply {
     });
     if let Some((_, id, text)) = MESSAGES.iter().find(|(word, ..)| *word == problem.word) {
         message["MessageId"] = format!("Base.1.18.{id}").into();
-        message["MessageArgs"] = json!([name]);
+        message["MessageArgs"] = if text.contains("%1") { json!([name]) } else { json!([]) };
         message["Message"] = text.replace("%1", name).into();
         message["MessageSeverity"] = "Warning".into();
         message["Severity"] = "Warning".into();
-        if !name.contains(' ') {
+        if text.contains("property") && !name.contains(' ') {
             message["RelatedProperties"] = json!([format!("#/{}", name.replace('.', "/"))]);
         }
     }
@@ -151,12 +157,20 @@ fn check_version(request: &Request, document: &Value) -> Result<(), Problem> {
     Err(Problem::new(412, "stale", format!("this has changed since it was read (version {now} now); read it again")))
 }
 
-/// The body as an object.
+/// The body as an object, without OData's own words for it.
 fn object(request: &Request) -> Result<serde_json::Map<String, Value>, Problem> {
     match request.input()? {
-        Value::Object(map) => Ok(map),
+        Value::Object(mut map) => {
+            map.retain(|key, _| !key.starts_with("@odata."));
+            Ok(map)
+        }
         other => Err(Problem::bad(format!("the body is {other}, not an object"))),
     }
+}
+
+/// There is nothing to do.
+fn no_operation(hint: &str) -> Problem {
+    Problem::new(400, "no-operation", format!("nothing to change: use {hint}"))
 }
 
 /// A text of a body.

@@ -1,6 +1,6 @@
 //! The routes of Redfish.
 
-use super::{accounts, changes, events, managers, registries, sessions, storage, tasks};
+use super::{accounts, changes, events, managers, registries, sessions, storage, subscriptions, tasks};
 use crate::api::{of, route};
 use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
 use crate::http::route::{Need, Route, Verb};
@@ -66,9 +66,11 @@ pub const ROUTES: &[Route] = &[
     route(Delete, "/redfish/v1/TaskService/Tasks/{task}", OPERATE, "End a check.", tasks::end),
     route(Get, "/redfish/v1/TaskService/TaskMonitors/{task}", READ, "Is it done?", tasks::monitor),
     route(Get, "/redfish/v1/EventService", READ, "Events.", events::service),
-    route(Get, "/redfish/v1/EventService/Subscriptions", READ, "Open streams.", events::destinations),
-    route(Get, "/redfish/v1/EventService/Subscriptions/{stream}", READ, "An open stream.", events::destination),
-    route(Delete, "/redfish/v1/EventService/Subscriptions/{stream}", READ, "End a stream.", events::end),
+    route(Get, "/redfish/v1/EventService/Subscriptions", READ, "Streams and subscriptions.", subscriptions::all),
+    route(Post, subscriptions::DESTINATIONS, ADMINISTER, "Push events.", subscriptions::add),
+    route(Post, "/redfish/v1/EventService/Subscriptions/Members", ADMINISTER, "Push events.", subscriptions::add),
+    route(Get, "/redfish/v1/EventService/Subscriptions/{stream}", READ, "One of them.", subscriptions::one),
+    route(Delete, "/redfish/v1/EventService/Subscriptions/{stream}", READ, "End it.", subscriptions::end),
     route(Get, events::STREAM, READ, "Events as they come (server-sent events).", events::unreachable),
     route(Get, "/redfish/v1/Managers", READ, "All managers.", managers::all),
     route(Get, "/redfish/v1/Managers/1", READ, "This program.", managers::one),

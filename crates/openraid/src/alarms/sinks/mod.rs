@@ -16,6 +16,8 @@ mod mail;
 pub mod thread;
 mod webhook;
 
+pub use webhook::post;
+
 use std::time::Duration;
 
 use openraid_config::{SinkKind, SinkWish};

@@ -14,6 +14,18 @@ use crate::quantity::utc;
 const FAR_AWAY_SECONDS: u64 = 366 * 86_400;
 
 pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), String> {
+    let body = match form {
+        WebhookForm::Json => own(batch),
+        WebhookForm::Alertmanager => Value::Array(batch.alarms.iter().map(|alarm| alert(alarm, &batch.host)).collect()),
+    };
+    post(url, &body)
+}
+
+/// Send a document to another server.
+///
+/// # Errors
+/// Why it did not take it.
+pub fn post(url: &str, body: &Value) -> Result<(), String> {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::PlatformVerifier)
@@ -26,10 +38,6 @@ pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), St
         .tls_config(tls)
         .build()
         .into();
-    let body = match form {
-        WebhookForm::Json => own(batch),
-        WebhookForm::Alertmanager => Value::Array(batch.alarms.iter().map(|alarm| alert(alarm, &batch.host)).collect()),
-    };
     let sent = agent.post(url).header("Content-Type", "application/json").send(body.to_string());
     match sent {
         Ok(answer) if answer.status().is_success() => Ok(()),

@@ -17,6 +17,7 @@ use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkMod
 
 use super::news::{plain, News};
 use super::Server;
+use crate::alarms::sinks::post;
 use crate::check_history;
 use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::desired::model;
@@ -181,6 +182,10 @@ impl Controller for Web {
         let (array, registry) = (refuse(self.server.array(array))?, &self.server.registry);
         let patrols = array.uuid.as_ref().map(|uuid| patrol_history::of(uuid, registry)).unwrap_or_default();
         Ok((check_history::of_array(&array, registry), patrols))
+    }
+
+    fn push(&self, url: &str, document: &serde_json::Value) -> Result<(), String> {
+        post(url, document)
     }
 
     fn events(&self) -> Result<Arc<Vec<EventModel>>, Refusal> {

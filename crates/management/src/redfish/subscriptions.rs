@@ -1,0 +1,155 @@
+//! Event destinations: streams that are open, which end if they are deleted, and servers to which events are pushed. A subscription lives
+//! as long as this server; sinks of alarms outlive it.
+
+use std::sync::{Arc, Weak};
+
+use serde_json::{json, Value};
+
+use super::events::{message, Listener};
+use super::{collection, found, object, property, resource, text, with};
+use crate::controller::EventModel;
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STREAM_INTERVAL, SUBSCRIPTIONS_MAX};
+use crate::state::State;
+
+/// The collection.
+pub const DESTINATIONS: &str = "/redfish/v1/EventService/Subscriptions";
+/// The longest address to which events are pushed.
+const URL_BYTES_MAX: usize = 1024;
+
+/// All open streams and subscriptions.
+pub fn all(request: &Request) -> Result<Reply, Problem> {
+    let open = request.state.listeners.open();
+    let paths: Vec<String> = open.iter().map(|own| format!("{DESTINATIONS}/{}", own.number)).collect();
+    Ok(found(&collection(DESTINATIONS, "EventDestinationCollection", "Subscriptions", &paths)))
+}
+
+fn named(request: &Request) -> Result<Listener, Problem> {
+    let id = request.parts[0].as_str();
+    let found = request.state.listeners.open().into_iter().find(|own| own.number.to_string() == id);
+    found.ok_or_else(|| Problem::missing(format!("there is no subscription {id:?}")))
+}
+
+fn document(own: &Listener) -> Value {
+    let id = own.number.to_string();
+    let is_push = own.destination.is_some();
+    let mut more = json!({
+        "Destination": own.destination,
+        "Protocol": "Redfish",
+        "SubscriptionType": if is_push { "RedfishEvent" } else { "SSE" },
+        "EventFormatType": "Event",
+        "Context": own.context,
+        "Status": {"State": "Enabled", "Health": "OK"},
+    });
+    if is_push {
+        more["DeliveryRetryPolicy"] = "RetryForever".into();
+    }
+    let name = format!("{} at {}", own.user, own.address);
+    with(resource(&format!("{DESTINATIONS}/{id}"), "EventDestination", &id, &name), more)
+}
+
+/// One open stream or subscription.
+pub fn one(request: &Request) -> Result<Reply, Problem> {
+    Ok(found(&document(&named(request)?)))
+}
+
+/// An address of another server.
+fn url(name: &str, value: &Value) -> Result<String, Problem> {
+    let url = text(name, value)?;
+    let is_url = url.len() <= URL_BYTES_MAX && (url.starts_with("https://") || url.starts_with("http://"));
+    if !is_url || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(property("property-value", name, "use an address that begins with https:// or http://"));
+    }
+    Ok(url)
+}
+
+/// What a body asks for.
+fn wish(request: &Request) -> Result<Listener, Problem> {
+    let mut own = Listener::of(request);
+    let mut has_protocol = false;
+    for (key, value) in object(request)? {
+        let fixed = match key.as_str() {
+            "Destination" => {
+                own.destination = Some(url(&key, &value)?);
+                continue;
+            }
+            "Context" => {
+                own.context = Some(text(&key, &value)?);
+                continue;
+            }
+            "Protocol" => {
+                has_protocol = true;
+                "Redfish"
+            }
+            "SubscriptionType" => "RedfishEvent",
+            "EventFormatType" => "Event",
+            "DeliveryRetryPolicy" => "RetryForever",
+            _ => return Err(property("property-unknown", &key, "a subscription has no such property here")),
+        };
+        if text(&key, &value)? != fixed {
+            return Err(property("property-value", &key, &format!("use {fixed}")));
+        }
+    }
+    let missing = |name: &str| property("property-missing", name, "it is missing");
+    if own.destination.is_none() {
+        return Err(missing("Destination"));
+    }
+    if !has_protocol {
+        return Err(missing("Protocol"));
+    }
+    Ok(own)
+}
+
+/// Push events to another server, until that is deleted or this server ends.
+pub fn add(request: &Request) -> Result<Reply, Problem> {
+    let mut own = wish(request)?;
+    let listeners = &request.state.listeners;
+    if listeners.open().iter().filter(|own| own.destination.is_some()).count() >= SUBSCRIPTIONS_MAX {
+        let text = format!("{SUBSCRIPTIONS_MAX} subscriptions are the most; delete one");
+        return Err(Problem::new(503, "unavailable", text));
+    }
+    own.number = listeners.add(own.clone());
+    let (state, pushed) = (Arc::downgrade(&request.state), own.clone());
+    let thread = std::thread::Builder::new().name("redfish-push".into()).spawn(move || push(&state, &pushed));
+    if let Err(error) = thread {
+        listeners.end(own.number);
+        return Err(Problem::new(503, "unavailable", format!("no thread for the subscription: {error}")));
+    }
+    let to = own.destination.as_deref().unwrap_or_default();
+    request.state.controller.audit(None, format!("{} by HTTP: events are pushed to {to}", request.user()));
+    let reply = found(&document(&own)).with("location", format!("{DESTINATIONS}/{}", own.number));
+    Ok(Reply { status: 201, ..reply })
+}
+
+/// Push events until the subscription or the server ends. What was not taken is sent again, with what came since.
+fn push(state: &Weak<State>, own: &Listener) {
+    let mut last = None;
+    let url = own.destination.as_deref().unwrap_or_default();
+    while let Some(state) = state.upgrade().filter(|state| state.listeners.has(own.number)) {
+        let Ok(events) = state.controller.events() else { return };
+        let newest = events.last().map_or(0, |event| event.number);
+        let from = *last.get_or_insert(newest);
+        let fresh: Vec<&EventModel> = events.iter().filter(|event| event.number > from).take(EVENTS_MAX).collect();
+        let mut pause = STREAM_INTERVAL;
+        if let Some(newest) = fresh.last() {
+            match state.controller.push(url, &message(&fresh, own.context.as_deref())) {
+                Ok(()) => last = Some(newest.number),
+                Err(_) => pause = PUSH_INTERVAL,
+            }
+        }
+        drop(state);
+        std::thread::sleep(pause);
+    }
+}
+
+/// End a stream or a subscription.
+pub fn end(request: &Request) -> Result<Reply, Problem> {
+    let own = named(request)?;
+    let session = request.session.as_ref();
+    if !session.is_some_and(|session| session.role == crate::Role::Administrator || session.user == own.user) {
+        return Err(Problem::new(403, "forbidden", "the subscription of another user is ended by an administrator"));
+    }
+    request.state.listeners.end(own.number);
+    Ok(Reply::empty(204).with("odata-version", "4.0"))
+}
