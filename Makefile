@@ -21,7 +21,7 @@ FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsp
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 
-.PHONY: help run test soak fresh torture bench lint docs gallery
+.PHONY: help run test soak fresh package torture bench lint docs gallery
 
 help: ## say what the targets are
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,11 +39,18 @@ soak: ## the whole of what `test` takes slices of (hours)
 	cargo xtask soak
 	python3 python/tests/ray_sweep.py
 	@tools/console
-	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory fresh; else echo "left out: make fresh, which needs root"; fi
+	@tools/redfish
+	@tools/fuzz
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory package fresh && tools/try-package; \
+	else echo "left out: make fresh and tools/try-package, which need root"; fi
 
 fresh: ## `run` and `test` in a bare Debian 12 that debootstrap builds for it (root; an hour)
 	@tools/need $(FRESH)
 	@tools/fresh
+
+package: ## target/package/openraid_*.deb for Debian 12; `tools/package static` makes a tar file that needs no library
+	@tools/need $(BUILD) strip:binutils dpkg-deb:dpkg
+	@tools/package
 
 # Each day other runs: those of yesterday are known. FROM=1 begins with the first one.
 FROM ?= $(shell date +%Y%m%d)00001

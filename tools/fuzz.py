@@ -61,10 +61,10 @@ def with_schemathesis(url, token, examples, folder):
     config = pathlib.Path(folder) / "schemathesis.toml"
     config.write_text("[checks]\nnegative_data_rejection.expected-statuses = "
                       "[400, 401, 403, 404, 405, 406, 409, 412, 413, 415, 422, 428, 429, 431]\n")
-    words = [TOOLS / "schemathesis", "--config-file", config, "run", f"{url}/api/v1/openapi.json", "-H", f"Authorization: Bearer {token}", "--rate-limit", "90/s",
+    words = [TOOLS.absolute() / "schemathesis", "--config-file", config, "run", f"{url}/api/v1/openapi.json", "-H", f"Authorization: Bearer {token}", "--rate-limit", "90/s",
              "--phases", "examples,coverage,fuzzing", "--max-examples", examples, "--checks", ",".join(CHECKS), "--warnings", "off",
              "--continue-on-failure", "--no-color", *LEFT_OUT]
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    done = subprocess.run([str(word) for word in words], cwd=folder, capture_output=True, text=True)
     print("\n".join(done.stdout.splitlines()[-25:]), flush=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -73,7 +73,7 @@ impl Listeners {
 }
 
 impl Listener {
-    /// Of this client.
+    /// A listener of this client.
     pub fn of(request: &Request) -> Self {
         let (user, address) = (request.user().into(), request.peer.to_string());
         Self { number: 0, user, address, destination: None, context: None }
