@@ -245,7 +245,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
                 spares = value.get("DedicatedSpareDrives").map(|_| wish.spares);
             }
             "@Redfish.OperationApplyTime" => apply_time(&value)?,
-            "Name" | "DisplayName" if value == Value::from(array.name.as_str()) => {}
+            "Name" | "DisplayName" if value == array.name.as_str() => {}
             "Name" | "DisplayName" => {
                 let why = "an array keeps its name";
                 return Err(property("property-read-only", &key, why));
