@@ -131,10 +131,11 @@ fn own_arrays_and_simulated_ones_stand_in_one_report_ranked_by_the_chosen_rating
 }
 
 #[test]
+#[ignore = "21 cells of two seconds"]
 fn methods_that_change_the_array_measure_ones_own_in_every_state() {
     let lab = Lab::new("own-states");
     lab.drives(&["d1", "d2", "d3"], 48);
-    // 14 cells healthy, 7 with a member missing, 7 beside a rebuild; refused before, because members are not pulled from a
+    // 14 cells healthy, 7 with a member missing, 7 next to a rebuild; refused before, because members are not pulled from a
     // target that exists.
     let line = "review --members d1,d2,d3 --levels 5x3 --methods degraded --seconds 1 --out own --json";
     let first = lab.line(line).expect(0).json();

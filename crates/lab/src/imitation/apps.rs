@@ -85,7 +85,7 @@ const DESCRIPTIONS_BYTES: u64 = PARTITION_BYTES / 8 / 4096 * 4096;
 const DESCRIPTIONS_START: u64 = PARTITION_BYTES / 3 / 4096 * 4096;
 /// Bytes of NTFS's log.
 const LOG_BYTES: u64 = 64 << 20;
-/// Where working sets begin.
+/// Start of the first working set.
 const BASE_BYTES: u64 = 256 << 20;
 /// Between one working set and the next.
 const GAP_BYTES: u64 = 64 << 20;
@@ -94,7 +94,7 @@ const SCALE_MIN: u64 = 4;
 /// The whole.
 const WHOLE: u64 = 1000;
 
-/// Where the parts of a session lie, on a target that may be too small for all of them.
+/// Positions of the parts of a session, on a target that may be too small for all of them.
 #[derive(Clone, Copy)]
 struct Layout {
     base: u64,

@@ -188,7 +188,7 @@ const METHODS: &[Method] = &[
         title: "Three cold repetitions",
         question: "Does the same come out after a cold start?",
         needs: Needs::Remade(
-            "a real target cannot be power-cycled from here; start cold and run again. An array that the review makes (--members) is made anew for each run",
+            "a real target cannot be power-cycled from here; start cold and run again. An array that the review makes (--members) is made again for each run",
         ),
         shape: Shape::Pairs,
         cells: cells::cold_repetitions,

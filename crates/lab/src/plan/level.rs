@@ -140,7 +140,7 @@ fn smallest(spec: &MachineSpec) -> f64 {
 
 /// The probability of data loss while a rebuild runs next to the load, or alone if that rebuild has no time.
 fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Option<Loss> {
-    // Of mixed drives the one that fails most often speaks for all.
+    // The drive that fails most often speaks for all mixed ones.
     let all: Option<Vec<_>> = spec.drives.iter().map(|drive| drive.reliability.as_ref()).collect();
     let known = all?.into_iter().max_by_key(|known| known.afr.value)?;
     let window_hours = rebuild.loaded_hours.or(rebuild.idle_hours)?;
@@ -162,8 +162,7 @@ fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Op
     })
 }
 
-/// Of mixed drives, the profile of the member that was busiest under the load, and how busy it was; none if all members are
-/// alike.
+/// The profile of the member that was busiest under the load, and how busy it was; none if all members are alike.
 fn weakest(spec: &MachineSpec, healthy: &CellResult) -> Option<(String, f64)> {
     let first = &spec.drives.first()?.head.name;
     spec.drives.iter().find(|drive| drive.head.name != *first)?;

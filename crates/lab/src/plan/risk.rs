@@ -209,7 +209,7 @@ mod tests {
             let expected = 1.0 - (-5.0 * YEAR_HOURS / mttdl).exp();
             assert!((found / expected - 1.0).abs() < 1e-3, "{level:?}: {found} is not {expected}");
         }
-        // Chances that are no longer small do not add up: five times one half is 1 - (1/2)^5.
+        // Large chances do not add up: five times one half is 1 - (1/2)^5.
         assert!((over_years(0.5, 5.0) - 0.96875).abs() < 1e-12);
     }
 

@@ -12,7 +12,7 @@ const PARTS_MAX: u32 = 100_000;
 pub struct Shard {
     /// Which, from 1 on.
     pub index: u32,
-    /// Of how many.
+    /// Number of parts.
     pub of: u32,
 }
 

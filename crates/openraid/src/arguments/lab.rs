@@ -387,7 +387,7 @@ P99 and UNCERTAINTY are those of the healthy array.
 Levels are compared by runs with the same seeds, that is the same requests at the same positions. The answer gives the \
 difference with a 95 % interval. If the interval contains zero, the answer says that the levels cannot be distinguished.
 
-The answer recommends a level: of those that lose data within five years in at most 1 % of cases the fastest, or one that is at \
+The answer recommends a level: the fastest of the levels that lose data within five years in at most 1 % of cases, or one that is at \
 most a tenth slower and has more room. It says why it is no other level. A trace is played at its own times; levels are then \
 compared by the mean latency.
 

@@ -118,7 +118,7 @@ impl Server {
             return Err(Failure::refused(format!("{name}: steps of requests are not kept any more; try again")));
         };
         let first = told - steps.len() as u64;
-        // A number from before steps were kept anew counts nothing any more.
+        // A number that is older than the kept steps counts nothing any more.
         let since = if since > told && since != u64::MAX { 0 } else { since };
         let arrived = (first..).zip(&steps).filter(|(number, _)| *number >= since);
         let own = arrived.filter_map(|(number, step)| match step.what {

@@ -79,7 +79,7 @@ pub struct RequestModel {
 pub struct RequestsModel {
     /// In the order of their arrival.
     pub requests: Vec<RequestModel>,
-    /// The number to ask with for those that arrive from now on.
+    /// The number to ask with for requests that arrive from now on.
     pub next: u64,
     /// There are more already: ask again at once.
     pub more: bool,

@@ -57,7 +57,7 @@ pub(super) struct Body<'a> {
     results: String,
     /// Cells that were measured.
     cells: usize,
-    /// Of a part: cells that other parts have.
+    /// Cells that other parts of the review have.
     left: usize,
     /// Cells that do not apply.
     not_applicable: usize,

@@ -96,9 +96,9 @@ struct Comparison {
 
 /// Prices that the buyer gave, in any currency.
 struct Prices {
-    /// Of a drive.
+    /// Price of a drive.
     drive: Option<f64>,
-    /// Of a kilowatt hour.
+    /// Price of a kilowatt hour.
     kwh: Option<f64>,
 }
 
@@ -131,7 +131,7 @@ impl Prices {
 /// Do it.
 ///
 /// # Errors
-/// No such level, profile or load. Where none of the levels can be that is wrong usage, too, with the reasons.
+/// No such level, profile or load. If no level is possible, that is wrong usage, too, with the reasons.
 pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
     let load = load_of(arguments)?;
@@ -216,7 +216,7 @@ fn levels(arguments: &PlanArguments, drives: u16) -> Result<Vec<Level>, Failure>
     Ok(levels)
 }
 
-/// The plan of one machine. With the usual levels, those that cannot be are left out.
+/// The plan of one machine. Impossible ones of the usual levels are left out.
 fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices) -> Result<Body, Failure> {
     let cells: Vec<_> = request.levels.iter().map(|level| request.cell(*level, ArrayState::Healthy)).collect();
     state_fits(library, cells.iter())?;

@@ -3,7 +3,7 @@
 //! ```text
 //!   1  levels that survive a failure, and lose data within five years in at most 1 of 100 cases; if there is none, the
 //!      one that loses least
-//!   2  of these, the fastest, and those that are at most a tenth slower or not told apart from it
+//!   2  the fastest of them, and all that are at most a tenth slower or not told apart from it
 //!   3  of these, the one with the most room
 //! ```
 

@@ -9,7 +9,7 @@ use crate::laboratory::{figure, uncertainty};
 use crate::output::table::Table;
 use crate::quantity::sold;
 
-/// Where no part is busier than this, none holds the array back: its load does, by how little it asks for at once.
+/// If no part is busier than this, no part holds the array back: its load does, by how little it asks for at once.
 const LOAD_BUSY: f64 = 0.7;
 
 /// A figure, or why there is none: in a few words, or below the table where something went wrong.
@@ -26,7 +26,7 @@ fn speed(speed: &Speed) -> String {
     format!("{} / {}", figure(speed.iops), figure(speed.mean_ms))
 }
 
-/// A machine's plan for people, without what is recommended.
+/// A machine's plan for people, without the recommendation.
 pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
     let units = Units::of(possible(&body.levels).map(|plan| plan.capacity).max().unwrap_or(0));
     let heads = [

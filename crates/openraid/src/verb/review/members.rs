@@ -112,7 +112,7 @@ struct Bed {
     /// Size of the cache, where a cell says it.
     cache_mib: Option<u32>,
     state: ArrayState,
-    /// The cell that the array is made for alone: a cold one, or one beside a rebuild.
+    /// The cell that the array is made for alone: a cold one, or one next to a rebuild.
     alone: Option<u64>,
 }
 
