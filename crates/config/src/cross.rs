@@ -26,7 +26,8 @@ impl Uses {
     }
 }
 
-/// Complain of what is used twice. Values of a wrong kind were complained of before, and the same complaint counts once.
+/// Report drives, exports and addresses that are used twice. Values of a wrong kind were reported before; the same
+/// problem counts once.
 pub fn check_uses(top: &Section<'_>) {
     let (mut drives, mut exports, mut listens) = (Uses::default(), Uses::default(), Uses::default());
     if let Some(server) = top.table("server") {

@@ -33,7 +33,7 @@ pub struct Desired {
     pub schedules: Vec<ScheduleWish>,
     /// How drives are looked after.
     pub care: CareWish,
-    /// What is allowed and may not be meant: a name of a drive that can change, for example.
+    /// Notes on values that are allowed but may be a mistake, such as a drive's name that can change.
     pub notes: Vec<crate::Problem>,
 }
 
@@ -192,7 +192,7 @@ pub struct ArrayWish {
     pub id: ArrayId,
     /// The line of its table.
     pub line: u32,
-    /// Its members; empty: those that are remembered.
+    /// Its members; if empty, the members in the registry.
     pub members: Vec<String>,
     /// Names under which clients find it; empty: its own.
     pub exports: Vec<String>,

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and what to write instead.
+//! Problems of a configuration, each with its remedy.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Problem {
     pub column: u32,
     /// The key, with the tables around it: `arrays.data.access`. Empty if the text is no TOML there.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
     /// What to do.
     pub remedy: String,
