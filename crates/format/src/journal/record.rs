@@ -285,7 +285,7 @@ impl JournalRecord {
 }
 
 impl Raw {
-    /// The fields as a record, without those that the kind does not have.
+    /// The fields as a record; fields that the kind does not have are left out.
     fn meaning(&self) -> Option<JournalRecord> {
         let array = self.array;
         let slot = Slot(self.slot);
