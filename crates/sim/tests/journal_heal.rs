@@ -109,7 +109,7 @@ impl Machine {
         self.own.rig.world.drive_mut(one).put_back();
     }
 
-    /// What is on one device.
+    /// The journal as one device has it.
     fn alone(&mut self, drive: DriveId) -> Result<FoundJournal, JournalFault> {
         self.own.rig.world.find_journal(&[drive])
     }

@@ -37,7 +37,7 @@ const TRIES: u32 = 50;
 /// What the runs came upon.
 #[derive(Default, Debug)]
 struct Tally {
-    /// Members that were lost, and the wiped ones among those that came back.
+    /// Members that were lost, and the members that came back wiped.
     lost: u32,
     wiped: u32,
     /// Cuts while a member was being filled, and of those the ones where some of it was done.

@@ -222,7 +222,7 @@ impl Set {
             return;
         }
         self.newest = newest.events;
-        // A drive that is further behind missed writes, even if the others call it a member: it was absent.
+        // A drive with an older event count missed writes, even if the others call it a member: it was absent.
         let member = |own: &Superblock| {
             own.events + 1 >= newest.events && matches!(newest.roles.get(own.dev_number), Role::Active(_))
         };
@@ -308,10 +308,10 @@ impl Set {
         drives.any(|drive| world.drive(drive).faults.is_failing())
     }
 
-    /// Writes under way on the drives join the rows in doubt: before the power goes. If the drives keep their power,
-    /// only commands in flight count. Recent writes count too if the drives were told to remember them: another
-    /// member's part of the same row may still have waited in the controller. Of a member that is being filled, the rows
-    /// count that the next start takes as filled.
+    /// Add the rows of writes that are under way on the drives to the rows in doubt, before the power goes. If the
+    /// drives keep their power, only commands in flight count. Recent writes count too if the drives were told to
+    /// remember them: another member's part of the same row may still have waited in the controller. If a member is
+    /// being filled, only the rows that the next start takes as filled count.
     pub fn doubt_what_is_on_its_way(&mut self, world: &World, power_goes: bool) {
         for place in self.places.clone() {
             let drive = world.drive(place.drive);
