@@ -154,7 +154,7 @@ fn set_policy(handle: &ServiceHandle, array: ArrayId, write_cache: WriteCache) {
     }
 }
 
-/// Where files in memory are, if the system has such a place.
+/// The folder for files in memory, if the system has one.
 fn memory_folder() -> Option<PathBuf> {
     let folder = PathBuf::from("/dev/shm");
     folder.is_dir().then_some(folder)
@@ -301,7 +301,7 @@ struct Deeds {
     slow: bool,
 }
 
-/// Of blocks that are written anywhere each has one of so many contents, by its place.
+/// The content of a block: one of 251, by its place.
 fn content_of(place: u64) -> [u8; BLOCK_BYTES] {
     [u8::try_from(place % 251).expect("a byte"); BLOCK_BYTES]
 }

@@ -1,5 +1,5 @@
-//! Arrays on memory served over a unix socket beside `nbdkit memory`, in one run: server CPU per I/O first (it
-//! repeats on a noisy machine), then I/O per second and the latency at depth 1, each as a ratio with its goal.
+//! Arrays on memory, served over a unix socket, are compared with `nbdkit memory` in one run: server CPU per I/O first
+//! (it repeats on a noisy machine), then I/O per second and the latency at depth 1, each as a ratio with its goal.
 //!
 //! The load is fio's NBD engine. Servers run in processes of their own and are measured in turns; a figure is the
 //! median of its rounds. `OPENRAID_BENCH_SECONDS` (2) and `OPENRAID_BENCH_ROUNDS` (5) set the length. With the

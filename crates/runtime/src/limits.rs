@@ -104,8 +104,8 @@ pub const CONNECT_TIME_MAX: Nanos = Nanos::from_secs(5);
 pub const REMOTE_REQUESTS_MAX: usize = 256;
 /// Largest range of one TRIM or WRITE_ZEROES to a remote member, in bytes; the protocol has 32 bits for it.
 pub const REMOTE_RANGE_BYTES_MAX: u64 = 1 << 30;
-/// Memory for copies of writes that one remote member has answered and not flushed. At half of it the member is flushed, at
-/// all of it writes wait for that; what is under way then comes on top.
+/// Memory for copies of writes that one remote member has answered and not flushed. The member is flushed when half of
+/// it is used. When all of it is used, writes wait for the flush. Writes that are under way then come on top.
 pub const REMOTE_KEPT_BYTES_MAX: usize = 32 << 20;
 /// Overhead that each of these copies counts for, in addition to its bytes.
 pub const REMOTE_KEPT_ENTRY_BYTES: usize = 64;

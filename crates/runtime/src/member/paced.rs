@@ -226,8 +226,8 @@ impl Paced {
         self.lateness
     }
 
-    /// Take a command. Where its bytes are in a file the kernel is to be asked, too, and [`Paced::stored`] told of the
-    /// end.
+    /// Take a command. If the content is in a file, the caller also gives the command to the kernel, and calls
+    /// [`Paced::stored`] when the kernel is done.
     pub fn submit(
         &mut self,
         now: Instant,

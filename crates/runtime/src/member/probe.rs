@@ -1,7 +1,7 @@
 //! What a member says about itself: superblock, bitmap, bad-block log, and signatures of others. Never writes.
 //!
-//! It believes nothing: what does not decode is a typed error beside what did, and what is read is bounded by the
-//! room that the superblock leaves. The same steps serve a drive and a span of a nested array.
+//! The probe believes nothing. A part that does not decode is a typed error next to the parts that did. A read is
+//! bounded by the room that the superblock leaves. The same steps serve a drive and a span of a nested array.
 
 use std::fmt;
 

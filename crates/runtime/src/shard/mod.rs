@@ -259,7 +259,7 @@ impl Shard {
         }
     }
 
-    /// The loop stood still: its clock is behind the wall clock by so much more.
+    /// The loop stood still, so its clock lags the wall clock by this much more.
     #[cold]
     fn on_standstill(&mut self, stood: Nanos) {
         self.shared.control.set_wall_clock(self.clock.now());

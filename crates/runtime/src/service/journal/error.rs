@@ -183,8 +183,8 @@ fn write_remedy(f: &mut fmt::Formatter<'_>, device: &str, whole: &str, is_alone:
 }
 
 impl JournalStartError {
-    /// Is the device itself at fault? Not where somebody uses it, or where it belongs to another controller or a newer
-    /// program: what it says then has to be heard.
+    /// Is the device itself at fault? It is not if another program uses it, or if it belongs to another controller or a
+    /// newer program: its content then counts.
     pub(super) fn is_dead(&self) -> bool {
         use MemberError::{Empty, Failed, Missing, ReadOnly};
         match self {
@@ -204,8 +204,8 @@ impl JournalStartError {
         }
     }
 
-    /// The same where the other device of the journal can be used and has this superblock. Who uses a device, or whose it
-    /// is, is not changed by that.
+    /// The same error if the journal's other device can be used and has this superblock. An error about the device's
+    /// user or owner stays as it is.
     pub(super) fn beside(self, spec: &MemberSpec, whole: &OpenedMember, superblock: &JournalSuperblock) -> Self {
         let made = superblock.device_sectors;
         let cut = |now: Bytes| {

@@ -25,8 +25,8 @@ pub struct FoundDevices {
     /// What an administrator should know: a device that is dead and not needed; a log that could not be followed and was
     /// void, because it says nothing of arrays that are not running.
     pub notes: Vec<String>,
-    /// The log is damaged, and only what stands before that was found: it is not to be used. Only who looks for
-    /// [`LookFor::damaged`] is told.
+    /// The log is damaged: only the part before the damage was found, and the journal must not be used. This is set
+    /// only if the caller asked for [`LookFor::damaged`].
     pub damage: Option<JournalError>,
 }
 
@@ -59,7 +59,8 @@ fn is_half(superblocks: &[JournalSuperblock]) -> bool {
     match superblocks {
         [own] => own.mirrors == 2,
         [whole, other] | [other, whole] if other.unfinished && !whole.unfinished => {
-            // It is healed at the epoch of the whole one, or announced with the one behind its own.
+            // The unfinished device has the epoch of the whole one if it is healed, and the epoch before it if it is
+            // announced.
             let belongs = whole.epoch == other.epoch || whole.epoch.checked_sub(1) == Some(other.epoch);
             whole.mirrors == 2 && !belongs
         }
@@ -82,7 +83,8 @@ pub struct Tally {
     pub redos: u64,
 }
 
-/// The entries of the log with their numbers: those that were copied out of the ring, then those in it.
+/// The entries of the log with their numbers: first the entries that were copied out of the ring, then the entries in
+/// it.
 pub(super) fn entries_of(journal: &FoundJournal) -> impl Iterator<Item = (u64, &FoundEntry)> {
     let kept = journal.kept.iter().map(|kept| (kept.sequence, &kept.entry));
     let first = journal.kept.last().map_or(0, |last| last.sequence + 1);
@@ -140,8 +142,8 @@ pub struct LookFor {
     pub controller: Option<Uuid>,
     /// Arrays of which nothing in it counts: if it knows of no others, damage does not matter.
     pub void: Vec<Uuid>,
-    /// When journals were used last. Of two devices the one that has carried its journal alone since then needs no other
-    /// one, dead as that may be.
+    /// When journals were used last. If one of two devices has carried its journal alone since then, it does not need
+    /// the other one, which may be dead.
     pub last_uses: Vec<LastUse>,
     /// The readable part of a damaged log: to be shown, or discarded.
     pub damaged: bool,
@@ -258,7 +260,7 @@ fn read(
     };
     if found.is_err() && !may_know_of_others(&superblocks, &wanted.void) {
         found = find_journal(&lent.numbered, true, &mut reader).map(|found| (found, None));
-        notes.push("the journal's log was damaged; no array had anything in it, and it begins anew".into());
+        notes.push("the journal's log was damaged; no array had anything in it, and it starts empty".into());
     }
     let (journal, damage) = found.map_err(|error| match error {
         FindError::Count(count) => JournalStartError::Count(count),
@@ -275,15 +277,15 @@ fn may_know_of_others(superblocks: &[JournalSuperblock], void: &[Uuid]) -> bool 
         let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
         arrays.into_iter().any(|array| !void.contains(&array.set_uuid))
     };
-    // One that was left behind knows nothing of what was given up since, and an unfinished one, whatever its epoch, nothing
-    // of what was promised since it began to join.
+    // A device with an older epoch does not know what was given up since. An unfinished one, whatever its epoch, does
+    // not know what was promised since it began to join.
     let finished = || superblocks.iter().filter(|own| !own.unfinished);
     let epoch = finished().map(|own| own.epoch).max();
     epoch.is_none() || finished().any(|own| Some(own.epoch) == epoch && knows(own))
 }
 
-/// The devices, open, and the superblock of each. Where one of two is dead, the other one is enough if it has everything; if
-/// it may have missed something, that it is whole is said too.
+/// The devices, open, and the superblock of each. If one of two is dead, the other one is enough if it has everything.
+/// If it may have missed something, the error also says that it is whole.
 fn open_each(
     specs: &[MemberSpec],
     options: OpenOptions,

@@ -49,7 +49,8 @@ impl Hanging {
         self.known().given_up.extend(own);
     }
 
-    /// By which paths devices hang. What another drive is called by is in use, whoever hung there before.
+    /// The paths of devices that hang. A path that another drive uses now does not hang, even if a device hung there
+    /// before.
     fn paths(&self, attached: &[DriveView]) -> Vec<PathBuf> {
         let mut known = self.known();
         known.given_up.retain(|own| own.watch.goes_on());
@@ -104,8 +105,8 @@ impl Held {
         wait_or_note(asked, silence_max, |watch| self.hanging.gave_up(std::iter::once(spec), watch, true))
     }
 
-    /// Opening this device has no use: a thread that was to do it hangs on the way, a dead file server's, say, and another
-    /// one would not come further. One that has opened it has a claim to it, which tells that ([`Held::told`]).
+    /// Refuse a device if a thread hangs while it opens it, for example on a dead file server: another thread would
+    /// hang too. A thread that has opened a device has a claim to it, which [`Held::told`] sees.
     pub(super) fn check(&self, spec: &MemberSpec) -> Result<(), JournalStartError> {
         match &spec.place {
             Place::Path(path) if self.hanging.is_being_opened(path) => Err(JournalStartError::Hangs(spec.text.clone())),
@@ -256,7 +257,8 @@ mod tests {
         }
         assert_eq!(held.hanging.known().given_up.len(), 1, "no thread was sent after the first");
         assert_eq!(held.check(&other), Ok(()));
-        // Behind that its claim tells who else comes, and what is called so may be another device by now.
+        // Once the device is open, its claim tells others that it hangs. Its path may name another device by now, so a
+        // look is not refused.
         drop(opens);
         opened.recv().expect("it is open");
         assert_eq!(held.check(&spec), Ok(()));

@@ -1,5 +1,5 @@
-//! Devices that are lent to a thread which may never come back from one of them. Who gives it up takes those back that it is
-//! not at just then, and the thread does nothing more.
+//! Devices that are lent to a thread which may hang on one of them for good. A caller that gives up the thread takes
+//! back the devices that the thread is not using at that moment, and the thread does nothing more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

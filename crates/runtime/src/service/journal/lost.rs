@@ -19,9 +19,9 @@ pub struct LostRange {
     pub len: Sectors,
 }
 
-/// What the members of some arrays may not have of what hosts wrote: by set, in order, ranges that touch as one. Much of it
-/// may be on the members already; the log says so some time later. With parity and a member missing, what stands beside it in
-/// the same stripes is lost with it: its parity may be old or new.
+/// Host data that the members of some arrays may lack: by set, in order, ranges that touch as one. The members may have
+/// much of it already, because the log says so only some time later. If an array with parity lacks a member, the rest
+/// of the same stripes is lost too, because their parity may be old or new.
 #[must_use]
 pub fn lost_ranges(journal: &FoundJournal, arrays: &[Uuid]) -> Vec<LostRange> {
     let superblock = &journal.superblock;
@@ -43,7 +43,7 @@ fn promised<'a>(entries: impl Iterator<Item = &'a FoundEntry>, index: u8) -> Ran
     let mut ranges = Ranges::default();
     for record in entries.flat_map(|entry| &entry.records).filter(|record| record.array() == index) {
         match *record {
-            // What is revoked has a newer content, which is in the writes to the members that stand beside that.
+            // A revoked range has a newer content, which is in the member writes next to this record.
             JournalRecord::Data { set_lba, sectors, .. }
             | JournalRecord::Zero { set_lba, sectors, .. }
             | JournalRecord::Revoke { set_lba, sectors, .. } => {
