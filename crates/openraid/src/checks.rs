@@ -1,8 +1,8 @@
 //! How checks and repairs ended, kept over the end of the server: md's superblock has no field for it.
 //!
 //! The file is next to the registry and is replaced as a whole. It is a convenience: a file that is missing, damaged or
-//! of another version means that nothing is known of earlier checks. When a check begins, an aborted one is written down
-//! for it: that is what is known should the server not live to see its end.
+//! of another version means that nothing is known of earlier checks. When a check begins, the file says that it was
+//! aborted; that stays if the server ends before the check does.
 
 pub use openraid_status::check::{AbortWord, CheckModel, CheckWord, MismatchModel, OutcomeModel};
 use serde::{Deserialize, Serialize};

@@ -43,8 +43,8 @@ pub fn spec(text: &str) -> Result<MemberSpec, Failure> {
     }
 }
 
-/// The same for a name that somebody has just written: a drive's profile that does not exist is a slip of the pen. What is
-/// remembered is taken as it is, since the other members may do without it.
+/// The same for a name that a user has just written: a drive's profile that does not exist is a typing error. A name in
+/// the registry is taken as it is, because the array may start without that member.
 ///
 /// # Errors
 /// As [`spec`], or it is no drive's profile.
@@ -120,7 +120,8 @@ pub fn in_memory((opened, probed): (OpenedMember, ProbedMember)) -> (OpenedMembe
     (opened, probed)
 }
 
-/// Refuse to start an array without a member that can be read and not be written: it would miss what is written from now on.
+/// Refuse to start an array if a member can be read and not written: the array would run without it, and it would miss
+/// later writes.
 ///
 /// # Errors
 /// Its name, and what can be done.
@@ -207,8 +208,8 @@ pub fn open_every(
     Err(Failure::joined(&failures, Exit::Error))
 }
 
-/// Members by what the user wrote: the name of an array that is remembered stands for its members. A member of it that is
-/// written beside it counts once.
+/// Members by the names that the user wrote. The name of an array in the registry stands for its members. If the user
+/// writes both an array and a member of it, the member counts once.
 ///
 /// # Errors
 /// A name that names nothing, a registry that cannot be read.

@@ -1,8 +1,8 @@
 //! Runs of the fault simulation on several threads.
 //!
-//! A panic is an end of a run like others, and here it must be: where panics end the process, whoever unwinds never
-//! hears of it. So the panic hook reports the run, and its thread sleeps for good; another one takes its place. What a
-//! sleeping thread holds is lost until the process ends: a few megabytes for each run that panicked.
+//! A panic ends one run, not the process. If the program is built with `panic = "abort"`, no unwinding reaches the code
+//! that waits for the run. So the panic hook reports the run and its thread sleeps for good; another thread takes its
+//! place. What a sleeping thread holds is lost until the process ends: a few megabytes for each run that panicked.
 
 use std::cell::RefCell;
 use std::panic::PanicHookInfo;
@@ -86,7 +86,7 @@ impl Swarm {
         self.reports.recv().unwrap_or_else(|_| unreachable!("the swarm has a sender itself"))
     }
 
-    /// As [`Swarm::ended`], nothing where none ends in this time.
+    /// As [`Swarm::ended`], but `None` if no run ends in this time.
     ///
     /// # Panics
     /// None goes on.
@@ -112,7 +112,7 @@ impl Swarm {
     }
 }
 
-/// Where the thread is in a run: report it, and sleep. False where it is not.
+/// Report the run and sleep, if the thread is in a run; false if it is not.
 fn report_panic(info: &PanicHookInfo<'_>) -> bool {
     let Ok(Some(Running { scenario, account, reports })) = RUNNING.try_with(RefCell::take) else { return false };
     let place = info.location().map_or_else(String::new, |place| format!(" (at {}:{})", place.file(), place.line()));

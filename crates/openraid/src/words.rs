@@ -1,4 +1,4 @@
-//! Levels and layouts in words: mdadm's, and those that mdadm has no word for.
+//! Levels and layouts in words: mdadm's words, and our own for levels that mdadm has no word for.
 //!
 //! ```text
 //!  jbod        each drive as it is, without metadata

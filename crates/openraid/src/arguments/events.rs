@@ -28,13 +28,13 @@ pub struct EventsArguments {
     /// Events of this level and above
     #[arg(long, value_name = "LEVEL", value_parser = super::event_level())]
     pub level: Option<Level>,
-    /// The last so many of them
+    /// Only the last COUNT events
     #[arg(long, value_name = "COUNT")]
     pub last: Option<usize>,
-    /// Events that nobody has acknowledged
+    /// Only events that are not acknowledged
     #[arg(long)]
     pub unacknowledged: bool,
-    /// Go on with events as they come, until Ctrl-C
+    /// Go on and show events as they come, until Ctrl-C
     #[arg(short, long)]
     pub follow: bool,
     /// Acknowledge the event of this number, or all that there are

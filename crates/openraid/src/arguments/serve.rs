@@ -50,18 +50,18 @@ pub struct ServeArguments {
     /// Look for members in this folder
     #[arg(long, value_name = "DIR")]
     pub scan: Vec<PathBuf>,
-    /// Take stale members where an array cannot start without them, and start dirty, degraded arrays
+    /// Use stale members if an array cannot start without them, and start dirty, degraded arrays
     #[arg(short, long)]
     pub force: bool,
     /// Serve every array by itself: do not look for stripes over arrays (levels 50 and 60). For arrays whose content
-    /// happens to be a member of somebody's RAID 0
+    /// happens to be a member of a client's RAID 0
     #[arg(long)]
     pub flat: bool,
     /// Refuse clients that want to write. Without --journal nothing is written to any member either, so that members may be
     /// write-protected; rebuilds and checks wait
     #[arg(long)]
     pub read_only: bool,
-    /// Start arrays without members that are write-protected: such members miss what is written from then on
+    /// Start arrays without members that are write-protected: such members miss later writes
     #[arg(long)]
     pub degraded: bool,
     /// Show the state on the terminal all the time

@@ -378,7 +378,8 @@ fn smart_text(own: &openraid_status::care::SmartModel) -> String {
     parts.join(", ")
 }
 
-/// The members whose drives have a write cache that is known of, those that have it on and those that have it off.
+/// The members whose drives have a known write cache: first the members with the cache on, then the members with it
+/// off.
 fn drive_caches(set: &ArrayModel) -> Option<String> {
     let with = |word: &str| {
         let own = set.members.iter().filter(|member| member.drive_cache.as_deref() == Some(word));

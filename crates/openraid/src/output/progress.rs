@@ -1,5 +1,5 @@
-//! Progress on a terminal: a bar with rate and time left. Where standard error is no terminal, things that are counted have a
-//! line now and then, and bytes nothing.
+//! Progress on a terminal: a bar with rate and time left. If standard error is no terminal, counted things get a line
+//! now and then, and bytes get none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::quantity::{eta_seconds, human_rate, human_seconds};
 
-/// Time between two lines where there is no bar.
+/// Time between two lines if there is no bar.
 const LINE_MILLIS: u64 = 30_000;
 
 const BYTES: &str = "{prefix} [{bar:30}] {percent:>3} % {bytes} of {total_bytes}  {msg}";
@@ -117,8 +117,8 @@ impl Drop for Progress {
     }
 }
 
-/// Milliseconds that the rest of so many things takes, at the pace of those that are done and took time; nothing where none
-/// has.
+/// Milliseconds until all things are done, at the pace of the things that took time so far; `None` if no thing took
+/// time.
 fn left_millis(elapsed: u64, total: u64, done: u64, idle: u64) -> Option<u64> {
     elapsed.checked_mul(total.saturating_sub(done))?.checked_div(done.saturating_sub(idle))
 }

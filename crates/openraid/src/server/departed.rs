@@ -65,13 +65,14 @@ impl Server {
         self.change_departed(&served, |list| note(list, fresh));
     }
 
-    /// An order added the member, or took it out: it is no more than any other drive.
+    /// An order added the member or took it out: forget why it left.
     pub(super) fn forget_departed(&self, served: &Served, member: &str) {
         let text = crate::members::spec(member).map_or_else(|_| member.to_owned(), |spec| spec.text);
         self.change_departed(served, |list| list.retain(|own| own.member != text));
     }
 
-    /// Arrays have been started: remembered members that are not in them come back when they are there again.
+    /// Arrays have been started: note remembered members that are not in them, so that they come back with their
+    /// drives.
     pub fn note_absent(&self, taken: &Taken) {
         let at = openraid_sys::clock::wall_seconds();
         let all = self.state().arrays.clone();

@@ -121,7 +121,7 @@ impl Server {
         news
     }
 
-    /// Is this drive there, and to be tried now?
+    /// The drive's specification, if it is there and it is time to try it.
     fn is_due(&self, member: &str) -> Option<MemberSpec> {
         let spec = spec(member).ok()?;
         let retry = if matches!(spec.place, Place::Remote(_)) { ASK_AFTER } else { RETRY_AFTER };

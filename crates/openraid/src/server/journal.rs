@@ -223,8 +223,8 @@ impl Server {
         Ok(Answer::Done { text, array: None })
     }
 
-    /// Does a device hold nothing at all? Refused where it holds anything but a journal, which is looked at by whoever
-    /// takes it in.
+    /// Does a device hold nothing at all? Refused if it holds anything other than a journal; the join checks a journal
+    /// itself.
     fn is_blank(&self, device: &MemberSpec) -> Result<bool, Failure> {
         let (mut opened, mut failures) = open_some(std::slice::from_ref(device), options(Use::Examine));
         if let Some((_, failure)) = failures.pop() {

@@ -145,8 +145,8 @@ impl Server {
         self.done(text, name)
     }
 
-    /// Why a working member is not taken out. A slot is no name for one that works: whoever gives it thinks of the member that
-    /// has failed.
+    /// Why a working member is not taken out. A slot does not name a working member: an order by slot means the member
+    /// that failed.
     fn works(&self, served: &Served, found: &Found, asked: &str) -> Result<Failure, Failure> {
         let status = self.status()?;
         let members = Members::of(&status, served);

@@ -156,8 +156,8 @@ impl<'a> Members<'a> {
         state_text(&member_model(&found.member, &self.status.drives))
     }
 
-    /// The name of a member with its slot and state: `/srv/d2 (slot 2, in sync)`. Where `asked` is its name, with its serial
-    /// number only.
+    /// The name of a member with its slot and state: `/srv/d2 (slot 2, in sync)`. If `asked` is its name, slot and
+    /// state are left out.
     pub fn described(self, found: &Found, asked: &str) -> String {
         let view = self.view(found.drive);
         let mut parts = Vec::new();
@@ -177,7 +177,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The name by which an order finds this member and no other: its own, or its number where others have the same.
+    /// The name by which an order finds this member and no other: its own, or its number if others have the same name.
     pub fn order_name(self, found: &Found) -> String {
         let own = self.view(found.drive).map(|view| view.member.as_str()).unwrap_or_default();
         let is_same = |other: &Found| self.view(other.drive).is_some_and(|view| view.member == own);

@@ -94,7 +94,7 @@ impl Server {
         };
         let names = names(&self.status()?, &served);
         let first = told - steps.len() as u64;
-        // A number from before steps were kept anew counts nothing any more; the largest asks for nothing yet.
+        // A number from before the recording was started again is void; the largest number asks for no steps yet.
         let wanted = match wanted {
             Wanted::Since(since) if since > told && since != u64::MAX => Wanted::Since(0),
             wanted => wanted,

@@ -383,7 +383,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
     }
 }
 
-/// The profile in force: the one that was set, or the one that every array begins with, and what is set otherwise.
+/// The profile in force: the profile that was set, or the default, and the settings that differ from it.
 fn profile(status: &ServiceStatus, served: &Served, policy: &Policy) -> ProfileModel {
     let can_journal = status.journal.is_some() && never_protected(status, served).is_none();
     let known =

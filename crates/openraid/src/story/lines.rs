@@ -262,7 +262,7 @@ impl Teller<'_> {
         let at = match self.commands.iter().position(same) {
             Some(place) => self.commands.remove(place).2,
             None => {
-                // Of the journal, or asked for before the first step that is kept.
+                // A command of the journal, or one that began before the first step that is kept.
                 let member = drive_name(self.names, drive);
                 let at = Step { at: asked.max(self.began), ..*step };
                 let text = match step.who {

@@ -138,7 +138,7 @@ fn reader(handle: ServiceHandle, array: ArrayId, first: u64, size: u64, skip_bad
     pieces
 }
 
-/// Read in halves what could not be read as a whole, down to sectors; those that cannot be read are zero.
+/// A range that cannot be read as a whole is read in halves, down to sectors; a sector that cannot be read is zero.
 fn read_around(
     handle: &ServiceHandle,
     array: ArrayId,

@@ -226,8 +226,9 @@ fn make(
     Ok(())
 }
 
-/// Content of an earlier array may be left where the new one's data begin. If it says that it is part of a stripe, the
-/// new array would be taken for a span of it. Who says that the content is right wants to keep it.
+/// Clear the superblock of an earlier array where the new array's data begin. If that superblock belongs to a stripe,
+/// the new array would be taken for a span of it. If `keep` is set the user says that the content is right, so it
+/// stays.
 ///
 /// # Errors
 /// It cannot be read or written.

@@ -216,8 +216,8 @@ fn is_nested(level: &str) -> bool {
     matches!(level, "raid50" | "raid60") || level.starts_with("raid0 over")
 }
 
-/// Give names to arrays that have none: those that are remembered, by their identity, or of a nested one by what stands
-/// on its members.
+/// Give names to arrays that have none: by identity from the registry, or for the spans of a nested array from its
+/// members' superblocks.
 pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
     let unnamed = |journal: &JournalModel| journal.arrays.iter().any(|array| array.name.is_none());
     let Some(entries) = unnamed(journal).then(|| registry.entries().ok()).flatten() else { return };
@@ -452,7 +452,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     Ok(tell_loss(context, &model(true, format!("given up and lost: {what}{others}"))))
 }
 
-/// A damaged log is used again when nobody has anything in it: who still has.
+/// The arrays that still have data in a damaged log, in words: the journal can be used again when none has.
 fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> String {
     let mut journal = model_of(found);
     name_arrays(&mut journal, &context.registry);

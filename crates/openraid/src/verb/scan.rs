@@ -40,7 +40,8 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     let arrays: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
     let damaged: Vec<MemberVerdict> =
         strangers.iter().map(|place| stranger(&probed[*place])).filter(|member| member.verdict == "refused").collect();
-    // Nothing can be said of what was named and cannot be read. Of all block devices some are always in use.
+    // The result is unknown if the named devices cannot be read. Without names that says nothing: some block devices
+    // are always in use.
     let is_unknown = !arguments.places.is_empty() && probed.is_empty() && !failed.is_empty();
     let is_nothing_there = failed.iter().all(|(name, _)| unfit_of(name) == Some(Unfit::Missing));
     let otherwise = match (is_unknown, is_nothing_there) {

@@ -12,7 +12,7 @@ use crate::quantity::sold;
 /// If no part is busier than this, no part holds the array back: its load does, by how little it asks for at once.
 const LOAD_BUSY: f64 = 0.7;
 
-/// A figure, or why there is none: in a few words, or below the table where something went wrong.
+/// A figure, or why there is none: in a few words, or below the table if something went wrong.
 fn told(plan: &LevelPlan, what: &str, figure: Option<String>) -> String {
     let missing = || plan.missing.iter().find(|missing| missing.what == what);
     figure.unwrap_or_else(|| match missing() {

@@ -86,7 +86,7 @@ fn whole(arguments: &ReviewArguments, named: &[(String, String)]) -> String {
     words.join(", ")
 }
 
-/// The options of one target. Those that only the other kind has are left out if there is a target of that kind.
+/// The options of one target. Options that only the other kind has are left out if there is a target of that kind.
 fn of_one(
     arguments: &ReviewArguments,
     named: &[(String, String)],

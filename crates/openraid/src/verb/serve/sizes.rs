@@ -21,7 +21,7 @@ const WORK_SHARE: (u64, u64) = (2, 5);
 /// The limits of the engine.
 ///
 /// # Errors
-/// Sizes that cannot work, with those that can.
+/// Sizes that cannot work; the text names sizes that can.
 pub fn limits_of(chosen: &Chosen) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
     let journalled = !chosen.journal.is_empty();
@@ -86,8 +86,8 @@ fn check_sizes(limits: &Limits, memory: Bytes) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Is there so much memory? It is not taken at once, and what is missing would be found out when the kernel ends the
-/// server in the middle of its work.
+/// Is there enough memory? The server does not take all of it at once, so a lack would show only when the kernel kills
+/// the server at work.
 fn check_memory(limits: &Limits, bound: &MemoryBound) -> Result<(), String> {
     let tables = table_bytes(limits.cache);
     let need = limits.pool + tables;
