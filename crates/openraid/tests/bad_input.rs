@@ -24,7 +24,7 @@ fn three() -> (Lab, [&'static str; 3]) {
     (lab, ["d0", "d1", "d2"])
 }
 
-/// Verbs that look at members, with the members behind them. None of them writes.
+/// Verbs that look at members. The members' names come after the words. None of the verbs writes.
 const LOOKING: &[&[&str]] = &[&["examine"], &["doctor"], &["assemble", "--no-serve"], &["copy-out"], &["scan"]];
 
 /// Every looking verb ends in order, and leaves the members as they are.
@@ -49,7 +49,7 @@ fn change_superblock(lab: &Lab, member: &str, change: impl FnOnce(&mut Superbloc
     write_at(&path, SUPERBLOCK, &bytes);
 }
 
-/// What is done to a good superblock.
+/// A change to a good superblock.
 type Change = fn(&mut Superblock);
 
 #[test]
@@ -300,7 +300,7 @@ fn remote_members_that_are_not_there_or_never_answer_cost_their_time_limit_and_n
     let uri = |name: &str| format!("nbd+unix:///x?socket={}", lab.path(name).display());
     let before = lab.fingerprints(&names);
     lab.run(&["examine", &uri("nobody")]).expect(4);
-    // Somebody listens and says nothing.
+    // A server that listens and never answers.
     let _silent = UnixListener::bind(lab.path("silent")).expect("a socket");
     let begun = Instant::now();
     let ran = lab.run(&["examine", &uri("silent")]).expect(4);

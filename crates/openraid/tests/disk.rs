@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use support::console::{blocks, guest_program, installed, page};
 use support::missing;
 
-/// Makes an array of files in the guest's memory and serves it; `serve` can be called again after `halt`. The commands of the
-/// pages are typed by a user who has `sudo` and whose modules are elsewhere.
+/// Makes an array of files in the guest's memory and serves it; `serve` can be called again after `halt`. The pages
+/// assume a user with `sudo` and modules in another place, so both commands are functions here.
 const PROLOGUE: &str = r#"
 modprobe() { insmod "/usr/lib/uml/modules/$(uname -r)/kernel/drivers/block/$1.ko"; }
 sudo() { "$@"; }

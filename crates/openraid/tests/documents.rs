@@ -1,4 +1,4 @@
-//! What the program says about itself and about members: examine beside mdadm, man pages, completions, the demo.
+//! Texts of the program about itself and about members: examine compared with mdadm, man pages, completions, the demo.
 
 mod support;
 

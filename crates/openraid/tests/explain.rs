@@ -54,7 +54,7 @@ fn a_write_to_a_part_of_a_stripe_tells_members_sectors_and_reasons() {
     let told = story(&lab, "last");
     assert_eq!((&told["kind"], &told["status"], &told["whole"]), (&"write".into(), &"ok".into(), &true.into()));
     assert_eq!((told["offset_bytes"].as_u64(), told["len_bytes"].as_u64()), (Some(324 << 10), Some(4096)));
-    // One of three columns is written: two reads either way, so the parity is made anew from columns 0 and 1.
+    // One of three columns is written. Both ways take two reads, so the parity is computed from columns 0 and 1.
     let row = 128 + BLOCK;
     let expected = vec![
         "arrived".to_owned(),

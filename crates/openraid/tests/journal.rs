@@ -9,7 +9,7 @@ use serde_json::Value;
 use support::journalled::{has_tools, holds_everything, io, journal, killed, made, restarted, wait_for_devices};
 use support::{read_at, write_at, Lab};
 
-/// One write of 16 KiB in each 64 KiB, so that no stripe fills and what is dirty stays in the journal.
+/// One write of 16 KiB in each 64 KiB, so that no stripe fills and dirty data stay in the journal.
 const STRIDED: [&str; 2] = ["--rw=write:48k", "--bs=16k"];
 
 fn fio() -> bool {
@@ -92,7 +92,7 @@ fn without_its_journal_an_array_does_not_start_unless_its_promises_are_given_up(
     assert_eq!((&tried["sets"][0]["needs_journal"], &tried["tried"]), (&true.into(), &Value::Array(Vec::new())));
     lab.line("journal create --size 16M other").expect(0);
     lab.line("serve --nbd 127.0.0.1:0 data --journal other").refused(65, &["it is not the one that is here"]);
-    // A journal that somebody uses is nobody's member, and no member is a journal.
+    // A journal in use cannot become a member, and a member cannot become a journal.
     lab.line("create more --level 1 --assume-clean j0 other").refused(65, &["openraid journal", "--overwrite"]);
     lab.line("journal create j0").refused(65, &["openraid journal", "--overwrite"]);
     lab.line("journal create d0").refused(65, &["data", "--overwrite"]);
@@ -152,7 +152,7 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     assert!(err.contains(&said) && figure("entries") > 0, "{said}: {err}");
     assert!(err.contains(&format!("and {} writes to members", figure("member_writes"))), "{err}");
     assert_eq!(figure("data_bytes"), figure("data_sectors") * 512);
-    // Where that is: in order, apart from each other, within what was written.
+    // The ranges are in order, apart from each other, and within the written ranges.
     let written: [(u64, u64); 2] = [(0, 1 << 20), (5 << 20, (5 << 20) + (12 << 10))];
     let ranges = only["ranges"].as_array().expect("a list");
     let bounds = |range: &Value| {
@@ -184,7 +184,7 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     assert!(lost.contains(" sectors of host data ("), "{lost}");
     lab.line("create other --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
     let server = lab.serve(&["other", "--journal", "j0"]);
-    // The same figures as when nobody uses the journal.
+    // The same figures as if no server uses the journal.
     let only = lab.line("journal discard data --json").refused(65, &[&format!("{lost}, which wait"), "--lost"]).json();
     assert!(
         lost.starts_with(&format!("{} entries with {} sectors", only["entries"], only["data_sectors"])),
@@ -206,14 +206,14 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     let lab = made("journal-mirror", 16, "j0 j1", "16M");
     killed(&lab, &["j0", "j1"]);
     std::fs::rename(lab.path("j1"), lab.path("away")).expect("moved");
-    // Alone it may be behind: that has to be said.
+    // Alone the device may be stale, so an option has to say that it is not.
     lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["--journal-alone", "the other one is missing"]);
     lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(65, &["j1"]);
     let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
     holds_everything(&lab);
     assert!(io(&lab, &["write -P 3 5M 12k", "write -P 7 8M 4k"]));
     server.kill();
-    // It has been said: from then on this one is known to have everything.
+    // After that the device is known to have everything, and needs no option.
     let server = restarted(&lab, &["--journal", "j0"]);
     holds_everything(&lab);
     server.kill();
@@ -568,7 +568,7 @@ fn devices_that_are_shown_say_who_uses_them_whose_arrays_they_hold_and_that_they
     assert!(shown["journal"]["counters"]["data_bytes"].as_u64() >= Some(1 << 20), "{shown:#}");
     assert!(!lab.line("journal show j0").expect(0).text().contains("not in use"));
     server.kill();
-    // A server that is not among those that are asked.
+    // A server on a control socket that `show` does not ask by default.
     let apart = lab.path("apart.sock");
     let apart = apart.to_str().expect("UTF-8");
     let options = ["--journal", "j0", "--journal", "j1", "--control", apart];

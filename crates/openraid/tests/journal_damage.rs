@@ -1,4 +1,4 @@
-//! A log with a flipped bit on one device: what is shown of it, and how to go on.
+//! A log with a flipped bit on one device: `journal show` displays the rest, and the messages say how to go on.
 
 mod support;
 
@@ -42,7 +42,7 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     let remedy =
         ["openraid journal show DEVICE", "openraid journal discard ARRAY --on DEVICE --lost", "should stand at"];
     lab.line(serve).refused(65, &remedy);
-    // What is left of it is shown, and where it ends.
+    // `journal show` displays the readable part, and where it ends.
     let shown = lab.line("journal show j0").expect(1).text();
     assert!(shown.contains("DAMAGED") && shown.contains("should stand at bytes") && shown.contains("data"), "{shown}");
     let shown = lab.line("journal show j0 --json").expect(1).json();
@@ -64,7 +64,7 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     io_of(&lab, "other", &["read -P 9 0 1M", "read -P 8 5M 4k", "write -P 7 6M 4k"]);
     lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
     io_of(&lab, "data", &["write -P 6 7M 4k", "read -P 6 7M 4k"]);
-    // What is promised from then on is kept.
+    // Writes that are promised from then on are kept.
     server.kill();
     let server = lab.serve(&["data", "other", "--journal", "j0"]);
     io_of(&lab, "other", &["read -P 9 0 1M", "read -P 7 6M 4k"]);

@@ -183,10 +183,10 @@ fn a_journal_that_was_lost_comes_back_by_itself() {
     let (mut server, inside) = serve_with_small_disk(&lab, &["sparse"], &[]);
     assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
     let filler = fill(&inside);
-    // More than what is there in the ring: the journal is lost, and nothing else.
+    // More data than the ring has room for: the journal is lost, and nothing else.
     write_on(&lab, 10);
     holds_everything(&lab);
-    // Its keeper may open it before there is room, and nobody would notice that until the next write.
+    // The keeper may open the journal before there is room, and only the next write would show that.
     server.wait_for_news("JournalLost", 1);
     assert_eq!(lab.show("data")["health"], "optimal");
     std::fs::remove_file(&filler).expect("the filler goes");
@@ -244,7 +244,7 @@ fn a_journal_that_one_device_carries_alone_comes_back_beside_a_dead_one() {
     let warned = warnings_of(&lab, &mut lab.command(&both));
     assert!(warned.contains("gone: there is no such file"), "{warned}");
     assert!(warned.contains("back, has carried it alone"), "{warned}");
-    // And beside one that can be read, is behind, and takes nothing.
+    // The same with a device that can be read, is stale, and takes no writes.
     let warned = warnings_of(&lab, &mut command_with_small_disk(&lab, &["back", "other"], true, &[]));
     assert!(warned.contains("this device of the journal is behind, and"), "{warned}");
     assert!(warned.contains("small/j is used alone"), "{warned}");
@@ -263,7 +263,7 @@ fn a_device_that_was_dropped_is_refused_beside_a_dead_one_that_went_on() {
     let both = "serve --nbd 127.0.0.1:0 data --journal j0 --journal j1";
     std::fs::rename(lab.path("j0"), lab.path("away")).expect("moved");
     lab.line(both).refused(65, &["j0: there is no such file", "j1, is whole", "--journal-alone"]);
-    // Used by somebody else it is not dead.
+    // A device that another program uses is not dead.
     std::fs::rename(lab.path("away"), lab.path("j0")).expect("moved");
     std::fs::copy(lab.path("j0"), lab.path("same")).expect("room");
     let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--journal", "j0"]);

@@ -29,7 +29,7 @@ fn life() -> Vec<Value> {
     say("doctor d0 d1 d2 d3");
     say("update --for-kernels-before 6.19 d0 d1 d2 d3 s0");
     say("assemble data --no-serve");
-    // The content goes to the standard output, so what is said goes to the other one.
+    // The content goes to the standard output, so messages go to standard error.
     let copied = lab.line("copy-out data --json");
     said.push(serde_json::from_str(copied.err.lines().last().expect("a line")).expect("JSON"));
     said.push(lab.pipe(&["copy-in", "data", "--json"], &noise(1, 1 << 20)).json());
@@ -81,7 +81,7 @@ fn life() -> Vec<Value> {
     said
 }
 
-/// What is said of a configuration.
+/// The messages about a configuration.
 fn life_of_a_configuration() -> Vec<Value> {
     let lab = Lab::new("json-config");
     let file = lab.path("openraid.toml");
@@ -122,7 +122,7 @@ fn name_block(lab: &Lab, member: &str) {
     support::write_at(&path, at, &bytes[..len]);
 }
 
-/// What is said of journals.
+/// The messages about journals.
 fn life_of_a_journal() -> Vec<Value> {
     let lab = Lab::new("json-journal");
     let mut said = Vec::new();
@@ -161,7 +161,7 @@ fn torture(lab: &Lab, said: &mut Vec<Value>) {
     said.push(lab.line(&format!("torture --replay {seed} --planted answer-early --full --json")).json());
 }
 
-/// The verbs that predict, and those that show what they found.
+/// The verbs that predict, and the verbs that show results.
 fn laboratory(lab: &Lab, said: &mut Vec<Value>) {
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
     say("simulate raid5x4 --system 3ware-9650se --load file-server --depth 4 --effort quick --range");

@@ -14,7 +14,7 @@ use serde_json::Value;
 use support::client::Client;
 use support::{read_at, write_at, Lab, Server, READ, WRITE};
 
-/// The protocol's error for what is not permitted.
+/// The protocol's error for a request that is not permitted.
 const EPERM: u32 = 1;
 
 fn array(name: &str) -> Lab {
@@ -152,7 +152,7 @@ fn a_renamed_array_keeps_its_settings_and_a_new_one_of_its_name_begins_afresh() 
     for member in ["d0", "d1", "d2"] {
         rename(&lab, member, "moved");
     }
-    // The registry knows the old name: what is served has the new one.
+    // The registry knows the old name; the served array has the new one.
     let server = lab.serve(&["data"]);
     let shown = lab.show("moved");
     assert_eq!((&shown["settings"]["rebuild_rate"], &shown["access"]), (&(7 << 20).into(), &"read-only".into()));
@@ -164,7 +164,7 @@ fn a_renamed_array_keeps_its_settings_and_a_new_one_of_its_name_begins_afresh() 
     assert_eq!((&new["settings"]["rebuild_rate"], &new["access"]), (&(200 << 20).into(), &"read-write".into()));
     assert_eq!((&old["settings"]["rebuild_rate"], &old["access"]), (&(7 << 20).into(), &"read-only".into()));
     server.stop();
-    // What is forgotten is forgotten with its settings.
+    // The settings of a forgotten array are forgotten too.
     lab.line("forget moved").expect(0);
     lab.line("assemble d0 d1 d2 --no-serve").expect(0);
     let server = lab.serve(&["moved"]);

@@ -403,14 +403,14 @@ fn plan_is_about_what_is_served_and_names_the_caches() {
     assert!(back.starts_with(
         "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, behind openraid, write-back cache 256 MiB, drive caches on\n"
     ));
-    // Mirrors are a third faster, and that is said, with what is known about it.
+    // Mirrors are a third faster. The text says so and how certain that is.
     let against = &served["comparisons"][0];
     assert_eq!(
         (&against["faster"], &against["than"], &against["clear"]),
         (&"raid10x8".into(), &"raid6x8".into(), &true.into())
     );
     assert!(against["low_percent"].as_f64() > Some(20.0) && text.contains("  against raid6x8: +"), "{text}");
-    // An 18 TB drive at 200 MiB/s at most takes a day at least, and beside a load longer.
+    // Rebuilding an 18 TB drive at 200 MiB/s at most takes at least a day, and longer under a load.
     let level = |number: usize| served["levels"][number]["possible"].clone();
     let hours = |number: usize, which: &str| level(number)["rebuild"][which].as_f64().expect("hours");
     assert!((23.8..30.0).contains(&hours(0, "idle_hours")) && hours(0, "loaded_hours") > hours(0, "idle_hours"));
@@ -558,7 +558,7 @@ fn a_target_that_goes_away_in_a_review_ends_it_and_the_same_line_goes_on() {
     let written = |path: &std::path::Path| fs::metadata(path).and_then(|known| known.modified()).expect("a time");
     let before: Vec<_> = kept().into_iter().map(|path| (written(&path), path)).collect();
     assert!(!lab.path("cut/results.json").exists() && (1..3).contains(&before.len()), "{} cells", before.len());
-    // As long as it is away nobody can tell; what was measured stays.
+    // While the server is gone the verb cannot tell the result; the measured cells stay.
     lab.line(&line).refused(4, &[&uri]);
     let server = far.serve(&["drive"]);
     assert_eq!(server.ready["arrays"][0]["addresses"][0], uri.as_str());

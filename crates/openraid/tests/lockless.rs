@@ -8,7 +8,7 @@ use openraid_format::{BitmapState, LocklessHeader, Uuid, LOCKLESS_STATES_AT};
 use openraid_units::Sectors;
 use support::{noise, write_at, Lab};
 
-/// Where the bitmap stands: behind the superblock 1.2.
+/// The place of the bitmap: after the superblock 1.2.
 const BITMAP: u64 = 8192;
 /// What the default chunk of the driver is, 64 KiB.
 const CHUNK: Sectors = Sectors(128);

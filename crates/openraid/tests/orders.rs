@@ -55,7 +55,7 @@ fn after_a_failure_no_order_for_the_slot_reaches_the_spare_that_has_it_now() {
     assert_eq!(state_of(&lab.show("data"), "s0"), "in-sync");
     let shown = lab.line("show data").expect(0).text();
     assert!(shown.contains("failed (by administrator), had slot 0"), "{shown}");
-    // The failed one is told from one that somebody else uses.
+    // The refusal for the failed member differs from the one for a member in use.
     lab.line("add data d0").refused(65, &["still listed", "remove it first", &format!("`openraid remove data {d0}`")]);
     lab.line("add data d1").refused(65, &["a member of data already"]);
     lab.line("remove data d0").expect(0);

@@ -1,4 +1,4 @@
-//! What is reported is true: of whom it speaks, and when.
+//! Reports are true: about the right member, at the right time.
 
 mod support;
 

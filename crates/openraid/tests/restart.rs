@@ -1,5 +1,5 @@
-//! A server that was killed, and the next one: it waits for what the kernel has not let go of yet, clears what was left, says
-//! what is replayed, and tells when clients can come.
+//! A server that was killed, and the next one. The next server waits until the kernel has released everything, clears
+//! leftovers, reports what it replays, and tells when clients can connect.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn the_next_server_takes_over_at_once_after_a_kill() {
         let copied = Command::new("nbdcopy").arg(&bytes).arg(&uri).status();
         assert!(copied.is_ok_and(|status| status.success()), "try {nth}");
         server.signal("-KILL");
-        // Not waited for: the next one starts beside the old one's end.
+        // The next server starts while the old one ends; nothing waits for that end.
         let next = lab.serve(&["data"]);
         next.kill();
         drop(server);

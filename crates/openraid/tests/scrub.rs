@@ -1,4 +1,4 @@
-//! Checks and repairs: how they end, what they say, and what is known of them later.
+//! Checks and repairs: how they end, what they report, and what stays known of them later.
 
 mod support;
 

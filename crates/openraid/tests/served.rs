@@ -1,4 +1,4 @@
-//! Arrays that are served: every verb that speaks to a server, and what it leaves behind.
+//! Arrays that are served: every verb that speaks to a server, and the state that it leaves.
 
 mod support;
 
@@ -57,7 +57,7 @@ fn a_member_fails_leaves_and_a_new_one_takes_its_place() {
     assert!(followed.text().contains("optimal, idle"), "{}", followed.text());
     server.stop();
     content_is(&lab, &image);
-    // What is remembered is what the array has now.
+    // The registry has the array's present members.
     let listed = lab.line("list --json").expect(0).json();
     let members = listed["remembered"][0]["members"].to_string();
     assert!(members.contains("d9") && !members.contains("d1"), "{members}");
@@ -163,7 +163,7 @@ fn a_check_finds_what_does_not_fit_and_can_be_paused_and_ended() {
     lab.line("check data --stop").expect(0);
     lab.wait_for("data", optimal);
     server.stop();
-    // A byte that is wrong behind the array's back.
+    // A byte is wrong on a member, unknown to the array.
     let path = lab.path("d2");
     let place = (2 << 20) + 12345;
     let mut byte = support::read_at(&path, place, 1);
@@ -382,7 +382,7 @@ fn the_form_of_mdstat_is_that_of_the_kernel() {
 fn a_killed_server_leaves_an_array_that_starts_again() {
     let (lab, server, image) = served("");
     server.kill();
-    // Its control socket is still there, and nobody answers.
+    // The dead server's control socket is still there, and no server answers.
     lab.line("show data").expect(0);
     let server = lab.serve(&["data"]);
     lab.wait_for("data", optimal);
@@ -439,7 +439,7 @@ fn raw_drives_and_arrays_in_memory_are_served() {
         .map(|a| a["name"].as_str().expect("a name"))
         .collect();
     assert_eq!(names, ["two-0", "two-1"]);
-    // The name that was served shows what is served under it.
+    // The name given to `serve` shows the arrays that are served under it.
     let shown = lab.line("show two --wait 60").expect(0).text();
     assert!(shown.contains("two-0: jbod") && shown.contains("two-1: jbod") && shown.contains("/x"), "{shown}");
     let shown = lab.line("show two --json").expect(0).json();
@@ -524,7 +524,7 @@ fn an_array_left_over_inside_another_one_does_not_hide_it() {
     let server = lab.serve(&["new"]);
     assert_eq!(server.ready["arrays"][0]["name"], "new");
     server.stop();
-    // Somebody's own stripe inside an array is not ours to resolve: it is said how to go on.
+    // A client's own stripe inside an array must not be resolved: the message says how to go on.
     lab.line("create outer --level 50 --chunk 16K --file-size 16M c0 c1 c2 e0 e1 e2").expect(0);
     lab.line("copy-out c0 c1 c2").refused(2, &["only 1 of the 2 spans", "--flat"]);
     lab.line("copy-out --flat c0 c1 c2").expect(0);
@@ -555,7 +555,7 @@ fn the_control_socket_survives_whatever_is_said_to_it() {
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.is_empty() || answer.starts_with(b"{\"v\":2,\"error\""), "{}", String::from_utf8_lossy(&answer));
     }
-    // Many who say nothing do not hold up who does.
+    // Many silent clients do not hold up a client that sends a request.
     let _silent: Vec<_> = (0..20).map(|_| UnixStream::connect(&path).expect("the server listens")).collect();
     assert_eq!(lab.show("data")["health"], "optimal");
     server.stop();
@@ -604,7 +604,7 @@ fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
         io(&each("write"));
         io(&each("read"));
         server.stop();
-        // And degraded, from what is on the disk.
+        // The same while degraded, from the members' content.
         let few = if create.contains("linear") { &names[..] } else { &names[1..] };
         let server = lab.serve(few);
         io(&each("read"));
@@ -612,7 +612,7 @@ fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
     }
 }
 
-/// A volatile cache is said wherever somebody looks, and whoever asks for it has to confirm it.
+/// Every view of the array shows a volatile cache, and a user has to confirm the setting.
 fn is_said_and_confirmed(lab: &Lab, server: &Server) {
     assert!(lab.line("show data").expect(0).text().contains("VOLATILE: what is not flushed is lost"));
     assert!(lab.line("show data --mdstat").expect(0).text().contains("write cache: VOLATILE"));

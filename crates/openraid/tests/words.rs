@@ -46,7 +46,7 @@ fn odd_plural(text: &str) -> Option<String> {
     odd.map(|pair| pair.join(" "))
 }
 
-/// What is odd in a text.
+/// Odd words in a text.
 fn odd(text: &str) -> Vec<String> {
     let wrong = DEBUG.iter().chain(OLD).filter(|wrong| text.contains(**wrong)).map(ToString::to_string);
     wrong.chain(odd_plural(text)).collect()
@@ -190,11 +190,11 @@ fn hints_lead_to_what_was_wanted() {
     let ran = lab.line("create fresh --level 1 n0 n1");
     assert!(ran.code == 65 && ran.err.contains("--file-size SIZE makes") && !ran.err.contains("moved"), "{ran:?}");
     lab.line("scan nowhere").expect(65);
-    // Notes that somebody has cut short are no drive that waits to be enlarged.
+    // A short text file is not a drive that waits to be enlarged.
     fs::write(lab.path("notes.txt"), "buy milk\n").expect("room");
     let ran = lab.line("create x --level 1 notes.txt moved/d0");
     assert!(ran.code == 65 && !ran.err.contains("truncate") && ran.err.contains("name another file"), "{ran:?}");
-    // Of raw drives the exports have names of their own.
+    // The exports of raw drives have names of their own.
     lab.line("create bulk --level jbod --file-size 8M r0 r1").expect(0);
     let server = lab.serve(&["bulk"]);
     for line in ["fail bulk r0", "check bulk", "stop bulk"] {

@@ -61,7 +61,7 @@ pub fn installed(program: &str) -> bool {
     path.split(':').any(|folder| Path::new(folder).join(program).exists())
 }
 
-/// The program that starts a Linux guest: cargo builds it beside the one under test, if it builds the workspace.
+/// The program that starts a Linux guest: cargo builds it next to the program under test, if it builds the workspace.
 pub fn guest_program() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_openraid")).with_file_name("openraid-guest")
 }

@@ -271,7 +271,7 @@ pub struct Server {
     child: Child,
     /// The lines it writes, as they come.
     lines: Receiver<String>,
-    /// Those that have been looked at already.
+    /// Lines that a test has looked at already.
     seen: Vec<Value>,
     pub ready: Value,
 }
@@ -293,7 +293,7 @@ impl Server {
         };
         let (sender, lines) = channel();
         thread::spawn(move || {
-            // Who no longer listens ends it.
+            // The loop ends when the receiver is gone.
             let _ = out.lines().try_for_each(|line| sender.send(line.expect("UTF-8")));
         });
         Ok(Self { child, lines, seen: Vec::new(), ready })
