@@ -274,7 +274,7 @@ fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<Setting> {
     for (key, word) in section.settings() {
         if !known.contains(&key.as_str()) {
             let remedy = match (nearest(&key, &known), key.as_str()) {
-                (_, "access") => "write it one table above, beside members".into(),
+                (_, "access") => "write it one table above, next to members".into(),
                 (Some(near), _) => format!("did you mean {near}?"),
                 (None, _) => format!("known settings: {}", known.join(", ")),
             };
