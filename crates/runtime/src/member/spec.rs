@@ -68,7 +68,7 @@ impl ModelSpec {
                 Some(("file", path)) if !path.is_empty() => spec.file = Some(path.into()),
                 Some(("cache", "on")) => spec.cache = Some(true),
                 Some(("cache", "off")) => spec.cache = Some(false),
-                _ => return Err("behind the profile there may be size=SIZE, file=PATH and cache=on or cache=off"),
+                _ => return Err("only size=SIZE, file=PATH and cache=on or cache=off can follow the profile"),
             }
         }
         Ok(spec)
