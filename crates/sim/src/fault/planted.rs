@@ -112,7 +112,7 @@ bugs! {
     /// The clean mark is on disk all the time.
     CleanEarly = "clean-early", "superblocks say that the array is clean while it is written", 50;
     /// A rebuild writes to the wrong place.
-    RebuildElsewhere = "rebuild-elsewhere", "one write in four of a rebuild or resync goes to the place beside", 100;
+    RebuildElsewhere = "rebuild-elsewhere", "one write in four of a rebuild or resync goes to the next place", 100;
     /// A rebuild leaves things out.
     RebuildForgets = "rebuild-forgets", "one write in eight of a rebuild or resync is not made", 100;
     /// The checkpoint runs ahead.

@@ -68,7 +68,7 @@ impl fmt::Display for Deed {
             }
             Self::Lose(how) => write!(f, "a member {how}"),
             Self::Vanish => f.write_str("a member loses its power, and does not come back"),
-            Self::Return => f.write_str("a lost drive is there again, and nobody tells the server"),
+            Self::Return => f.write_str("a lost drive is there again, and the server is not told"),
             Self::Readd => f.write_str("a lost drive is given back to its array"),
             Self::Add => f.write_str("a new drive is added to a degraded array"),
             Self::Replace => f.write_str("a working member is replaced by a new drive"),

@@ -209,7 +209,7 @@ impl Session {
             Some(seen) => self.name(seen),
             None => {
                 let bytes: Vec<String> = mismatch.head.iter().map(|byte| format!("{byte:02x}")).collect();
-                format!("bytes that nobody ever wrote there ({} ...)", bytes.join(" "))
+                format!("bytes that were never written there ({} ...)", bytes.join(" "))
             }
         };
         let standing = |seen: &Seen| match seen.standing {

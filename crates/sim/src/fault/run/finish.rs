@@ -15,7 +15,7 @@ const REPAIRS_MAX: u32 = 8;
 impl Run<'_> {
     /// Everything is made good, and judged.
     pub(super) fn finish(&mut self) -> Done {
-        self.tell(|| "the end: what is wrong with drives is taken away, and everything comes to rest".into());
+        self.tell(|| "the end: the faults of drives are removed, and everything comes to rest".into());
         for drive in (0..self.world.drives_len()).map(super::drive_id) {
             self.world.release(drive);
             self.world.drive_mut(drive).faults.late = None;
