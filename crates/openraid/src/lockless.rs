@@ -48,10 +48,10 @@ fn doubt(own: Lockless, level: MdLevel, health: HealthWord) -> String {
     match (is_parity, health) {
         (_, HealthWord::Optimal) if unsynced == 0 => format!("{found}: all data can be trusted"),
         (true, HealthWord::Optimal) => format!("{found}: data are read from their own members, and parity is not used"),
-        (true, _) if unsynced + unwritten == 0 => format!("{found}: what is recovered can be trusted"),
+        (true, _) if unsynced + unwritten == 0 => format!("{found}: recovered data can be trusted"),
         (true, _) => format!(
-            "{found}: in these chunks what is recovered for the missing member may be wrong, since its parity was never made or \
-             is old"
+            "{found}: in these chunks data recovered for the missing member may be wrong, because the parity was never made or is \
+             old"
         ),
         (false, _) if unsynced == 0 => format!("{found}: all data can be trusted"),
         (false, _) => format!("{found}: in these chunks the copies may differ, and one of them is read"),

@@ -152,7 +152,7 @@ pub fn protected(
         let others = opened.iter().any(|(_, other)| set_of(other).is_some_and(|(set, _)| set == uuid));
         others.then(|| {
             let failure = Failure::refused(format!(
-                "{}: it is write-protected and a member of array {name}, which would go on without it and leave it behind; \
+                "{}: it is write-protected and a member of array {name}, which would start without it, and it would miss later writes; \
                  make it writable, serve the array with --read-only, or start without this member with --degraded",
                 member.spec
             ));

@@ -7,8 +7,8 @@ use crate::events::Level;
 /// What `events` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Servers write events beside the registry, at most 4 MiB of them; the oldest go first. What is wrong when a server starts is an \
-event at its start: a degraded array, one that was started by force, one that could not be started.
+A server writes events next to the registry, at most 4 MiB of them; the oldest go first. A fault that exists when a server \
+starts is an event at its start: an array that is degraded, was started by force, or could not be started.
 
 An event that is acknowledged stays in the log; --unacknowledged leaves it out.
 

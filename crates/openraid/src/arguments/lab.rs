@@ -382,7 +382,7 @@ The first line of the answer says when writes are acknowledged and which caches 
 
 For each level: capacity, failures survived (always - at most), requests/s and latency of the healthy, degraded and rebuilding \
 array, and the limiting part; then the time of a rebuild, idle and under the load, and the chance of data loss during it. \
-P99 and UNCERTAINTY are those of the healthy array.
+P99 and UNCERTAINTY apply to the healthy array.
 
 Levels are compared by runs with the same seeds, that is the same requests at the same positions. The answer gives the \
 difference with a 95 % interval. If the interval contains zero, the answer says that the levels cannot be distinguished.

@@ -11,13 +11,13 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Without --nbd and --nbd-unix, clients find the arrays at nbd://127.0.0.1:10809/NAME. NBD has neither passwords nor \
-encryption: listen on an address of a network only where everybody there may read and write the arrays.
+encryption: listen on a network address only if every host on that network may read and write the arrays.
 
-Ctrl-C or SIGTERM stop cleanly: what runs is finished, members are flushed and marked clean. SIGHUP or `openraid reload` read the \
-configuration file again.
+Ctrl-C or SIGTERM stops the server cleanly: requests under way are finished, members are flushed and marked clean. SIGHUP or \
+`openraid reload` reads the configuration file again.
 
-With a configuration file and without a NAME or MEMBER it is a service: it serves all arrays that are remembered or in the \
-file, starts without those that cannot be started, and goes on when the last one is stopped.
+With a configuration file and without a NAME or MEMBER it is a service: it serves all arrays in the registry or the \
+file, starts even if some of them cannot be started, and goes on when the last one is stopped.
 
 Scripts wait with `openraid show NAME --wait SECONDS`, or let --ready-fd tell them, which also ends if the server cannot start:
   openraid serve data & openraid show data --wait 60

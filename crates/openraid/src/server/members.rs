@@ -180,7 +180,7 @@ fn check_copy(members: &Members<'_>, own: &Superblock, text: &str, consent: Cons
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "{text} is a copy of {} (same device UUID); if what is on it may be lost, add --yes --overwrite",
+        "{text} is a copy of {} (same device UUID); if its content may be lost, add --yes --overwrite",
         members.described(&listed, "")
     )))
 }

@@ -191,7 +191,7 @@ impl Teller<'_> {
     fn of_journal(&mut self, step: &Step) {
         match step.what {
             What::Logged { entry } => {
-                let text = format!("what is about to be written is in entry {entry} of the journal");
+                let text = format!("the data to be written are in entry {entry} of the journal");
                 self.line(step, "logged", text).entry = Some(entry);
             }
             What::Sealed { sectors, records } => {

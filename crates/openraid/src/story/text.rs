@@ -21,7 +21,7 @@ fn head(story: &StoryModel) -> String {
     let name = match (story.request, story.unit) {
         (Some(number), _) => format!("request {number}"),
         (None, Some(unit)) => format!("dirty unit {unit}"),
-        (None, None) => "somebody".into(),
+        (None, None) => "unknown request".into(),
     };
     let what = match (story.offset_bytes, story.len_bytes) {
         (Some(offset), Some(len)) => format!("{} {} at byte {offset}", story.kind, human(Bytes(len))),

@@ -45,7 +45,7 @@ pub fn made_text(work: Work, place: Place) -> String {
         Work::Write | Work::RowWrite => "write",
         Work::Discard => "discard",
         Work::Flush => return "flush all members that were written to".into(),
-        Work::Destage | Work::RowDestage => "write what is dirty of",
+        Work::Destage | Work::RowDestage => "write the dirty data of",
     };
     match place {
         Place::Extent { at, len } => format!("{what} {} at sector {} of the set", human(len.bytes()), at.get()),

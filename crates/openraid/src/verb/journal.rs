@@ -171,7 +171,7 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
     let resolved = |path: &str| std::path::Path::new(path).canonicalize().ok();
     let own: Vec<_> = specs.iter().filter_map(|spec| resolved(&spec.text)).collect();
     let servers = context.servers.connect().unwrap_or_else(|failure| {
-        context.output.warn(&format!("{}; shown is what is recorded on the devices", failure.text));
+        context.output.warn(&format!("{}; the answer shows the records on the devices", failure.text));
         Vec::new()
     });
     for mut server in servers {
@@ -290,7 +290,7 @@ fn state_text(state: &str) -> &'static str {
         "opening" => "being opened",
         "closing" => "being closed",
         "lost" => "LOST: no device of it works; writes are acknowledged when they are on the members",
-        "in-use" => "in use by another program, which was not asked: what is shown here may have changed since",
+        "in-use" => "in use by another program, which was not asked: this answer may be out of date",
         "full" => "FULL of writes of an array that has failed; the other arrays go on without it",
         _ => "not in use",
     }
@@ -378,8 +378,8 @@ fn attach(arguments: &JournalAttachArguments, context: &Context) -> Outcome {
         }
     }
     Err(Failure::cannot_tell(
-        "no running server has a journal; start one with `openraid serve NAME --journal DEVICE --journal DEVICE`: of two \
-         devices the one that is behind is brought up to date",
+        "no running server has a journal; start one with `openraid serve NAME --journal DEVICE --journal DEVICE`: if one \
+         of two devices is behind the other, it is brought up to date",
     ))
 }
 
