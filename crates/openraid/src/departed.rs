@@ -36,7 +36,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// From a failure that the engine tells; none if the member was replaced, and is no member any more.
+    /// The reason for a failure that the engine reports; `None` if the member was replaced and is no longer a member.
     pub const fn of(reason: FailReason) -> Option<Self> {
         match reason {
             FailReason::Replaced => None,

@@ -70,7 +70,7 @@ struct Slow {
     median_ns: u64,
 }
 
-/// Everything that is known of drives, by name.
+/// Health, idle times, speed and lights of all drives, by name.
 #[derive(Debug, Default)]
 pub(super) struct Care {
     looked: Option<Instant>,

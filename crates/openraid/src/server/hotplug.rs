@@ -1,8 +1,8 @@
 //! Drives that appear: members that vanished, spares of the configuration file, members of arrays that were not there.
 //!
-//! The paths are looked at by a thread, every [`LOOK_EVERY`]: that works for files, for devices without udev, and for names below
-//! `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not taken.
-//! Only drives that are remembered or configured are opened; no other drive is touched.
+//! A thread looks at the paths every [`LOOK_EVERY`]. That works for files, for devices without udev, and for names
+//! below `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not
+//! taken. Only drives in the registry or the configuration are opened; no other drive is touched.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -188,8 +188,8 @@ impl Server {
         })
     }
 
-    /// A member that failed is still held: let it go, so that it can be opened again. False while its failure is not recorded, or if it
-    /// works.
+    /// The server still holds a member that failed: let it go, so that it can be opened again. False while its failure
+    /// is not recorded, or if it works.
     fn let_go(&self, served: &Served, set: ArrayId, member: &str) -> Result<bool, String> {
         let status = self.status().map_err(|failure| failure.text)?;
         let lines = &set_status(&status, set).map_err(|failure| failure.text)?.members;

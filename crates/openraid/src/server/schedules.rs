@@ -36,7 +36,7 @@ impl Scheduled {
     }
 }
 
-/// What is to be done with an array.
+/// The next step for an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Begin,

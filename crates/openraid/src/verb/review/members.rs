@@ -109,7 +109,7 @@ struct Bench<'a> {
 struct Bed {
     subject: Subject,
     cache: CacheMode,
-    /// Size of the cache, where a cell says it.
+    /// Size of the cache, if a cell gives it.
     cache_mib: Option<u32>,
     state: ArrayState,
     /// The cell that the array is made for alone: a cold one, or one next to a rebuild.
