@@ -119,7 +119,8 @@ pub struct CareWish {
     pub idle_probe: Option<u64>,
     /// Seconds from one question for a drive's health to the next; nothing: never.
     pub smart: Option<u64>,
-    /// The program that asks, which is then asked of files as well; nothing: `smartctl` where it is found, of devices.
+    /// The program that asks for health, for files as well; if nothing is set, `smartctl` asks for devices only, if it
+    /// is found.
     pub smartctl: Option<PathBuf>,
     /// The program that is told what a drive's light is to show.
     pub led: Option<PathBuf>,
