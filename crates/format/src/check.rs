@@ -284,7 +284,7 @@ fn shape(sb: &Superblock) -> Result<(), SuperblockError> {
     Ok(())
 }
 
-/// Members before the change of shape that is going on; as now where none is.
+/// Members before the change of shape that is going on; as now if none is.
 fn slots_before(sb: &Superblock) -> i64 {
     let delta = if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) { sb.reshape.delta_disks } else { 0 };
     i64::from(sb.raid_disks) - i64::from(delta)

@@ -73,7 +73,7 @@ pub struct Placement {
     pub bitmap_offset: Option<i32>,
     /// Sectors set aside for the bitmap.
     pub bitmap_room: Sectors,
-    /// The partial parity log, where one was asked for; it has the bitmap's room.
+    /// The partial parity log, if one was asked for; it has the bitmap's room.
     pub ppl: Option<PplPlace>,
     /// The bad-block log.
     pub bad_blocks: BadBlockPlace,
@@ -222,7 +222,7 @@ impl Placement {
     /// The chunk, in bytes, for a bitmap that covers `sync_size` in this member's room.
     ///
     /// # Errors
-    /// [`BitmapError::DoesNotFit`], also where the level has no bitmap.
+    /// [`BitmapError::DoesNotFit`], also if the level has no bitmap.
     pub fn bitmap_chunk(&self, sync_size: Sectors) -> Result<u32, BitmapError> {
         chunk_for(sync_size, self.bitmap_room)
     }

@@ -129,7 +129,7 @@ impl Not for FeatureMap {
     }
 }
 
-/// Each bit with its name and its value: `raid5 journal (512), unknown (65536)`; `none` where no bit is set.
+/// Each bit with its name and its value: `raid5 journal (512), unknown (65536)`; `none` if no bit is set.
 impl fmt::Display for FeatureMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

@@ -11,9 +11,9 @@ use crate::superblock::{superblock_lba, MinorVersion, SUPERBLOCK_MAGIC};
 use core::fmt;
 use openraid_units::{Bytes, SECTOR_BYTES};
 
-/// Bytes that should be read from the start of a drive (less where it is smaller).
+/// Bytes that should be read from the start of a drive (less if it is smaller).
 pub const FOREIGN_HEAD: Bytes = Bytes::mib(1);
-/// Bytes that should be read from the end of a drive (less where it is smaller).
+/// Bytes that should be read from the end of a drive (less if it is smaller).
 pub const FOREIGN_TAIL: Bytes = Bytes::kib(512);
 /// Signatures that one drive can be reported to have; more are counted, not listed.
 pub const FINDINGS_MAX: usize = 32;
@@ -234,7 +234,7 @@ impl<'a> Drive<'a> {
     fn starts_with(self, at: u64, magic: &[u8]) -> bool {
         self.get(at, magic.len()) == Some(magic)
     }
-    /// The byte this far before the end, where the drive has it.
+    /// The byte this far before the end, if the drive has it.
     fn before_end(self, bytes: u64) -> Option<u64> {
         self.size.checked_sub(bytes)
     }

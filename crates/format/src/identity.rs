@@ -79,7 +79,7 @@ impl SetName {
     /// Bytes of the field.
     pub const BYTES: usize = 32;
 
-    /// A name, with the prefix `host:` where a host is given.
+    /// A name, with the prefix `host:` if a host is given.
     ///
     /// # Errors
     /// More than [`SetName::BYTES`] bytes together.
@@ -162,7 +162,7 @@ impl Timestamp {
     pub const fn seconds(self) -> u64 {
         self.0 & ((1 << Self::SECOND_BITS) - 1)
     }
-    /// Microseconds of that second; up to 2^24 - 1 where the writer was careless.
+    /// Microseconds of that second; up to 2^24 - 1 if the writer was careless.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // 24 bits are left
     pub const fn microseconds(self) -> u32 {

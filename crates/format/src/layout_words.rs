@@ -95,7 +95,7 @@ pub const fn default_layout(level: MdLevel) -> u32 {
     }
 }
 
-/// A layout to be shown as its word; where it has none, as its number.
+/// A layout to be shown as its word; if it has none, as its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LayoutWord {
     /// The level that gives the number its meaning.

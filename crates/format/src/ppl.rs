@@ -145,7 +145,7 @@ impl PplHeader {
         &self.entries[..self.len]
     }
 
-    /// Add an entry; gives it back where the header is full.
+    /// Add an entry; gives it back if the header is full.
     ///
     /// # Errors
     /// The header already has [`PPL_ENTRIES_MAX`] entries.

@@ -99,7 +99,7 @@ impl core::fmt::Display for MinorVersion {
     }
 }
 
-/// The sector at which the superblock of a drive of this size stands; `None` where the drive is too small to
+/// The sector at which the superblock of a drive of this size stands; `None` if the drive is too small to
 /// have one (12 KiB is the least).
 #[must_use]
 pub const fn superblock_lba(minor: MinorVersion, drive_size: Sectors) -> Option<DriveLba> {
@@ -139,7 +139,7 @@ pub struct Reshape {
 pub struct BadBlockPlace {
     /// log2 of the sectors that one unit of an entry counts.
     pub shift: u8,
-    /// Sectors of the log; 0 where there is none.
+    /// Sectors of the log; 0 if there is none.
     pub size: u16,
     /// Sectors from the superblock, negative if before it; 0 if there is no log.
     pub offset: i32,
@@ -396,7 +396,7 @@ impl Superblock {
         BlockSize::new(self.logical_block_size.into()).ok()
     }
 
-    /// Sectors from the superblock to the write-intent bitmap, where there is one.
+    /// Sectors from the superblock to the write-intent bitmap, if there is one.
     #[must_use]
     pub const fn bitmap_offset(&self) -> Option<i32> {
         if self.features.contains(FeatureMap::BITMAP) {
@@ -410,7 +410,7 @@ impl Superblock {
         self.features.set(FeatureMap::BITMAP, offset.is_some());
         self.bitmap_or_ppl = u32::from_le_bytes(offset.unwrap_or(0).to_le_bytes());
     }
-    /// The partial parity log's place, where there is one.
+    /// The partial parity log's place, if there is one.
     #[must_use]
     pub fn ppl(&self) -> Option<PplPlace> {
         let bytes = self.bitmap_or_ppl.to_le_bytes();
@@ -419,7 +419,7 @@ impl Superblock {
             size: u16::from_le_bytes([bytes[2], bytes[3]]),
         })
     }
-    /// Say where the partial parity log stands. The feature bit is set where none of the two that say so is.
+    /// Say where the partial parity log stands. The feature bit is set if neither of the two that say so is.
     pub fn set_ppl(&mut self, place: PplPlace) {
         if self.ppl().is_none() {
             self.features.set(FeatureMap::PPL, true);
@@ -451,7 +451,7 @@ impl Superblock {
         let to = parts.iter().flatten().map(|(at, len)| *at + *len).max()?;
         Some((from, to - from))
     }
-    /// How far the rebuild of this member has come; `None` where it is not being rebuilt. `u64::MAX` is the end.
+    /// How far the rebuild of this member has come; `None` if it is not being rebuilt. `u64::MAX` is the end.
     #[must_use]
     pub const fn recovery_offset(&self) -> Option<MemberLba> {
         if self.features.contains(FeatureMap::RECOVERY_OFFSET) {
@@ -480,7 +480,7 @@ impl Superblock {
             sector => Some(Sectors(sector)),
         }
     }
-    /// The bad-block log's place, where there is one. The feature bit says whether it holds entries.
+    /// The bad-block log's place, if there is one. The feature bit says whether it holds entries.
     #[must_use]
     pub const fn bad_block_log(&self) -> Option<BadBlockPlace> {
         if self.bad_blocks.size == 0 || self.bad_blocks.offset == 0 {
@@ -489,7 +489,7 @@ impl Superblock {
             Some(self.bad_blocks)
         }
     }
-    /// The layout of a RAID 0, where the superblock says it. Without it, members of unequal size cannot be read
+    /// The layout of a RAID 0, if the superblock says it. Without it, members of unequal size cannot be read
     /// with certainty.
     #[must_use]
     pub fn raid0_layout(&self) -> Option<Raid0Layout> {
@@ -505,7 +505,7 @@ impl Superblock {
         (self.level == MdLevel::Raid10).then(|| Raid10Layout::from_number(self.layout)).flatten()
     }
     /// Where the write-intent bitmap stands and how many sectors it may have before it meets something else on a
-    /// drive of this size; `None` where there is no bitmap.
+    /// drive of this size; `None` if there is no bitmap.
     #[must_use]
     pub fn bitmap_room(&self, drive_size: Sectors) -> Option<(DriveLba, Sectors)> {
         let start = self.place(self.bitmap_offset()?)?;

@@ -33,7 +33,7 @@ fn names(findings: &Findings) -> Vec<String> {
     names
 }
 
-/// The names `wipefs` finds; `None` where it is not installed.
+/// The names `wipefs` finds; `None` if it is not installed.
 fn wipefs(path: &Path) -> Option<Vec<String>> {
     if !has("wipefs") {
         return None;

@@ -79,7 +79,7 @@ impl Model {
         self.sectors() - self.log.iter().map(|meant| meant.len).sum::<u64>()
     }
 
-    /// Make an entry; `None` where the ring has no room for it.
+    /// Make an entry; `None` if the ring has no room for it.
     fn make(&mut self) -> Option<Meant> {
         let most = (self.sectors() / 3).min(40);
         let payload = self.random.below(most + 1);

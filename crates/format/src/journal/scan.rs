@@ -162,7 +162,7 @@ impl JournalScan {
         }
     }
 
-    /// Take the header that was asked for; `None` where it cannot be read.
+    /// Take the header that was asked for; `None` if it cannot be read.
     ///
     /// Gives the entry if it is the one that must follow. Without a payload it counts; with one it counts as soon as
     /// [`JournalScan::payload`] says so, which is asked for next.
@@ -186,7 +186,7 @@ impl JournalScan {
         Some(entry)
     }
 
-    /// Take the CRC-32C of the payload that was asked for; `None` where it cannot be read. Says whether the entry
+    /// Take the CRC-32C of the payload that was asked for; `None` if it cannot be read. Says whether the entry
     /// counts.
     ///
     /// # Panics

@@ -139,7 +139,7 @@ pub struct NewestCopy {
     pub rewrite: Option<SuperblockCopy>,
 }
 
-/// The sector at which a copy stands on a device of this size; `None` where the device is too small for a journal.
+/// The sector at which a copy stands on a device of this size; `None` if the device is too small for a journal.
 #[must_use]
 pub const fn journal_superblock_lba(copy: SuperblockCopy, device: Sectors) -> Option<DriveLba> {
     if device.0 < JOURNAL_BYTES_MIN.sectors_floor().0 {

@@ -175,7 +175,7 @@ fn sh(line: &str) -> Output {
     Command::new("sh").arg("-c").arg(line).env("PATH", format!("{path}:/sbin:/usr/sbin")).output().unwrap()
 }
 
-/// Is this tool installed? Says so where it is not.
+/// Is this tool installed? Says so if it is not.
 pub fn has(tool: &str) -> bool {
     let found = sh(&format!("command -v {tool}")).status.success();
     if !found {
