@@ -15,7 +15,7 @@ pub struct GoldenArray {
     pub name: String,
     /// mdadm's word: `linear`, `raid0`, `raid1`, `raid4`, `raid5`, `raid6`, `raid10`.
     pub level: String,
-    /// mdadm's word, empty where the level has no layouts or md's default was taken.
+    /// mdadm's word, empty if the level has no layouts or md's default was taken.
     pub layout: String,
     /// How many members.
     pub members: usize,

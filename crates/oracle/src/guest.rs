@@ -286,7 +286,7 @@ impl GuestOutput {
         self.values.get(key).map_or("", String::as_str)
     }
 
-    /// A file that the job left in its folder; empty where there is none.
+    /// A file that the job left in its folder; empty if there is none.
     ///
     /// # Errors
     /// The file is there but cannot be read.
@@ -312,7 +312,7 @@ impl WorkFolder {
         fs::write(self.0.join(name), text).map_err(|error| self.error(name, error))
     }
 
-    /// The text of a file; nothing where there is no such file.
+    /// The text of a file; nothing if there is no such file.
     fn read(&self, name: &str) -> Result<String, OracleError> {
         match fs::read(self.0.join(name)) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),

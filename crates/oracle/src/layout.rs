@@ -86,7 +86,7 @@ fn at(row: usize, what: &str) -> OracleError {
     OracleError::Layout(format!("row {row} of blocks: {what}"))
 }
 
-/// Recognise the blocks of one row; `None` where a member has ended.
+/// Recognise the blocks of one row; `None` if a member has ended.
 fn read_row(blocks: &[Option<&[u8]>]) -> Result<Vec<Option<Cell>>, String> {
     let mut cells: Vec<Option<Cell>> = blocks.iter().map(|block| block.and_then(recognise)).collect();
     let data: Vec<(usize, &[u8])> = (0..blocks.len())

@@ -304,7 +304,7 @@ fn write_rows(text: &mut String, spec: &Spec, columns: &[Column]) -> Result<(), 
     Ok(())
 }
 
-/// One character for each member: the exponent of its data block in Q, `-` where it holds P or Q.
+/// One character for each member: the exponent of its data block in Q, `-` if it holds P or Q.
 fn exponents(members: usize, factors: &BTreeMap<usize, u8>) -> String {
     (0..members).map(|m| factors.get(&m).map_or("-".to_owned(), |e| format!("{e:x}"))).collect()
 }
