@@ -9,7 +9,7 @@ use openraid_parity::{Change, Kernels, List, PqVerdict, SECTOR_BYTES};
 use openraid_sys::{FramePool, PoolRange};
 use openraid_units::{Bytes, PoolOffset};
 
-/// Sectors of one step where a result must be computed outside of the pool to be compared.
+/// Bytes of one step if a result must be computed outside of the pool to be compared.
 const CHECK_BYTES: usize = 4096;
 
 /// Carry out a job.

@@ -30,7 +30,7 @@ pub const REST_WRITES_MIN: u32 = 10;
 pub const REST_TIME: Nanos = Nanos::from_micros(2);
 /// The longest rest.
 pub const REST_MAX: Nanos = Nanos::from_micros(100);
-/// Connections served at once; one more is accepted and closed, so that its client learns it at once. Fewer where the
+/// Connections served at once; one more is accepted and closed, so that its client learns it at once. Fewer if the
 /// process may not have so many descriptors.
 pub const CONNECTIONS_MAX: usize = 1024;
 /// Descriptors that connections leave to members and everything else.

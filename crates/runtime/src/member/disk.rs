@@ -19,7 +19,7 @@ pub fn info(facts: &Facts) -> DriveInfo {
     }
 }
 
-/// A command as the kernel's engine wants it. `metadata` is the payload where it is not in frames.
+/// A command as the kernel's engine wants it. `metadata` is the payload if it is not in frames.
 #[must_use]
 #[inline]
 pub fn operation<'a>(command: &DriveCommand, metadata: &'a [u8], member: MemberSlot) -> Operation<'a> {

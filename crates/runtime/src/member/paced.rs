@@ -74,7 +74,7 @@ impl ModelSpec {
 }
 
 impl PacedMember {
-    /// Find the model of a drive, and make it a member. `file` is its content where it is not in memory.
+    /// Find the model of a drive, and make it a member. `file` is its content if it is not in memory.
     ///
     /// # Errors
     /// In words: no such profile, or a size that does not fit.

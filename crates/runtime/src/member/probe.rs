@@ -50,7 +50,7 @@ impl std::error::Error for ProbeError {}
 pub struct Look {
     /// The superblock, from the first place where a good one stands.
     pub superblock: Option<Superblock>,
-    /// A superblock that is there and not good, where no good one is.
+    /// A superblock that is there and not good, if there is no good one.
     pub superblock_error: Option<(MinorVersion, SuperblockError)>,
     /// The bitmap area, header and bits.
     pub bitmap: Option<Vec<u8>>,
@@ -166,7 +166,7 @@ fn read_ppl(superblock: &Superblock, capacity: Sectors, read: &mut Read<'_>) -> 
     })
 }
 
-/// `len` sectors from `lba` on, or fewer where the drive ends.
+/// `len` sectors from `lba` on, or fewer at the end of the drive.
 fn read_range(lba: DriveLba, len: Sectors, capacity: Sectors, read: &mut Read<'_>) -> Result<Vec<u8>, ProbeError> {
     let start = lba.offset().round_down(ALIGN);
     let end = (lba.offset() + len).get().next_multiple_of(ALIGN.get()).min(capacity.get());

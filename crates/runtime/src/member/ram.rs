@@ -30,7 +30,7 @@ impl RamDisk {
         }
     }
 
-    /// Carry out a command at once. `metadata` is the payload where it is not in frames.
+    /// Carry out a command at once. `metadata` is the payload if it is not in frames.
     ///
     /// # Errors
     /// [`DriveError::Protocol`] for a range beyond the end.

@@ -113,7 +113,7 @@ impl ServiceHandle {
     /// What was read and written to start an array was asked by no host.
     pub(super) fn count_hosts(&self, array: &StartedArray) {
         for own in array.spans.iter().chain([array]) {
-            // Refused where it does not run any more: then there is nothing to count.
+            // Refused if it does not run any more: then there is nothing to count.
             let _ = self.admin(AdminCommand::CountHosts { array: own.array });
         }
     }

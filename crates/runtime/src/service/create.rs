@@ -18,7 +18,7 @@ use crate::member::OpenedMember;
 /// An array to be made.
 #[derive(Debug)]
 pub struct CreateRequest {
-    /// Its name, with the host's in front where it belongs to one.
+    /// Its name, with the host's in front if it belongs to one.
     pub name: SetName,
     /// Level.
     pub level: MdLevel,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`ServiceHandle`] may be cloned and sent anywhere; each of its calls waits for the shard's answer, which comes
-//! within a round except where the engine itself has to wait for members.
+//! within a round except when the engine itself has to wait for members.
 
 mod arrays;
 mod create;

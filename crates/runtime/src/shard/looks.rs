@@ -8,7 +8,7 @@ use crate::limits::{LOOK_CREDIT_MAX, LOOK_HIT, LOOK_PAUSE};
 /// The account of looks.
 #[derive(Debug)]
 pub struct Looks {
-    /// Looks that may still find nothing; `None` where there is no processor to spare.
+    /// Looks that may still find nothing; `None` if there is no processor to spare.
     credit: Option<u32>,
     /// Rounds without a look since the credit was used up.
     paused: u32,

@@ -49,7 +49,7 @@ impl Shard {
         }
     }
 
-    /// Called after each round: the next steps, where the last one is done.
+    /// Called after each round: the next steps, if the last one is done.
     pub(super) fn go_on_stopping(&mut self) {
         if let Some(Stopping::Clients { until }) = &self.stopping {
             if !self.exports.is_empty() && *until > self.shared.now {

@@ -67,7 +67,7 @@ pub struct RemoteOptions {
 struct Task {
     tag: Tag,
     command: DriveCommand,
-    /// The payload where it is not in frames.
+    /// The payload if it is not in frames.
     metadata: Vec<u8>,
     since: Instant,
     /// Requests not ended.

@@ -128,7 +128,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Data of a read: the first bytes are in the buffer; true where the rest is still in the socket.
+    /// Data of a read: the first bytes are in the buffer; true if the rest is still in the socket.
     fn on_data(
         &mut self,
         cookie: Cookie,

@@ -156,7 +156,7 @@ impl Remote {
         let request = *part.pending.request();
         let (offset, length) = (request.offset.get(), request.length.get());
         let data = match request.command {
-            // A write that is durable is repeated only where an older one would be repeated over it.
+            // A write that is durable is repeated only if an older one would be repeated over it.
             Command::Write { fua: true } if !self.kept.overlaps(offset, length) => return,
             Command::Write { .. } => {
                 let task = self.tasks.get(task).expect("a command stays while it has parts");
