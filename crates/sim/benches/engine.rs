@@ -29,7 +29,7 @@ const MEMBER_DATA: Sectors = Bytes::gib(8).sectors_floor();
 const RUNS: usize = 5;
 const DEPTHS: [u32; 3] = [1, 32, 256];
 
-/// Nanoseconds that this thread has run; wall time where the kernel does not say.
+/// Nanoseconds that this thread has run; wall time if the kernel does not say.
 fn thread_nanos(start: std::time::Instant) -> u64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat");
     let told = told.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));

@@ -52,7 +52,7 @@ impl Rate {
     }
 }
 
-/// Nanoseconds that this thread has run; wall time where the kernel does not say.
+/// Nanoseconds that this thread has run; wall time if the kernel does not say.
 fn thread_nanos(clock: std::time::Instant) -> u64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat");
     let told = told.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));

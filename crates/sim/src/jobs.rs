@@ -85,7 +85,7 @@ fn bytes(pool: &[u8], at: PoolOffset, len: u32) -> &[u8] {
     &pool[range(at, len)]
 }
 
-/// The columns by coefficient, zeroes where the job names none.
+/// The columns by coefficient, zeroes if the job names none.
 fn row<'a>(pool: &'a [u8], job: &ParityJob, columns: &[JobColumn]) -> Vec<Option<&'a [u8]>> {
     let count = columns.iter().map(|column| usize::from(column.index) + 1).max().unwrap_or(0);
     let mut row = vec![None; count];

@@ -97,7 +97,7 @@ fn find_superblock<E>(
     Err(wrong)
 }
 
-/// `len` sectors from `lba` on, or fewer where the drive ends.
+/// `len` sectors from `lba` on, or fewer at the end of the drive.
 fn read_range<E>(
     lba: DriveLba,
     len: Sectors,

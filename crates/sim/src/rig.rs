@@ -24,7 +24,7 @@ pub struct RigOptions {
     pub cuts: bool,
     /// With a write-intent bitmap.
     pub bitmap: bool,
-    /// Bytes that one bit of it covers, a power of two from 4096 on; as many as md would take where none are said.
+    /// Bytes that one bit of it covers, a power of two from 4096 on; as many as md would take if none are said.
     pub bitmap_chunk: Option<u32>,
     /// With a partial parity log (RAID 5).
     pub ppl: bool,
@@ -246,7 +246,7 @@ impl Rig {
     }
 
     /// Everything that must be true of an array at rest: every byte reads as it must, the members' redundancy
-    /// fits, and where all members are there, data stand where the map says.
+    /// fits, and if all members are there, data stand where the map says.
     ///
     /// # Panics
     /// Something is not as it must be.

@@ -147,7 +147,7 @@ fn small_writes_in_order_become_whole_stripes() {
     }
 }
 
-/// Five seconds where arms move, twenty where none does.
+/// Five seconds if arms move, twenty if none does.
 #[test]
 fn dirty_data_waits_longer_for_more_if_no_member_spins() {
     for (rotational, early) in [(true, true), (false, false)] {

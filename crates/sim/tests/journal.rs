@@ -472,7 +472,7 @@ fn said(machine: &Journalled) -> (bool, bool) {
     (newest.features.contains(FeatureMap::CONTROLLER_JOURNAL), newest.resync_offset != u64::MAX)
 }
 
-/// A crash between the two marks would ask for a resync, or for force where a member is missing, of what the journal had in
+/// A crash between the two marks would ask for a resync, or for force if a member is missing, of what the journal had in
 /// full.
 #[test]
 fn the_mark_of_the_journal_goes_with_the_active_mark_or_after_it() {

@@ -250,7 +250,7 @@ fn one_read_goes_wrong(silent: Silent) {
         assert_ne!(everything(&mut rig), right);
         assert_eq!(rig.world.drive(victim).faults.wrong.len(), 1);
         assert_eq!(everything(&mut rig), right);
-        // A repair tells, names the member where there is redundancy enough, and writes nothing that is wrong.
+        // A repair tells, names the member if there is redundancy enough, and writes nothing that is wrong.
         rig.world.take_notices();
         let victim = arm(&mut rig, Slot(1), silent);
         rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).unwrap();

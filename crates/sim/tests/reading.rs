@@ -251,7 +251,7 @@ fn flash_is_chosen_by_what_it_has_to_do_whatever_the_heads() {
     }
 }
 
-/// Order spares ways of heads; where there are none, a stream is read from all copies.
+/// Order spares ways of heads; if there are none, a stream is read from all copies.
 #[test]
 fn a_stream_on_flash_is_shared_by_what_its_drives_have_to_do() {
     for mirror_read in [MirrorRead::LeastPending, MirrorRead::NearestHead, MirrorRead::TwinStor] {

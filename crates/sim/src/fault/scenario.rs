@@ -77,7 +77,7 @@ pub enum Deed {
     /// Everything is read.
     Look,
     /// The controller ends and the next one begins. While that one assembles, the power goes once more after so many
-    /// events, where it says so.
+    /// events, if it says so.
     End(End, Option<u64>),
     /// A member is lost.
     Lose(Loss),
@@ -125,7 +125,7 @@ pub enum Deed {
     CutAndLose(Option<u64>),
     /// The power goes, and all drives that were lost are back, as they are, when it comes again.
     CutAndBack(Option<u64>),
-    /// Time passes until the engine comes into this phase; hosts ask on meanwhile, where it says so.
+    /// Time passes until the engine comes into this phase; hosts ask on meanwhile, if it says so.
     Until(Phase, bool),
     /// A device of the journal fails.
     JournalLose(Loss),
@@ -405,7 +405,7 @@ pub(super) fn draw_limits(random: &mut Random, cached: bool, journalled: bool) -
     limits
 }
 
-/// A journal where the settings ask for one; sometimes one that waits for the settings to change.
+/// A journal if the settings ask for one; sometimes one that waits for the settings to change.
 fn draw_journal(random: &mut Random, write_cache: WriteCache) -> Option<JournalSpec> {
     let wanted = write_cache == WriteCache::Journal || random.chance(1, 8);
     let spec = JournalSpec {

@@ -400,7 +400,7 @@ impl Set {
         }
     }
 
-    /// The array's sectors that stand in a row, or in that place of a member where there are no rows.
+    /// The array's sectors that stand in a row, or in that place of a member if there are no rows.
     #[must_use]
     pub fn of_row(&self, slot: Slot, row: MemberLba) -> Vec<u64> {
         let inside: Vec<SetLba> = match &self.geometry {

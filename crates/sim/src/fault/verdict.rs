@@ -24,7 +24,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The first words of the story, without figures: failures of one kind have the same. Nothing where none is.
+    /// The first words of the story, without figures: failures of one kind have the same. Nothing if none is.
     #[must_use]
     pub fn kind(&self) -> Option<String> {
         let Self::Lost(text) = self else { return None };

@@ -39,7 +39,7 @@ pub struct ArraySpec {
     pub level: ArrayLevel,
     /// Members, the missing ones included.
     pub members: u16,
-    /// Chunk; the controller's own where none is said.
+    /// Chunk; the controller's own if none is said.
     pub chunk: Option<Bytes>,
     /// Missing members: the first of each span or pair, in turn.
     pub degraded: u16,

@@ -98,7 +98,7 @@ pub struct Plant {
     pub way_parts: Option<WayParts>,
     /// The parity engine.
     pub parity: ParityCost,
-    /// Picoseconds a byte for copies between frames and cache; zero where the payload need not be copied.
+    /// Picoseconds a byte for copies between frames and cache; zero if the payload need not be copied.
     pub copy_picos: u64,
     /// Channels that several members share (U320, a port of an expander); members are spread over them in turn. None
     /// where each has a link of its own.
@@ -125,7 +125,7 @@ pub struct Plant {
     pub keeps_lessons: bool,
     /// It has learned before that its loads are random.
     pub taught: bool,
-    /// Each KiB of a read, 64 KiB at the most, waits for so long on its way to the host where its thread has asked for
+    /// Each KiB of a read, 64 KiB at the most, waits for so long on its way to the host if its thread has asked for
     /// nothing else.
     pub read_kib: Nanos,
     /// Time of each write in the stage before the cache of an array with redundancy, one after the other; in addition

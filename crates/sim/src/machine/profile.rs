@@ -258,8 +258,8 @@ impl MachineSpec {
         }
     }
 
-    /// Is a drive held back by its port? One in a slot of the host's is not; where drives share a channel, that is a way of its
-    /// own, and where they share a wide port, each has one lane of it at a time.
+    /// Does its port hold a drive back? A drive in a slot of the host has no such port. Drives that share a channel are
+    /// modelled by that channel. Drives that share a wide port have one lane each at a time.
     #[must_use]
     pub fn is_held_back(&self, drive: &DriveProfile, port: &BusProfile) -> bool {
         let one = self.controller.drives_per_link.value <= 1 || port.lanes > 1;

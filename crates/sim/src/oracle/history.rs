@@ -87,7 +87,7 @@ impl History {
         told.join(", ")
     }
 
-    /// The request that wrote a version, in words; none where no request did.
+    /// The request that wrote a version, in words; none if no request did.
     #[must_use]
     pub fn writer(&self, version: VersionId) -> Option<String> {
         let number = *self.writers.get(&version)?;

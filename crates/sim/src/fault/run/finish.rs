@@ -85,7 +85,7 @@ impl Run<'_> {
         !set.scarred(&self.world).is_empty() || self.world.status(set.array).is_some_and(bad_blocks)
     }
 
-    /// Parity fits and copies are equal, where nothing happened that lets them not be.
+    /// Parity fits and copies are equal, unless an event allows a difference.
     fn judge_members(&mut self, set: usize) -> Done {
         self.settle();
         if !self.sets[set].is_redundant() {

@@ -237,7 +237,7 @@ impl Run<'_> {
         }
     }
 
-    /// Stop in good order; false where the arrays do not stop.
+    /// Stop in good order; false if the arrays do not stop.
     fn stop(&mut self) -> bool {
         let begun = self.session.versions_mut().begin_flush();
         let outer = Some(self.session.array).filter(|_| self.sets.len() > 1);
