@@ -99,7 +99,7 @@ pub enum OutcomeModel {
     Aborted {
         /// Why.
         reason: AbortWord,
-        /// How far it came; unknown where the server did not live to see it.
+        /// How far it came; unknown if the server ended before the check.
         percent: Option<u8>,
         /// Mismatches until then.
         mismatches: u64,
@@ -124,7 +124,7 @@ pub struct MismatchModel {
     /// earlier version kept, which knew no gaps.
     #[serde(default)]
     pub mismatches: u64,
-    /// The member that disagrees with the others, where it can be named.
+    /// The member that disagrees with the others, if it can be named.
     pub slot: Option<u16>,
     /// Is it put right?
     pub repaired: bool,
@@ -215,7 +215,7 @@ impl CheckModel {
         self.found().is_some()
     }
 
-    /// All mismatches that it found, where it came to its end.
+    /// All mismatches that it found, if it came to its end.
     pub const fn found(&self) -> Option<u64> {
         match self.outcome {
             OutcomeModel::Clean => Some(0),

@@ -79,7 +79,7 @@ impl TaskWord {
 /// A member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MemberModel {
-    /// Its slot, where it has one.
+    /// Its slot, if it has one.
     pub slot: Option<u16>,
     /// The slot that it had, of one that failed or was replaced since the array was started.
     #[serde(default)]
@@ -488,7 +488,7 @@ pub struct JournalModel {
     /// The damage of its log, because of which it cannot be used: the other figures are about the log before the damage.
     #[serde(default)]
     pub damage: Option<String>,
-    /// Its identity; none where it is lost and was not found again.
+    /// Its identity; none if it is lost and was not found again.
     pub uuid: Option<String>,
     /// The controller that it belongs to, where that was read.
     pub controller: Option<String>,
@@ -562,9 +562,9 @@ pub struct ArrayModel {
     pub uuid: Option<String>,
     /// Its level in a word: `raid5`, `raid60`, `single`, `jbod`.
     pub level: String,
-    /// Its layout in mdadm's word, where it has one.
+    /// Its layout in mdadm's word, if it has one.
     pub layout: Option<String>,
-    /// Its chunk, where it has one.
+    /// Its chunk, if it has one.
     pub chunk_bytes: Option<u64>,
     /// Size.
     pub size_bytes: u64,
@@ -600,7 +600,7 @@ pub struct ArrayModel {
     pub journal: Option<ProtectionModel>,
     /// md's event count.
     pub events: u64,
-    /// Sectors of 512 bytes that did not match in the last check or repair, where it came to its end.
+    /// Sectors of 512 bytes that did not match in the last check or repair, if it came to its end.
     pub last_check_mismatches: Option<u64>,
     /// How the last check or repair ended, if that is known and none runs; of a nested array, ask its spans.
     #[serde(default)]
