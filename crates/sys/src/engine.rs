@@ -39,7 +39,7 @@ const ZERO_RANGE: libc::c_int = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEE
 /// Which engine to use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Prefer {
-    /// io_uring, or threads with a note where it is refused.
+    /// io_uring, or threads with a note if it is refused.
     Best,
     /// io_uring or an error.
     Uring,
@@ -404,7 +404,7 @@ impl IoEngine {
     }
 
     /// The same as [`IoEngine::submit`], and sleep until [`IoEngine::reap`] has something to do or `timeout` is over;
-    /// in one system call where the engine can. For threads that wait for nothing else. May return early.
+    /// in one system call if the engine can. For threads that wait for nothing else. May return early.
     ///
     /// # Errors
     /// The kernel's error; the ring is broken then, and so is the shard.

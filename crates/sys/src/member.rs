@@ -46,7 +46,7 @@ pub enum Use {
 /// Whether to go past the page cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direct {
-    /// `O_DIRECT` where the file system takes it, otherwise the page cache, with a note.
+    /// `O_DIRECT` if the file system takes it, otherwise the page cache, with a note.
     Try,
     /// The page cache.
     Never,
@@ -190,7 +190,7 @@ impl Member {
     /// Read whole `into` from `at`, waiting for it. Any length; for tools, not for serving.
     ///
     /// # Errors
-    /// The kernel's error, or [`IoError::Truncated`] where the member ends before `into` is full.
+    /// The kernel's error, or [`IoError::Truncated`] if the member ends before `into` is full.
     ///
     /// # Panics
     /// If the end lies beyond 2^64 bytes.
@@ -237,8 +237,8 @@ impl Member {
     /// Write whole `bytes` at `at`, waiting for it (not for durability: see [`Member::sync`]). For tools.
     ///
     /// # Errors
-    /// The kernel's error; `EINVAL` where place or length are not whole logical blocks; `EBADF` where the member
-    /// was not opened for writing; [`IoError::Truncated`] where it would reach past the member's end.
+    /// The kernel's error; `EINVAL` if place or length are not whole logical blocks; `EBADF` if the member
+    /// was not opened for writing; [`IoError::Truncated`] if it would reach past the member's end.
     pub fn write_all_at(&self, at: DriveLba, bytes: &[u8]) -> Result<(), IoError> {
         let block = small(self.facts.logical_block.bytes().get());
         let start = at.offset().bytes().get();
@@ -522,7 +522,7 @@ fn rotates(file: &File) -> bool {
 }
 
 /// Switch to `O_DIRECT` and find the smallest block that works, from `least` on; `None`, and back to the page cache,
-/// where none does. The flag alone proves nothing: some file systems take it and refuse every transfer.
+/// if none does. The flag alone proves nothing: some file systems take it and refuse every transfer.
 fn go_direct(file: &File, least: u64) -> Result<Option<u64>, Errno> {
     let before = flags(file)?;
     // SAFETY: F_SETFL takes an int and touches no memory of ours.

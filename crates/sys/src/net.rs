@@ -286,7 +286,7 @@ impl Socket {
     /// Begin to connect to a TCP address. Wait until the socket is writable, then ask [`Socket::connected`].
     ///
     /// # Errors
-    /// The kernel's error, where it is known at once.
+    /// The kernel's error, if it is known at once.
     pub fn connect_tcp(address: SocketAddr) -> Result<Self, NetError> {
         let fail = |attempt, error| NetError::Failed { address: address.to_string(), attempt, error };
         let fd = socket(family(address)).map_err(|e| fail("make a socket", e))?;

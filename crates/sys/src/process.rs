@@ -11,7 +11,7 @@ const PF_EXITING: u64 = 4;
 /// SIGKILL in a set of signals.
 const KILL: u64 = 1 << (libc::SIGKILL - 1);
 
-/// Is this process gone, or about to go? `false` for 0, which stands for a process of another namespace, and where the
+/// Is this process gone, or about to go? `false` for 0, which stands for a process of another namespace, and if the
 /// kernel does not say.
 pub(crate) fn is_ending(process: u32) -> bool {
     if process == 0 {

@@ -17,7 +17,7 @@ impl TempDir {
         Self::under(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// In memory; `None` where there is no such file system.
+    /// In memory; `None` if there is no such file system.
     pub fn in_memory() -> Option<Self> {
         let memory = Path::new("/dev/shm");
         memory.is_dir().then(|| Self::under(memory))
@@ -70,7 +70,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// The same where nothing may be in the way.
+/// The same, but an error ends the test.
 #[track_caller]
 pub fn must(program: &str, arguments: &[&str]) -> String {
     tried(program, arguments).unwrap_or_else(|said| panic!("{said}"))
@@ -123,7 +123,7 @@ pub fn may_mount() -> bool {
 pub struct Loop(pub PathBuf);
 
 impl Loop {
-    /// `None` where none can be had, which is said.
+    /// `None` with a message if none can be had.
     pub fn over(file: &Path, options: &[&str]) -> Option<Self> {
         if !may_mount() || !has(&["losetup"], "mount") {
             return None;
@@ -150,7 +150,7 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// One of 64 MiB in this folder; `None` where none can be had, which is said.
+    /// One of 64 MiB in this folder; `None` with a message if none can be had.
     pub fn make(dir: &TempDir) -> Option<Self> {
         let image = dir.path("image");
         std::fs::File::create(&image).expect("image").set_len(64 << 20).expect("sparse");
@@ -195,7 +195,7 @@ impl Drop for Frozen {
 pub struct Small(PathBuf);
 
 impl Small {
-    /// One of so many MiB in this folder; `None` where none can be had, which is said.
+    /// One of so many MiB in this folder; `None` with a message if none can be had.
     pub fn make(dir: &TempDir, mib: u64) -> Option<Self> {
         if !may_mount() {
             return None;
