@@ -48,7 +48,7 @@ pub struct Load {
     pub pattern: Pattern,
     /// Its axes, and those of the machine that were given with it.
     pub axes: Axes,
-    /// Its requests, where it is a trace.
+    /// Its requests, if it is a trace.
     pub trace: Option<Trace>,
 }
 
@@ -164,7 +164,7 @@ fn one<T>(mut all: Vec<T>, wanted: Option<&str>, name: impl Fn(&T) -> &str) -> R
     }
 }
 
-/// A time of a file in whole seconds; none where it is zero.
+/// A time of a file in whole seconds; none if it is zero.
 fn seconds(what: &str, time: Option<Nanos>) -> Result<Option<u32>, String> {
     const SECOND: u64 = 1_000_000_000;
     let Some(time) = time.filter(|time| *time > Nanos::ZERO) else { return Ok(None) };

@@ -73,7 +73,7 @@ pub struct Shape {
     pub md: MdLevel,
     /// md's layout number.
     pub layout: u32,
-    /// Chunk; zero where the level has none.
+    /// Chunk; zero if the level has none.
     pub chunk: Sectors,
     /// Metadata version.
     pub minor: MinorVersion,

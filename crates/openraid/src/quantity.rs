@@ -102,7 +102,7 @@ pub fn human_millis(millis: u64) -> String {
 /// The longest estimate that is shown.
 const ETA_SECONDS_MAX: u64 = 365 * 86_400;
 
-/// Seconds that the rest takes at this rate; nothing where that cannot be said.
+/// Seconds that the rest takes at this rate; nothing if that cannot be said.
 pub fn eta_seconds(done: u64, total: u64, per_second: u64) -> Option<u64> {
     let left = total.saturating_sub(done);
     if per_second == 0 {

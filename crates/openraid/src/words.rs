@@ -65,7 +65,7 @@ pub fn level(text: &str) -> Result<LevelWord, String> {
     }
 }
 
-/// Read a layout of a level; without a word, the level's own default. RAID 0 says its layout only where members are
+/// Read a layout of a level; without a word, the level's own default. RAID 0 says its layout only if members are
 /// unequal; new arrays then get the one that Linux uses since 3.14.
 ///
 /// # Errors
@@ -108,7 +108,7 @@ const fn known_layouts(level: MdLevel) -> &'static str {
     }
 }
 
-/// A layout for people; nothing where the level has none.
+/// A layout for people; nothing if the level has none.
 pub fn layout_text(level: MdLevel, layout: u32) -> Option<String> {
     match level {
         MdLevel::Linear | MdLevel::Raid1 | MdLevel::Raid4 => None,

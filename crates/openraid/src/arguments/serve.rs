@@ -84,7 +84,7 @@ pub struct ServeArguments {
     /// What has waited so long for its drive goes before all others at every fourth turn [default: 2]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=30))]
     pub queue_age: Option<u64>,
-    /// The device of this controller's journal; given twice where it is mirrored
+    /// The device of this controller's journal; given twice if it is mirrored
     #[arg(long, value_name = "DEVICE")]
     pub journal: Vec<String>,
     /// Use one of a journal's two devices although the other one is not there, which may hold promises that this one

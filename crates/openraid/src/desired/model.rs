@@ -42,7 +42,7 @@ pub struct ValueModel {
 pub struct ArrayConfigModel {
     /// Its name; of an array that the file knows by its UUID alone, that.
     pub name: String,
-    /// Its identity, where it is known.
+    /// Its identity, if it is known.
     pub uuid: Option<String>,
     /// Is it remembered?
     pub remembered: bool,

@@ -35,7 +35,7 @@ pub fn amplification(array: &ArrayModel) -> Vec<Amplification> {
     sets.flat_map(of_set).collect()
 }
 
-/// With two decimals; a dash where there is nothing to divide by.
+/// With two decimals; a dash if there is nothing to divide by.
 pub fn ratio(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".into();

@@ -87,7 +87,7 @@ fn range_text(range: &MismatchModel) -> String {
     }
 }
 
-/// How the last checks of all sets of an array ended, in one line; nothing where none is known.
+/// How the last checks of all sets of an array ended, in one line; nothing if none is known.
 pub fn summary(array: &ArrayModel) -> Option<String> {
     let one = |set: &&ArrayModel| set.last_check.as_ref().map(|check| outcome_text(check, set));
     let all: Vec<Option<String>> = array.sets().iter().map(one).collect();

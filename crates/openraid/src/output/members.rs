@@ -16,7 +16,7 @@ pub struct MemberVerdict {
     /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `split`, `duplicate`, `forced`, `stranger`,
     /// `unreadable`, `refused`.
     pub verdict: &'static str,
-    /// Its slot, where it has one.
+    /// Its slot, if it has one.
     pub slot: Option<u16>,
     /// The same in a sentence, with what to do.
     pub text: String,
@@ -102,7 +102,7 @@ fn missing_of(error: &openraid_core::array::assemble::AssembleError) -> Vec<u16>
     }
 }
 
-/// What a member is by its own superblock, where the array as a whole could not be planned.
+/// What a member is by its own superblock, if the array as a whole could not be planned.
 fn unplanned(member: &ProbedMember, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
     let own = member.look.superblock.as_ref().expect("members of a set have superblocks");
     let verdict = match set.newest.roles.get(own.dev_number) {

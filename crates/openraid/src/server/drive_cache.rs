@@ -61,7 +61,7 @@ pub struct DriveCaches {
 /// The drives of an array whose caches are to be switched.
 pub type Drives = Vec<(String, DriveCache)>;
 
-/// The cache of a member, where it is a drive of this machine.
+/// The cache of a member, if it is a drive of this machine.
 fn cache_of(member: &str) -> Option<DriveCache> {
     let path = Path::new(member);
     path.starts_with("/dev").then(|| DriveCache::of(path)).flatten()

@@ -15,7 +15,7 @@ use crate::quantity::counted;
 /// A piece of news.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct News {
-    /// A word: mdadm's where it has one.
+    /// A word: mdadm's if it has one.
     pub event: &'static str,
     /// The array.
     pub array: Option<String>,
@@ -33,7 +33,7 @@ pub struct News {
 }
 
 impl Server {
-    /// A piece of news with names; nothing where the event is none.
+    /// A piece of news with names; nothing if the event is none.
     pub fn news(&self, event: &ServiceEvent) -> Option<News> {
         match event {
             ServiceEvent::Notice(notice) => self.notice(notice),

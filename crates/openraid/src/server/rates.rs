@@ -52,7 +52,7 @@ impl Rates {
         }
     }
 
-    /// Bytes of each member a second; zero where it is not known yet.
+    /// Bytes of each member a second; zero if it is not known yet.
     pub fn of(&self, array: ArrayId) -> u64 {
         let Some(track) = self.tracks.get(&array) else { return 0 };
         let (Some((first, from)), Some((last, to))) = (track.samples.front(), track.samples.back()) else { return 0 };

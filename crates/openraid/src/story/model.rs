@@ -36,7 +36,7 @@ pub struct StepModel {
 pub struct StoryModel {
     /// Which request of the server's clients, counted from 1; none: dirty data.
     pub request: Option<u64>,
-    /// `read`, `write`, `flush`, `trim`, `write-zeroes`, `destage`; `unknown` where its beginning is not kept any more.
+    /// `read`, `write`, `flush`, `trim`, `write-zeroes`, `destage`; `unknown` if its beginning is not kept any more.
     pub kind: String,
     /// First byte in the array.
     pub offset_bytes: Option<u64>,

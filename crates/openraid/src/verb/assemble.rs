@@ -117,7 +117,7 @@ fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> V
     trial.started.arrays.iter().map(entry).collect()
 }
 
-/// Remember the arrays, and have a server serve them where one runs.
+/// Remember the arrays, and have a server serve them if one runs.
 fn finish(
     arguments: &AssembleArguments,
     context: &Context,

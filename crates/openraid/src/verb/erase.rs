@@ -36,7 +36,7 @@ pub(super) struct Member {
 /// Do it, or say what would be done.
 ///
 /// # Errors
-/// A member cannot be opened or written; none is wiped where one cannot be opened.
+/// A member cannot be opened or written; none is wiped if one cannot be opened.
 pub fn run(arguments: &EraseArguments, context: &Context) -> Outcome {
     let specs = arguments.members.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
     let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };

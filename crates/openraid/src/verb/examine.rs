@@ -382,7 +382,7 @@ fn role_text(role: Role) -> String {
     }
 }
 
-/// As mdadm shows it: A for a slot with a member, '.' for one without, R where a replacement is being filled.
+/// As mdadm shows it: A for a slot with a member, '.' for one without, R for one whose replacement is being filled.
 fn role_map(own: &Superblock) -> String {
     let count = |slot: u16| own.roles.iter().filter(|role| matches!(role, Role::Active(s) if s.0 == slot)).count();
     (0..own.raid_disks)

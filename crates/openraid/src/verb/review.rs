@@ -42,7 +42,7 @@ struct Wanted {
     methods: Vec<&'static Method>,
     /// A load of the user's own.
     own: Option<(Pattern, Axes)>,
-    /// Its requests, where it is a trace.
+    /// Its requests, if it is a trace.
     trace: Option<Trace>,
 }
 

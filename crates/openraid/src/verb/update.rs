@@ -47,7 +47,7 @@ struct Array {
     array: String,
     /// Its identity.
     uuid: String,
-    /// What the superblocks name; none where nothing is to be done.
+    /// What the superblocks name; none if nothing is to be done.
     logical_block_bytes: Option<u64>,
     /// What an older kernel gives the array.
     drives_block_bytes: u64,
@@ -226,7 +226,7 @@ fn change(member: String, own: &Superblock) -> Option<Change> {
     })
 }
 
-/// The superblocks of a stripe over the arrays, where there is one that names a block.
+/// The superblocks of a stripe over the arrays, if there is one that names a block.
 fn outer_changes(
     service: &ServiceHandle,
     spans: &[StartedArray],

@@ -351,7 +351,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Only where a test has failed in the middle.
+        // Only if a test has failed in the middle.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -118,7 +118,7 @@ fn risk_note(body: &Body) -> Vec<String> {
     ]
 }
 
-/// A large number as a power of ten, where it is one.
+/// A number, as `10^N` if it is a power of ten.
 fn power(number: f64) -> String {
     let exponent = number.log10();
     if (exponent - exponent.round()).abs() < 1e-6 {

@@ -13,7 +13,7 @@ use crate::output::table::Table;
 pub(super) struct Ranked {
     /// The method's number.
     method: String,
-    /// The method's title, with the part of the array where the method has several.
+    /// The method's title, with the part of the array if the method has several.
     title: String,
     /// 1 is the best.
     place: usize,

@@ -1,6 +1,6 @@
 //! `openraid torture`: the fault simulation, many runs of it, and the story of one.
 //!
-//! It must never say that nothing was lost where a run was not judged to its end.
+//! It must never say that nothing was lost if a run was not judged to its end.
 
 pub(super) mod tables;
 
