@@ -257,7 +257,7 @@ fn measure_log(folder: &Path, in_memory: bool) {
 // ---- killed and started again
 
 const KILLED_CACHE_MIB: u64 = 640;
-/// What a server has if nothing is said.
+/// The cache of a server by default.
 const USUAL_CACHE_MIB: u64 = 64;
 
 fn killed_limits(load: Load) -> Limits {

@@ -32,7 +32,7 @@ pub struct Control {
     deferred: VecDeque<BlockRequest>,
     /// Something was handed in since the last `advance`.
     stirred: bool,
-    /// What the engine was told of the wall clock.
+    /// The wall clock at [`Instant::ZERO`], as the engine has it.
     wall_clock_at_zero: Nanos,
 }
 

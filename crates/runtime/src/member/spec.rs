@@ -37,11 +37,11 @@ pub enum Place {
 pub struct ModelSpec {
     /// The drive's profile: its name, or the path of its file, which ends in `.toml`.
     pub profile: String,
-    /// How much of the drive is used; all of it if nothing is said.
+    /// How much of the drive is used; all of it by default.
     pub size: Option<Sectors>,
     /// The place of the content; memory by default.
     pub file: Option<PathBuf>,
-    /// The drive's write cache; as it comes from the factory if nothing is said.
+    /// The drive's write cache; by default as it comes from the factory.
     pub cache: Option<bool>,
 }
 

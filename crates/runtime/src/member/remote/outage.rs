@@ -1,4 +1,4 @@
-//! What an administrator is told of the times without a server.
+//! News for the administrator about times without a server.
 
 use openraid_units::{Instant, Nanos};
 
