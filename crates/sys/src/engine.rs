@@ -151,7 +151,7 @@ pub enum Verb<'a> {
 /// A command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation<'a> {
-    /// To whom.
+    /// The member that gets it.
     pub member: MemberSlot,
     /// The caller's name for it, returned untouched.
     pub user_data: u64,

@@ -97,7 +97,7 @@ fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// Are these programs there? If not, that is said.
+/// Are these programs there? If not, a message says so.
 pub fn has(programs: &[&str], package: &str) -> bool {
     let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
     let Some(program) = programs.iter().find(|program| !is_there(program)) else { return true };
@@ -107,7 +107,7 @@ pub fn has(programs: &[&str], package: &str) -> bool {
     false
 }
 
-/// May this process mount file systems? If not, that is said. Root in a container may not, mostly.
+/// May this process mount file systems? If not, a message says so. Root in a container mostly may not.
 pub fn may_mount() -> bool {
     const SYS_ADMIN: u32 = 21;
     let status = std::fs::read_to_string("/proc/self/status").expect("proc");
