@@ -4,7 +4,8 @@
 //!  profile --> settings that `set` changed --> settings of the file --> journal, cache: what this server can --> Plan
 //! ```
 //!
-//! The file wins for what it names. A setting that this server cannot carry out is said and stays kept.
+//! The file wins for the settings that it names. If this server cannot carry out a setting, a note says so, and the
+//! setting stays kept.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ fn configure(lab: &Lab, text: &str) {
     fs::write(lab.path("openraid.toml"), text.replace('@', lab.folder.to_str().expect("UTF-8"))).expect("room");
 }
 
-/// Serve by the file, and what was said on standard error until it was ready.
+/// A server by the file, and its standard error until it was ready.
 fn serve(lab: &Lab, arguments: &[&str]) -> (Server, String) {
     let mut command = lab.command(&[&["serve", "--json", "--config", "openraid.toml"], arguments].concat());
     command.stderr(File::create(lab.path("errors")).expect("room"));

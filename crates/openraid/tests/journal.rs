@@ -225,7 +225,7 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     server.kill();
     // Now the other one has everything too.
     std::fs::remove_file(lab.path("j0")).expect("gone");
-    // With the registry and one device lost there is a way to go on, which has to be said.
+    // If the registry and one device are lost there is a way to go on; the message has to name it.
     for (line, remedy) in
         [("journal adopt j1 --yes", "name both"), ("journal discard data --on j1", "name both with --on")]
     {
@@ -524,7 +524,8 @@ fn a_policy_that_serving_was_told_is_remembered_and_a_journal_that_is_not_used_i
     assert_eq!(write_cache(&["--consistency-policy", "controller-journal"]), ("journal".into(), true));
     assert_eq!(write_cache(&[]), ("journal".into(), true));
     assert_eq!(write_cache(&["--consistency-policy", "resync"]), ("through".into(), false));
-    // Started later by a server that has a journal: that it is not used is said, and an event names the array.
+    // A server with a journal starts the array later: the answer says that the journal is not used, and an event names
+    // the array.
     lab.line("create other --level 1 --assume-clean --file-size 16M e0 e1").expect(0);
     let server = lab.serve(&["other", "--journal", "j0"]);
     let said = lab.line("assemble data").expect(0).text();

@@ -37,7 +37,7 @@ fn command_with_small_disk(lab: &Lab, journals: &[&str], is_other_full: bool, mo
     command
 }
 
-/// Can file systems be mounted in a namespace here, and is qemu-io there? If not, that is said.
+/// Can file systems be mounted in a namespace here, and is qemu-io there? If not, a message says so.
 fn has_small_disks() -> bool {
     let mut probe = Command::new("unshare");
     probe.args(["-Urm", "mount", "-t", "tmpfs", "none", "/tmp"]).stdout(Stdio::null()).stderr(Stdio::null());

@@ -220,7 +220,7 @@ fn settings_are_changed_shown_and_refused_by_name() {
             .refused(65, &["data: the server has no cache; start it with --cache SIZE"]);
     }
     lab.line("set data read-ahead-max=0").refused(64, &["at least 4 KiB", "read-ahead=none"]);
-    // What has no effect here is said.
+    // Settings without an effect here get a note.
     let set = lab.line("set data read-ahead=always mirror-read=primary").expect(0).text();
     assert!(set.contains("note: read-ahead=always has no effect: the server has no cache"), "{set}");
     assert!(set.contains("note: mirror-read=primary has no effect: data has no copies"), "{set}");

@@ -53,7 +53,8 @@ pub struct Told {
 }
 
 impl Alarm {
-    /// Has this sink something to be told? A sink that was told of a beginning is told of the end, whatever its level is now.
+    /// Does this sink need a message about the alarm? A sink that got the beginning also gets the end, whatever its
+    /// level is now.
     fn is_pending(&self, sink: &str, least: Level) -> bool {
         match self.told.get(sink) {
             None => self.what.level >= least && (self.until.is_some() || self.acknowledged.is_none()),

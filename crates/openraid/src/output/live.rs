@@ -8,7 +8,7 @@ use crate::quantity::{counted, human_rate, human_seconds};
 
 /// Cells of a bar.
 const BAR_CELLS: u64 = 24;
-/// Off a terminal a task is told of when it is this many per cent further.
+/// Without a terminal a task gets a new line after this many per cent.
 const PLAIN_STEP: u64 = 10;
 
 /// The display.

@@ -57,7 +57,8 @@ pub struct SetVerdict {
     pub degraded: bool,
     /// Why it does not start, or what force would risk.
     pub problem: Option<String>,
-    /// A journal holds writes that it was promised: it starts with that one, or without them where that is said.
+    /// A journal holds promised writes of the array: it starts with that journal, or without the writes if an option
+    /// says so.
     pub needs_journal: bool,
     /// The logical block that its superblocks name, as kernels from 6.19 on do; kernels before refuse the array then.
     pub logical_block_bytes: Option<u64>,

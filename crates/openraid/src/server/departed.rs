@@ -21,7 +21,7 @@ impl Server {
     /// An array begins to run: read the remembered members that left it.
     pub(super) fn load_departed(&self, served: &Served) {
         let Some(uuid) = served.uuid() else { return };
-        // A registry that cannot be read was told of when the server started.
+        // If the registry cannot be read, the server has said so at its start.
         let known = self.registry.known(Some(&uuid), &served.name).ok().flatten();
         let list = known.map(|entry| entry.kept.departed).unwrap_or_default();
         self.state().departed.insert(uuid, list);

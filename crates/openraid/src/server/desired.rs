@@ -80,7 +80,7 @@ impl Server {
         served: &Served,
         journalled: Option<bool>,
     ) -> (Plan, Vec<String>) {
-        // A registry that cannot be read was told of when the server started.
+        // If the registry cannot be read, the server has said so at its start.
         let known = self.registry.known(served.uuid().as_deref(), &served.name).ok().flatten();
         let mut kept = known.map(|entry| entry.kept).unwrap_or_default();
         let sets = status.arrays.iter().filter(|view| served.sets().contains(&view.status.array));

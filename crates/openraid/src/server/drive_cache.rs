@@ -152,7 +152,7 @@ impl Server {
         members(&status, &served).into_iter().map(switch).filter_map(Result::err).collect()
     }
 
-    /// The array is about to be served no more: its drives' caches as they were found. What cannot be done is said.
+    /// The array stops: set its drives' caches as they were found. Returns the failures.
     pub(super) fn restore_drive_caches(&self, status: &ServiceStatus, served: &Served) -> Vec<String> {
         let mut state = self.state();
         state.drive_caches.wishes.remove(&served.name);
@@ -160,7 +160,7 @@ impl Server {
         state.drive_caches.restore(|name| names.iter().any(|own| own == name))
     }
 
-    /// The server ends: the caches of all drives as they were found. What cannot be done is said.
+    /// The server ends: set the caches of all drives as they were found. Returns the failures.
     pub fn restore_all_drive_caches(&self) -> Vec<String> {
         self.state().drive_caches.restore(|_| true)
     }

@@ -28,7 +28,7 @@ pub(super) struct Consent {
 }
 
 impl Server {
-    /// The registry is a convenience: what cannot be noted there is said, and everything goes on.
+    /// The registry is a convenience: if it cannot be written, a warning says so, and everything goes on.
     pub(super) fn note(&self, name: &str) {
         if let Err(failure) = self.remember(name) {
             output::warn(&failure.text);

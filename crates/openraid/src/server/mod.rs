@@ -136,7 +136,7 @@ struct State {
     rates: Rates,
     /// The last statuses, to say what limits.
     samples: Samples,
-    /// For whom steps of requests are kept.
+    /// The client for which steps of requests are kept.
     keeping: Keeping,
     /// What the drives' own caches are to do.
     drive_caches: DriveCaches,

@@ -118,7 +118,7 @@ impl Server {
         }
         let name = served.name.clone();
         let array = served.array;
-        // It has its name before anything is told of it, and its settings before hosts come.
+        // The array has its name before any event about it, and its settings before hosts connect.
         self.put(served);
         let mut notes = self.begin_array(&name, journalled);
         match self.open_exports(&name) {

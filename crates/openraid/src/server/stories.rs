@@ -21,7 +21,7 @@ const REQUESTS_MAX: usize = 8_192;
 /// A follower that has not asked for this long has gone: steps are no longer recorded for it.
 const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// For whom steps are kept.
+/// The client for which steps are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Keeping {
     /// No client.
@@ -29,7 +29,7 @@ pub enum Keeping {
     Off,
     /// A follower that asked at this time.
     Follower(Instant),
-    /// Everybody, until it is ended by name.
+    /// Every client, until an order ends it.
     On,
 }
 

@@ -24,7 +24,7 @@ struct Teller<'a> {
     lines: Vec<StepModel>,
     /// Operations in the order in which they were made, and the slots that get their parity.
     ops: BTreeMap<OpName, (u32, SlotSet)>,
-    /// Lines that are not at their end: waits, by whom; computations, by whom; commands.
+    /// Lines that have not ended: waits and computations by their owner, and commands.
     waits: BTreeMap<Who, usize>,
     computing: BTreeMap<Who, usize>,
     commands: Vec<(Who, What, usize)>,
@@ -202,7 +202,7 @@ impl Teller<'_> {
                 );
                 self.line(step, "journal", text).sectors = Some(sectors.get());
             }
-            // An operation is told of it, too; once is enough.
+            // The operation has the same step; one line is enough.
             What::Durable if matches!(step.who, Who::Entry(_)) => {
                 self.line(step, "durable", "the entry is durable".into());
             }

@@ -22,10 +22,10 @@ use std::collections::BTreeMap;
 
 use openraid_units::{ArrayId, DriveId, SetId};
 
-/// What numbers of the engine are called.
+/// The names for the engine's numbers.
 #[derive(Debug, Default)]
 pub struct Names {
-    /// The array that stories are told of.
+    /// The array of the stories.
     pub array: ArrayId,
     /// Its sets: one, or one for each span.
     pub sets: Vec<SetId>,

@@ -89,7 +89,7 @@ fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
     Ok(found.claims.into_iter().filter(wanted).collect())
 }
 
-/// An unknown system makes its claims not applicable, one by one: it is said once, here.
+/// Warn once of each unknown system: its claims are not applicable, one by one.
 fn warn_of_systems(claims: &[Claim], library: &Library) {
     let systems: BTreeSet<&str> = claims.iter().map(|claim| claim.system.as_str()).collect();
     for system in systems {

@@ -61,7 +61,7 @@ pub fn killed(lab: &Lab, journals: &[&str]) {
     server.kill();
 }
 
-/// Is qemu-io there? If not, that is said.
+/// Is qemu-io there? If not, a message says so.
 pub fn has_tools() -> bool {
     let qemu = Command::new("qemu-io").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if qemu.is_err() {

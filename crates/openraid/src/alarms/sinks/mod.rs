@@ -6,9 +6,9 @@
 //!    +------note_told-----------+   after the sink has taken it
 //! ```
 //!
-//! A sink is owed the difference between the states that hold and the states that it was told of. So one state is one message, a
-//! server that was killed goes on where it was, and a sink that comes back gets a summary. Each sink has a thread of its own: one that
-//! hangs holds up neither another sink nor the server.
+//! A sink gets the difference between the states that hold and the states that it has taken. So one state is one
+//! message, a server that was killed goes on from the same point, and a sink that comes back gets a summary. Each sink
+//! has its own thread: a sink that hangs holds up neither another sink nor the server.
 
 mod exec;
 mod journald;

@@ -9,8 +9,8 @@ use super::{Batch, SEND_TIME_MAX};
 use crate::alarms::AlarmModel;
 use crate::quantity::utc;
 
-/// Alertmanager takes an alert for over after five minutes without news of it, unless it has an end. A state is told once: while it
-/// holds, its end is said to be so far away.
+/// Alertmanager ends an alert after five minutes without news of it, unless the alert has an end. A state is sent once;
+/// while it holds, the message has an end this far in the future.
 const FAR_AWAY_SECONDS: u64 = 366 * 86_400;
 
 pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), String> {

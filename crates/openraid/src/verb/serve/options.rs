@@ -9,11 +9,11 @@ use crate::desired::model::{SourceWord, ValueModel};
 use crate::quantity::human;
 use crate::server::desired::InForce;
 
-/// Memory for payload, if nothing is said.
+/// Memory for payload, by default.
 const MEMORY: Bytes = Bytes::mib(160);
-/// Commands of one drive at once, if nothing is said.
+/// Commands of one drive at once, by default.
 const DRIVE_DEPTH: u32 = 128;
-/// Seconds after which a waiting command goes before others, if nothing is said.
+/// Seconds after which a waiting command goes before others, by default.
 const QUEUE_AGE: u64 = 2;
 
 /// The options in force.
