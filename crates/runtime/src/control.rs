@@ -189,7 +189,7 @@ impl Control {
         Some((self.controller.steps().copied().collect(), self.controller.steps_told()?))
     }
 
-    /// What a drive had to do until now.
+    /// The load of a drive until now.
     #[must_use]
     pub fn drive_load(&self, drive: DriveId, now: Instant) -> DriveLoad {
         self.controller.drive_load(drive, now).unwrap_or_default()

@@ -27,11 +27,11 @@ pub struct Connection {
     pub event_token: u64,
     /// Its phase.
     pub phase: Phase,
-    /// What waits to be sent.
+    /// Bytes that wait to be sent.
     pub output: Output,
     /// Bytes received and not yet understood.
     pub tail: Vec<u8>,
-    /// What the kernel was asked to report.
+    /// The events that the kernel reports.
     pub registered: Interest,
     /// Requests not answered, or answered and not sent.
     pub requests: u32,
@@ -65,7 +65,7 @@ pub enum Phase {
 /// A connection that has chosen.
 #[derive(Debug)]
 pub struct Serving {
-    /// What was agreed on.
+    /// The negotiated session.
     pub session: Session,
     /// The parser of its requests.
     pub parser: Transmission,

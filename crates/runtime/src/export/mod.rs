@@ -34,7 +34,7 @@ use crate::slab::{Key, Slab};
 use connection::{Connection, Phase};
 use watch::StatusCache;
 
-/// What the parts of a shard work on together.
+/// State that the parts of a shard share.
 #[derive(Debug)]
 pub struct Shared {
     /// The engine.

@@ -21,7 +21,7 @@ pub struct Sent {
     pub last: bool,
 }
 
-/// What a send came to.
+/// The result of a send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendResult {
     /// Nothing waits any more.

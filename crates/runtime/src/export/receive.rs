@@ -195,7 +195,7 @@ impl Exports {
                     used = filled;
                 }
                 HandshakeEvent::Close(_) => {
-                    // What was answered before, and a last reply, may still be of use to the client.
+                    // Earlier answers and a last reply may still be of use to the client.
                     let _ = connection.output.send(&connection.socket, &shared.pool, |_| {});
                     return (used, Outcome::Close);
                 }
@@ -215,7 +215,7 @@ struct Batch<'a> {
     end: usize,
     /// The buffer must be kept up to here.
     keep: usize,
-    /// What was taken.
+    /// The size of the batch.
     size: BatchSize,
     /// Payload bytes of streamed writes among them, which are copied.
     early: usize,

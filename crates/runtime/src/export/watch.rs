@@ -86,7 +86,7 @@ impl Exports {
 /// A connection that waits for its client.
 struct Waits {
     key: Key,
-    /// What it holds of memory and requests.
+    /// The memory and requests that it holds.
     bytes: u64,
     requests: usize,
     /// How long its client has neither taken nor given a byte, and how long it has been slow.

@@ -6,7 +6,7 @@ use openraid_core::events::{DriveError, DriveInfo};
 use openraid_sys::{Facts, FaultKind, IoError, MemberSlot, Operation, PoolRange, Verb};
 use openraid_units::DriveLba;
 
-/// What a file or device tells about itself.
+/// The engine's facts about a file or device.
 #[must_use]
 pub fn info(facts: &Facts) -> DriveInfo {
     DriveInfo {

@@ -45,7 +45,7 @@ impl OpenOptions {
     }
 }
 
-/// What a member consists of.
+/// The store of a member.
 #[derive(Debug)]
 pub enum Medium {
     /// A file or block device.
@@ -74,7 +74,7 @@ pub struct DeviceNames {
 }
 
 impl Medium {
-    /// What the kernel knows of it.
+    /// The kernel's names for it.
     #[must_use]
     pub fn names(&self) -> DeviceNames {
         match self {
@@ -93,7 +93,7 @@ impl Medium {
 pub struct OpenedMember {
     /// Its name.
     pub spec: MemberSpec,
-    /// What the engine must know.
+    /// The engine's facts about the drive.
     pub info: DriveInfo,
     /// Fallbacks taken.
     pub notes: Vec<String>,

@@ -96,7 +96,7 @@ impl PacedMember {
         Ok(Self { kit, title, rotational, write_cache: spec.cache, sectors, store })
     }
 
-    /// What the engine must know.
+    /// The engine's facts about the drive.
     #[must_use]
     pub fn info(&self) -> DriveInfo {
         let block = match &self.store {

@@ -71,7 +71,7 @@ pub struct Look {
 pub struct ProbedMember {
     /// Its name.
     pub spec: MemberSpec,
-    /// What the engine must know.
+    /// The engine's facts about the drive.
     pub info: DriveInfo,
     /// Fallbacks taken when it was opened.
     pub notes: Vec<String>,

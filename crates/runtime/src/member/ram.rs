@@ -17,7 +17,7 @@ impl RamDisk {
         Self { bytes: vec![0; index(size.bytes().get())] }
     }
 
-    /// What it tells about itself.
+    /// The engine's facts about the drive.
     #[must_use]
     pub fn info(&self) -> DriveInfo {
         DriveInfo {

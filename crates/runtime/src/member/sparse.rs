@@ -75,7 +75,7 @@ impl SparseMemory {
         }
     }
 
-    /// What it takes.
+    /// The memory that it takes.
     #[must_use]
     pub fn taken(&self) -> Bytes {
         Bytes(self.pages.len() as u64 * PAGE)

@@ -15,7 +15,7 @@ const RAM_BYTES_MIN: u64 = 64 << 10;
 pub struct MemberSpec {
     /// As it was written.
     pub text: String,
-    /// What it names.
+    /// The place that it names.
     pub place: Place,
 }
 

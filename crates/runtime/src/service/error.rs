@@ -1,4 +1,4 @@
-//! What can go wrong with a service, in words that name the thing and the remedy.
+//! Errors of a service, in words that name the thing and the remedy.
 
 use std::fmt;
 

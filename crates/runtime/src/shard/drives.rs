@@ -46,7 +46,7 @@ pub struct DriveView {
     pub drive: DriveId,
     /// The member's name.
     pub member: String,
-    /// What it is.
+    /// The engine's facts about it.
     pub info: DriveInfo,
     /// What the kernel knows of a device.
     pub names: DeviceNames,
@@ -54,7 +54,7 @@ pub struct DriveView {
     pub notes: Vec<String>,
     /// A remote member that is away: why.
     pub trouble: Option<String>,
-    /// What it had to do.
+    /// Its load.
     pub load: DriveLoad,
 }
 

@@ -33,7 +33,7 @@ impl Looks {
         }
     }
 
-    /// What a look came to.
+    /// Note the result of a look.
     pub fn note(&mut self, found: bool) {
         let credit = self.credit.unwrap_or(0);
         let credit = if found { (credit + LOOK_HIT).min(LOOK_CREDIT_MAX) } else { credit.saturating_sub(1) };

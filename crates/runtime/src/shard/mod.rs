@@ -49,7 +49,7 @@ const CLASS: u64 = 0xff << 56;
 /// Calls of the engine in one round that come to nothing; more are an endless loop.
 const IDLE_ADVANCES_MAX: u32 = 10_000;
 
-/// What a shard is made of.
+/// The parts of a new shard.
 pub struct ShardConfig {
     /// Sizes of the engine's tables.
     pub limits: Limits,
@@ -327,7 +327,7 @@ impl Shard {
             self.drives.on_time(epoll, pool, control, now);
         }
         if self.shared.control.next_deadline().is_some_and(|at| at <= now) {
-            // What has ended is not overdue, however late it is looked at.
+            // A command that has ended is not overdue, however late the shard looks at it.
             let Shared { epoll, pool, control, .. } = &mut self.shared;
             self.drives.exchange(epoll, pool, control, now);
         }

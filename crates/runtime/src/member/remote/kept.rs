@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::limits::{REMOTE_KEPT_BYTES_MAX, REMOTE_KEPT_ENTRY_BYTES};
 
-/// What one write left.
+/// The data of one kept write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum KeptData {
     Bytes(Vec<u8>),

@@ -39,7 +39,7 @@ use crate::slab::{Key, Slab};
 /// A command that ended.
 pub type Done = (Tag, Result<(), DriveError>);
 
-/// What a remote member works with.
+/// The surroundings of a remote member.
 pub struct Surroundings<'a> {
     /// The place to wait, and the member's name there.
     pub epoll: &'a Epoll,
@@ -77,7 +77,7 @@ struct Task {
     then_flush: bool,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
     /// A command, or a part of it; where in the command's payload its own begins.
@@ -163,7 +163,7 @@ impl Remote {
         }
     }
 
-    /// What it is, once it was reached.
+    /// The engine's facts about the drive, once the server was reached.
     #[must_use]
     pub fn info(&self) -> Option<DriveInfo> {
         self.info

@@ -36,7 +36,7 @@ pub(super) enum Stage {
 pub(super) enum Standing {
     /// No flush has succeeded yet. The server's cache may hold writes of an earlier user, and nothing can repeat those.
     Unflushed,
-    /// What may not be durable is kept, and can be repeated.
+    /// Every write that may not be durable is kept, and can be repeated.
     Repeatable,
     /// A flush of this module's own failed. What it was for is in doubt, and the engine's next flush has to fail.
     FlushFailed,
@@ -173,7 +173,7 @@ impl Remote {
                 }
             }
             Command::WriteZeroes { no_hole, .. } => KeptData::Zeroes { length, no_hole },
-            // What was discarded may read as anything.
+            // A discarded range may read as anything.
             _ => return,
         };
         self.kept.push(offset, data);

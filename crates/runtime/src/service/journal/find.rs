@@ -135,7 +135,7 @@ pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
     }
 }
 
-/// What the devices of a journal are looked at for.
+/// The purpose of a look at the devices of a journal.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LookFor {
     /// The controller that the journal must belong to, if that matters.
@@ -338,7 +338,7 @@ impl<'a> Look<'a> {
         Self { spec, held, asked: held.check(spec).map(|()| send(spec.clone(), options)) }
     }
 
-    /// What was found, unless the device is silent for so long.
+    /// The result of the look, unless the device is silent for so long.
     pub fn wait(self, silence_max: Nanos) -> Result<Looked, JournalStartError> {
         let Self { spec, held, asked } = self;
         match asked?.and_then(|asked| held.wait_for_opening(asked, silence_max, spec)) {

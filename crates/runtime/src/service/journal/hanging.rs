@@ -15,7 +15,7 @@ use super::JournalStartError;
 use crate::member::{MemberSpec, OpenError, Place};
 use crate::service::{DriveView, ServiceError, ServiceHandle};
 
-/// What a service knows of them.
+/// The devices that hang, as a service knows them.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Hanging(Arc<Mutex<Known>>);
 

@@ -12,7 +12,7 @@ use crate::limits::{JOURNAL_RETRY_LOOKS_MAX, JOURNAL_RETRY_PAUSE};
 use crate::member::MemberSpec;
 use crate::service::{ServiceHandle, ServiceStatus};
 
-/// What the keeper tells.
+/// News of the keeper.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JournalNews {
     /// The journal is back, with what an administrator should know.
@@ -30,7 +30,7 @@ pub struct JournalKeeper {
     shared: Arc<Shared>,
 }
 
-/// What the keeper's thread and others look at.
+/// State that the keeper's thread and others share.
 #[derive(Debug)]
 struct Shared {
     request: Mutex<JournalRequest>,

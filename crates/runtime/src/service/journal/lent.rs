@@ -15,7 +15,7 @@ pub(super) struct Lent {
     pub devices: Arc<[Mutex<Option<OpenedMember>>]>,
     /// They are wanted back.
     is_over: Arc<AtomicBool>,
-    /// What each is called.
+    /// The name of each.
     pub specs: Vec<MemberSpec>,
     /// Each by its place in the list.
     pub numbered: Vec<JournalDevice>,

@@ -38,7 +38,7 @@ pub fn lost_ranges(journal: &FoundJournal, arrays: &[Uuid]) -> Vec<LostRange> {
     lost
 }
 
-/// What some entries, the oldest first, say of the array with this index.
+/// The ranges of the array with this index that some entries, the oldest first, promise.
 fn promised<'a>(entries: impl Iterator<Item = &'a FoundEntry>, index: u8) -> Ranges {
     let mut ranges = Ranges::default();
     for record in entries.flat_map(|entry| &entry.records).filter(|record| record.array() == index) {

@@ -51,7 +51,7 @@ pub enum Unanswered {
     Panicked,
 }
 
-/// What a thread was asked.
+/// A thread's answer that is still to come.
 #[derive(Debug)]
 pub struct Asked<T> {
     answer: mpsc::Receiver<T>,
