@@ -76,7 +76,7 @@ pub fn unknown_array(name: &str) -> Failure {
     ))
 }
 
-/// What every verb returns.
+/// The result of every verb.
 pub type Outcome = Result<Exit, Failure>;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed lies among the temporary files.
+        // A failure leaves only temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -91,7 +91,7 @@ impl Kept {
     }
 }
 
-/// What a server can do for an array.
+/// A server's abilities for an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Able {
     /// It has a cache.
@@ -107,7 +107,7 @@ pub struct Plan {
     pub policy: Policy,
     /// The profile that it began with.
     pub profile: Option<String>,
-    /// What the caches inside its drives are to do.
+    /// The wish for the caches inside its drives.
     pub drive_cache: Option<Wish>,
     /// What hosts may do.
     pub access: Access,

@@ -8,7 +8,7 @@ use openraid_units::BlockSize;
 
 use crate::sets::SetPlan;
 
-/// What the field means for older kernels.
+/// The field's effect on older kernels.
 pub const REFUSED_BEFORE_6_19: &str = "kernels before 6.19 refuse a superblock that names it";
 
 /// The logical block that the superblocks of a set name: the largest.

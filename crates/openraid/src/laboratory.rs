@@ -1,4 +1,4 @@
-//! What the verbs of the laboratory share: profiles, loads by name or from files, efforts, places for results.
+//! Parts that the verbs of the laboratory share: profiles, loads by name or from files, efforts, places for results.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -186,7 +186,7 @@ fn bytes(what: &str, size: Option<openraid_units::Bytes>) -> Result<Option<u32>,
 pub fn machine(arguments: &MachineArguments) -> Result<Axes, Failure> {
     let axes = Axes {
         drive: arguments.drive.clone(),
-        // What they are anyway is no other cell.
+        // A default that is named makes no other cell.
         fresh: (arguments.drive_state == Some(DriveStateWord::Fresh)).then_some(true),
         drive_cache: arguments.drive_cache.map(|word| word == DriveCacheWord::On),
         cache: arguments.cache.map(|cache| match cache {

@@ -6,7 +6,7 @@ use openraid_runtime::member::ProbedMember;
 use crate::model::{ArrayModel, HealthWord};
 use crate::quantity::{counted, human};
 
-/// What the lockless bitmap of a member says.
+/// The lockless bitmap of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lockless {
     /// Its header.

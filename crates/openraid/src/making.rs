@@ -67,7 +67,7 @@ pub struct Span {
 pub struct Shape {
     /// Name of the array.
     pub name: String,
-    /// What the user calls its level.
+    /// The user's word for its level.
     pub level: LevelWord,
     /// Level of each set.
     pub md: MdLevel,

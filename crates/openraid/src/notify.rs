@@ -1,4 +1,4 @@
-//! What a service manager is told: `sd_notify`'s datagrams, without its library.
+//! Messages to a service manager: `sd_notify`'s datagrams, without its library.
 //!
 //! Without `NOTIFY_SOCKET` in the environment nothing is sent. A manager that does not read does not hold the server up.
 

@@ -20,7 +20,7 @@ pub struct SetPlan {
     pub newest: Superblock,
     /// Its members, as places in the list they came from.
     pub members: Vec<usize>,
-    /// What they make.
+    /// The array that they make, or why they make none.
     pub plan: Result<Assembly, AssembleError>,
 }
 

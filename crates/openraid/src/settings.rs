@@ -68,7 +68,7 @@ pub fn names() -> Vec<&'static str> {
 /// Check a setting without an array.
 ///
 /// # Errors
-/// What may be written instead.
+/// The values that the setting takes.
 pub fn check(key: &str, value: &str) -> Result<(), String> {
     match key {
         DRIVE_CACHE => value.parse::<Wish>().map(drop),
@@ -80,7 +80,7 @@ pub fn check(key: &str, value: &str) -> Result<(), String> {
 /// Change one setting. `has_journal`: there is a journal that can protect the array.
 ///
 /// # Errors
-/// What may be written instead.
+/// The values that the setting takes.
 pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> Result<(), String> {
     if key == PROFILE {
         let found = PROFILES.iter().find(|(name, _)| *name == value).map(|(_, found)| *found);
@@ -181,7 +181,7 @@ fn written(value: Value) -> String {
     }
 }
 
-/// What a setting may be set to, in words.
+/// The values that a setting takes, in words.
 fn values(kind: Kind) -> String {
     match kind {
         Kind::Words(words) | Kind::Switch(words) => words.join(", "),

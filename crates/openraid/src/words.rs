@@ -10,7 +10,7 @@
 
 use openraid_format::{default_layout, layout_from_word, level_from_word, LayoutWord, MdLevel};
 
-/// What the user calls a level.
+/// The user's word for a level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LevelWord {
     /// Drives as they are.

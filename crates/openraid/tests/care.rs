@@ -87,7 +87,7 @@ fn what_drives_say_of_their_health_is_shown_and_raises_alarms() {
     assert!(alarm(&lab, "HealthUnknown", "d2").contains("exit status: 1"));
     assert_eq!(lab.show("data")["health"], "optimal");
     server.kill();
-    // What was seen first is remembered.
+    // The first state is remembered.
     say(&lab, "d1", &health(true, 7, 10));
     let server = serve(&lab);
     assert!(alarm(&lab, "DriveErrorsGrow", "d1").contains("7 pending sectors, 2 when first seen"));

@@ -34,7 +34,7 @@ fn serve(lab: &Lab, more: &[&str]) -> (Server, Web) {
     (server, web)
 }
 
-/// What an administrator sees: without counters, which grow between two looks.
+/// The view of an administrator, without counters, which grow between two looks.
 fn settled(mut array: Value) -> Value {
     for key in ["host", "cache", "reasons", "adaptive", "events", "active", "bitmap", "last_check"] {
         array[key] = Value::Null;
@@ -347,7 +347,7 @@ fn redfish_is_read_and_its_errors_and_sessions_have_the_standards_form() {
     server.stop();
 }
 
-/// What a foreign program has said.
+/// The output of a foreign program.
 fn said(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
     let out = std::process::Command::new(program).args(arguments).output().ok()?;
     Some((out.status.success(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()))

@@ -120,7 +120,7 @@ fn another_journal_that_knows_the_array_from_earlier_is_refused() {
     let lab = made("journal-other", 16, "j0", "16M");
     lab.line("journal create --size 16M j1").expect(0);
     killed(&lab, &["j0"]);
-    // What it held is given up, and the array goes on with the other one.
+    // The data of the lost journal are given up, and the array goes on with the other one.
     let server = restarted(&lab, &["--journal", "j1", "--journal-lost"]);
     lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
     assert!(io(&lab, &["write -P 8 0 64k", "write -P 9 1000k 8k"]));

@@ -15,7 +15,7 @@ const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
 /// Where the superblock 1.2 stands.
 const SUPERBLOCK: u64 = 4096;
 const MEMBERS: [&str; 4] = ["d0", "d1", "d2", "d3"];
-/// What a superblock without the field has.
+/// The value in a superblock without the field.
 const NONE: u32 = 0;
 
 /// The field of the superblock at a place of a file.

@@ -10,7 +10,7 @@ use support::{noise, write_at, Lab};
 
 /// The place of the bitmap: after the superblock 1.2.
 const BITMAP: u64 = 8192;
-/// What the default chunk of the driver is, 64 KiB.
+/// The driver's default chunk, 64 KiB.
 const CHUNK: Sectors = Sectors(128);
 const MEMBERS: [&str; 4] = ["d0", "d1", "d2", "d3"];
 

@@ -31,7 +31,7 @@ fn served(options: &str) -> (Lab, Server) {
     (lab, server)
 }
 
-/// What a server answers to a request on its control socket.
+/// The server's answer to a request on its control socket.
 fn asked(server: &Server, request: &Value) -> Value {
     let control = server.ready["control"].as_str().expect("a path");
     let mut stream = UnixStream::connect(control).expect("it listens");

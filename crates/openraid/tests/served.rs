@@ -214,7 +214,7 @@ fn settings_are_changed_shown_and_refused_by_name() {
     assert_eq!((&shown["settings"]["mirror_read"], &shown["adaptive"]["switches"]), (&"twinstor".into(), &0.into()));
     assert!(lab.line("explain data").expect(0).text().contains("adaptive, 0 changes"));
     lab.line("set data mirror-read=best").refused(64, &["use one of primary, round-robin"]);
-    // What cannot be is refused before it is asked for a confirmation.
+    // An impossible setting is refused without a question for a confirmation.
     for risk in ["profile=performance", "write.cache=volatile", "write.cache=volatile --yes"] {
         lab.line(&format!("set data {risk}"))
             .refused(65, &["data: the server has no cache; start it with --cache SIZE"]);

@@ -211,7 +211,7 @@ fn a_mail_server_and_the_journal_are_told_in_their_protocols_and_many_alarms_are
         program(&lab)
     );
     let server = serve(&lab, &sinks);
-    // What was wrong at the start arrives, too.
+    // A fault that exists at the start arrives, too.
     let session = sessions.recv_timeout(PATIENCE).expect("a mail");
     for line in ["MAIL FROM:<raid@example.org>", "RCPT TO:<a@example.org>", "RCPT TO:<b@example.org>"] {
         assert!(session.iter().any(|said| said.starts_with(line)), "{line} is not in {session:#?}");

@@ -14,7 +14,7 @@ pub const ENDED_MAX: usize = 128;
 /// A text or a name is never longer, in bytes.
 pub const TEXT_BYTES_MAX: usize = 500;
 
-/// What some states are about.
+/// The subject of a state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Subject {
     /// An array, by its UUID; a raw drive by its name.
@@ -43,7 +43,7 @@ pub struct Alarm {
     pub told: BTreeMap<String, Told>,
 }
 
-/// What a sink has been told of an alarm.
+/// The last message about an alarm that a sink has taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Told {
     /// That it holds, at this level.

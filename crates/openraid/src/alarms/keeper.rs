@@ -18,7 +18,7 @@ use openraid_status::alarm::{AlarmModel, Condition};
 /// After this time a write that failed is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// What the server, the writing thread and the threads of sinks share.
+/// State that the server, the writing thread and the threads of sinks share.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// The alarms.

@@ -28,7 +28,7 @@ pub struct Store {
     path: PathBuf,
 }
 
-/// What a half holds.
+/// The content of a half.
 struct Half {
     sequence: u64,
     json: Vec<u8>,

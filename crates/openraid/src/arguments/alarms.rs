@@ -27,7 +27,7 @@ Examples:
   openraid alarms test mail"
 )]
 pub struct AlarmsArguments {
-    /// What to do; without a verb, alarms are listed
+    /// The verb; without one, alarms are listed
     #[command(subcommand)]
     pub verb: Option<AlarmsVerb>,
     /// Alarms of this array
@@ -41,7 +41,7 @@ pub struct AlarmsArguments {
     pub ended: bool,
 }
 
-/// What to do with alarms.
+/// The verbs for alarms.
 #[derive(Subcommand, Debug)]
 pub enum AlarmsVerb {
     /// Acknowledge an alarm, the alarms of an array, or all of them

@@ -30,7 +30,7 @@ pub struct ConfigArguments {
     pub verb: ConfigVerb,
 }
 
-/// What to do with a configuration.
+/// The verbs for a configuration.
 #[derive(Subcommand, Debug)]
 pub enum ConfigVerb {
     /// Say what a file means, or everything that is wrong with it
@@ -45,7 +45,7 @@ pub enum ConfigVerb {
     },
     /// Show the desired state in force, and where each value comes from
     Show {
-        /// What would be in force with this file [default: ask the server that runs]
+        /// Show the state that this file would bring into force [default: ask the server that runs]
         file: Option<PathBuf>,
     },
 }

@@ -48,7 +48,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["-R", "--run"], "not needed: --yes --overwrite confirm that data may be lost"),
 ];
 
-/// What to say in place of the parser's own tip; nothing if that is good.
+/// A better tip than the parser's own; `None` if that is good.
 pub fn instead(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),

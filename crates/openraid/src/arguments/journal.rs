@@ -20,7 +20,7 @@ pub struct JournalArguments {
     pub verb: JournalVerb,
 }
 
-/// What to do with a journal.
+/// The verbs for a journal.
 #[derive(Subcommand, Debug)]
 pub enum JournalVerb {
     /// Create an empty journal on one device, or mirrored on two of the same size

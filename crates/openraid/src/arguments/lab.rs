@@ -36,7 +36,7 @@ pub enum DriveCacheWord {
     Off,
 }
 
-/// What was written to SSDs before.
+/// The earlier use of SSDs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DriveStateWord {
     /// As from the factory: no garbage collection until the drive has been written full
@@ -54,7 +54,7 @@ pub enum WayWord {
     Write,
 }
 
-/// What a simulated machine is besides its controller, for all verbs that have one.
+/// The parts of a simulated machine other than its controller, for all verbs that have one.
 #[derive(Args, Debug, Clone)]
 pub struct MachineArguments {
     /// Drive profile [default: the drive that the controller's profile names]
@@ -82,7 +82,7 @@ pub struct MachineArguments {
     pub chunk: Option<Bytes>,
 }
 
-/// What the load is, for verbs that take one.
+/// The load, for verbs that take one.
 #[derive(Args, Debug, Clone)]
 pub struct LoadArguments {
     /// The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, response-time,

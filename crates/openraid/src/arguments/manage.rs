@@ -256,7 +256,7 @@ pub struct SpareArguments {
     pub verb: SpareVerb,
 }
 
-/// What to do with spares.
+/// The verbs for spares.
 #[derive(Subcommand, Debug)]
 pub enum SpareVerb {
     /// Add a hot spare

@@ -81,7 +81,7 @@ pub struct ServeArguments {
     /// Commands that one drive is given at once, at the most; the others wait in the controller, in order [default: 128]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
     pub drive_depth: Option<u32>,
-    /// What has waited so long for its drive goes before all others at every fourth turn [default: 2]
+    /// Seconds after which a waiting command goes before all others at every fourth turn [default: 2]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=30))]
     pub queue_age: Option<u64>,
     /// The device of this controller's journal; given twice if it is mirrored

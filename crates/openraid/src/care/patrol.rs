@@ -9,7 +9,7 @@ pub const PIECE: Bytes = Bytes::mib(1);
 /// After so many errors the rest of a drive is not read: it fails as a whole, and each error takes it seconds.
 pub const ERRORS_MAX: u64 = 64;
 
-/// What was found so far.
+/// Results so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Found {
     /// The next sector.

@@ -12,7 +12,7 @@ const OUTPUT_BYTES_MAX: u64 = 4 << 20;
 /// How often it is looked whether the program has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What a program printed, and how it ended.
+/// The output of a program, and how it ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ran {
     /// Its standard output.
@@ -35,7 +35,7 @@ pub fn run(program: &Path, arguments: &[&str], time_max: Duration) -> Result<Ran
     let reader = thread::Builder::new().name("program".into()).spawn(move || {
         let mut bytes = Vec::new();
         if let Some(output) = output {
-            // What was read until an error is judged like any other output.
+            // Output up to an error is judged like any other output.
             let _ = output.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);

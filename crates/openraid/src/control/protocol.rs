@@ -16,7 +16,7 @@ pub const VERSION: u32 = 2;
 /// A message is never longer: an array of 128 members with all its figures takes a tenth of it.
 pub const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// What a server answers.
+/// An answer of a server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -44,7 +44,7 @@ pub enum Answer {
     Stories(Box<StoriesModel>),
     /// Requests of hosts.
     Requests(Box<RequestsModel>),
-    /// What a journal holds for an array, and whether that was given up.
+    /// The data that a journal holds for an array, and whether they were given up.
     Loss(LossModel),
     /// Nothing was done: it wants to be confirmed.
     Confirm {

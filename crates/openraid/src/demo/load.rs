@@ -50,7 +50,7 @@ fn fill(block: u64, version: u32, into: &mut [u8]) {
     }
 }
 
-/// What a part of the array must hold.
+/// The expected content of a part of the array.
 #[derive(Debug)]
 pub struct Model {
     /// Its first block.

@@ -85,7 +85,7 @@ struct Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.made && !self.keep {
-            // What cannot be removed lies among the temporary files.
+            // A failure leaves only temporary files.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

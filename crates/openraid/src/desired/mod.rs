@@ -73,7 +73,7 @@ pub fn text_of(path: &Path) -> Result<String, Failure> {
         .map_err(|error| refuse(format!("is not UTF-8 text (byte {})", error.utf8_error().valid_up_to())))
 }
 
-/// What a configuration says.
+/// Read a configuration.
 ///
 /// # Errors
 /// Everything that is wrong with it.

@@ -122,7 +122,7 @@ pub struct ConfigModel {
 pub struct ReloadModel {
     /// The file.
     pub path: String,
-    /// What has changed, a line each.
+    /// The changes, a line each.
     pub applied: Vec<String>,
     /// What takes effect when the server is started again.
     pub restart: Vec<String>,
@@ -130,7 +130,7 @@ pub struct ReloadModel {
     pub notes: Vec<String>,
 }
 
-/// What the file says of the server.
+/// The values that the file has for the server.
 pub fn server_values(wish: &ServerWish) -> Vec<ValueModel> {
     let value = |key: &str, value: String, line: u32| ValueModel {
         key: key.into(),

@@ -31,7 +31,7 @@ pub struct Log {
     segments_max: usize,
 }
 
-/// What a log holds.
+/// The content of a log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Content {
     /// Events, oldest first.
@@ -54,7 +54,7 @@ pub enum Entry {
     },
 }
 
-/// What one segment holds.
+/// The content of one segment.
 #[derive(Debug, Default)]
 struct Scanned {
     records: Vec<Record>,
@@ -302,7 +302,7 @@ mod tests {
         let folder = Folder::new("full");
         let log = folder.log(16);
         log.append(&[event("first")]).unwrap();
-        // What a new segment is made as is a folder: that fails as a full disk does.
+        // A folder has the name of a new segment's file: making the file fails, as on a full disk.
         fs::create_dir(folder.0.join("new")).unwrap();
         let long = "x".repeat(10_000);
         let entries: Vec<Entry> = (0..60).map(|nth| event(&format!("{nth} {long}"))).collect();

@@ -14,7 +14,7 @@ use crate::quantity::{counted, human, human_rate, human_seconds, utc};
 
 pub use openraid_core::news::VOLATILE;
 
-/// What an array is, in one line.
+/// An array in one line.
 pub fn title(array: &ArrayModel) -> String {
     let mut parts = vec![array.level.clone()];
     if array.spans.is_empty() {
@@ -37,7 +37,7 @@ pub const fn health_text(health: HealthWord) -> &'static str {
     }
 }
 
-/// What an array survives now, and what it will when the sync or rebuild has passed.
+/// The losses that an array survives now, and those after the sync or rebuild.
 pub fn survives(array: &ArrayModel) -> String {
     let now = survives_text(array.survives);
     if array.survives_later <= array.survives {
@@ -117,7 +117,7 @@ pub fn unsynced_text(array: &ArrayModel) -> &'static str {
     }
 }
 
-/// What the journal is to an array, in a line.
+/// The journal's part for an array, in a line.
 pub fn protection_text(journal: &ProtectionModel) -> String {
     match &journal.reason {
         None if journal.session == "on" => "active, holds writes that the members do not have yet".into(),
@@ -358,7 +358,7 @@ fn members_text(set: &ArrayModel, indent: usize) -> String {
     text
 }
 
-/// What a drive says of its health, in words.
+/// The health that a drive reports, in words.
 fn smart_text(own: &openraid_status::care::SmartModel) -> String {
     let mut parts = vec![match own.passed {
         Some(true) => "passed".to_owned(),

@@ -1,4 +1,4 @@
-//! What the cache did for an array, and what its members wrote for each byte of the hosts.
+//! The cache's effect for an array, and the bytes that its members wrote for each byte of the hosts.
 
 use openraid_units::Bytes;
 use serde::Serialize;

@@ -12,7 +12,7 @@ const PLACES_TOLD: usize = 4;
 /// So many are named in documents, which are one line of the control socket: a log has room for more.
 const RANGES_MAX: usize = 10_000;
 
-/// What a log holds for some sets.
+/// The data that a log holds for some sets.
 pub struct Loss {
     /// How much.
     pub tally: Tally,

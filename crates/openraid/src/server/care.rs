@@ -315,7 +315,7 @@ fn light(member: &MemberModel) -> &'static str {
     }
 }
 
-/// What a drive says; nothing if it sleeps.
+/// The health that a drive reports; `None` if it sleeps.
 fn ask_smartctl(program: &Path, device: &str) -> Result<Option<SmartModel>, String> {
     let ran = program::run(program, &["--json", "--all", "--nocheck=standby", device], SMART_TIME_MAX)?;
     if String::from_utf8_lossy(&ran.output).contains("STANDBY") {

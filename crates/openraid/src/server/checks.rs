@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::model::ArrayModel;
 use crate::output;
 
-/// What was seen last of the checks of an array.
+/// The state of an array's checks at the last look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     /// One runs, since then.
@@ -150,5 +150,5 @@ pub fn add_checks(array: &mut ArrayModel, checks: &Checks) {
     array.last_check_mismatches = array.sets().into_iter().map(found).try_fold(0, |sum, found| Some(sum + found?));
 }
 
-/// What a server has seen, by array.
+/// The states at the last look, by array.
 pub(super) type SeenChecks = std::collections::HashMap<ArrayId, Seen>;

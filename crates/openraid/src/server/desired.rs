@@ -20,12 +20,12 @@ use crate::output;
 pub struct InForce {
     /// Its file.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub desired: Desired,
 }
 
 impl InForce {
-    /// What the file says of an array. Its UUID goes before its name.
+    /// The file's entry for an array. Its UUID goes before its name.
     pub fn wish(&self, served: &Served) -> Option<&ArrayWish> {
         let uuid = served.started.as_ref().map(|started| started.superblock.set_uuid);
         let by = |is: &dyn Fn(&WishId) -> bool| self.desired.arrays.iter().find(|wish| is(&wish.id));

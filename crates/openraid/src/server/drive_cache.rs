@@ -17,7 +17,7 @@ use super::Server;
 use crate::exit::Failure;
 use crate::model::ArrayModel;
 
-/// What an array's drives are to do.
+/// The wish for the caches of an array's drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Wish {
     /// As they were found.
@@ -49,12 +49,12 @@ impl FromStr for Wish {
     }
 }
 
-/// What was wished for, and what was found.
+/// The wishes for drives' caches, and their states before.
 #[derive(Debug, Default)]
 pub struct DriveCaches {
     /// By the array's name.
     wishes: BTreeMap<String, Wish>,
-    /// What each member's cache was before it was switched.
+    /// The state of each member's cache before it was switched.
     found: BTreeMap<String, bool>,
 }
 

@@ -113,7 +113,7 @@ pub struct Figures {
     pub through: bool,
 }
 
-/// What was waited for where something was to go into the journal.
+/// Waits for the journal, by cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogWaits {
     /// Room in its ring.

@@ -18,7 +18,7 @@ use crate::output;
 /// A slot that needs a member has the new one after this time; the superblocks of all members are written before.
 const TAKE_OVER_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// What a drive that comes in may cost.
+/// The consents of a user for a drive that comes in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Consent {
     /// Whatever is on it may be lost.
@@ -208,7 +208,7 @@ impl Server {
         self.done(format!("{described} is copied to {new}, which then takes slot {slot} of {name}"), name)
     }
 
-    /// What a member is to be replaced by: a spare of its set, or a drive that is added for that.
+    /// The drive that replaces a member: a spare of its set, or a drive that is added for it.
     fn replacement(
         &self,
         served: &Served,
@@ -247,7 +247,7 @@ impl Server {
         }
     }
 
-    /// What was written to a new member to make it a spare may still be under way.
+    /// Writes that make a new member a spare may still be under way.
     fn replace_when_ready(&self, name: &str, order: &AdminCommand) -> Result<(), Failure> {
         let is_busy = |replaced: &Result<_, _>| {
             matches!(replaced, Err(ServiceError::Admin(AdminError::CommandsOutstanding(_) | AdminError::PreparingLog)))
@@ -256,7 +256,7 @@ impl Server {
     }
 }
 
-/// What a member is replaced by.
+/// The drive that replaces a member.
 enum Replacement {
     /// A spare that was there.
     Spare(DriveId),

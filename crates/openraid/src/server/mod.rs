@@ -55,7 +55,7 @@ use rates::Rates;
 use stories::{Keeping, Wanted};
 use view::Served;
 
-/// What a server has.
+/// A server.
 #[derive(Debug)]
 pub struct Server {
     handle: ServiceHandle,
@@ -91,14 +91,14 @@ pub struct Server {
     noting_checks: Mutex<()>,
 }
 
-/// What a server writes.
+/// The places that a server may write to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// What clients write, and what arrays need.
+    /// Writes of clients, and the writes that arrays need.
     ReadWrite,
     /// Clients may not write. The journal brings what it holds to the members.
     ReadOnly,
-    /// Nothing reaches any member: what the engine would note there stays in memory, and members may be write-protected.
+    /// Nothing reaches any member: the engine's own writes stay in memory, and members may be write-protected.
     Untouched,
 }
 
@@ -138,7 +138,7 @@ struct State {
     samples: Samples,
     /// The client for which steps of requests are kept.
     keeping: Keeping,
-    /// What the drives' own caches are to do.
+    /// The wishes for the drives' own caches.
     drive_caches: DriveCaches,
     /// The last check of each array, and what was seen of that here.
     checks: Checks,
@@ -372,7 +372,7 @@ impl Server {
         })
     }
 
-    /// What this server is.
+    /// A description of this server.
     ///
     /// # Errors
     /// The service has ended.

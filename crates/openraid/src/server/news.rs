@@ -1,4 +1,4 @@
-//! What the engine tells of, with the names of array and member. The words themselves are the engine's.
+//! The engine's news, with the names of array and member. The words themselves are the engine's.
 
 use openraid_core::actions::{Notice, NoticeKind};
 use openraid_core::admin::MemberStatus;

@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// What to say of an array when it has been stopped.
+    /// The answer after an array has been stopped.
     fn stopped_text(&self, name: &str) -> Result<String, Failure> {
         if self.access == Access::Untouched {
             return Ok(format!("{name} is stopped, nothing was written to its members"));

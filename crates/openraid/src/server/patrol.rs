@@ -186,7 +186,7 @@ fn is_at_rest(array: &ArrayModel) -> bool {
     array.health == HealthWord::Optimal && array.tasks().next().is_none()
 }
 
-/// What the last patrol could not read.
+/// Conditions for places that the last patrol could not read.
 pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
     let last = model.uuid.as_ref().and_then(|uuid| state.patrols.get(uuid)).and_then(Option::as_ref);
     let members = last.into_iter().flat_map(|last| &last.members).filter(|own| own.errors > 0);

@@ -1,11 +1,11 @@
-//! What the adaptive policy of an array tells.
+//! The figures of an array's adaptive policy.
 
 use openraid_core::adaptive::{AdaptiveStatus, Switch, Tuning};
 use openraid_units::Instant;
 
 use crate::model::{AdaptiveModel, SwitchModel, TuningModel};
 
-/// What the adaptive policy tells; nothing while it is off.
+/// The figures of the adaptive policy; `None` while it is off.
 pub fn adaptive(status: &AdaptiveStatus, now: Instant) -> Option<AdaptiveModel> {
     status.on.then(|| AdaptiveModel {
         now: tuning(status.tuning),

@@ -1,4 +1,4 @@
-//! What an array that is not clean at its start gets before its redundancy is whole again, in one line.
+//! The recovery of an array that is not clean at its start, until its redundancy is whole again, in one line.
 
 use openraid_core::admin::JournalStatus;
 use openraid_core::array::assemble::{Assembly, PlannedBitmap};

@@ -19,7 +19,7 @@ use crate::kept::{Kept, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::output;
 use crate::settings;
 
-/// What a command changes.
+/// A change of settings by a command.
 struct Change {
     policy: Policy,
     drive_cache: Option<Wish>,
@@ -35,7 +35,7 @@ impl Server {
         let change = self.change_of(&status, &served, before, settings)?;
         let policy = change.policy;
         if policy.write_cache == WriteCache::Volatile && before.write_cache != WriteCache::Volatile {
-            // What cannot be is not asked for a confirmation.
+            // An impossible change is refused without a question for a confirmation.
             if status.cache.is_none() {
                 return Err(Failure::refused(format!("{name}: the server has no cache; start it with --cache SIZE")));
             }

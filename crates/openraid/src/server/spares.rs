@@ -21,7 +21,7 @@ use crate::quantity::counted;
 /// A drive that could not be taken in is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// What was tried last.
+/// The last attempts.
 #[derive(Debug, Default)]
 pub(super) struct Tried(Vec<Attempt>);
 

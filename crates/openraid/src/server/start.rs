@@ -24,7 +24,7 @@ pub struct Taken {
     pub served: Vec<String>,
     /// Arrays that were not started and why, and deviations from the desired state; a line each.
     pub failed: Vec<Failure>,
-    /// What was not clean and is replayed or resynced; a line each.
+    /// The recoveries of arrays that were not clean, a line each.
     pub recovered: Vec<String>,
     /// Members that arrays were started without: stale ones, copies, the other half of a split array.
     pub left_out: Vec<LeftOut>,

@@ -1,4 +1,4 @@
-//! What the service tells, in the words and with the names that people have.
+//! The service's state, in people's words and with people's names.
 
 use openraid_config::Access;
 use openraid_core::admin::{
@@ -264,7 +264,7 @@ fn consistency_policy(status: &ArrayStatus, superblock: Option<&Superblock>) -> 
     }
 }
 
-/// What the journal is to an array.
+/// The journal's part for an array.
 fn protection(view: &ArrayView) -> Option<ProtectionModel> {
     let own = &view.status;
     if own.policy.write_cache != WriteCache::Journal && own.session == Session::Off {
@@ -400,7 +400,7 @@ fn profile(status: &ServiceStatus, served: &Served, policy: &Policy) -> ProfileM
     }
 }
 
-/// What the cache is, and did for an array.
+/// The cache, and its effect for an array.
 fn cache(status: &ServiceStatus, own: &CacheFigures) -> Option<CacheModel> {
     let cache = status.cache.as_ref()?;
     let bytes = |sectors: u64| Sectors(sectors).bytes().get();

@@ -38,7 +38,7 @@ pub fn drive_name(names: &Names, drive: DriveId) -> String {
     names.drives.get(&drive).cloned().unwrap_or_else(|| format!("drive {drive}"))
 }
 
-/// What an operation is there for.
+/// The purpose of an operation.
 pub fn made_text(work: Work, place: Place) -> String {
     let what = match work {
         Work::Read | Work::RowRead => "read",

@@ -230,7 +230,7 @@ fn parts(limit: &LimitModel) -> String {
     table.text().trim_end().into()
 }
 
-/// What the adaptive policy does, and why.
+/// The adaptive policy's present choice, and why.
 fn adaptive(array: &ArrayModel) -> Vec<String> {
     let Some(adaptive) = &array.adaptive else { return Vec::new() };
     let words = |tuning: &crate::model::TuningModel| {

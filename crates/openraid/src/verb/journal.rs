@@ -466,7 +466,7 @@ fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> Str
     format!("; the journal can be used again when {} is given up, too", names.join(" and "))
 }
 
-/// What was only said ends as a refusal, so that no script takes it for done.
+/// An answer without a change ends as a refusal, so that no script takes it for done.
 fn tell_loss(context: &Context, loss: &LossModel) -> Exit {
     let done = loss.given_up.then_some(loss.text.as_str());
     let body = DiscardBody { done, array: None, loss };

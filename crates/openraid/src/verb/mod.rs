@@ -55,7 +55,7 @@ use crate::model::ArrayModel;
 use crate::output::Output;
 use crate::registry::Registry;
 
-/// What every verb has.
+/// The things that every verb has.
 #[derive(Debug)]
 pub struct Context {
     /// How to answer.

@@ -123,7 +123,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     let array = view::model(&status, &served, &Rates::default());
     let mut array = array.ok_or_else(|| Failure::cannot_tell("the array does not run"))?;
     add_checks(&mut array, &Checks::read(&context.registry));
-    // What would run in the background does not run here, and what it would mark is not marked.
+    // No background work runs here, so no task is shown, and the array is not marked active.
     (array.task, array.active) = (None, false);
     for span in &mut array.spans {
         (span.task, span.active) = (None, false);

@@ -23,7 +23,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A sink at work.
 #[derive(Debug)]
 pub struct Running {
-    /// What the configuration says of it.
+    /// The sink's configuration.
     pub wish: SinkWish,
     ends: Arc<AtomicBool>,
 }

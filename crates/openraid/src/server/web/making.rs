@@ -19,7 +19,7 @@ use crate::verb::create::forget_what_was_inside;
 use crate::wiping;
 use crate::words::{self, layout_text};
 
-/// What was found out about a wish.
+/// The plan for a wish.
 struct Planned {
     shape: Shape,
     plans: Vec<Assembly>,
@@ -57,7 +57,7 @@ fn planned(creation: &Creation, usage: Use) -> Result<Planned, Failure> {
 }
 
 impl Server {
-    /// What an array would be.
+    /// Plan an array without making it.
     pub(super) fn plan_new(&self, creation: &Creation) -> Result<PlanModel, Failure> {
         let Planned { shape, plans, holds, .. } = planned(creation, Use::ReadExclusive)?;
         let survives = |plan: &Assembly| survives_losses(&plan.geometry, SlotSet::first_n(plan.geometry.members()));

@@ -1,4 +1,4 @@
-//! What a server is started with: the command line, and the configuration file for what that leaves out.
+//! The options of a server: the command line, then the configuration file for options that the command line leaves out.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub struct Chosen {
     pub queue_age: u64,
     /// Devices of the journal.
     pub journal: Vec<String>,
-    /// What the command line has said, as it is told.
+    /// The command line's values, as they are reported.
     pub told: Vec<ValueModel>,
     /// Differences between the command line and the file.
     pub notes: Vec<String>,

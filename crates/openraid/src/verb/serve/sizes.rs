@@ -78,7 +78,7 @@ fn too_much(memory: Bytes, cache: Bytes) -> Failure {
     Failure::usage(format!("--memory {memory}, --cache {cache}: more than {most} cannot be addressed; give less"))
 }
 
-/// What the limits would refuse without knowing the options.
+/// Refuse sizes here, because the limits' own errors do not name the options.
 fn check_sizes(limits: &Limits, memory: Bytes) -> Result<(), Failure> {
     if limits.pool > POOL_BYTES_MAX {
         return Err(too_much(memory, limits.cache));

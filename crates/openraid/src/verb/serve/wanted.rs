@@ -18,7 +18,7 @@ pub struct Wanted {
     pub members: Vec<MemberSpec>,
     /// Raw drives, by the name of their export.
     pub raw: Vec<(String, MemberSpec)>,
-    /// What cannot be served although it was wanted; a line each.
+    /// Wanted arrays that cannot be served, a line each.
     pub notes: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
     Ok(wanted)
 }
 
-/// What the file says of an array that is remembered.
+/// The file's entry for a remembered array.
 fn wish_of<'w>(entry: &Entry, wishes: &'w [ArrayWish]) -> Option<&'w ArrayWish> {
     let by_uuid = |wish: &&ArrayWish| match &wish.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
