@@ -33,7 +33,7 @@ impl Zone {
 /// Where a worker goes on.
 struct Strand {
     zone: Zone,
-    /// Where the previous request ended, from the zone's start.
+    /// The end of the previous request, from the zone's start.
     position: u64,
 }
 

@@ -10,7 +10,7 @@ const PARTS_MAX: u32 = 100_000;
 /// One of several equal parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Shard {
-    /// Which, from 1 on.
+    /// The number of this part, from 1 on.
     pub index: u32,
     /// Number of parts.
     pub of: u32,
