@@ -16,7 +16,7 @@ pub struct Placed<T> {
     pub line: u32,
 }
 
-/// What a server is to be. Keys that the file leaves out are as the command line or the defaults have them.
+/// The desired state of a server. Keys that the file leaves out come from the command line or the defaults.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Desired {
     /// The server itself.
@@ -37,7 +37,7 @@ pub struct Desired {
     pub notes: Vec<crate::Problem>,
 }
 
-/// What stands in `[server]`: it takes effect when the server starts.
+/// The table `[server]`: it takes effect when the server starts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ServerWish {
     /// TCP addresses: `HOST:PORT`, or `PORT` on the loopback.
@@ -76,7 +76,7 @@ impl ServerWish {
     }
 }
 
-/// What stands in `[management]`: it takes effect when the server starts.
+/// The table `[management]`: it takes effect when the server starts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ManagementWish {
     /// The address of API, console, metrics and Redfish: `HOST:PORT`, or `PORT` on the loopback; without it there are none.
@@ -112,7 +112,7 @@ impl ManagementWish {
     }
 }
 
-/// What stands in `[care]`: how drives are looked after.
+/// The table `[care]`: how drives are looked after.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CareWish {
     /// Seconds after which a drive without commands is read; nothing: never.
@@ -150,7 +150,7 @@ impl fmt::Display for ArrayId {
     }
 }
 
-/// What hosts may do with an array.
+/// The access that hosts have to an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
     /// Read and write.
@@ -186,7 +186,7 @@ impl FromStr for Access {
     }
 }
 
-/// What stands in `[arrays.NAME]`.
+/// A table `[arrays.NAME]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayWish {
     /// Which array.
@@ -197,7 +197,7 @@ pub struct ArrayWish {
     pub members: Vec<String>,
     /// Names under which clients find it; empty: its own.
     pub exports: Vec<String>,
-    /// What hosts may do; nothing: what was set.
+    /// The access that hosts have; if nothing is given, the access that was set.
     pub access: Option<Placed<Access>>,
     /// Settings in the order of their names, `profile` first.
     pub settings: Vec<Setting>,
@@ -236,7 +236,7 @@ pub enum SpareFor {
     },
 }
 
-/// What stands in `[[spares]]`.
+/// An entry of `[[spares]]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpareWish {
     /// The drive.
@@ -346,7 +346,7 @@ impl SinkKind {
     }
 }
 
-/// What stands in `[sinks.NAME]`.
+/// A table `[sinks.NAME]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SinkWish {
     /// Its name.
@@ -359,7 +359,7 @@ pub struct SinkWish {
     pub kind: SinkKind,
 }
 
-/// What a schedule does.
+/// The task of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScheduleTask {
     /// Members are read and compared.
@@ -379,7 +379,7 @@ impl ScheduleTask {
     }
 }
 
-/// What stands in `[schedules.NAME]`: arrays are checked again and again.
+/// A table `[schedules.NAME]`: arrays are checked again and again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScheduleWish {
     /// Its name.

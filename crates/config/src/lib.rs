@@ -54,29 +54,29 @@ pub use sinks::{JOURNALD_SOCKET, RECEIVERS_MAX, SINKS_MAX};
 
 use openraid_units::Bytes;
 
-/// What the command line accepts, so that the file accepts the same.
+/// The words that the command line accepts, so that the file accepts the same.
 pub trait Words {
     /// The names of all settings of an array.
     fn settings(&self) -> Vec<&'static str>;
     /// Check a setting.
     ///
     /// # Errors
-    /// What may be written instead.
+    /// The text says which values are allowed.
     fn check_setting(&self, key: &str, value: &str) -> Result<(), String>;
     /// Read a size.
     ///
     /// # Errors
-    /// What may be written instead.
+    /// The text says which values are allowed.
     fn size(&self, text: &str) -> Result<Bytes, String>;
     /// Check the name of an array.
     ///
     /// # Errors
-    /// What may be written instead.
+    /// The text says which values are allowed.
     fn check_name(&self, text: &str) -> Result<(), String>;
     /// Check the name of a member: a path or an address.
     ///
     /// # Errors
-    /// What may be written instead.
+    /// The text says which values are allowed.
     fn check_member(&self, text: &str) -> Result<(), String>;
 }
 

@@ -16,7 +16,7 @@ pub struct Problem {
     pub key: String,
     /// The problem.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 

@@ -56,7 +56,7 @@ impl<'t> Reader<'t> {
         self.notes.borrow_mut().push(self.problem(at, key, what, remedy));
     }
 
-    /// What was found: problems and notes, each in the order of lines.
+    /// The problems and the notes, each in the order of lines.
     pub fn found(self) -> (Vec<Problem>, Vec<Problem>) {
         let (mut problems, mut notes) = (self.problems.into_inner(), self.notes.into_inner());
         problems.sort();
