@@ -42,7 +42,7 @@ pub enum SuperblockError {
     TooManyRoles(u32),
     /// The checksum does not match.
     Checksum {
-        /// What the superblock says.
+        /// The value in the superblock.
         stored: u32,
         /// What its bytes give.
         computed: u32,
@@ -118,7 +118,7 @@ pub enum SuperblockError {
     BadLogicalBlock(u32),
 }
 
-/// What a superblock points to.
+/// An area that a superblock points to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetadataArea {
     /// Write-intent bitmap.

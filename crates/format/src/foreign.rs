@@ -153,7 +153,7 @@ impl ForeignKind {
 /// One signature.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Finding {
-    /// What it is.
+    /// Its kind.
     pub kind: ForeignKind,
     /// Byte of the drive at which its structure stands.
     pub at: Bytes,

@@ -32,7 +32,7 @@ pub struct LocklessHeader {
     pub sync_size: Sectors,
     /// State bits of the bitmap as a whole.
     pub state: BitmapState,
-    /// What one state covers, a power of two of sectors.
+    /// The sectors that one state covers, a power of two.
     pub chunk: Sectors,
 }
 

@@ -90,7 +90,7 @@ pub enum PplError {
     Truncated(usize),
     /// The checksum does not match: not written whole, or never written.
     Checksum {
-        /// What the header says.
+        /// The value in the header.
         stored: u32,
         /// What its bytes give.
         computed: u32,

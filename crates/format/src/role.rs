@@ -1,4 +1,4 @@
-//! What each device of a set is: the role table.
+//! The role of each device of a set: the role table.
 
 use openraid_units::Slot;
 

@@ -185,7 +185,7 @@ impl EntryHeader {
         le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
-    /// What can be wrong under a right checksum.
+    /// Check for faults that a right checksum does not exclude.
     fn check(&self, ring: &JournalRing, records: usize) -> Result<(), EntryFault> {
         let bad = |field, value| Err(EntryFault::BadField { field, value });
         if self.sequence == 0 || self.sequence >= JOURNAL_NUMBER_END {

@@ -1,4 +1,4 @@
-//! What can be wrong with a journal, in words for the administrator.
+//! Errors of a journal, in words for the administrator.
 
 use super::ring::RingSector;
 use super::superblock::SuperblockCopy;
@@ -19,16 +19,16 @@ pub enum EntryFault {
     NotAnEntry,
     /// The header's checksum does not match.
     HeaderChecksum {
-        /// What the header says.
+        /// The value in the header.
         stored: u32,
         /// What its bytes give.
         computed: u32,
     },
     /// The payload's checksum does not match.
     PayloadChecksum {
-        /// What the header says.
+        /// The value in the header.
         stored: u32,
-        /// What the payload gives.
+        /// The value of the payload.
         computed: u32,
     },
     /// The device could not read it.
@@ -124,7 +124,7 @@ pub enum JournalError {
     NewerVersion(u32),
     /// The superblock's checksum does not match.
     Checksum {
-        /// What the superblock says.
+        /// The value in the superblock.
         stored: u32,
         /// What its bytes give.
         computed: u32,
@@ -202,7 +202,7 @@ pub enum JournalError {
         at: DriveLba,
         /// The damaged sectors as far as they are known: at least the header.
         sectors: Sectors,
-        /// What stands there.
+        /// The fault of the entry.
         fault: EntryFault,
     },
     /// All places of the table of arrays are taken.

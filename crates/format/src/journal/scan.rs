@@ -228,7 +228,7 @@ impl JournalScan {
         self.swept(sectors);
     }
 
-    /// What was found.
+    /// The result.
     ///
     /// # Panics
     /// The scan is not done.

@@ -90,7 +90,7 @@ pub struct JournalArray {
     pub first_sequence: u64,
 }
 
-/// The superblock of a journal. Every field of the disk is here but the copy, which is said when it is written.
+/// The superblock of a journal. It has every field of the disk but the copy's number, which the writer gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalSuperblock {
     /// Identity of the journal.
