@@ -1,4 +1,4 @@
-//! What this crate needs of a server.
+//! The calls that this crate needs of a server.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Refusal {
     pub text: String,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Done {
     /// In words.
@@ -53,7 +53,7 @@ pub struct Creation {
     pub overwrite: bool,
 }
 
-/// What an array would be.
+/// The plan of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanModel {
     /// Its capacity.
@@ -66,7 +66,7 @@ pub struct PlanModel {
     pub chunk_bytes: Option<u64>,
     /// The command that does the same.
     pub command: String,
-    /// What the members hold now, if they hold anything; it would be overwritten.
+    /// The present content of the members, if they have any; it would be overwritten.
     pub holds: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The registry cannot be read.
     fn settings(&self) -> Result<serde_json::Value, Refusal>;
-    /// What an array would be. Nothing is written.
+    /// Plan an array. Nothing is written.
     ///
     /// # Errors
     /// It cannot be made.

@@ -16,7 +16,7 @@ pub struct PlaceModel {
     pub members: Vec<LocationModel>,
 }
 
-/// What one member has to do with it.
+/// A member's part in it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LocationModel {
     /// Its slot.

@@ -48,7 +48,7 @@ pub struct State {
     snapshot: Mutex<Option<(Instant, Arc<Vec<ArrayModel>>)>>,
 }
 
-/// What a state is made of.
+/// The parts of a state.
 pub struct Parts {
     /// The server.
     pub controller: Arc<dyn Controller>,

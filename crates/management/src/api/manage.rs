@@ -15,7 +15,7 @@ use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{MEMBERS_MAX, SETTINGS_MAX};
 
-/// What a change did.
+/// The result of a change.
 #[derive(Serialize, ToSchema)]
 pub struct DoneModel {
     /// In words.
@@ -114,7 +114,7 @@ pub struct RenameInput {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckInput {
-    /// What may be changed.
+    /// The blocks that the check may change.
     #[serde(default = "check_only")]
     kind: CheckWord,
 }
@@ -285,7 +285,7 @@ fn creation(request: &Request) -> Result<Creation, Problem> {
     Ok(creation)
 }
 
-/// What an array would be.
+/// Plan an array.
 pub fn plan(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.plan(&creation(request)?)?))
 }

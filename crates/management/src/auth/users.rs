@@ -117,7 +117,7 @@ impl Users {
 /// Check the name of a new user.
 ///
 /// # Errors
-/// What may be written instead.
+/// The text says which names are allowed.
 pub fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._@".contains(&byte);
     if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {

@@ -15,7 +15,7 @@ pub type Schemas = Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)
 /// Adds a type to the schemas, and returns its name.
 pub type Schema = fn(&mut Schemas) -> String;
 
-/// What a client needs for a route.
+/// The right that a client needs for a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
     /// Every client.
@@ -33,9 +33,9 @@ pub struct Route {
     pub method: Verb,
     /// Its path; parts in braces are named.
     pub path: &'static str,
-    /// What it needs.
+    /// The right that it needs.
     pub need: Need,
-    /// What it does, in a sentence.
+    /// Its description, in a sentence.
     pub about: &'static str,
     /// The body that it takes.
     pub takes: Option<Schema>,

@@ -109,7 +109,7 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     Ok(shown(&named(request)?))
 }
 
-/// What a body says of a user.
+/// A user in the body of a request.
 #[derive(Default)]
 struct Wish {
     name: Option<String>,

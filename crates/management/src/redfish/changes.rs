@@ -14,7 +14,7 @@ use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::MEMBERS_MAX;
 
-/// What a body asks of a new volume.
+/// A new volume in the body of a request.
 #[derive(Default)]
 struct Wish {
     name: Option<String>,
