@@ -1,4 +1,4 @@
-//! What can go wrong around a guest.
+//! Errors around a guest.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -18,7 +18,7 @@ const MAGIC: [u8; 8] = *b"ORLAYOUT";
 /// RAID 6 of md works in the field with this polynomial, of generator 2.
 const POLYNOMIAL: u16 = 0x11d;
 
-/// What one block of one member holds.
+/// The content of one block of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// The block of the array with this number.
