@@ -24,7 +24,7 @@ pub struct RigOptions {
     pub cuts: bool,
     /// With a write-intent bitmap.
     pub bitmap: bool,
-    /// Bytes that one bit of it covers, a power of two from 4096 on; as many as md would take if none are said.
+    /// Bytes that one bit of it covers, a power of two from 4096 on; by default as many as md would take.
     pub bitmap_chunk: Option<u32>,
     /// With a partial parity log (RAID 5).
     pub ppl: bool,

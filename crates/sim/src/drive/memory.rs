@@ -237,7 +237,7 @@ impl MemoryDrive {
     /// The time of a command has come: carry it out. `pool` are the same frames as at issue.
     ///
     /// # Errors
-    /// What the faults make of it.
+    /// The error that the faults make of it.
     ///
     /// # Panics
     /// No such command; frames that changed while they were being written.

@@ -1,6 +1,6 @@
 //! Aimed runs: few members, little data, short times, and cuts at the narrow moments between a step and its consequence.
 //!
-//! What a seed draws here comes from chance of its own: [`Scenario::draw`] of the same seed stays what it is.
+//! This module has its own random numbers: [`Scenario::draw`] of the same seed stays the same.
 
 use openraid_core::admin::{Policy, WriteCache};
 use openraid_core::geometry::Level;

@@ -27,7 +27,7 @@ const RENAMED: &[(&str, &str)] = &[("FlushInDoubt", "FlushFailed")];
 /// The line after which steps follow.
 const STEPS: &str = "steps:";
 
-/// What a kept run must meet.
+/// A condition that a kept run must meet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Condition {
     /// A fault: `power cut`.
@@ -88,7 +88,7 @@ pub struct Kept {
     pub title: String,
     /// How it came about.
     pub why: String,
-    /// What the run must meet.
+    /// The conditions that the run must meet.
     pub meets: Vec<Condition>,
     /// The run.
     pub scenario: Scenario,

@@ -340,7 +340,7 @@ impl Planted {
     /// A command on its way back; `frames` are what a read has filled.
     ///
     /// # Errors
-    /// What the engine is told.
+    /// The error that the engine gets.
     pub fn answer(
         &mut self,
         op: DriveOp,

@@ -93,11 +93,11 @@ pub struct Place {
     pub drive: DriveId,
     /// Where its data begin.
     pub start: DriveLba,
-    /// What it is to the set.
+    /// Its standing in the set.
     pub standing: Standing,
 }
 
-/// What a drive in a slot is to its set.
+/// The standing of a drive in a slot of its set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// A full member.

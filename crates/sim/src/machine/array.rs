@@ -39,7 +39,7 @@ pub struct ArraySpec {
     pub level: ArrayLevel,
     /// Members, the missing ones included.
     pub members: u16,
-    /// Chunk; the controller's own if none is said.
+    /// Chunk; by default the controller's own.
     pub chunk: Option<Bytes>,
     /// Missing members: the first of each span or pair, in turn.
     pub degraded: u16,
@@ -163,7 +163,7 @@ const TRIAL_ROOM: Sectors = Sectors::mib(1);
 /// A member as the engine sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EngineDrive {
-    /// Sectors that the engine is told of.
+    /// Sectors that the engine may use.
     pub capacity: Sectors,
     pub rotational: bool,
 }

@@ -13,7 +13,7 @@ pub enum MachineError {
     LevelNotOffered {
         /// Which.
         level: ArrayLevel,
-        /// By whom.
+        /// The controller that refuses it.
         controller: String,
         /// The levels that it has.
         offered: Vec<ArrayLevel>,

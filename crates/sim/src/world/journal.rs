@@ -19,7 +19,7 @@ pub enum JournalFault {
     Refused(AdminError),
 }
 
-/// What was found on the devices of a journal, and whether both have it.
+/// The journal that was found on the devices, and whether both have it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Healed {
     /// All devices have everything.
@@ -124,7 +124,7 @@ impl World {
     /// process: writes of these steps that were not flushed are in doubt.
     ///
     /// # Errors
-    /// What they hold cannot be used.
+    /// Their content cannot be used.
     pub fn find_journal_until(&mut self, drives: &[DriveId], cut: Option<u64>) -> Result<Healed, JournalFault> {
         let device = |drive: &DriveId| {
             let spec = self.drive(*drive).spec();

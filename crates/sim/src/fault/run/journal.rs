@@ -151,7 +151,7 @@ impl Run<'_> {
 
     /// In bounded runs the power does not go while promises are nowhere but in memory, or on devices that stay away.
     pub(super) fn await_promises(&mut self, lost: Lost) -> Result<bool, Stop> {
-        // What a device has promised it has when it is back.
+        // A device that comes back has everything that it promised.
         if lost == Lost::ComeBack && !self.journal.hurt {
             return Ok(true);
         }
