@@ -1,4 +1,4 @@
-//! What an alarm says, and the words that other tools have for it.
+//! An alarm's text, and the words that other tools have for it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

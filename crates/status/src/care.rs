@@ -54,7 +54,7 @@ pub struct ScheduleModel {
     pub line: u32,
 }
 
-/// What a check found on a member.
+/// The findings of a check on a member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MemberCheckModel {
     /// Its slot.
@@ -90,7 +90,7 @@ pub struct SetHistoryModel {
     pub checks: Vec<PastCheckModel>,
 }
 
-/// What a patrol read found on a drive.
+/// The findings of a patrol read on a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PatrolMemberModel {
     /// The drive.
@@ -124,7 +124,7 @@ pub struct PatrolModel {
     pub members: Vec<PatrolMemberModel>,
 }
 
-/// What a drive says of its own health, by smartctl. What it does not say is none.
+/// The health that a drive reports through smartctl. A value that it does not report is null.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct SmartModel {
     /// When it was asked: seconds since 1970.

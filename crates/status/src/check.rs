@@ -4,13 +4,13 @@ use openraid_core::scrub::{AbortReason, MismatchRange, ScrubMode, ScrubOutcome, 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a check may change.
+/// The blocks that a check may change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckWord {
     /// Nothing.
     Check,
-    /// What can be attributed.
+    /// Blocks whose error can be attributed to a member.
     Repair,
     /// Parity, and copies but the first.
     RepairTrustData,
@@ -24,7 +24,7 @@ impl CheckWord {
             Self::Repair | Self::RepairTrustData => "repair",
         }
     }
-    /// What the engine is told.
+    /// The engine's mode.
     pub const fn mode(self) -> ScrubMode {
         match self {
             Self::Check => ScrubMode::Check,
@@ -141,7 +141,7 @@ impl From<&MismatchRange> for MismatchModel {
 /// The last check or repair of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CheckModel {
-    /// What it was allowed to change.
+    /// The blocks that it was allowed to change.
     pub kind: CheckWord,
     /// How it ended.
     #[serde(flatten)]
@@ -150,9 +150,9 @@ pub struct CheckModel {
     pub at_seconds: u64,
     /// md's event count then.
     pub events: u64,
-    /// What was to be compared, of each member; of a mirror, of the array.
+    /// Bytes to compare on each member; for a mirror, bytes of the array.
     pub total_bytes: u64,
-    /// What was not compared although the check came by: not enough members could be read there.
+    /// Bytes that the check passed but could not compare, because not enough members could be read there.
     pub uncompared_bytes: u64,
     /// The mismatches.
     pub ranges: Vec<MismatchModel>,
@@ -161,7 +161,7 @@ pub struct CheckModel {
 }
 
 impl CheckModel {
-    /// What the engine says of the end of a check, seen at this time.
+    /// The end of a check as the engine reports it, seen at this time.
     pub fn of(status: &ScrubStatus, at_seconds: u64) -> Self {
         let outcome = match status.outcome {
             ScrubOutcome::Clean => OutcomeModel::Clean,

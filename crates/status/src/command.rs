@@ -1,10 +1,10 @@
-//! What a server is asked.
+//! The commands to a server.
 
 use serde::{Deserialize, Serialize};
 
 use crate::check::CheckWord;
 
-/// What a server is asked.
+/// A command to a server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum Command {
@@ -78,7 +78,7 @@ pub enum Command {
     Check {
         /// The array.
         array: String,
-        /// What may be changed.
+        /// The blocks that the check may change.
         kind: CheckWord,
     },
     /// End a check or repair.

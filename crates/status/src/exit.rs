@@ -57,7 +57,7 @@ impl Exit {
         Self::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Error)
     }
 
-    /// What it means, as the help and the README say it.
+    /// Its meaning, as in the help and the README.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Fine => "fine; no mismatches",

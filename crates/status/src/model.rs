@@ -99,7 +99,7 @@ pub struct MemberModel {
     /// Its place in an enclosure, if the kernel knows it.
     #[serde(default)]
     pub bay: Option<String>,
-    /// What it says of its own health, if it was asked.
+    /// The health that it reports, if it was asked.
     #[serde(default)]
     pub smart: Option<Box<SmartModel>>,
     /// Its name; none for a missing one.
@@ -207,9 +207,9 @@ pub struct SettingsModel {
 pub struct ChangeModel {
     /// Its name.
     pub setting: String,
-    /// What it was.
+    /// The value before.
     pub from: String,
-    /// What it is.
+    /// The value now.
     pub to: String,
 }
 
@@ -232,7 +232,7 @@ pub struct ProfileModel {
     pub degraded: DegradedModel,
 }
 
-/// What an array does for its redundancy while it is degraded. No other setting depends on that.
+/// An array's work for its redundancy while it is degraded. No other setting depends on that.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DegradedModel {
     /// The rebuild's upper bound, bytes of each member a second; zero is no bound.
@@ -256,9 +256,9 @@ pub struct CacheModel {
     pub ahead_used_bytes: u64,
     /// The part of it that was overwritten or evicted before a host asked for it.
     pub ahead_wasted_bytes: u64,
-    /// What reads found in it.
+    /// Bytes that reads found in it.
     pub read_hit_bytes: u64,
-    /// What they did not.
+    /// Bytes that reads did not find there.
     pub read_miss_bytes: u64,
     /// What writes put into it.
     pub written_bytes: u64,
@@ -274,7 +274,7 @@ pub struct CacheModel {
     pub waited_max_ms: u64,
 }
 
-/// What the adaptive policy of an array does and did.
+/// The present and past choices of an array's adaptive policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AdaptiveModel {
     /// The choice in force.
@@ -287,7 +287,7 @@ pub struct AdaptiveModel {
     pub last: Vec<SwitchModel>,
 }
 
-/// What the adaptive policy chooses.
+/// A choice of the adaptive policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TuningModel {
     /// As the setting.
@@ -303,7 +303,7 @@ pub struct TuningModel {
 pub struct SwitchModel {
     /// How many seconds ago.
     pub ago_seconds: u64,
-    /// What was.
+    /// The choice before.
     pub from: TuningModel,
     /// The choice since then.
     pub to: TuningModel,
@@ -398,7 +398,7 @@ pub struct BitmapModel {
     pub marked: u64,
     /// Regions in all.
     pub regions: u64,
-    /// What a region covers.
+    /// The bytes that a region covers.
     #[serde(default)]
     pub chunk_bytes: u64,
     /// Pages of counters that md would have in memory for it, and those of them with a marked region.
@@ -409,7 +409,7 @@ pub struct BitmapModel {
     pub pages_marked: u64,
 }
 
-/// What the journal is to an array whose writes it is to promise, or still holds.
+/// The journal's part for an array: it promises the array's writes, or still holds some.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ProtectionModel {
     /// Are its writes promised by the journal now?
@@ -430,7 +430,7 @@ pub struct JournalDeviceModel {
     pub works: bool,
 }
 
-/// What the journal has of an array.
+/// The data that the journal has of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalArrayModel {
     /// Identity of its set.
@@ -445,7 +445,7 @@ pub struct JournalArrayModel {
     pub data_bytes: Option<u64>,
 }
 
-/// What the journal did.
+/// Counters of the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct JournalCountersModel {
     /// Entries written.
@@ -526,7 +526,7 @@ pub struct LostRangeModel {
     pub bytes: u64,
 }
 
-/// What a journal holds for an array, and is lost with it.
+/// The data that a journal holds for an array, which are lost with the journal.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LossModel {
     /// It was given up; otherwise only said what it is.
@@ -595,7 +595,7 @@ pub struct ArrayModel {
     /// redundancy and journal.
     #[serde(default)]
     pub consistency_policy: Option<String>,
-    /// What the journal is to it, if its policy is to use one.
+    /// The journal's part for it, if its policy is to use one.
     #[serde(default)]
     pub journal: Option<ProtectionModel>,
     /// md's event count.
@@ -621,7 +621,7 @@ pub struct ArrayModel {
     pub exports: Vec<String>,
     /// Addresses at which clients find them.
     pub addresses: Vec<String>,
-    /// What hosts may do: `read-write`, `read-only` or `blocked`.
+    /// The access of hosts: `read-write`, `read-only` or `blocked`.
     #[serde(default)]
     pub access: String,
     /// The profile in force; a span, a raw drive, and an array that is not served have none.
@@ -636,11 +636,11 @@ pub struct ArrayModel {
     /// Settings by their names, with `_` in place of `.` and `-`; rates in bytes a second, sizes in bytes.
     #[schema(value_type = Object)]
     pub settings: serde_json::Map<String, serde_json::Value>,
-    /// What the adaptive policy does, while it is on.
+    /// The choices of the adaptive policy, while it is on.
     pub adaptive: Option<AdaptiveModel>,
     /// Requests of hosts.
     pub host: HostModel,
-    /// What the cache did for it, if the server has one.
+    /// The cache's effect for it, if the server has one.
     #[serde(default)]
     pub cache: Option<CacheModel>,
     /// Decisions counted.
