@@ -91,7 +91,7 @@ pub enum IoError {
 }
 
 impl IoError {
-    /// What this means for a drive.
+    /// The fault of a drive that this means.
     #[must_use]
     pub fn fault(self) -> FaultKind {
         match self {

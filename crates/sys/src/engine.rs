@@ -155,7 +155,7 @@ pub struct Operation<'a> {
     pub member: MemberSlot,
     /// The caller's name for it, returned untouched.
     pub user_data: u64,
-    /// What to do.
+    /// The command's verb.
     pub verb: Verb<'a>,
 }
 

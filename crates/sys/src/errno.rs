@@ -33,7 +33,7 @@ impl Errno {
         Self::from(std::io::Error::last_os_error())
     }
 
-    /// What this means for a drive.
+    /// The fault of a drive that this means.
     #[must_use]
     pub fn fault(self) -> FaultKind {
         match self.0 {
