@@ -241,7 +241,7 @@ pub struct DegradedModel {
     pub depth: u32,
 }
 
-/// The cache of the server, and what it did for an array since that was started.
+/// The cache of the server, and its effect for an array since the array was started.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CacheModel {
     /// Size of the server's cache.
@@ -260,7 +260,7 @@ pub struct CacheModel {
     pub read_hit_bytes: u64,
     /// Bytes that reads did not find there.
     pub read_miss_bytes: u64,
-    /// What writes put into it.
+    /// Bytes that writes put into it.
     pub written_bytes: u64,
     /// The part of it that overwrote data which the members did not have yet, and so cost them nothing.
     pub merged_bytes: u64,
