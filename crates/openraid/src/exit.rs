@@ -1,6 +1,5 @@
-//! How a command ends: the exit codes, and failures in words.
-//!
-//! The table below is the only one: `--help` and the man pages are made from it, and a test holds the README against it.
+//! How a command fails: failures in words, each with its exit code. The table of codes is [`Exit`]: `--help` and the man pages are made from
+//! it, and a test holds the README against it.
 
 use std::fmt;
 

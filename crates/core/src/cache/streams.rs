@@ -5,7 +5,8 @@
 //!                                   next                 asked up to `ahead`
 //! ```
 //!
-//! Pure: [`super::readahead`] decides when to read ahead.
+//! Pure. It decides when reading ahead of a stream begins and how its window grows; [`super::readahead`] says whether it may and how
+//! long windows may be, and does it.
 
 use openraid_units::{Instant, Nanos};
 

@@ -312,7 +312,7 @@ fn meaning(schema: &Value) -> Option<String> {
     let own = schema["description"].as_str();
     let within = schema["oneOf"].as_array().or_else(|| schema["allOf"].as_array()).into_iter().flatten();
     let text = own.or_else(|| within.filter_map(|part| part["description"].as_str()).next());
-    // Of a tag the name is enough.
+    // The name of a tag is enough.
     let tag = schema["enum"].as_array().is_some_and(|words| words.len() == 1);
     text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
         .or_else(|| tag.then(|| "Which one it is.".into()))

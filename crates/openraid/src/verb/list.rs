@@ -18,7 +18,7 @@ use crate::registry::Entry;
 /// Arrays.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// Those that a server serves.
+    /// Arrays that a server serves.
     served: Vec<ArrayModel>,
     /// All that are remembered.
     remembered: Vec<Entry>,
