@@ -14,6 +14,7 @@ use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, Se
 use crate::adaptive::AdaptiveStatus;
 use crate::array::assemble::Assembly;
 pub use crate::cache::figures::{CacheFigures, CacheStatus};
+pub use crate::cache::CacheCounters;
 use crate::events::DriveInfo;
 pub use crate::journal::attach::{FoundEntry, FoundJournal, JournalArrayStatus, JournalStatus, KeptEntry};
 pub use crate::journal::join::JournalJoin;

@@ -2,6 +2,8 @@
 
 use openraid_units::{ArrayId, ArrayOffset, BlockSize, DriveLba, Sectors, Tag, Token};
 
+use crate::actions::JobColumn;
+
 /// What a host wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestKind {
@@ -109,6 +111,40 @@ pub enum Verdict {
     Checksum(u32),
 }
 
+impl Verdict {
+    /// The verdict of rows, each with its own: that of the rows which do not fit if all of them agree.
+    #[must_use]
+    pub fn and(self, row: Self) -> Self {
+        match (self, row) {
+            (Self::Match, row) => row,
+            (before, Self::Match) => before,
+            (before, row) if before == row => before,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The verdict of copies of one sector: the copy that differs is named if all others agree and are the majority.
+    #[must_use]
+    pub fn of_copies<'a>(copies: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let count = copies.clone().count();
+        let votes = |wanted: &[u8]| copies.clone().filter(|copy| *copy == wanted).count();
+        let Some(majority) = copies.clone().find(|copy| votes(copy) * 2 > count) else { return Self::Unknown };
+        let mut odd = (0..).zip(copies).filter(|(_, copy)| *copy != majority);
+        match (odd.next(), odd.next()) {
+            (None, _) => Self::Match,
+            (Some((place, _)), None) => Self::ColumnWrong(place),
+            (Some(_), Some(_)) => Self::Unknown,
+        }
+    }
+
+    /// The column of this index is wrong.
+    #[must_use]
+    pub fn of_column(index: u8, columns: &[JobColumn]) -> Self {
+        let place = columns.iter().position(|column| column.index == index);
+        place.and_then(|place| u16::try_from(place).ok()).map_or(Self::Unknown, Self::ColumnWrong)
+    }
+}
+
 /// The end of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
@@ -150,4 +186,43 @@ pub struct DriveInfo {
     pub discard_zeroes: bool,
     /// Does it take [`crate::actions::DriveOp::WriteZeroes`]?
     pub write_zeroes: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::Verdict::{self, ColumnWrong, Match, PWrong, Unknown};
+
+    /// What the verdict of rows means, said without an order: no other verdict than one, or none that is known.
+    #[test]
+    fn rows_name_a_column_only_if_they_agree() {
+        let all = [Match, PWrong, ColumnWrong(0), ColumnWrong(1), Unknown];
+        for number in 0..all.len().pow(3) {
+            let rows = [number / 25, number / 5 % 5, number % 5].map(|place| all[place]);
+            let mut wrong: Vec<Verdict> = rows.into_iter().filter(|row| *row != Match).collect();
+            wrong.dedup();
+            let expected = match wrong[..] {
+                [] => Match,
+                [one] => one,
+                _ => Unknown,
+            };
+            assert_eq!(rows.into_iter().fold(Match, Verdict::and), expected, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn of_copies_only_one_against_a_majority_is_named() {
+        for (copies, expected) in [
+            (&["a", "a"][..], Match),
+            (&["a", "b"], Unknown),
+            (&["a", "a", "b"], ColumnWrong(2)),
+            (&["b", "a", "a"], ColumnWrong(0)),
+            (&["a", "b", "c"], Unknown),
+            (&["a", "a", "a", "b", "c"], Unknown),
+            (&["a", "a", "b", "b"], Unknown),
+        ] {
+            assert_eq!(Verdict::of_copies(copies.iter().map(|copy| copy.as_bytes())), expected, "{copies:?}");
+        }
+    }
 }

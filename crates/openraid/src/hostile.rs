@@ -16,16 +16,7 @@ const CHANGED: std::ops::Range<usize> = 8..388;
 
 /// A drive with this superblock.
 pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
-    let look = Look {
-        superblock: Some(superblock),
-        superblock_error: None,
-        bitmap: None,
-        bitmap_error: None,
-        bad: Vec::new(),
-        bad_blocks_error: None,
-        ppl: None,
-        foreign: detect_foreign(Bytes(0), &[]),
-    };
+    let look = Look { superblock: Some(superblock), ..Look::of(detect_foreign(Bytes(0), &[])) };
     let info = DriveInfo {
         capacity: SIZE,
         block: BlockSize::B512,

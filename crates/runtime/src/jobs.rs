@@ -156,7 +156,7 @@ fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &
     by_coefficient(&mut row, columns, data);
     let mut verdict = Verdict::Match;
     kernels.check_pq_each(SECTOR_BYTES, p, q, row.as_slice(), |_, found| {
-        verdict = combine(verdict, of_columns(found, columns));
+        verdict = verdict.and(of_columns(found, columns));
     });
     verdict
 }
@@ -183,20 +183,7 @@ fn of_columns(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
         PqVerdict::PWrong => Verdict::PWrong,
         PqVerdict::QWrong => Verdict::QWrong,
         PqVerdict::Unknown => Verdict::Unknown,
-        PqVerdict::DataWrong { index } => {
-            let place = columns.iter().position(|column| column.index == index);
-            place.and_then(|place| u16::try_from(place).ok()).map_or(Verdict::Unknown, Verdict::ColumnWrong)
-        }
-    }
-}
-
-/// One verdict for all rows: the same for each, or no member is named.
-fn combine(before: Verdict, row: Verdict) -> Verdict {
-    match (before, row) {
-        (Verdict::Match, row) => row,
-        (before, Verdict::Match) => before,
-        (before, row) if before == row => before,
-        _ => Verdict::Unknown,
+        PqVerdict::DataWrong { index } => Verdict::of_column(index, columns),
     }
 }
 
@@ -210,17 +197,7 @@ fn compare(kernels: Kernels, pool: &FramePool, job: &ParityJob, columns: &[JobCo
     let mut verdict = Verdict::Match;
     for start in (0..job.len as usize).step_by(SECTOR_BYTES) {
         let sector = |column: &JobColumn| &bytes(column)[start..start + SECTOR_BYTES];
-        let votes = |wanted: &[u8]| columns.iter().filter(|column| sector(column) == wanted).count();
-        let Some(majority) = columns.iter().map(sector).find(|sector| votes(sector) * 2 > columns.len()) else {
-            return Verdict::Unknown;
-        };
-        let mut odd = (0..).zip(columns).filter(|(_, column)| sector(column) != majority);
-        let row = match (odd.next(), odd.next()) {
-            (None, _) => Verdict::Match,
-            (Some((place, _)), None) => Verdict::ColumnWrong(place),
-            (Some(_), Some(_)) => Verdict::Unknown,
-        };
-        verdict = combine(verdict, row);
+        verdict = verdict.and(Verdict::of_copies(columns.iter().map(sector)));
     }
     verdict
 }

@@ -161,7 +161,7 @@ fn check(kernels: Kernels, pool: &[u8], job: &ParityJob, columns: &[JobColumn]) 
         (Some(p), Some(q)) => {
             let mut verdict = Verdict::Match;
             kernels.check_pq_each(SECTOR_BYTES, p, q, &row, |_, found| {
-                verdict = combine(verdict, of_row(found, columns));
+                verdict = verdict.and(of_row(found, columns));
             });
             verdict
         }
@@ -180,47 +180,21 @@ fn check(kernels: Kernels, pool: &[u8], job: &ParityJob, columns: &[JobColumn]) 
 }
 
 /// The kernels name a coefficient, the job wants the column's place.
-#[allow(clippy::cast_possible_truncation)] // a job has fewer than 2^16 columns
 fn of_row(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
     match found {
         PqVerdict::Match => Verdict::Match,
         PqVerdict::PWrong => Verdict::PWrong,
         PqVerdict::QWrong => Verdict::QWrong,
         PqVerdict::Unknown => Verdict::Unknown,
-        PqVerdict::DataWrong { index } => columns
-            .iter()
-            .position(|column| column.index == index)
-            .map_or(Verdict::Unknown, |place| Verdict::ColumnWrong(place as u16)),
+        PqVerdict::DataWrong { index } => Verdict::of_column(index, columns),
     }
 }
 
-/// One verdict for all rows: the same one, or no block is named.
-fn combine(before: Verdict, row: Verdict) -> Verdict {
-    match (before, row) {
-        (Verdict::Match, row) => row,
-        (before, Verdict::Match) => before,
-        (before, row) if before == row => before,
-        _ => Verdict::Unknown,
-    }
-}
-
-#[allow(clippy::cast_possible_truncation)] // a job has fewer than 2^16 columns
 fn compare(pool: &[u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
     let copies: Vec<&[u8]> = columns.iter().map(|column| bytes(pool, column.at, job.len)).collect();
     let mut verdict = Verdict::Match;
     for start in (0..job.len as usize).step_by(SECTOR_BYTES) {
-        let sectors: Vec<&[u8]> = copies.iter().map(|copy| &copy[start..start + SECTOR_BYTES]).collect();
-        let votes = |sector: &&[u8]| sectors.iter().filter(|other| *other == sector).count();
-        let Some(majority) = sectors.iter().find(|sector| votes(sector) * 2 > sectors.len()) else {
-            return Verdict::Unknown;
-        };
-        let mut odd = sectors.iter().enumerate().filter(|(_, sector)| *sector != majority);
-        let row = match (odd.next(), odd.next()) {
-            (None, _) => Verdict::Match,
-            (Some((place, _)), None) => Verdict::ColumnWrong(place as u16),
-            (Some(_), Some(_)) => Verdict::Unknown,
-        };
-        verdict = combine(verdict, row);
+        verdict = verdict.and(Verdict::of_copies(copies.iter().map(|copy| &copy[start..start + SECTOR_BYTES])));
     }
     verdict
 }

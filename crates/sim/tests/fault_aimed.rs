@@ -2,10 +2,8 @@
 
 mod support;
 
-use std::sync::Mutex;
-
-use openraid_sim::fault::{report, Fault, Phase, Scenario, Tally, Verdict};
-use support::{seeds, two_at_a_time};
+use openraid_sim::fault::{report, Fault, Phase, Scenario};
+use support::{seeds, unharmed};
 
 /// Runs of the slice, and of the long run.
 const SLICE: u64 = 160;
@@ -13,19 +11,7 @@ const WHOLE: u64 = 10_000;
 
 #[test]
 fn no_aimed_run_loses_anything_and_the_power_goes_in_every_phase() {
-    let tally = Mutex::new(Tally::default());
-    let stories = Mutex::new(Vec::new());
-    two_at_a_time(seeds(SLICE, WHOLE), |seed| {
-        let scenario = Scenario::aimed(seed);
-        let report = report(&scenario, None);
-        if let Verdict::Lost(text) = &report.verdict {
-            stories.lock().unwrap().push(format!("{scenario}\n{}\n{text}", report.story.join("\n")));
-        }
-        tally.lock().unwrap().count(&scenario, &report);
-    });
-    let stories = stories.into_inner().unwrap();
-    assert!(stories.is_empty(), "{} runs lost something; the first:\n{}", stories.len(), stories[0]);
-    let tally = tally.into_inner().unwrap();
+    let tally = unharmed(seeds(SLICE, WHOLE), Scenario::aimed);
     let cuts = [Fault::Cut, Fault::CutInPart, Fault::CutAndLoss, Fault::Kill];
     let times = |phase| cuts.iter().filter_map(|cut| tally.pairs.get(&(*cut, phase))).sum::<u64>();
     let missed: Vec<Phase> = Phase::ALL.iter().copied().filter(|phase| times(*phase) == 0).collect();

@@ -2,10 +2,8 @@
 
 mod support;
 
-use std::sync::Mutex;
-
-use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally, Verdict};
-use support::{seeds, two_at_a_time};
+use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally};
+use support::{seeds, unharmed};
 
 /// Runs of the slice, some 90 seconds, and of the long run.
 const SLICE: u64 = 800;
@@ -13,20 +11,8 @@ const WHOLE: u64 = 20_000;
 
 #[test]
 fn nothing_promised_is_lost_in_any_run() {
-    let seeds = seeds(SLICE, WHOLE);
-    let tally = Mutex::new(Tally::default());
-    let stories = Mutex::new(Vec::new());
-    two_at_a_time(seeds, |seed| {
-        let scenario = Scenario::draw(seed);
-        let report = report(&scenario, None);
-        if let Verdict::Lost(text) = &report.verdict {
-            stories.lock().unwrap().push(format!("{scenario}\n{}\n{text}", report.story.join("\n")));
-        }
-        tally.lock().unwrap().count(&scenario, &report);
-    });
-    let stories = stories.into_inner().unwrap();
-    assert!(stories.is_empty(), "{} runs lost something; the first:\n{}", stories.len(), stories[0]);
-    judge_coverage(&tally.into_inner().unwrap());
+    let tally = unharmed(seeds(SLICE, WHOLE), Scenario::draw);
+    judge_coverage(&tally);
 }
 
 /// A swarm that does nothing finds nothing.

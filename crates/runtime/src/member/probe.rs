@@ -66,6 +66,23 @@ pub struct Look {
     pub foreign: Findings,
 }
 
+impl Look {
+    /// No metadata of md, and these findings.
+    #[must_use]
+    pub const fn of(foreign: Findings) -> Self {
+        Self {
+            superblock: None,
+            superblock_error: None,
+            bitmap: None,
+            bitmap_error: None,
+            bad: Vec::new(),
+            bad_blocks_error: None,
+            ppl: None,
+            foreign,
+        }
+    }
+}
+
 /// A member that was looked at.
 #[derive(Clone, Debug)]
 pub struct ProbedMember {
@@ -118,16 +135,7 @@ pub type Read<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), ProbeError> + '
 /// # Errors
 /// It cannot be read where a superblock would be.
 pub fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Look, ProbeError> {
-    let mut found = Look {
-        superblock: None,
-        superblock_error: None,
-        bitmap: None,
-        bitmap_error: None,
-        bad: Vec::new(),
-        bad_blocks_error: None,
-        ppl: None,
-        foreign: foreign(capacity, read)?,
-    };
+    let mut found = Look::of(foreign(capacity, read)?);
     for minor in MinorVersion::ALL {
         let Some(lba) = superblock_lba(minor, capacity) else { continue };
         let bytes = read_range(lba, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64), capacity, read)?;

@@ -1,5 +1,6 @@
 //! The counters of a machine.
 
+use openraid_core::admin::CacheCounters;
 use openraid_core::reason::Reason;
 use openraid_units::Nanos;
 
@@ -26,37 +27,6 @@ pub struct MemberCounters {
     pub busy: Nanos,
     /// Time that its other parts worked.
     pub passing: Passing,
-}
-
-/// The controller's cache, in sectors and dirty units.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct CacheUse {
-    /// Sectors that reads found.
-    pub read_hits: u64,
-    /// Sectors that reads did not find.
-    pub read_misses: u64,
-    /// Sectors that writes put there.
-    pub written: u64,
-    /// The ones among these that were dirty already.
-    pub overwritten: u64,
-    /// Sectors written to the members from there.
-    pub destaged: u64,
-    /// Dirty units written because they were full.
-    pub full: u64,
-    /// Because they were old.
-    pub aged: u64,
-    /// Because memory was short.
-    pub pressed: u64,
-    /// Because a write waited.
-    pub urgent: u64,
-    /// Sectors read ahead, and how many of them were requested later, and never.
-    pub ahead: u64,
-    /// See `ahead`.
-    pub ahead_used: u64,
-    /// See `ahead`.
-    pub ahead_wasted: u64,
-    /// Time in which as many dirty units were being written as may be at once.
-    pub crowded: Nanos,
 }
 
 /// Everything that a machine has counted since it was made.
@@ -91,7 +61,7 @@ pub struct MachineCounters {
     /// Time that each shared channel worked; if it has two directions, the busier one.
     pub channels: Vec<Nanos>,
     /// The controller's cache.
-    pub cache: CacheUse,
+    pub cache: CacheCounters,
     /// Sectors of the new member that a rebuild has filled, what was filled when it began included; none while none runs.
     pub rebuilt: Option<u64>,
     /// The engine's reasons, with how often they were given.

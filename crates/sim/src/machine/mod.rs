@@ -41,7 +41,7 @@ use plant::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
 
 pub use array::ArraySpec;
-pub use counters::{CacheUse, MachineCounters, MemberCounters};
+pub use counters::{MachineCounters, MemberCounters};
 pub use error::MachineError;
 pub use openraid_models::ArrayLevel;
 pub use plant::Plant;
@@ -544,21 +544,7 @@ impl<D: DriveModel> Machine<D> {
             data_path,
             open_stripes: self.plant.open_stripes,
             channels: self.channels.iter().filter_map(|channel| channel.busy().into_iter().max()).collect(),
-            cache: CacheUse {
-                read_hits: cache.read_hits,
-                read_misses: cache.read_misses,
-                written: cache.written,
-                overwritten: cache.overwritten,
-                destaged: cache.destaged,
-                full: cache.full,
-                aged: cache.aged,
-                pressed: cache.pressed,
-                urgent: cache.urgent,
-                ahead: cache.ahead_read,
-                ahead_used: cache.ahead_used,
-                ahead_wasted: cache.ahead_wasted,
-                crowded: cache.crowded,
-            },
+            cache,
             rebuilt,
             reasons,
             events: self.events,

@@ -10,6 +10,8 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Mutex;
 
+use openraid_sim::fault::{report, Scenario, Tally, Verdict};
+
 /// Is this the long run?
 pub fn soak() -> bool {
     std::env::var_os("OPENRAID_SOAK").is_some()
@@ -52,4 +54,21 @@ pub fn two_at_a_time<T: Send>(things: impl Iterator<Item = T> + Send, each: impl
             });
         }
     });
+}
+
+/// Run the scenario of each seed: none of them may lose anything. Returns what they met.
+pub fn unharmed(seeds: Range<u64>, scenario: impl Fn(u64) -> Scenario + Sync) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    let stories = Mutex::new(Vec::new());
+    two_at_a_time(seeds, |seed| {
+        let scenario = scenario(seed);
+        let report = report(&scenario, None);
+        if let Verdict::Lost(text) = &report.verdict {
+            stories.lock().unwrap().push(format!("{scenario}\n{}\n{text}", report.story.join("\n")));
+        }
+        tally.lock().unwrap().count(&scenario, &report);
+    });
+    let stories = stories.into_inner().unwrap();
+    assert!(stories.is_empty(), "{} runs lost something; the first:\n{}", stories.len(), stories[0]);
+    tally.into_inner().unwrap()
 }
