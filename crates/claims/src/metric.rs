@@ -158,7 +158,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Subject(subject) => subject.fmt(f),
-            Self::Level(level) => f.write_str(level.name()),
+            Self::Level(level) => f.write_str(level.word()),
             Self::Link(link) => f.write_str(link),
         }
     }

@@ -1,4 +1,7 @@
-//! Names of array levels.
+//! Levels as users ask for them: in commands, profiles, plans, reviews and claims.
+//!
+//! Linux md has fewer (`MdLevel` of the format): a single drive is a RAID 1 of one copy there, RAID 1E a RAID 10 with two near copies,
+//! and RAID 50 and 60 are several sets with a RAID 0 over them.
 
 use std::fmt;
 
@@ -19,6 +22,8 @@ pub enum ArrayLevel {
     Raid1e,
     /// Stripes over mirrored pairs.
     Raid10,
+    /// Parity on one fixed member.
+    Raid4,
     /// Rotating parity.
     Raid5,
     /// Two rotating syndromes.
@@ -31,7 +36,7 @@ pub enum ArrayLevel {
 
 impl ArrayLevel {
     /// Every level with its word in profiles and on the command line.
-    pub const WORDS: [(&'static str, Self); 11] = [
+    pub const WORDS: [(&'static str, Self); 12] = [
         ("single", Self::Single),
         ("jbod", Self::Jbod),
         ("linear", Self::Linear),
@@ -39,13 +44,14 @@ impl ArrayLevel {
         ("raid1", Self::Raid1),
         ("raid1e", Self::Raid1e),
         ("raid10", Self::Raid10),
+        ("raid4", Self::Raid4),
         ("raid5", Self::Raid5),
         ("raid6", Self::Raid6),
         ("raid50", Self::Raid50),
         ("raid60", Self::Raid60),
     ];
 
-    /// Every level, in the order in which tables show them.
+    /// Every level that is compared, in the order in which tables show them. RAID 4 is not: RAID 5 has taken its place.
     pub const ALL: [Self; 11] = [
         Self::Single,
         Self::Jbod,
@@ -81,6 +87,7 @@ impl ArrayLevel {
             Self::Raid1 => "RAID 1",
             Self::Raid1e => "RAID 1E",
             Self::Raid10 => "RAID 10",
+            Self::Raid4 => "RAID 4",
             Self::Raid5 => "RAID 5",
             Self::Raid6 => "RAID 6",
             Self::Raid50 => "RAID 50",
@@ -98,16 +105,21 @@ impl ArrayLevel {
         match self {
             Self::Single | Self::Jbod | Self::Linear => 1,
             Self::Raid0 | Self::Raid1 => 2,
-            Self::Raid1e | Self::Raid5 => 3,
+            Self::Raid1e | Self::Raid4 | Self::Raid5 => 3,
             Self::Raid10 | Self::Raid6 => 4,
             Self::Raid50 => 6,
             Self::Raid60 => 8,
         }
     }
+    /// Is it a stripe over several sets, each an array of its own to md?
+    #[must_use]
+    pub const fn has_spans(self) -> bool {
+        matches!(self, Self::Raid50 | Self::Raid60)
+    }
     /// Does it compute parity?
     #[must_use]
     pub const fn has_parity(self) -> bool {
-        matches!(self, Self::Raid5 | Self::Raid6 | Self::Raid50 | Self::Raid60)
+        matches!(self, Self::Raid4 | Self::Raid5 | Self::Raid6 | Self::Raid50 | Self::Raid60)
     }
 }
 

@@ -13,7 +13,8 @@ use crate::causes::Cause;
 use crate::exit::Failure;
 use crate::members::MISSING;
 use crate::sets;
-use crate::words::{self, LevelWord};
+use crate::words;
+use openraid_models::ArrayLevel;
 
 /// mdadm's own default.
 const CHUNK_DEFAULT: Sectors = Sectors::kib(512);
@@ -30,7 +31,7 @@ pub struct Wish<'a> {
     /// Name of the array.
     pub name: &'a str,
     /// Level.
-    pub level: LevelWord,
+    pub level: ArrayLevel,
     /// Layout in words.
     pub layout: Option<&'a str>,
     /// Chunk.
@@ -67,8 +68,8 @@ pub struct Span {
 pub struct Shape {
     /// Name of the array.
     pub name: String,
-    /// The user's word for its level.
-    pub level: LevelWord,
+    /// What the user calls its level.
+    pub level: ArrayLevel,
     /// Level of each set.
     pub md: MdLevel,
     /// md's layout number.
@@ -95,7 +96,8 @@ impl Shape {
     /// # Errors
     /// What does not fit together, as wrong usage.
     pub fn of(wish: &Wish<'_>) -> Result<Self, Failure> {
-        let md = wish.level.md().ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
+        let md =
+            words::md_level(wish.level).ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
         let spans = spans(wish)?;
         let shape = Self {
             name: wish.name.into(),
@@ -124,7 +126,7 @@ impl Shape {
                 self.md
             )));
         }
-        if self.level == LevelWord::Single && slots != 1 {
+        if self.level == ArrayLevel::Single && slots != 1 {
             return Err(Failure::usage("single is one drive; use linear, 0 or 1 for several"));
         }
         if self.md == MdLevel::Raid10 {
@@ -136,7 +138,7 @@ impl Shape {
             }
         }
         let missing = self.spans.iter().any(|span| span.slots.iter().any(Option::is_none));
-        if missing && (!self.md.is_redundant() || self.level == LevelWord::Single) {
+        if missing && (!self.md.is_redundant() || self.level == ArrayLevel::Single) {
             return Err(Failure::usage(format!("{} has no redundancy, so no member may be missing", self.md)));
         }
         if self.ppl && self.md != MdLevel::Raid5 {
@@ -145,7 +147,7 @@ impl Shape {
                  write hole on every level",
             ));
         }
-        if let (Some(true), false) = (self.bitmap, self.level.is_redundant()) {
+        if let (Some(true), false) = (self.bitmap, self.level.redundant()) {
             return Err(Failure::usage(
                 "this level has no redundancy, so a bitmap would never help; leave --bitmap, or --consistency-policy bitmap, out",
             ));
@@ -200,7 +202,7 @@ impl Shape {
 
     /// Is it a stripe over several sets?
     pub fn is_nested(&self) -> bool {
-        matches!(self.level, LevelWord::Nested(_))
+        self.level.has_spans()
     }
 
     /// The chunk of the stripe over the spans: a whole stripe of a span, so that its full stripes stay in one piece.
@@ -261,7 +263,7 @@ impl Shape {
 }
 
 fn spans(wish: &Wish<'_>) -> Result<Vec<Span>, Failure> {
-    let nested = matches!(wish.level, LevelWord::Nested(_));
+    let nested = wish.level.has_spans();
     if let (false, Some(_)) = (nested, wish.spans) {
         return Err(Failure::usage("--spans is for levels 50 and 60"));
     }
@@ -286,10 +288,10 @@ fn spans(wish: &Wish<'_>) -> Result<Vec<Span>, Failure> {
     Ok(spans)
 }
 
-fn chunk(level: LevelWord, md: MdLevel, asked: Option<Sectors>) -> Result<Sectors, Failure> {
+fn chunk(level: ArrayLevel, md: MdLevel, asked: Option<Sectors>) -> Result<Sectors, Failure> {
     match (md, asked) {
         (MdLevel::Raid1, Some(_)) => {
-            let word = if level == LevelWord::Single { "single" } else { "raid1" };
+            let word = if level == ArrayLevel::Single { "single" } else { "raid1" };
             Err(Failure::usage(format!("{word} has no chunk; leave --chunk out")))
         }
         (MdLevel::Raid1, None) => Ok(Sectors::ZERO),

@@ -9,40 +9,31 @@
 //! ```
 
 use openraid_format::{default_layout, layout_from_word, level_from_word, LayoutWord, MdLevel};
+use openraid_models::ArrayLevel;
 
-/// The user's word for a level.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LevelWord {
-    /// Drives as they are.
-    Jbod,
-    /// One drive with metadata.
-    Single,
-    /// A level of md.
-    Md(MdLevel),
-    /// Two near copies on any number of members.
-    OneE,
-    /// A stripe over arrays of this level.
-    Nested(MdLevel),
+/// The level of md that each set of this level has; nothing for drives without metadata.
+pub const fn md_level(level: ArrayLevel) -> Option<MdLevel> {
+    Some(match level {
+        ArrayLevel::Jbod => return None,
+        ArrayLevel::Linear => MdLevel::Linear,
+        ArrayLevel::Raid0 => MdLevel::Raid0,
+        ArrayLevel::Single | ArrayLevel::Raid1 => MdLevel::Raid1,
+        ArrayLevel::Raid1e | ArrayLevel::Raid10 => MdLevel::Raid10,
+        ArrayLevel::Raid4 => MdLevel::Raid4,
+        ArrayLevel::Raid5 | ArrayLevel::Raid50 => MdLevel::Raid5,
+        ArrayLevel::Raid6 | ArrayLevel::Raid60 => MdLevel::Raid6,
+    })
 }
 
-impl LevelWord {
-    /// The level of md that each set has; nothing for drives without metadata.
-    pub const fn md(self) -> Option<MdLevel> {
-        match self {
-            Self::Jbod => None,
-            Self::Single => Some(MdLevel::Raid1),
-            Self::Md(level) | Self::Nested(level) => Some(level),
-            Self::OneE => Some(MdLevel::Raid10),
-        }
-    }
-
-    /// Does it survive the loss of a member?
-    pub fn is_redundant(self) -> bool {
-        match self {
-            Self::Jbod | Self::Single => false,
-            Self::Md(level) | Self::Nested(level) => level.is_redundant(),
-            Self::OneE => true,
-        }
+const fn from_md(level: MdLevel) -> ArrayLevel {
+    match level {
+        MdLevel::Linear => ArrayLevel::Linear,
+        MdLevel::Raid0 => ArrayLevel::Raid0,
+        MdLevel::Raid1 => ArrayLevel::Raid1,
+        MdLevel::Raid4 => ArrayLevel::Raid4,
+        MdLevel::Raid5 => ArrayLevel::Raid5,
+        MdLevel::Raid6 => ArrayLevel::Raid6,
+        MdLevel::Raid10 => ArrayLevel::Raid10,
     }
 }
 
@@ -50,16 +41,16 @@ impl LevelWord {
 ///
 /// # Errors
 /// It is no level; the text lists those there are.
-pub fn level(text: &str) -> Result<LevelWord, String> {
+pub fn level(text: &str) -> Result<ArrayLevel, String> {
     let lower = text.to_ascii_lowercase();
     let plain = lower.strip_prefix("raid").unwrap_or(&lower);
     match plain {
-        "jbod" | "raw" => Ok(LevelWord::Jbod),
-        "single" => Ok(LevelWord::Single),
-        "1e" => Ok(LevelWord::OneE),
-        "50" | "5+0" => Ok(LevelWord::Nested(MdLevel::Raid5)),
-        "60" | "6+0" => Ok(LevelWord::Nested(MdLevel::Raid6)),
-        _ => level_from_word(&lower).map(LevelWord::Md).ok_or_else(|| {
+        "jbod" | "raw" => Ok(ArrayLevel::Jbod),
+        "single" => Ok(ArrayLevel::Single),
+        "1e" => Ok(ArrayLevel::Raid1e),
+        "50" | "5+0" => Ok(ArrayLevel::Raid50),
+        "60" | "6+0" => Ok(ArrayLevel::Raid60),
+        _ => level_from_word(&lower).map(from_md).ok_or_else(|| {
             format!("unknown level {text:?}; known levels: jbod, single, linear, 0, 1, 1e, 4, 5, 6, 10, 50, 60")
         }),
     }
@@ -70,8 +61,8 @@ pub fn level(text: &str) -> Result<LevelWord, String> {
 ///
 /// # Errors
 /// The level has no such layout; the text lists those it has.
-pub fn layout(level: LevelWord, word: Option<&str>) -> Result<u32, String> {
-    let Some(md) = level.md() else {
+pub fn layout(level: ArrayLevel, word: Option<&str>) -> Result<u32, String> {
+    let Some(md) = md_level(level) else {
         return match word {
             None => Ok(0),
             Some(_) => Err("jbod has no layout; leave --layout out".into()),
@@ -144,14 +135,14 @@ mod tests {
     #[test]
     fn levels_are_read_as_mdadm_reads_them_and_some_more() {
         for (text, word) in [
-            ("5", LevelWord::Md(MdLevel::Raid5)),
-            ("RAID5", LevelWord::Md(MdLevel::Raid5)),
-            ("mirror", LevelWord::Md(MdLevel::Raid1)),
-            ("linear", LevelWord::Md(MdLevel::Linear)),
-            ("1e", LevelWord::OneE),
-            ("raid60", LevelWord::Nested(MdLevel::Raid6)),
-            ("jbod", LevelWord::Jbod),
-            ("single", LevelWord::Single),
+            ("5", ArrayLevel::Raid5),
+            ("RAID5", ArrayLevel::Raid5),
+            ("mirror", ArrayLevel::Raid1),
+            ("linear", ArrayLevel::Linear),
+            ("1e", ArrayLevel::Raid1e),
+            ("raid60", ArrayLevel::Raid60),
+            ("jbod", ArrayLevel::Jbod),
+            ("single", ArrayLevel::Single),
         ] {
             assert_eq!(level(text), Ok(word), "{text}");
         }
@@ -162,14 +153,14 @@ mod tests {
 
     #[test]
     fn layouts_belong_to_their_levels() {
-        let five = LevelWord::Md(MdLevel::Raid5);
+        let five = ArrayLevel::Raid5;
         assert_eq!(layout(five, None), Ok(2));
         assert_eq!(layout(five, Some("ra")), Ok(1));
-        assert_eq!(layout(LevelWord::OneE, None), Ok(0x102));
-        assert_eq!(layout(LevelWord::Md(MdLevel::Raid0), None), Ok(2));
+        assert_eq!(layout(ArrayLevel::Raid1e, None), Ok(0x102));
+        assert_eq!(layout(ArrayLevel::Raid0, None), Ok(2));
         assert!(layout(five, Some("n2")).unwrap_err().contains("left-symmetric"));
-        assert!(layout(LevelWord::Single, Some("n2")).unwrap_err().contains("leave --layout out"));
-        assert!(layout(LevelWord::Jbod, Some("n2")).is_err());
+        assert!(layout(ArrayLevel::Single, Some("n2")).unwrap_err().contains("leave --layout out"));
+        assert!(layout(ArrayLevel::Jbod, Some("n2")).is_err());
     }
 
     #[test]

@@ -22,9 +22,9 @@ const WHOLE: (u64, u64) = (1_200, 1_000);
 /// Sectors of a member of a span: the outer superblock and what stands in front of the data need room.
 const SPAN_DATA: Sectors = Sectors::mib(1);
 
-/// A level of the table.
+/// A row of the table: a level, and what closes its write hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Level {
+enum Protection {
     Raid5,
     Raid6,
     Raid50,
@@ -36,23 +36,23 @@ enum Level {
 }
 
 /// One cut with a member in the midst of writes, the array read without it, more writes and another cut, a new member.
-fn scenario(level: Level, seed: u64) -> Scenario {
+fn scenario(level: Protection, seed: u64) -> Scenario {
     let mut random = Random::derived(seed, 77);
     let between = |random: &mut Random, least, most| u16::try_from(random.between(least, most)).expect("few");
     let chunk = *random.pick(&[4, 8, 16, 32, 64].map(Sectors::kib));
     let (mut shape, spans) = match level {
-        Level::Raid5 | Level::Raid5Log => (Shape::raid5(between(&mut random, 3, 6), chunk), 1),
-        Level::Raid6 => (Shape::raid6(between(&mut random, 4, 7), chunk), 1),
-        Level::Raid50 | Level::Raid50Log => {
+        Protection::Raid5 | Protection::Raid5Log => (Shape::raid5(between(&mut random, 3, 6), chunk), 1),
+        Protection::Raid6 => (Shape::raid6(between(&mut random, 4, 7), chunk), 1),
+        Protection::Raid50 | Protection::Raid50Log => {
             (Shape::raid5(between(&mut random, 3, 4), chunk), between(&mut random, 2, 3))
         }
-        Level::Raid60 => (Shape::raid6(between(&mut random, 4, 5), chunk), between(&mut random, 2, 3)),
+        Protection::Raid60 => (Shape::raid6(between(&mut random, 4, 5), chunk), between(&mut random, 2, 3)),
     };
     shape.data = if spans > 1 { SPAN_DATA } else { Sectors(chunk.get() * random.between(3, 12)).max(Sectors::kib(96)) };
     let drawn = Scenario::draw(seed);
     let (cache, journal) = (*random.pick(&[Bytes::kib(128), Bytes::kib(512), Bytes::mib(2)]), Bytes::kib(256));
     let pool = Limits::small().pool + cache + journal;
-    let ppl = matches!(level, Level::Raid5Log | Level::Raid50Log);
+    let ppl = matches!(level, Protection::Raid5Log | Protection::Raid50Log);
     let again = random.chance(1, 4).then(|| random.below(40));
     let deeds = [
         Deed::Ask(random.between(1, 120)),
@@ -100,7 +100,7 @@ struct Figures {
     lost: Vec<String>,
 }
 
-fn run_all(level: Level) -> Figures {
+fn run_all(level: Protection) -> Figures {
     let seeds = seeds(SLICE.0, WHOLE.0);
     let figures = Mutex::new(Figures::default());
     two_at_a_time(seeds, |seed| {
@@ -119,7 +119,7 @@ fn run_all(level: Level) -> Figures {
     figures.into_inner().unwrap()
 }
 
-fn closed(level: Level) {
+fn closed(level: Protection) {
     let figures = run_all(level);
     let Figures { runs, with_loss, cuts, requests, lost } = &figures;
     println!("{level:?}: {runs} runs, {with_loss} lost a member with the power, {cuts} cuts, {requests} requests");
@@ -130,30 +130,30 @@ fn closed(level: Level) {
 
 #[test]
 fn a_cut_and_a_member_cost_raid_5_nothing() {
-    closed(Level::Raid5);
+    closed(Protection::Raid5);
 }
 
 #[test]
 fn a_cut_and_a_member_cost_raid_6_nothing() {
-    closed(Level::Raid6);
+    closed(Protection::Raid6);
 }
 
 #[test]
 fn a_cut_and_a_member_of_a_span_cost_raid_50_nothing() {
-    closed(Level::Raid50);
+    closed(Protection::Raid50);
 }
 
 #[test]
 fn a_cut_and_a_member_of_a_span_cost_raid_60_nothing() {
-    closed(Level::Raid60);
+    closed(Protection::Raid60);
 }
 
 #[test]
 fn a_cut_and_a_member_cost_raid_5_with_a_partial_parity_log_nothing() {
-    closed(Level::Raid5Log);
+    closed(Protection::Raid5Log);
 }
 
 #[test]
 fn a_cut_and_a_member_of_a_span_cost_raid_50_with_a_partial_parity_log_nothing() {
-    closed(Level::Raid50Log);
+    closed(Protection::Raid50Log);
 }

@@ -41,7 +41,7 @@ fn target(metric: Metric, value: Value<'_>) -> starlark::Result<Target> {
     let wrong_name = |error: crate::subject::SubjectError| wrong(format!("{}: {error}", metric.name()));
     match metric {
         Metric::Cap => Ok(Target::Link(name.to_owned())),
-        Metric::SurviveFraction | Metric::MinMembers => match name.parse() {
+        Metric::SurviveFraction | Metric::MinMembers => match crate::subject::level(name) {
             Ok(level) => Ok(Target::Level(level)),
             Err(error) => drives(name).map(Target::Subject).ok_or_else(|| wrong_name(error)),
         },

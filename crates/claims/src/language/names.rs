@@ -2,7 +2,7 @@
 //!
 //! It must never hold a figure of a review: these are block sizes, depths and arrays.
 
-use crate::subject::{Level, NamedDrive, Subject, JBOD};
+use crate::subject::{NamedDrive, Subject, JBOD, LEVELS};
 use starlark::environment::GlobalsBuilder;
 
 /// Percents of reads.
@@ -79,7 +79,7 @@ pub fn subject(name: &str) -> Option<Subject> {
 
 /// Is it a level, without a width?
 pub fn is_level(name: &str) -> bool {
-    name == JBOD || Level::ALL.into_iter().any(|level| level.name() == name)
+    name == JBOD || LEVELS.into_iter().any(|level| level.word() == name)
 }
 
 /// Define the constants.

@@ -28,7 +28,7 @@ pub struct SmallWrite {
 /// Parities in a span.
 const fn parities(level: Level) -> u32 {
     match level {
-        Level::Raid5 | Level::Raid50 => 1,
+        Level::Raid4 | Level::Raid5 | Level::Raid50 => 1,
         Level::Raid6 | Level::Raid60 => 2,
         _ => 0,
     }
@@ -58,17 +58,17 @@ pub fn spans(level: Level, members: u16) -> Result<u16, NotApplicable> {
 pub fn data_members(level: Level, members: u16) -> Result<f64, NotApplicable> {
     let few = |least: u16| {
         if members < least {
-            return Err(NotApplicable::new(format!("{} needs {least} members or more", level.name())));
+            return Err(NotApplicable::new(format!("{} needs {least} members or more", level.word())));
         }
         Ok(f64::from(members))
     };
     Ok(match level {
-        Level::Raid0 => few(1)?,
+        Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => few(1)?,
         Level::Raid1 => few(2)? / f64::from(members),
         Level::Raid1e => few(3)? / 2.0,
         Level::Raid10 if members.is_multiple_of(2) => few(4)? / 2.0,
         Level::Raid10 => return Err(NotApplicable::new("raid10 needs an even number of members")),
-        Level::Raid5 => few(3)? - 1.0,
+        Level::Raid4 | Level::Raid5 => few(3)? - 1.0,
         Level::Raid6 => few(4)? - 2.0,
         Level::Raid50 | Level::Raid60 => {
             f64::from(members) - f64::from(parities(level)) * f64::from(spans(level, members)?)
@@ -83,7 +83,7 @@ pub fn data_members(level: Level, members: u16) -> Result<f64, NotApplicable> {
 pub fn small_write(level: Level, members: u16, manner: Manner) -> Result<SmallWrite, NotApplicable> {
     data_members(level, members)?;
     let copies = match level {
-        Level::Raid0 => 1,
+        Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => 1,
         Level::Raid1 => u32::from(members),
         _ => 2,
     };

@@ -55,9 +55,9 @@ pub fn survive_fraction(level: Level, n: u16, k: u16) -> Result<f64, NotApplicab
         return Err(NotApplicable::new(format!("{k} of {n} members cannot fail")));
     }
     let survived = match level {
-        Level::Raid0 => f64::from(u8::from(k == 0)),
+        Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => f64::from(u8::from(k == 0)),
         Level::Raid1 => grouped(1, n, n - 1, k),
-        Level::Raid5 => grouped(1, n, 1, k),
+        Level::Raid4 | Level::Raid5 => grouped(1, n, 1, k),
         Level::Raid6 => grouped(1, n, 2, k),
         Level::Raid10 => grouped(n / 2, 2, 1, k),
         Level::Raid1e if n.is_multiple_of(2) => grouped(n / 2, 2, 1, k),
@@ -92,6 +92,8 @@ pub fn survive_nothing(n: u16, k: u16) -> Result<f64, NotApplicable> {
 pub fn parity_share(level: Level, members: u16, member: u16) -> Result<f64, NotApplicable> {
     super::data_members(level, members)?;
     let parities = match level {
+        // All of it is on one member.
+        Level::Raid4 => return Ok(f64::from(u8::from(member + 1 == members))),
         Level::Raid5 | Level::Raid50 => 1,
         Level::Raid6 | Level::Raid60 => 2,
         _ => 0,
@@ -124,9 +126,9 @@ mod tests {
         let lost = |slots: &[u16]| slots.iter().filter(|slot| is_gone(**slot)).count();
         let all: Vec<u16> = (0..n).collect();
         match level {
-            Level::Raid0 => lost(&all) == 0,
+            Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => lost(&all) == 0,
             Level::Raid1 => lost(&all) < all.len(),
-            Level::Raid5 => lost(&all) <= 1,
+            Level::Raid4 | Level::Raid5 => lost(&all) <= 1,
             Level::Raid6 => lost(&all) <= 2,
             // Chunk c stands on slots 2c and 2c + 1, round: every chunk keeps a copy.
             Level::Raid10 | Level::Raid1e => (0..n).all(|chunk| lost(&[2 * chunk % n, (2 * chunk + 1) % n]) < 2),
@@ -140,7 +142,7 @@ mod tests {
 
     #[test]
     fn shares_of_survived_failures_are_those_of_trying_all() {
-        for level in Level::ALL {
+        for level in crate::subject::LEVELS {
             for n in 1..=12_u16 {
                 let least = match level {
                     Level::Raid0 => 1,

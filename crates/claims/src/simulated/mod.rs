@@ -20,7 +20,7 @@ use aim::Aim;
 use openraid_lab::cell::{self, CellSpec, Effort, Pattern};
 use openraid_lab::metrics::Scheme;
 use openraid_lab::target::{SimTarget, Target as _};
-use openraid_models::{ArrayLevel, ControllerKind, ControllerProfile, Library};
+use openraid_models::{ControllerKind, ControllerProfile, Library};
 use reading::Reading;
 use std::collections::BTreeMap;
 
@@ -280,9 +280,9 @@ impl Simulated {
     fn min_members(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {
         let controller = self.controller_of(call)?;
         let level = match &call.target {
-            Target::Level(level) => array_level(*level),
-            Target::Subject(Subject::Jbod(_)) => ArrayLevel::Jbod,
-            Target::Subject(_) => ArrayLevel::Single,
+            Target::Level(level) => *level,
+            Target::Subject(Subject::Jbod(_)) => Level::Jbod,
+            Target::Subject(_) => Level::Single,
             Target::Link(_) => return Err(NotApplicable::new("min_members is asked of a level")),
         };
         let rule = controller
@@ -331,19 +331,6 @@ fn whole(call: &MetricCall, aim: &Aim) -> Result<(), NotApplicable> {
 
 fn no_member(member: u64, count: usize) -> NotApplicable {
     NotApplicable::new(format!("there is no member {member} of {count}; they count from 0"))
-}
-
-const fn array_level(level: Level) -> ArrayLevel {
-    match level {
-        Level::Raid0 => ArrayLevel::Raid0,
-        Level::Raid1 => ArrayLevel::Raid1,
-        Level::Raid1e => ArrayLevel::Raid1e,
-        Level::Raid10 => ArrayLevel::Raid10,
-        Level::Raid5 => ArrayLevel::Raid5,
-        Level::Raid6 => ArrayLevel::Raid6,
-        Level::Raid50 => ArrayLevel::Raid50,
-        Level::Raid60 => ArrayLevel::Raid60,
-    }
 }
 
 impl Metrics for Simulated {

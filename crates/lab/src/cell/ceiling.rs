@@ -151,7 +151,7 @@ fn data_members(subject: Subject) -> f64 {
         None | Some(Level::Single | Level::Jbod | Level::Linear | Level::Raid0) => members,
         Some(Level::Raid1) => 1.0,
         Some(Level::Raid1e | Level::Raid10) => members / 2.0,
-        Some(Level::Raid5) => members - 1.0,
+        Some(Level::Raid4 | Level::Raid5) => members - 1.0,
         Some(Level::Raid6 | Level::Raid50) => members - 2.0,
         Some(Level::Raid60) => members - 4.0,
     }

@@ -12,9 +12,8 @@ pub const fn members_max(level: Level) -> u16 {
     match level {
         Level::Single => 1,
         Level::Jbod | Level::Raid50 | Level::Raid60 => 2 * of_set,
-        Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid1e | Level::Raid10 | Level::Raid5 | Level::Raid6 => {
-            of_set
-        }
+        Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid1e | Level::Raid10 => of_set,
+        Level::Raid4 | Level::Raid5 | Level::Raid6 => of_set,
     }
 }
 
@@ -65,7 +64,7 @@ impl fmt::Display for SubjectError {
         match self {
             Self::Unknown(word) => write!(
                 f,
-                "{word:?} names nothing that can be measured; write single, raidLxN (L is 0, 1, 1e, 10, 5, 6, 50 or \
+                "{word:?} names nothing that can be measured; write single, raidLxN (L is 0, 1, 1e, 10, 4, 5, 6, 50 or \
                  60, N the number of drives), jbodxN, linearxN, slow_single, best15k, ssd2009, desktop_ssd, s3500 or s3700"
             ),
             Self::Array(word) => {
@@ -200,6 +199,7 @@ mod tests {
             "raid1x2",
             "raid1ex3",
             "raid10x4",
+            "raid4x3",
             "raid5x3",
             "raid6x8",
             "raid50x8",

@@ -287,7 +287,7 @@ fn states(subject: Subject) -> Vec<ArrayState> {
     let mut states = vec![ArrayState::Healthy];
     let survives = match subject.level() {
         Some(Level::Raid6 | Level::Raid60) => 2,
-        Some(Level::Raid1 | Level::Raid1e | Level::Raid10 | Level::Raid5 | Level::Raid50) => 1,
+        Some(Level::Raid1 | Level::Raid1e | Level::Raid10 | Level::Raid4 | Level::Raid5 | Level::Raid50) => 1,
         _ => 0,
     };
     states.extend((1..=survives).map(ArrayState::Degraded));

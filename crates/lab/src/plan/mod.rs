@@ -206,7 +206,7 @@ pub fn survives(level: Level, members: u16) -> (u16, u16) {
         Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => (0, 0),
         Level::Raid1 => (members - 1, members - 1),
         Level::Raid1e | Level::Raid10 => (1, members / 2),
-        Level::Raid5 => (1, 1),
+        Level::Raid4 | Level::Raid5 => (1, 1),
         Level::Raid6 => (2, 2),
         Level::Raid50 => (1, 2),
         Level::Raid60 => (2, 4),

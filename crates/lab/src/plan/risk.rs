@@ -46,7 +46,7 @@ impl Group {
             // With an odd number each drive shares one half with each of its neighbours.
             Level::Raid1e if members % 2 == 1 => Self { others: 2, spare: 0, read: 1 },
             Level::Raid1e | Level::Raid10 => Self { others: 1, spare: 0, read: 1 },
-            Level::Raid5 => parity(members, 0),
+            Level::Raid4 | Level::Raid5 => parity(members, 0),
             Level::Raid6 => parity(members, 1),
             Level::Raid50 => parity(members / 2, 0),
             Level::Raid60 => parity(members / 2, 1),

@@ -234,7 +234,7 @@ impl Subject {
     #[must_use]
     pub const fn data_drives(&self) -> u16 {
         let parities = match self.level {
-            Level::Raid5 => 1,
+            Level::Raid4 | Level::Raid5 => 1,
             Level::Raid6 | Level::Raid50 => 2,
             Level::Raid60 => 4,
             _ => 0,

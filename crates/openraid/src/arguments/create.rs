@@ -1,10 +1,11 @@
 //! `openraid create`.
 
 use crate::consistency::ConsistencyWord;
-use crate::words::{self, LevelWord};
+use crate::words;
 use crate::{arguments::MEMBER_HELP, quantity};
 use clap::{Args, ValueEnum};
 use openraid_format::MinorVersion;
+use openraid_models::ArrayLevel;
 use openraid_units::{Bytes, Sectors};
 
 const EXAMPLES: &str = "\
@@ -40,7 +41,7 @@ pub struct CreateArguments {
     pub members: Vec<String>,
     /// Level: jbod, single, linear, 0, 1, 1e, 4, 5, 6, 10, 50, 60
     #[arg(short, long, value_parser = words::level)]
-    pub level: LevelWord,
+    pub level: ArrayLevel,
     /// Chunk, from 4K on [default: 512K; 64K for linear]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::sectors)]
     pub chunk: Option<Sectors>,

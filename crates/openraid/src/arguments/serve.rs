@@ -2,8 +2,9 @@
 
 use crate::consistency::ConsistencyWord;
 use crate::quantity;
-use crate::words::{self, LevelWord};
+use crate::words;
 use clap::Args;
+use openraid_models::ArrayLevel;
 use openraid_units::{Bytes, Sectors};
 use std::path::PathBuf;
 
@@ -108,7 +109,7 @@ pub struct ServeArguments {
     /// Make an array of this level from the members, which may be ram:SIZE, or model:PROFILE, which answers as such a
     /// drive would; it is gone with the server
     #[arg(long, value_parser = words::level, requires = "name")]
-    pub level: Option<LevelWord>,
+    pub level: Option<ArrayLevel>,
     /// Its name
     #[arg(long, value_parser = words::array_name, requires = "level")]
     pub name: Option<String>,

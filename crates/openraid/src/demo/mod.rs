@@ -35,8 +35,8 @@ use crate::quantity::{human, human_rate};
 use crate::registry::Registry;
 use crate::server::{web, Server, ServerOptions};
 use crate::verb::Context;
-use crate::words::LevelWord;
 use load::{Counters, Load};
+use openraid_models::ArrayLevel;
 
 /// Name of the array.
 const NAME: &str = "demo";
@@ -194,7 +194,7 @@ fn make(server: &Arc<Server>, drives: &[String]) -> Result<(), Failure> {
     let (members, spares) = drives.split_at(DRIVES - 1);
     let shape = Shape::of(&Wish {
         name: NAME,
-        level: LevelWord::Md(openraid_format::MdLevel::Raid6),
+        level: ArrayLevel::Raid6,
         layout: None,
         chunk: Some(CHUNK),
         spans: None,

@@ -27,8 +27,9 @@ use crate::server::members::{check_free, contents};
 use crate::server::view::{survives_losses, unprotected};
 use crate::trial::quiet_service;
 use crate::wiping;
-use crate::words::{layout_text, LevelWord};
+use crate::words::{self, layout_text};
 use openraid_core::slots::SlotSet;
+use openraid_models::ArrayLevel;
 
 /// The new array, or the one that would be made.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -81,7 +82,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     let bitmap = bitmap_wanted(arguments.consistency_policy, bitmap)?;
     check_journalled(arguments)?;
     check_name(arguments, context)?;
-    if arguments.level == LevelWord::Jbod {
+    if arguments.level == ArrayLevel::Jbod {
         return remember_raw(arguments, context, &specs);
     }
     let shape = Shape::of(&wish(arguments, bitmap))?;
@@ -146,10 +147,10 @@ fn check_name(arguments: &CreateArguments, context: &Context) -> Result<(), Fail
 
 /// Refuse the journal for an array that it could never protect.
 fn check_journalled(arguments: &CreateArguments) -> Result<(), Failure> {
-    let mirror = matches!(arguments.level.md(), Some(MdLevel::Raid1 | MdLevel::Raid10));
+    let mirror = matches!(words::md_level(arguments.level), Some(MdLevel::Raid1 | MdLevel::Raid10));
     let why = if arguments.consistency_policy != Some(ConsistencyWord::ControllerJournal) {
         return Ok(());
-    } else if arguments.level == LevelWord::Jbod {
+    } else if arguments.level == ArrayLevel::Jbod {
         "drives that are served as they are say nowhere that a journal holds something for them"
     } else if mirror && arguments.metadata == MinorVersion::V1_0 {
         unprotected(Unprotected::MetadataAtEnd)
@@ -260,8 +261,7 @@ fn body(
     let present = |plan: &Assembly| SlotSet::first_n(plan.geometry.members()).minus(plan.missing);
     let size = shape.size(plans);
     let level = match shape.level {
-        LevelWord::Nested(md) => format!("{md}0"),
-        LevelWord::Single => "single".into(),
+        ArrayLevel::Raid50 | ArrayLevel::Raid60 | ArrayLevel::Single => shape.level.word().into(),
         _ => shape.md.to_string(),
     };
     Body {

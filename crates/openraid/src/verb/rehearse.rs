@@ -35,7 +35,8 @@ use crate::making::{Shape, Wish};
 use crate::members::{open_every, options, spec};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
-use crate::words::{self, LevelWord};
+use crate::words;
+use openraid_models::ArrayLevel;
 
 /// Name of the array.
 const NAME: &str = "rehearsal";
@@ -198,9 +199,9 @@ fn cells(arguments: &RehearseArguments, subject: Subject) -> Result<Vec<CellSpec
 }
 
 /// The level that the array is made of; raw drives for one drive.
-fn level(subject: Subject) -> Result<LevelWord, Failure> {
+fn level(subject: Subject) -> Result<ArrayLevel, Failure> {
     match subject {
-        Subject::Single => Ok(LevelWord::Jbod),
+        Subject::Single => Ok(ArrayLevel::Jbod),
         Subject::Array { level: level @ (Level::Raid0 | Level::Raid1 | Level::Raid1e | Level::Raid10), .. }
         | Subject::Array { level: level @ (Level::Raid5 | Level::Raid6), .. } => {
             words::level(level.word()).map_err(Failure::usage)
@@ -245,14 +246,14 @@ impl Rehearsal {
         let specs = names.iter().map(|name| spec(name)).collect::<Result<Vec<_>, _>>()?;
         let opened: Vec<_> =
             open_every(&specs, options(Use::Exclusive))?.into_iter().map(|(opened, _)| opened).collect();
-        if level == LevelWord::Jbod {
+        if level == ArrayLevel::Jbod {
             opened.into_iter().try_for_each(|member| server.take_raw(NAME, member))?;
         } else {
             let shape = Shape::of(&Wish {
                 name: NAME,
                 level,
                 layout: None,
-                chunk: level.md().filter(|md| md.is_striped()).map(|_| machine.chunk().sectors_floor()),
+                chunk: words::md_level(level).filter(|md| md.is_striped()).map(|_| machine.chunk().sectors_floor()),
                 spans: None,
                 members: &names,
                 spares: &[],

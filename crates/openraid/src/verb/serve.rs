@@ -40,8 +40,8 @@ use crate::server::desired::InForce;
 use crate::server::news::plain;
 use crate::server::start::{Taken, Taking};
 use crate::server::{Access, Listening, Server, ServerOptions};
-use crate::words::LevelWord;
 use attend::{Attendance, Line};
+use openraid_models::ArrayLevel;
 use sizes::limits_of;
 use wanted::{is_service, wanted, Wanted};
 
@@ -316,11 +316,11 @@ fn make(
     arguments: &ServeArguments,
     context: &Context,
     server: &Arc<Server>,
-    level: LevelWord,
+    level: ArrayLevel,
     specs: &[MemberSpec],
 ) -> Result<(), Failure> {
     let name = arguments.name.as_deref().unwrap_or("scratch");
-    if level == LevelWord::Jbod {
+    if level == ArrayLevel::Jbod {
         for (nth, (member, _)) in open_every(specs, options(Use::Exclusive))?.into_iter().enumerate() {
             let name = if specs.len() > 1 { format!("{name}-{nth}") } else { name.into() };
             server.take_raw(&name, member)?;

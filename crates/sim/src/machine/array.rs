@@ -67,7 +67,7 @@ impl ArraySpec {
     /// Members of a stripe that hold its redundancy.
     pub(super) fn parities(&self) -> u16 {
         match self.level {
-            ArrayLevel::Raid5 | ArrayLevel::Raid50 => 1,
+            ArrayLevel::Raid4 | ArrayLevel::Raid5 | ArrayLevel::Raid50 => 1,
             ArrayLevel::Raid6 | ArrayLevel::Raid60 => 2,
             _ => 0,
         }
@@ -146,6 +146,7 @@ pub(super) fn told_capacity(level: ArrayLevel, chunk: Sectors, sectors: Sectors)
         ArrayLevel::Raid1 => MdLevel::Raid1,
         ArrayLevel::Raid1e | ArrayLevel::Raid10 => MdLevel::Raid10,
         ArrayLevel::Raid6 | ArrayLevel::Raid60 => MdLevel::Raid6,
+        ArrayLevel::Raid4 => MdLevel::Raid4,
         _ => MdLevel::Raid5,
     };
     let whole = sectors.round_down(SUPERBLOCK_ALIGN);
@@ -335,6 +336,7 @@ impl Setup<'_> {
             ArrayLevel::Raid0 => (MdLevel::Raid0, STRIPED),
             ArrayLevel::Raid1 => (MdLevel::Raid1, 0),
             ArrayLevel::Raid1e | ArrayLevel::Raid10 => (MdLevel::Raid10, TWO_NEAR),
+            ArrayLevel::Raid4 => (MdLevel::Raid4, 0),
             ArrayLevel::Raid5 | ArrayLevel::Raid50 => (MdLevel::Raid5, LEFT_SYMMETRIC),
             ArrayLevel::Raid6 | ArrayLevel::Raid60 => (MdLevel::Raid6, LEFT_SYMMETRIC),
             ArrayLevel::Single | ArrayLevel::Jbod => unreachable!("these have no set description"),

@@ -80,10 +80,8 @@ fn worth(subject: &Subject, asked: Asked) -> Option<f64> {
         (Level::Raid1, Some(Direction::Write)) => Some(1.0),
         (Level::Raid1e | Level::Raid10, Some(Direction::Write)) => Some(all / 2.0),
         (Level::Raid1 | Level::Raid1e | Level::Raid10, Some(Direction::Read)) => Some(all),
-        (Level::Raid5 | Level::Raid6 | Level::Raid50 | Level::Raid60, Some(Direction::Read)) if !asked.stream => {
-            Some(all)
-        }
-        (Level::Raid5 | Level::Raid6 | Level::Raid50 | Level::Raid60, Some(_)) => Some(data),
+        (_, Some(Direction::Read)) if !asked.stream => Some(all),
+        (Level::Raid4 | Level::Raid5 | Level::Raid6 | Level::Raid50 | Level::Raid60, Some(_)) => Some(data),
     }
 }
 
@@ -106,7 +104,7 @@ fn measures(lines: &Lines, asked: Asked) -> Vec<(&Subject, f64)> {
     const KINDS: [&[Level]; 4] = [
         &[Level::Raid0],
         &[Level::Jbod],
-        &[Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60],
+        &[Level::Raid4, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60],
         &[Level::Raid1, Level::Raid1e, Level::Raid10],
     ];
     let best = |levels: &&[Level]| {

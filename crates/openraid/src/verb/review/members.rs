@@ -346,9 +346,9 @@ impl Bench<'_> {
     fn shape(&self, bed: Bed, names: &[String], assume_clean: bool) -> Result<Shape, Failure> {
         let level = match bed.subject {
             Subject::Array { level, .. } => words::level(level.word()).map_err(Failure::usage)?,
-            _ => words::LevelWord::Single,
+            _ => openraid_models::ArrayLevel::Single,
         };
-        let striped = level.md().is_some_and(|md| md.is_striped()) || matches!(level, words::LevelWord::Nested(_));
+        let striped = words::md_level(level).is_some_and(|md| md.is_striped()) || level.has_spans();
         Shape::of(&Wish {
             name: &self.array,
             level,
