@@ -363,8 +363,15 @@ impl Controller {
     }
 
     /// Hand on what the sets have said, in its order.
-    #[inline]
+    #[inline(always)]
     fn hand_on(&mut self, actions: &mut Actions) {
+        if self.sets.has_signal() {
+            self.hand_signals_on(actions);
+        }
+    }
+
+    #[cold]
+    fn hand_signals_on(&mut self, actions: &mut Actions) {
         while let Some(signal) = self.sets.take_signal() {
             match signal {
                 Signal::CopyLost(set) => self.cache.invalidate_set(set),
@@ -438,7 +445,10 @@ impl Controller {
             }
         }
         if cfg!(debug_assertions) {
-            assert!(!self.sets.has_signal() && self.ended.is_empty(), "news are handed on at once");
+            assert!(
+                !self.sets.has_signal() && self.ended.pieces.is_empty() && !self.ended.has_others(),
+                "news are handed on at once"
+            );
             let forgotten = self.find_forgotten();
             assert!(forgotten.is_none(), "an operation waits for what is there already: {forgotten:?}");
         }
@@ -457,9 +467,20 @@ impl Controller {
     }
 
     /// Hand on which operations are over.
-    #[inline]
+    #[inline(always)]
     fn tell_ended(&mut self, actions: &mut Actions) {
-        while let Some(Ended { owner, error, past }) = self.ended.pop() {
+        while let Some(piece) = self.ended.pieces.pop() {
+            self.on_piece_op(piece, None, actions);
+        }
+        if self.ended.has_others() {
+            self.tell_other_ended(actions);
+        }
+    }
+
+    /// The same for operations that worked for something else than a piece, or wrote past the cache.
+    #[inline(never)]
+    fn tell_other_ended(&mut self, actions: &mut Actions) {
+        while let Some(Ended { owner, error, past }) = self.ended.pop_other() {
             if let Some((set, past)) = past {
                 self.forget_written(set, past);
             }

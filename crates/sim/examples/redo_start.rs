@@ -1,9 +1,10 @@
-//! How long a start after a crash waits for the redo backlog: `redo_start DRIVE RING_MIB [cache=off] [lines=MIB] [full=PERCENT]`.
+//! How long a start after a crash waits for the redo backlog: `redo_start DRIVE RING_MIB [cache=off] [lines=MIB]
+//! [full=PERCENT] [data=MIB]`.
 //!
 //! Four members of the modelled drive in RAID 5, with a journal on a fast SSD. Random 4 KiB writes at queue depth 32 until the
 //! ring is `full` percent full (95), or twice its size was written; then a power cut and a start. `cache=off` switches off the
-//! write caches of the members, `lines` is the size of the engine's own cache (64 MiB). All times are virtual. Finding the log
-//! is not in them: it reads the ring once, whatever follows.
+//! write caches of the members, `lines` is the size of the engine's own cache (64 MiB), `data` that of a member's data area
+//! (512 MiB). All times are virtual. Finding the log is not in them: it reads the ring once, whatever follows.
 
 use openraid_core::admin::{AdminCommand, JournalState, Policy, WriteCache};
 use openraid_core::events::RequestKind;
@@ -35,11 +36,11 @@ fn kit(name: &str) -> DriveKit {
 }
 
 impl Machine {
-    fn new(drive: &str, ring: Sectors, uncached: bool, cache: Bytes) -> Self {
+    fn new(drive: &str, ring: Sectors, uncached: bool, cache: Bytes, data: Sectors) -> Self {
         let (base, journal) = (Limits::default(), Bytes::mib(4));
         let mut options = RigOptions::new(1);
         options.world.limits = Limits { pool: base.pool + cache + journal, cache, journal, ..base };
-        let shape = Shape { data: Sectors::mib(512), ..Shape::raid5(4, Sectors::kib(64)) };
+        let shape = Shape { data, ..Shape::raid5(4, Sectors::kib(64)) };
         let mut rig = Rig::new(shape, options);
         rig.rest();
         let journal = rig.world.make_journal_on(&DriveSpec::new(ring), 1, None);
@@ -135,7 +136,7 @@ fn of_ring(world: &World) -> (u64, u64) {
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, drive, ring, rest @ ..] = &arguments[..] else {
-        panic!("redo_start DRIVE RING_MIB [cache=off] [lines=MIB] [full=PERCENT]")
+        panic!("redo_start DRIVE RING_MIB [cache=off] [lines=MIB] [full=PERCENT] [data=MIB]")
     };
     let uncached = rest.iter().any(|word| word == "cache=off");
     let number_of = |name: &str, usual: u64| {
@@ -143,7 +144,8 @@ fn main() {
         word.map_or(usual, |number| number.parse().expect("a number"))
     };
     let (lines, full) = (Bytes::mib(number_of("lines=", 64)), number_of("full=", 95));
-    let mut machine = Machine::new(drive, Sectors::mib(ring.parse().expect("a number of MiB")), uncached, lines);
+    let data = Sectors::mib(number_of("data=", 512));
+    let mut machine = Machine::new(drive, Sectors::mib(ring.parse().expect("a number of MiB")), uncached, lines, data);
     let begin = machine.rig.world.now();
     let writes = machine.fill(full);
     let took = machine.rig.world.now().since(begin);

@@ -7,6 +7,7 @@ use openraid_units::{Sectors, SetId, SetLba};
 use crate::actions::ReplyStatus;
 use crate::array::set::Set;
 use crate::io::op::{DestageData, Op, OpKind};
+use crate::slab::Queue;
 
 /// For what an operation was.
 #[derive(Clone, Copy, Debug)]
@@ -46,26 +47,32 @@ impl Ended {
 
 /// See the module header. First in, first out.
 #[derive(Debug)]
-pub(crate) struct EndedOps(VecDeque<Ended>);
+pub(crate) struct EndedOps {
+    /// Pieces for which an operation, or the wait for the journal, is over and nothing is to be forgotten: nearly all.
+    /// The piece has the error.
+    pub pieces: Queue,
+    others: VecDeque<Ended>,
+}
 
 impl EndedOps {
     /// Room for the news of as many operations and pieces as there may be.
     pub(crate) fn new(ops_max: u32, pieces_max: u32) -> Self {
-        Self(VecDeque::with_capacity((ops_max + pieces_max) as usize))
+        Self { pieces: Queue::new(ops_max + pieces_max), others: VecDeque::with_capacity(ops_max as usize) }
     }
 
-    #[inline]
     pub(crate) fn push(&mut self, ended: Ended) {
-        self.0.push_back(ended);
+        self.others.push_back(ended);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Are there others than those of [`EndedOps::pieces`]?
+    #[inline(always)]
+    pub(crate) fn has_others(&self) -> bool {
+        !self.others.is_empty()
     }
 
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Ended> {
-        self.0.pop_front()
+    /// The next of the others.
+    pub(crate) fn pop_other(&mut self) -> Option<Ended> {
+        self.others.pop_front()
     }
 }
 
@@ -117,11 +124,12 @@ mod tests {
 
     #[test]
     fn news_are_handed_on_in_their_order() {
-        let mut ended = EndedOps::new(2, 2);
-        (0..4).for_each(|piece| ended.push(Ended::new(EndedFor::Piece(piece), None)));
-        for piece in 0..4 {
-            assert!(matches!(ended.pop(), Some(Ended { owner: EndedFor::Piece(own), .. }) if own == piece));
+        let mut ended = EndedOps::new(4, 4);
+        (0..4).for_each(|request| ended.push(Ended::new(EndedFor::Request(request), None)));
+        for request in 0..4 {
+            assert!(ended.has_others());
+            assert!(matches!(ended.pop_other(), Some(Ended { owner: EndedFor::Request(own), .. }) if own == request));
         }
-        assert!(ended.is_empty());
+        assert!(!ended.has_others());
     }
 }

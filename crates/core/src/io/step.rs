@@ -393,7 +393,10 @@ impl Controller {
             self.whole_op_done(&op, actions);
         } else {
             let piece = piece.expect("what else it may work for was seen before");
-            self.ended.push(Ended::new(EndedFor::Piece(piece), error));
+            if error.is_some() {
+                self.pieces[piece].error = self.pieces[piece].error.or(error);
+            }
+            self.ended.pieces.push(piece);
         }
     }
 

@@ -19,7 +19,6 @@ use super::log::Entry;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, MetadataRange, ParityJob};
 use crate::controller::{CommandError, Controller};
 use crate::io::command::{Command, Hold, Owner};
-use crate::io::ended::{Ended, EndedFor};
 use crate::io::footprint::narrow;
 use crate::reason::Reason;
 use crate::requests::request::PieceEntry;
@@ -468,7 +467,7 @@ impl Controller {
         let mut ops = core::mem::take(&mut journal.flying.ops);
         journal.flying.reset();
         for piece in pieces.drain(..) {
-            self.ended.push(Ended::new(EndedFor::Piece(piece), None));
+            self.ended.pieces.push(piece);
         }
         for op in ops.drain(..) {
             self.logged_is_durable(op);

@@ -14,7 +14,6 @@ use crate::array::sets::Change;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::io::command::Owner;
-use crate::io::ended::{Ended, EndedFor};
 
 impl Controller {
     /// Leave a notice about the journal.
@@ -119,7 +118,9 @@ impl Controller {
             };
             last = Some((array, end));
             if let Some(end) = end {
-                self.ended.push(Ended::new(EndedFor::Piece(*piece), end));
+                let entry = &mut self.pieces[*piece];
+                entry.error = entry.error.or(end);
+                self.ended.pieces.push(*piece);
             }
             end.is_none()
         });
