@@ -469,10 +469,13 @@ impl Controller {
     /// Hand on which operations are over.
     #[inline(always)]
     fn tell_ended(&mut self, actions: &mut Actions) {
-        while let Some(piece) = self.ended.pieces.pop() {
-            self.on_piece_op(piece, None, actions);
-        }
-        if self.ended.has_others() {
+        loop {
+            while let Some(piece) = self.ended.pieces.pop() {
+                self.on_piece_op(piece, None, actions);
+            }
+            if !self.ended.has_others() {
+                return;
+            }
             self.tell_other_ended(actions);
         }
     }
@@ -485,7 +488,10 @@ impl Controller {
                 self.forget_written(set, past);
             }
             match owner {
-                EndedFor::Piece(piece) => self.on_piece_op(piece, error, actions),
+                EndedFor::Piece(piece) => {
+                    self.pieces[piece].error = self.pieces[piece].error.or(error);
+                    self.ended.pieces.push(piece);
+                }
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
                 EndedFor::Unit(set, data) => self.on_destaged(set, data, error),
             }
