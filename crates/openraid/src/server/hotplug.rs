@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use openraid_config::SpareFor;
 use openraid_core::admin::{AdminCommand, MemberState};
-use openraid_format::Superblock;
+use openraid_format::{Superblock, Uuid};
 use openraid_runtime::member::{self, MemberSpec, ModelSpec, Place};
 use openraid_sys::Use;
 use openraid_units::ArrayId;
@@ -139,7 +139,10 @@ impl Server {
                 continue;
             }
             let came = self.take_back(served, own, &spec);
-            self.state().plugs.note(&own.member, came.as_ref().err().cloned());
+            // What was not tried for want of time is tried at the next look.
+            if came != Ok(false) {
+                self.state().plugs.note(&own.member, came.as_ref().err().cloned());
+            }
             if came == Ok(true) {
                 self.note(&served.name);
                 self.change_departed(served, |list| note_return(list, &own.member, now));
@@ -169,7 +172,7 @@ impl Server {
         let Ok(_one_at_a_time) = self.changing.try_lock() else { return Ok(false) };
         let set =
             self.set_with(served, &superblock).ok_or("another drive is in its place: it belongs to another array")?;
-        if !self.let_go(served, set, &own.member)? {
+        if !self.let_go(served, set, &own.member, superblock.device_uuid)? {
             return Ok(false);
         }
         match self.join(served, set, &own.member, Consent { overwrite: false, split: false }) {
@@ -189,17 +192,24 @@ impl Server {
     }
 
     /// The server still holds a member that failed: let it go, so that it can be opened again. False while its failure
-    /// is not recorded, or if it works.
-    fn let_go(&self, served: &Served, set: ArrayId, member: &str) -> Result<bool, String> {
+    /// is not recorded, or if the drive is a working member under another name, and so is missed no more.
+    fn let_go(&self, served: &Served, set: ArrayId, member: &str, device: Uuid) -> Result<bool, String> {
         let status = self.status().map_err(|failure| failure.text)?;
         let lines = &set_status(&status, set).map_err(|failure| failure.text)?.members;
-        let held = status.drives.iter().find(|view| view.member == member).map(|view| view.drive);
-        let Some(line) = lines.iter().find(|line| line.drive.is_some() && line.drive == held) else { return Ok(true) };
-        let (Some(drive), MemberState::Faulty(_)) = (line.drive, line.state) else { return Ok(false) };
-        let removed = self.handle.admin(AdminCommand::Remove { array: set, drive });
-        removed.map_err(|error| format!("{}: {member} cannot be let go: {error}", served.name))?;
-        self.release(drive).map_err(|failure| failure.text)?;
-        Ok(true)
+        let Some(line) = lines.iter().find(|line| line.device == Some(device)) else { return Ok(true) };
+        match (line.drive, line.state) {
+            (Some(drive), MemberState::Faulty(_)) => {
+                let removed = self.handle.admin(AdminCommand::Remove { array: set, drive });
+                removed.map_err(|error| format!("{}: {member} cannot be let go: {error}", served.name))?;
+                self.release(drive).map_err(|failure| failure.text)?;
+                Ok(true)
+            }
+            (_, MemberState::InSync | MemberState::Spare | MemberState::Rebuilding { .. }) => {
+                self.forget_departed(served, member);
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Spares that the file names for this array, and that were not there at the start.
