@@ -95,6 +95,11 @@ fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_it
     refused(&patch(&json!({"ReadCachePolicy": "Off"}), &version), 412, "GeneralError", "has changed");
     let without = patch(&json!({"Links": {"DedicatedSpareDrives": []}}), "*").expect(200).json();
     assert_eq!(without["Links"]["DedicatedSpareDrives"], json!([]));
+    let renamed = patch(&json!({"Name": "navy"}), "*").expect(200).json();
+    assert_eq!(renamed["@odata.id"], format!("{VOLUMES}/navy"));
+    web.get(&path).expect(404);
+    let back = web.ask_with("PATCH", &format!("{VOLUMES}/navy"), Some(r#"{"Name": "fleet"}"#), &[]).expect(200).json();
+    assert_eq!(back["Id"], "fleet");
     // Deleted, it is out of service and forgotten; its drives are free, and keep what they hold.
     web.ask_with("DELETE", &path, None, &[]).expect(204);
     web.get(&path).expect(404);
@@ -152,7 +157,7 @@ fn what_a_volume_cannot_be_is_refused_by_the_name_of_its_property() {
     let volume = format!("{VOLUMES}/data");
     let patch = |body: Value| web.ask_with("PATCH", &volume, Some(&body.to_string()), &[]);
     refused(&patch(json!({"CapacityBytes": 1})), 400, "PropertyNotWritable", "CapacityBytes");
-    refused(&patch(json!({"Name": "other"})), 400, "PropertyNotWritable", "keeps its name");
+    refused(&patch(json!({"Name": "no name"})), 400, "GeneralError", "is not an array name");
     refused(&patch(json!({"Links": {"Drives": []}})), 400, "PropertyNotWritable", "Links.Drives");
     refused(&patch(json!({"Colour": "red"})), 400, "PropertyUnknown", "Colour");
     refused(&patch(json!({"@odata.id": "x"})), 400, "NoOperation", "nothing to change");

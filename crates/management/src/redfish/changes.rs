@@ -227,10 +227,10 @@ fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Resul
     Ok(())
 }
 
-/// Change a volume: the policies of its caches, its spares.
+/// Change a volume: the policies of its caches, its spares, its name, which is a part of its address.
 pub fn change(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
-    let (mut settings, mut spares) = (Vec::new(), None);
+    let (mut settings, mut spares, mut name) = (Vec::new(), None, None);
     for (key, value) in object(request)? {
         match key.as_str() {
             "WriteCachePolicy" => settings.push(("write.cache".to_owned(), setting(&key, &value, &WRITE_CACHES)?)),
@@ -246,18 +246,15 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
             }
             "@Redfish.OperationApplyTime" => apply_time(&value)?,
             "Name" | "DisplayName" if value == array.name.as_str() => {}
-            "Name" | "DisplayName" => {
-                let why = "an array keeps its name";
-                return Err(property("property-read-only", &key, why));
-            }
+            "Name" | "DisplayName" => name = Some(text(&key, &value)?),
             other if has_property(&array, other) => {
                 return Err(property("property-read-only", other, "it follows from the drives and the level"))
             }
             other => return Err(property("property-unknown", other, "a volume has no such property here")),
         }
     }
-    if settings.is_empty() && spares.is_none() {
-        return Err(no_operation("WriteCachePolicy, ReadCachePolicy, Links.DedicatedSpareDrives"));
+    if settings.is_empty() && spares.is_none() && name.is_none() {
+        return Err(no_operation("Name, WriteCachePolicy, ReadCachePolicy, Links.DedicatedSpareDrives"));
     }
     if !settings.is_empty() {
         set(request, &array, settings)?;
@@ -265,7 +262,11 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     if let Some(spares) = spares {
         set_spares(request, &array, &spares)?;
     }
-    Ok(volume_reply(&self::array(request, &array.name)?))
+    if let Some(to) = &name {
+        let command = Command::Rename { array: array.name.clone(), to: to.clone() };
+        told(request, &array.name, &format!("rename to {to}"), request.state.controller.change(command))?;
+    }
+    Ok(volume_reply(&self::array(request, name.as_ref().unwrap_or(&array.name))?))
 }
 
 /// Take a volume out of service, and forget it. Its drives keep their data.
