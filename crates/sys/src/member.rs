@@ -438,9 +438,9 @@ const BLKSSZGET: libc::Ioctl = 0x1268;
 const BLKPBSZGET: libc::Ioctl = 0x127b;
 const BLKROTATIONAL: libc::Ioctl = 0x127e;
 #[cfg(target_pointer_width = "64")]
-const BLKGETSIZE64: libc::Ioctl = 0x8008_1272;
+const BLKGETSIZE64: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
 #[cfg(target_pointer_width = "32")]
-const BLKGETSIZE64: libc::Ioctl = 0x8004_1272;
+const BLKGETSIZE64: libc::Ioctl = 0x8004_1272_u32 as libc::Ioctl;
 
 fn facts(
     file: &File,
