@@ -100,7 +100,7 @@ fn cells_that_methods_share_or_that_make_no_sense_on_a_target_are_not_waited_for
     let facts = Noting::new(1, MS, CAPACITY, false, &Notes::default()).facts().clone();
     let count = |methods: &[&str]| performance(methods, FEW, &facts).cells(&facts).len();
     assert_eq!((count(&["fc-test"]), count(&["fc-subset"]), count(&["fc-test", "fc-subset"])), (40, 12, 40));
-    assert_eq!(count(&["winmarks", "sequential"]), 24);
+    assert_eq!(count(&["applications", "sequential"]), 24);
 }
 
 #[test]
