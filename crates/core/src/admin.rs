@@ -362,7 +362,7 @@ impl core::fmt::Display for AdminError {
             ),
             Self::MemberInUse(d) => write!(f, "drive {d} is a working member; fail it first, then remove it"),
             Self::CommandsOutstanding(d) => {
-                write!(f, "drive {d} still has commands that it never answered; wait until it answers, or start the server anew")
+                write!(f, "drive {d} still has commands that it never answered; wait until it answers, or restart the server")
             }
             Self::PreparingLog => {
                 f.write_str("the partial parity log of a spare is being prepared; try again in a moment")

@@ -63,7 +63,7 @@ reasons! {
     /// Reading the other columns needs fewer member reads.
     ReconstructFewer = "reconstruct-write: fewer member reads",
     /// The same number of reads either way: reconstruct-write makes the parity afresh.
-    ReconstructEqual = "reconstruct-write: as many reads, parity made anew",
+    ReconstructEqual = "reconstruct-write: as many reads, parity computed again",
     /// Parity is not trusted beyond the resync checkpoint.
     ReconstructUntrusted = "reconstruct-write: parity not yet trusted here",
     /// A written column is on a missing member: the other columns carry it into the parity.

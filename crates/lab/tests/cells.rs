@@ -245,6 +245,24 @@ fn pauses_rates_and_places_of_a_load_of_ones_own_are_kept() {
 }
 
 #[test]
+fn rates_of_a_real_target_that_a_cache_or_no_link_can_have_given_are_flagged() {
+    let axes = Axes { secs: Some(2), warm_s: Some(1), qd: Some(4), ..Axes::default() };
+    let load = cell("single", Pattern::Custom(one_size("own", 4096, 100, 100)), axes);
+    let flags = |target: Noting| {
+        let mut target = target;
+        measure(&mut target, &load).unwrap().flags
+    };
+    // Four servers of 1 ms give 16.4 MB/s.
+    let real = || Noting::new(4, Nanos::from_millis(1), Bytes::gib(4), false, &Notes::default());
+    assert_eq!(flags(real()), []);
+    assert_eq!(flags(real().on_a_host(17.0)), [Flag::PageCache]);
+    let above = flags(real().on_a_host(10.0));
+    assert!(above.contains(&Flag::PageCache), "{above:?}");
+    let is_link = |flag: &Flag| matches!(flag, Flag::AboveCeiling { part, way, .. } if part == "link of the device" && way == "read");
+    assert!(above.iter().any(is_link), "{above:?}");
+}
+
+#[test]
 fn specifications_are_written_down_with_their_manner_and_plain_ones_as_ever() {
     let plain = one_size("own", 4096, 100, 0);
     let text = serde_json::to_string(&plain).unwrap();

@@ -12,6 +12,11 @@ use support::{skipped, Lab, Server, FLUSH, READ, WRITE};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus/alerts.yml");
 
+/// So often metrics are read for one state.
+const TRIES_MAX: u32 = 20;
+/// Between two readings.
+const BETWEEN_TRIES: std::time::Duration = std::time::Duration::from_millis(250);
+
 /// Metrics that stay as they are for hours, as promtool's series.
 fn series(metrics: &str) -> String {
     let lines = metrics.lines().filter(|line| !line.starts_with('#'));
@@ -22,9 +27,19 @@ fn series(metrics: &str) -> String {
     lines.map(entry).collect()
 }
 
-/// Exactly these rules fire, each for so many series.
+/// Exactly these rules fire, each for so many series. Metrics may be older than the answer to an order: they are read again
+/// until they have the state.
 #[track_caller]
 fn fire(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) {
+    let mut tries = 0;
+    while let Err(why) = try_rules(lab, web, state, wanted) {
+        tries += 1;
+        assert!(tries < TRIES_MAX, "{state}: {why}");
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+}
+
+fn try_rules(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) -> Result<(), String> {
     let metrics = web.get("/metrics").expect(200).text();
     let sample =
         |(name, count): &(&str, u32)| format!("          - {{ labels: '{{alertname=\"{name}\"}}', value: {count} }}\n");
@@ -39,12 +54,10 @@ fn fire(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) {
     let path = lab.path("rules.yml");
     fs::write(&path, text).expect("room");
     let ran = Command::new("promtool").args(["test", "rules"]).arg(&path).output().expect("promtool");
-    assert!(
-        ran.status.success(),
-        "{state}: {}{}",
-        String::from_utf8_lossy(&ran.stdout),
-        String::from_utf8_lossy(&ran.stderr)
-    );
+    match ran.status.success() {
+        true => Ok(()),
+        false => Err(format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr))),
+    }
 }
 
 fn acknowledge(lab: &Lab) {

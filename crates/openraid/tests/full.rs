@@ -18,7 +18,7 @@ impl<'a> Small<'a> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder).output();
         let is_mounted = mounted.is_ok_and(|output| output.status.success());
         if !is_mounted {
-            println!("this user may not mount: the test is skipped");
+            support::skipped("this user may not mount");
         }
         is_mounted.then_some(Self(folder))
     }

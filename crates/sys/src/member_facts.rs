@@ -163,7 +163,10 @@ fn mounted_from(numbers: &[String]) -> Option<String> {
             || source.starts_with('/') && device_number(Path::new(&source)).is_some_and(|n| numbers.contains(&n));
         is_it.then(|| {
             let target = unescape(target);
-            format!("mounted on {target} (umount {target})")
+            match target.as_str() {
+                "/" => "mounted on /: the system runs from it".into(),
+                _ => format!("mounted on {target} (umount {target})"),
+            }
         })
     })
 }

@@ -171,7 +171,7 @@ impl Controller {
         }
         if set.is_kept_by_journal() {
             return Err(AdminError::NotPossible(
-                "a flush of a member failed, and only the journal has what that member may have dropped: start the server anew, \
+                "a flush of a member failed, and only the journal has what that member may have dropped: restart the server, \
                  which brings it back, before anything is copied",
             ));
         }

@@ -199,7 +199,7 @@ impl Controller {
         };
         if !self.journal.can_replay(index) {
             return Err(AdminError::NotPossible(
-                "the journal keeps writes of this array that came after the server was started: start the server anew, so that \
+                "the journal keeps writes of this array that came after the server was started: restart the server, so that \
                  it reads them",
             ));
         }

@@ -249,8 +249,7 @@ impl Controller {
 
     /// Without a device of the journal its entries cannot be read.
     fn give_replay_up(&mut self) {
-        const WHY: &str =
-            "the journal has failed before it could be read: start the server anew when it is there again";
+        const WHY: &str = "the journal has failed before it could be read: restart the server when it is there again";
         if self.journal.replay.current.is_some() {
             self.journal.replay.error.get_or_insert(WHY);
         }

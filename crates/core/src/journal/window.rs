@@ -24,7 +24,7 @@ use crate::limits::JOURNAL_BUFFERS;
 /// Why the log is neither read nor copied.
 pub(crate) const SILENT: &str =
     "a device of the journal does not answer and may still use the memory through which the \
-    log is read: take that device away, or start the server anew";
+    log is read: take that device away, or restart the server";
 
 /// Users of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

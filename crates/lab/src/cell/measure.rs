@@ -396,7 +396,8 @@ fn warm<T: Target + ?Sized>(
     }
     let took = target.now().since(begun);
     let words = if steadiness.reached() { "steady" } else { NOT_STEADY };
-    notes.push(format!("warm-up: {words} after {total} requests and {took}, {} bytes dirty", steadiness.all));
+    let dirty = Bytes(steadiness.all);
+    notes.push(format!("warm-up: {words} after {total} requests and {took}, {dirty} dirty"));
     Ok(Warmth::Done)
 }
 

@@ -34,6 +34,14 @@ impl Noting {
         let facts = TargetFacts { simulated, ..servers.facts().clone() };
         Self { servers, facts, notes: Rc::clone(notes) }
     }
+
+    /// The same with a link and the page cache of a host.
+    #[allow(dead_code, reason = "a module of several test programs")]
+    pub fn on_a_host(mut self, link_mbps: f64) -> Self {
+        self.facts.link_mbps = Some(link_mbps);
+        self.facts.page_cache = true;
+        self
+    }
 }
 
 impl Target for Noting {

@@ -163,7 +163,8 @@ impl std::fmt::Display for Lateness {
         let millis = |time: u64| format!("{}.{:03} ms", time / 1_000_000, time / 1000 % 1000);
         let mean = self.sum.get() / self.answers.max(1);
         let most = millis(self.most.get());
-        write!(f, "{} answers, late by {} on average, {most} at the most", self.answers, millis(mean))
+        let answers = if self.answers == 1 { "answer" } else { "answers" };
+        write!(f, "{} {answers}, late by {} on average, {most} at the most", self.answers, millis(mean))
     }
 }
 

@@ -71,7 +71,10 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Optio
             .find(|own| own.faster == fastest.array.to_string() && own.than == plan.array.to_string());
         plan.merit() >= AS_FAST * fastest.merit() || own.is_some_and(|own| !super::advice::is_told_apart(&own.lead))
     };
-    let chosen = allowed.iter().copied().filter(|plan| alike(plan)).max_by_key(|plan| plan.capacity)?;
+    // A hundredth more or less room decides nothing.
+    let largest = allowed.iter().filter(|plan| alike(plan)).map(|plan| plan.capacity).max()?;
+    let roomy = allowed.iter().copied().filter(|plan| alike(plan) && plan.capacity / 99 >= largest / 100);
+    let chosen = roomy.max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
     let mut reasons = Vec::new();
     match loss(chosen) {
         Some(loss) if none_is_safe => {
