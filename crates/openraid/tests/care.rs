@@ -79,7 +79,6 @@ fn what_drives_say_of_their_health_is_shown_and_raises_alarms() {
     assert!(alarm(&lab, "DriveWorn", "d1").contains("92 % of its rated writes"));
     say(&lab, "d1", &health(false, 2, 10));
     assert!(alarm(&lab, "DrivePredictiveFailure", "d1").contains("failing"));
-    lab.line("show data").expect(0).says(&["serial S1"]);
     wait_for_end(&lab, "DriveWorn");
     // Garbage, and a drive that cannot be asked: said, and nothing else comes of it.
     fs::write(lab.path("d0.health"), "smartctl 6.6 2017\n").expect("room");

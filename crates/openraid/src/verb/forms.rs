@@ -111,6 +111,8 @@ impl Forms {
         all.add::<super::list::Body>("list");
         all.add::<super::login::Body>("login");
         all.add::<super::man::Body>("man");
+        all.add::<super::plan::Answer<'_>>("merge");
+        all.add::<super::review::Body<'_>>("merge");
         all.add::<super::plan::Answer<'_>>("plan");
         all.add::<super::record::Body>("record");
         all.add::<super::rehearse::Body>("rehearse");
