@@ -8,7 +8,6 @@
 //! | --- | --- |
 //! | `root` | it needs root, loop devices and Linux md: `tests/disk.rs` runs it in a guest |
 //! | `nbd` | it needs root and the kernel's NBD driver: `tests/disk.rs` runs it in a guest |
-//! | `slow` | it takes half a minute with one core: run in a soak |
 //! | `guest` | it starts a Linux guest: run if its package is installed |
 //! | `fuse` | it mounts by FUSE: run if there is `/dev/fuse` |
 //!
@@ -22,7 +21,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use openraid_oracle::SOAK;
 use support::console::{blocks, guest_program, installed, page, Block, Step};
 use support::{missing, skipped, Lab};
 
@@ -160,8 +158,7 @@ fn steps(blocks: &[Block]) -> Vec<&Step> {
             "fuse" if !fuse => missing("nbdfuse, fuse2fs or fusermount3 is not installed"),
             "fuse" if File::options().write(true).open("/dev/fuse").is_err() => skipped("/dev/fuse cannot be opened"),
             "fuse" => steps.extend(&block.steps),
-            "slow" if std::env::var_os(SOAK).is_some() => steps.extend(&block.steps),
-            "root" | "slow" | "nbd" => {}
+            "root" | "nbd" => {}
             word => panic!("{word:?} after `console` is none of the words that this test knows"),
         }
     }
