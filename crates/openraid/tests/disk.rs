@@ -101,11 +101,16 @@ fn a_mounted_file_system_outlives_a_restart_of_the_server_by_the_unit_of_the_dis
         let line = text.lines().rfind(|line| line.starts_with(key)).expect("a line of the unit");
         line[key.len()..].replace("$$", "$").replace("/run/openraid.sock", "/run/tour/data.sock")
     };
+    // The line of the page, for another folder; without systemd, whose options are not for mount.
+    let entry = text.lines().find(|line| line.starts_with("/dev/nbd0 /srv/data")).expect("the line of fstab");
+    let entry = entry.replace("/srv/data", "/run/data");
     // The guest has neither modprobe's lists nor /run/lock, where the program puts its own socket.
     let job = format!(
         "modprobe nbd\n{} --socket=/run/tour/between.sock &\n{}\nmkfs.ext4 -q /dev/nbd0\nmount /dev/nbd0 /mnt\n\
          cp /sbin/mdadm /mnt/before\nsync\nhalt\n(sleep 2; serve; wait) &\ncp /sbin/mdadm /mnt/after\nsync\n\
-         echo 3 >/proc/sys/vm/drop_caches\ncmp /sbin/mdadm /mnt/before\ncmp /sbin/mdadm /mnt/after\numount /mnt\n{}\n\
+         echo 3 >/proc/sys/vm/drop_caches\ncmp /sbin/mdadm /mnt/before\ncmp /sbin/mdadm /mnt/after\numount /mnt\n\
+         mkdir -p /run/data\necho '{entry}' >/run/fstab\nmount -T /run/fstab /run/data\ncmp /sbin/mdadm /run/data/after\n\
+         umount /run/data\n{}\n\
          \"$openraid\" stop --all\n",
         unit("ExecStart="),
         unit("ExecStartPost="),
