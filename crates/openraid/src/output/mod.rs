@@ -11,6 +11,7 @@ pub mod loss;
 pub mod members;
 pub mod progress;
 pub mod table;
+pub mod voice;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -81,6 +82,11 @@ impl Output {
             print(text);
         }
         exit
+    }
+
+    /// A document of a verb that goes on talking, as a line.
+    pub fn line_of<T: Serialize + ToSchema>(&self, exit: Exit, body: &T) -> String {
+        json(&Document { schema: self.schema(), body, exit: exit.code() })
     }
 
     /// One document on a line of its own.

@@ -35,6 +35,7 @@ use crate::members::{in_memory, is_memory, lasting_spec, open_every, open_some, 
 use crate::notify::Notifier;
 use crate::output::array::{health_text, title};
 use crate::output::live::Live;
+use crate::output::voice::Voice;
 use crate::quantity::human;
 use crate::server::desired::InForce;
 use crate::server::news::plain;
@@ -103,18 +104,20 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     }
     server.notifier().ready(&server.summary());
     warn_of_open_doors(context, service.addresses());
-    let live = arguments.status.then(Live::new);
-    let exit = Attendance { context, service: &service, server: &server, events: &events, live }.until_the_end();
+    let voice = Voice::start(arguments.status.then(Live::new))
+        .map_err(|error| Failure::failed(format!("no thread for the output: {error}")))?;
+    let attendance = Attendance { context, service: &service, server: &server, events: &events, voice };
+    let (exit, mut voice) = attendance.until_the_end();
     service.stop();
     events.note(Draft::now(&plain("ServerStopped", "the server has stopped".into())));
     for failure in server.restore_all_drive_caches() {
         context.output.warn(&failure);
     }
-    if context.output.json {
-        context.output.document(exit, &Line::Stopped);
-    } else {
-        context.output.say("stopped");
-    }
+    voice.say(match context.output.json {
+        true => context.output.line_of(exit, &Line::Stopped),
+        false => "stopped".into(),
+    });
+    voice.end();
     Ok(exit)
 }
 

@@ -14,9 +14,9 @@ use crate::control::{Answer, Answerer, Command};
 use crate::events::{Draft, Writer};
 use crate::exit::Exit;
 use crate::model::ArrayModel;
-use crate::output::live::Live;
 use crate::output::members::LeftOut;
-use crate::quantity::utc;
+use crate::output::voice::Voice;
+use crate::quantity::{counted, utc};
 use crate::server::news::{plain, News};
 use crate::server::Server;
 
@@ -65,13 +65,13 @@ pub struct Attendance<'a> {
     pub server: &'a Arc<Server>,
     /// The event log.
     pub events: &'a Writer,
-    /// The state on the terminal.
-    pub live: Option<Live>,
+    /// The lines of the server, and the state on the terminal.
+    pub voice: Voice,
 }
 
 impl Attendance<'_> {
-    /// Tell news and show the state until the service ends.
-    pub fn until_the_end(&mut self) -> Exit {
+    /// Tell news and show the state until the service ends. The voice may still have lines to write.
+    pub fn until_the_end(mut self) -> (Exit, Voice) {
         let notifier = self.server.notifier();
         let tick = notifier.tick(TICK);
         let mut exit = Exit::Fine;
@@ -82,7 +82,7 @@ impl Attendance<'_> {
                 Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
                     // What came since the last tick is told, too.
                     self.tell_collected();
-                    return exit;
+                    return (exit, self.voice);
                 }
                 Ok(event) => {
                     match event {
@@ -120,9 +120,7 @@ impl Attendance<'_> {
     }
 
     fn show(&mut self, arrays: &[ArrayModel], before: &mut String) {
-        if let Some(live) = &mut self.live {
-            live.update(arrays, &[]);
-        }
+        self.voice.show(arrays);
         let now = self.server.summary();
         if now != *before {
             self.server.notifier().status(&now);
@@ -154,13 +152,16 @@ impl Attendance<'_> {
 
     fn tell(&mut self, news: &News) {
         self.events.note(Draft::now(news));
+        let left_out = self.voice.take_left_out();
         if self.context.output.json {
-            return self.context.output.document(Exit::Fine, &Line::News(NewsBody { news }));
+            return self.voice.say(self.context.output.line_of(Exit::Fine, &Line::News(NewsBody { news })));
         }
-        let text = format!("{}  {}", utc(openraid_sys::clock::wall_seconds()), news.text);
-        match &mut self.live {
-            Some(live) => live.say(&text),
-            None => self.context.output.say(&text),
+        let now = utc(openraid_sys::clock::wall_seconds());
+        if left_out > 0 {
+            let lines = counted(left_out, "line", "lines");
+            self.voice
+                .say(format!("{now}  {lines} left out, because the output was not read: `openraid events` has them"));
         }
+        self.voice.say(format!("{now}  {}", news.text));
     }
 }
