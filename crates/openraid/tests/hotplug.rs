@@ -165,3 +165,17 @@ fn a_member_that_was_gone_for_too_long_comes_back_without_a_restart() {
     server.stop();
     drive.stop();
 }
+
+/// Half of a mirror that is served alone on purpose: the other half stays as it is, however long that lasts.
+#[test]
+fn a_member_that_a_command_left_out_stays_out() {
+    let lab = Lab::new("left-out");
+    lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
+    let before = fs::read(lab.path("d1")).expect("it is there");
+    let server = lab.serve(&["d0"]);
+    let text = |array: &Value| array["alarms"].to_string();
+    let shown = lab.wait_for("data", |array| text(array).contains("MemberStaysOut"));
+    assert!(text(&shown).contains("d1 was a member, is there, and stays out"), "{shown:#}");
+    server.stop();
+    assert!(before == fs::read(lab.path("d1")).expect("it is there"), "nothing is written to it");
+}

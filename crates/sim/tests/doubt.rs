@@ -127,7 +127,7 @@ fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_d
             assert_ne!(machine.rig.state_of(Slot(0)), MemberState::InSync);
             let replace = AdminCommand::Replace { array: machine.rig.array, slot: Slot(shape.members - 1), with: None };
             let refused = machine.rig.world.admin(replace).expect_err("no member is filled from it");
-            assert!(refused.to_string().contains("start the server anew"), "{refused}");
+            assert!(refused.to_string().contains("restart the server"), "{refused}");
             assert_eq!(machine.rig.status().session, Session::On);
             machine.rig.session.cut_power(&mut machine.rig.world);
             machine.boot();

@@ -95,7 +95,7 @@ fn joining(seed: u64) -> (Case, Machine) {
 fn is_refused(started: Result<ArrayId, StartError>) {
     match started {
         Err(StartError::Refused(AdminError::NotPossible(why))) => {
-            assert!(why.contains("take that device away, or start the server anew"), "{why}");
+            assert!(why.contains("take that device away, or restart the server"), "{why}");
         }
         other => panic!("{other:?}"),
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use openraid_core::actions::Notice;
 use openraid_core::reason::FailReason;
+use openraid_runtime::member::{MemberSpec, ModelSpec, Place};
 
 use super::start::Taken;
 use super::view::Served;
@@ -11,6 +12,7 @@ use super::{Server, State};
 use crate::alarms::Condition;
 use crate::departed::{note, Departed, Why};
 use crate::events::Level;
+use crate::members::spec;
 use crate::model::{ArrayModel, StateWord};
 use crate::output;
 
@@ -67,7 +69,7 @@ impl Server {
 
     /// An order added the member or took it out: forget why it left.
     pub(super) fn forget_departed(&self, served: &Served, member: &str) {
-        let text = crate::members::spec(member).map_or_else(|_| member.to_owned(), |spec| spec.text);
+        let text = spec(member).map_or_else(|_| member.to_owned(), |own| own.text);
         self.change_departed(served, |list| list.retain(|own| own.member != text));
     }
 
@@ -85,6 +87,10 @@ impl Server {
             for member in entry.members.iter().filter(|member| !has(&array, member)) {
                 let verdict = taken.left_out.iter().find(|own| own.member.member == **member);
                 let (why, reason) = match verdict.map(|own| own.member.verdict) {
+                    // A command that names members leaves the others out on purpose: half of a mirror, for instance.
+                    None if !self.stays && is_file_there(member) => {
+                        (Why::Unknown, "it was there when the array was started without it")
+                    }
                     None => (Why::Absent, "it was not there when the array was started"),
                     Some("stale" | "failed") => (Why::Unknown, "it was out already"),
                     Some(_) => continue,
@@ -94,6 +100,15 @@ impl Server {
             }
         }
     }
+}
+
+/// Is a file or device at the path of a member? An address is not asked.
+fn is_file_there(member: &str) -> bool {
+    let path = |spec: MemberSpec| match spec.place {
+        Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => Some(path),
+        _ => None,
+    };
+    spec(member).ok().and_then(path).is_some_and(|path| path.exists())
 }
 
 /// Does an array lack a member?

@@ -398,7 +398,7 @@ mod tests {
         paced.ripen(due + late, &mut done);
         assert_eq!(done.len(), 1);
         assert_eq!(paced.lateness(), Lateness { answers: 1, sum: late, most: late });
-        assert_eq!(paced.lateness().to_string(), "1 answers, late by 0.070 ms on average, 0.070 ms at the most");
+        assert_eq!(paced.lateness().to_string(), "1 answer, late by 0.070 ms on average, 0.070 ms at the most");
         done.clear();
         let path = std::env::temp_dir().join(format!("openraid-paced-{}", std::process::id()));
         std::fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
