@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use openraid_core::actions::Notice;
 use openraid_core::reason::FailReason;
-use openraid_runtime::member::{MemberSpec, ModelSpec, Place};
 
+use super::hotplug::is_at_path;
 use super::start::Taken;
 use super::view::Served;
 use super::{Server, State};
@@ -88,7 +88,7 @@ impl Server {
                 let verdict = taken.left_out.iter().find(|own| own.member.member == **member);
                 let (why, reason) = match verdict.map(|own| own.member.verdict) {
                     // A command that names members leaves the others out on purpose: half of a mirror, for instance.
-                    None if !self.stays && is_file_there(member) => {
+                    None if !self.stays && spec(member).is_ok_and(|own| is_at_path(&own)) => {
                         (Why::Unknown, "it was there when the array was started without it")
                     }
                     None => (Why::Absent, "it was not there when the array was started"),
@@ -100,15 +100,6 @@ impl Server {
             }
         }
     }
-}
-
-/// Is a file or device at the path of a member? An address is not asked.
-fn is_file_there(member: &str) -> bool {
-    let path = |spec: MemberSpec| match spec.place {
-        Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => Some(path),
-        _ => None,
-    };
-    spec(member).ok().and_then(path).is_some_and(|path| path.exists())
 }
 
 /// Does an array lack a member?

@@ -83,10 +83,14 @@ impl Plugs {
 
 /// Is something at the place of a member? An address counts as there until it is asked.
 fn is_there(spec: &MemberSpec) -> bool {
+    matches!(spec.place, Place::Remote(_)) || is_at_path(spec)
+}
+
+/// Is a file or device at the path of a member? An address has no path.
+pub(super) fn is_at_path(spec: &MemberSpec) -> bool {
     match &spec.place {
         Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => fs::metadata(path).is_ok(),
-        Place::Remote(_) => true,
-        Place::Ram(_) | Place::Model(_) => false,
+        Place::Remote(_) | Place::Ram(_) | Place::Model(_) => false,
     }
 }
 
