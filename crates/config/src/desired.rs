@@ -364,7 +364,7 @@ pub struct SinkWish {
 pub enum ScheduleTask {
     /// Members are read and compared.
     Check,
-    /// Drives are read, each for itself, with so many bytes a second of each.
+    /// Each drive is read by itself, at this rate in bytes a second.
     Patrol(Bytes),
 }
 

@@ -84,7 +84,7 @@ impl Controller {
         let by_bitmap = self.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
         let set = self.sets.get_mut(id);
         // Superblocks that are being written state the roles of the time when they began. A new member with the number
-        // of a missing one would get that one's role.
+        // of a missing member would get the role of the missing member.
         let under_way = set.metadata.as_ref().filter(|metadata| metadata.wave != Wave::Idle);
         let called = |n| under_way.is_some_and(|own| matches!(own.snapshot.roles.get(n), Role::Active(_)));
         let used = |n: u32| called(n) || set.members.iter().any(|m| !m.removed && m.number() == Some(n));

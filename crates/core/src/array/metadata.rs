@@ -17,8 +17,8 @@ use crate::planted::{Flaw, Planted};
 
 /// Generations after the first that leave out a failed member: it has seen what the others have, or less.
 const STEPS_FAILED: u8 = 1;
-/// As [`STEPS_FAILED`], for one that is not there. It may have seen one generation that no present member has: the
-/// power was cut in its first wave.
+/// The same for a member that is absent. It may have seen one generation more than the present members: the power was
+/// cut in the first wave of that generation.
 const STEPS_ABSENT: u8 = 2;
 
 /// How far the writing of a generation is.

@@ -388,7 +388,7 @@ impl Controller {
         let lines = self.replay_room()?;
         let spare = self.room_behind_data(LINES_AT_ONCE);
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
-        // In a small cache so many lines are fewer than one look may take.
+        // A small cache has fewer lines than one look may take.
         let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));
         self.group_takes(1, first, spare)?;
         let room = self.journal.buffer_sectors - self.journal.open.payload;

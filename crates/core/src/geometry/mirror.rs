@@ -136,8 +136,8 @@ impl Mirror {
     pub const fn copy_count(&self) -> u16 {
         self.copies
     }
-    /// Do members hold copies of data that has its first copy elsewhere (far and offset copies)? Then the first copies
-    /// of a stream lie striped over the members.
+    /// Do members hold copies of data that has its first copy elsewhere (far and offset copies)? The first copies of
+    /// a stream are then striped over the members.
     #[must_use]
     pub fn has_far_copies(&self) -> bool {
         self.rows.as_ref().is_some_and(|rows| rows.far > 1)

@@ -8,8 +8,8 @@
 //! served by place. Served by age alone it would grow slower for being long, and never recover. Each drive has queues
 //! of its own: a slow drive delays only commands that need it.
 //!
-//! If many commands of hosts wait for a drive that spins, destage goes along: units on the way of the arm to the next
-//! of them are written in passing. Hosts wait for room as well, and one way over the disk is shorter than two.
+//! If many commands of hosts wait for a drive that spins, destage joins them: units between the arm and the
+//! next command are written on the way. Hosts wait for room as well, and one way over the disk is shorter than two.
 //!
 //! A drive that sorts its commands prefers sequential ones, and so a rebuild to every host. While hosts use a drive it
 //! gets no more than [`BACKGROUND_SPINNING`] or [`BACKGROUND_FLASH`] commands of the background at once; the others
