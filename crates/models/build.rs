@@ -6,13 +6,15 @@ use std::{env, fs};
 
 const FOLDERS: &[&str] = &["drives", "buses", "controllers", "hosts"];
 
+/// From the package's folder, in which cargo runs this.
+const ROOT: &str = "../../models";
+
 fn main() {
-    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../models");
-    let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo")).join("builtin.rs");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     let mut list = String::from("/// Every profile that the library carries: folder, file, text.\n");
     list.push_str("pub(crate) static FILES: &[(&str, &str, &str)] = &[\n");
     for folder in FOLDERS {
-        let path = root.join(folder);
+        let path = Path::new(ROOT).join(folder);
         println!("cargo:rerun-if-changed={}", path.display());
         let mut files: Vec<PathBuf> = fs::read_dir(&path)
             .map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
@@ -22,10 +24,12 @@ fn main() {
         for file in files {
             println!("cargo:rerun-if-changed={}", file.display());
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            writeln!(list, "    ({folder:?}, {name:?}, include_str!({:?})),", file.display().to_string())
-                .expect("writing into a string");
+            // A copy beside the list: the list then names no folder of the machine, and two checkouts build the same bytes.
+            let copy = format!("{folder}-{name}");
+            fs::copy(&file, out.join(&copy)).expect("cargo's own folder can be written");
+            writeln!(list, "    ({folder:?}, {name:?}, include_str!({copy:?})),").expect("writing into a string");
         }
     }
     list.push_str("];\n");
-    fs::write(&out, list).expect("cargo's own folder can be written");
+    fs::write(out.join("builtin.rs"), list).expect("cargo's own folder can be written");
 }

@@ -135,19 +135,26 @@ fn is_marked(path: &Path, metadata: MinorVersion) -> bool {
     superblock.expect("a good superblock").features.contains(FeatureMap::CONTROLLER_JOURNAL)
 }
 
-/// Try something, and say whether any array has come up by it.
+/// Try something, and say whether any array has come up by it: an array that is up is still up at a second look. One that md
+/// is just taking away can seem to be up at the first.
 const ATTEMPT: &str = r#"
-attempt() {
-    local name=$1 up=no state
-    shift
-    "$@" </dev/null >"attempt.$name.txt" 2>&1 || true
+running() {
     for state in /sys/block/md*/md/array_state; do
         [ -e "$state" ] || continue
         # One that is just going away has no state.
-        case $(cat "$state" 2>/dev/null) in "" | clear | inactive) ;; *) up=yes ;; esac
+        case $(cat "$state" 2>/dev/null) in "" | clear | inactive) ;; *) echo "$state" ;; esac
     done
+}
+attempt() {
+    local name=$1 up=no
+    shift
+    "$@" </dev/null >"attempt.$name.txt" 2>&1 || true
+    if [ -n "$(running)" ]; then
+        sleep 0.3
+        [ -z "$(running)" ] || up=yes
+    fi
     say "$name.up" "$up"
-    say "$name.said" "$(tr '\n' ' ' <"attempt.$name.txt")"
+    say "$name.said" "$(tr '\n' ' ' <"attempt.$name.txt") $(grep -s . /sys/block/md*/md/array_state | tr '\n' ' ')"
     mdadm --stop --scan >/dev/null 2>&1 || true
 }
 "#;
