@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(600);
 const SEED: u64 = 17;
 const CHUNK: Sectors = Sectors::kib(16);
 const WRITES: u64 = 40;
@@ -139,22 +139,22 @@ fn is_marked(path: &Path, metadata: MinorVersion) -> bool {
 /// is just taking away can seem to be up at the first.
 const ATTEMPT: &str = r#"
 running() {
+    local state word
+    states=
     for state in /sys/block/md*/md/array_state; do
-        [ -e "$state" ] || continue
         # One that is just going away has no state.
-        case $(cat "$state" 2>/dev/null) in "" | clear | inactive) ;; *) echo "$state" ;; esac
+        word= && read -r word 2>/dev/null <"$state" || true
+        case $word in "" | clear | inactive) ;; *) states="$states $state $word" ;; esac
     done
+    [ -n "$states" ]
 }
 attempt() {
-    local name=$1 up=no
+    local name=$1 up=no states
     shift
     "$@" </dev/null >"attempt.$name.txt" 2>&1 || true
-    if [ -n "$(running)" ]; then
-        sleep 0.3
-        [ -z "$(running)" ] || up=yes
-    fi
+    if running && sleep 0.3 && running; then up=yes; fi
     say "$name.up" "$up"
-    say "$name.said" "$(tr '\n' ' ' <"attempt.$name.txt") $(grep -s . /sys/block/md*/md/array_state | tr '\n' ' ')"
+    say "$name.said" "$(tr '\n' ' ' <"attempt.$name.txt")$states"
     mdadm --stop --scan >/dev/null 2>&1 || true
 }
 "#;
