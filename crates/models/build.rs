@@ -24,7 +24,7 @@ fn main() {
         for file in files {
             println!("cargo:rerun-if-changed={}", file.display());
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // A copy beside the list: the list then names no folder of the machine, and two checkouts build the same bytes.
+            // A copy next to the list. So the list names no folder of the machine, and two checkouts build the same bytes.
             let copy = format!("{folder}-{name}");
             fs::copy(&file, out.join(&copy)).expect("cargo's own folder can be written");
             writeln!(list, "    ({folder:?}, {name:?}, include_str!({copy:?})),").expect("writing into a string");

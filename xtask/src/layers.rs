@@ -24,7 +24,7 @@ const OWNER: &str = "Controller";
 const LAYERS: &[&str] = &["(root)", "admin", "requests", "cache", "io", "background", "journal", "ppl", "array"];
 /// Beginnings of names that ask.
 const QUESTIONS: &[&str] = &["is_", "has_", "may_"];
-/// Where the numbers are kept, from the root.
+/// The file that keeps the numbers, from the root.
 const NUMBERS: &str = "xtask/layers.txt";
 /// The names of the numbers in that file.
 const CALLS: &str = "cross-folder calls";

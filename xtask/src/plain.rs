@@ -3,8 +3,7 @@
 //! The counts are in `xtask/plain-english.txt`, one folder to a line. `cargo xtask tidy` complains if a count has risen, and
 //! says so if one has fallen. `cargo xtask plain` shows the counts by pattern and lowers the stored ones; it raises none.
 //!
-//! Some of these words are sometimes right (a member one event behind, the `who` command). So the rule is a ratchet,
-//! not a ban.
+//! Names in backticks are not counted, and neither is a member that is "one event behind", which is md's own word.
 
 use crate::step::{root, Outcome};
 use crate::tree::{files, Entry};
@@ -52,7 +51,7 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
     }
 }
 
-/// Show the counts, and lower those that are stored.
+/// Show the counts, and lower the stored ones.
 pub fn plain() -> Outcome {
     let files = files()?;
     let stored = files.iter().find(|file| file.path == STORED).and_then(Entry::text).map(parse);
@@ -117,7 +116,13 @@ fn paragraphs(text: &str, is_rust: bool) -> Vec<String> {
             last.push(' ');
         }
     }
-    found.iter().filter(|paragraph| !paragraph.is_empty()).map(|paragraph| without_targets(paragraph)).collect()
+    found.iter().filter(|paragraph| !paragraph.is_empty()).map(|paragraph| without_names(paragraph)).collect()
+}
+
+/// Without the targets of links and the text in backticks, which are names.
+fn without_names(text: &str) -> String {
+    let prose: Vec<&str> = text.split('`').step_by(2).collect();
+    without_targets(&prose.join("`"))
 }
 
 /// Without the targets of links, which are names of files.
@@ -134,6 +139,10 @@ fn count_in(paragraph: &str, sums: &mut Counts) {
     let (of_words, rest) = sums.split_at_mut(WORDS.len());
     for (sum, word) in of_words.iter_mut().zip(WORDS) {
         *sum += words.iter().filter(|own| *own == word).count();
+        if *word == "behind" {
+            // An event count is one or more events behind another one.
+            *sum -= words.windows(2).filter(|pair| pair[0].starts_with("event") && pair[1] == "behind").count();
+        }
     }
     for (sum, (one, other)) in rest.iter_mut().zip(PAIRS) {
         *sum += words.windows(2).filter(|pair| pair == &[*one, *other]).count();
@@ -164,6 +173,8 @@ mod tests {
             0
         );
         assert_eq!(of("docs/a.md", "Where the limits are\n"), 0, "it is no condition");
+        assert_eq!(of("docs/a.md", "A member two events behind, the bug `behind-unsaid`, and `who`\nis there.\n"), 0);
+        assert_eq!(of("docs/a.md", "`a` stands behind `b`, nobody `c`.\n"), 2);
     }
 
     #[test]
