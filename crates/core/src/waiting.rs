@@ -143,12 +143,8 @@ struct ToldOp<'a>(&'a Op);
 impl core::fmt::Display for ToldOp<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
         let op = self.0;
-        write!(
-            f,
-            "{:?} {:?} of {:?}, waits for {:?}, {:?}, for {:?}",
-            op.kind, op.phase, op.set, op.wait, op.stripe, op.works_for
-        )?;
-        write!(f, ", at {:?} {}, rows {}..{} now {}..{}", op.at, op.len, op.lo, op.hi, op.cursor, op.cursor_end)?;
+        write!(f, "{:?} {:?} of {:?}, waits for {:?}, for {:?}", op.kind, op.phase, op.set, op.wait, op.works_for)?;
+        write!(f, ", at {:?}", op.footprint)?;
         write!(f, ", {} pending, range {}, writes {}, {:?}", op.pending, op.has_range(), op.intent, op.data)?;
         write!(f, ", {:?}, {:?}", op.entry, op.partial)?;
         write!(f, ", frames abandoned {}, excluded {:?}, error {:?}", op.frames_abandoned, op.excluded, op.error)

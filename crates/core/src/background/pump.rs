@@ -9,7 +9,9 @@ use crate::array::sets::Change;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
+use crate::io::footprint::{narrow, Columns, Footprint, Stretch, StripeRows};
 use crate::io::op::{BackgroundData, KindData, Op, OpKind, TaskUnit};
+use crate::io::search::Part;
 use crate::limits::WINDOW_ROWS_MAX;
 use crate::planted::Flaw;
 use crate::scrub::AbortReason;
@@ -205,7 +207,7 @@ impl Controller {
     /// Is an operation at work in the range of a unit? A write may have been planned when the unit was not done,
     /// without the parity that is filled there, and does not mark the bitmap before it writes: it is waited for.
     fn is_in_work(&self, op: &Op) -> bool {
-        self.locks.conflicting(op.lock_range(self.sets.get(op.set))).next().is_some()
+        self.locks.conflicting(op.lock_range()).next().is_some()
     }
 
     /// The next unit of a set's task, if it may begin now.
@@ -348,28 +350,25 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
     let of_task = Some(TaskUnit { task: task.id, unit });
     let remade = task.slot.map_or(SlotSet::EMPTY, SlotSet::one);
     let data = KindData::Background(BackgroundData::new(remade, of_task, task.kind == TaskKind::Replace));
-    let mut op = Op { data, ..Op::new(kind, id) };
     let from = unit * task.unit;
-    let mut len = task.unit.min(task.total - from);
-    match &set.geometry {
+    let len = task.unit.min(task.total - from);
+    let footprint = match &set.geometry {
         Geometry::Parity(parity) => {
-            let chunk = parity.chunk().get();
-            op.stripe = StripeIndex(from / chunk);
-            op.lo = u32::try_from(from % chunk).expect("a chunk is small");
-            op.cursor = op.lo;
+            let (stripe, lo) = (StripeIndex(from / parity.chunk().get()), narrow(Sectors(from % parity.chunk().get())));
+            let part = Part::first(lo, lo + narrow(Sectors(len)), set.rows_max);
+            Footprint::Rows(StripeRows { stripe, part, columns: Columns::All })
         }
         Geometry::Mirror(mirror) => {
-            op.at = SetLba(from);
-            if let (OpKind::Rebuild, Some(slot)) = (kind, task.slot) {
-                let (at, run) = mirror.inverse(slot, openraid_units::MemberLba(from))?;
-                op.at = at;
-                len = len.min(run.get());
-            }
-            op.len = Sectors(len);
+            let (at, len) = match (kind, task.slot) {
+                (OpKind::Rebuild, Some(slot)) => {
+                    let (at, run) = mirror.inverse(slot, openraid_units::MemberLba(from))?;
+                    (at, len.min(run.get()))
+                }
+                _ => (SetLba(from), len),
+            };
+            Footprint::Stretch(Stretch { at, part: Part::first(0, narrow(Sectors(len)), set.rows_max) })
         }
         _ => return None,
-    }
-    op.hi = op.lo + u32::try_from(len).expect("a unit is small");
-    op.cursor_end = op.hi.min(op.lo + set.rows_max);
-    Some(op)
+    };
+    Some(Op { data, ..Op::new(kind, id, footprint) })
 }

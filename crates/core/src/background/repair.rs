@@ -8,7 +8,9 @@ use crate::array::sets::Sets;
 use crate::array::BadRange;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
+use crate::io::footprint::{narrow, Columns, Footprint, Stretch, StripeRows};
 use crate::io::op::{BackgroundData, KindData, Op, OpKind};
+use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
@@ -101,27 +103,23 @@ impl Controller {
             return None;
         }
         let data = KindData::Background(BackgroundData::new(SlotSet::one(repair.slot), None, false));
-        let mut op = Op { data, ..Op::new(OpKind::Rebuild, id) };
-        let len = match &set.geometry {
+        let (footprint, len) = match &set.geometry {
             Geometry::Parity(parity) => {
                 let (stripe, within) = parity.stripe_at(repair.at)?;
                 let len = repair.len.min(parity.chunk() - within);
-                op.stripe = stripe;
-                op.lo = u32::try_from(within.get()).expect("within a chunk");
-                len
+                let lo = narrow(within);
+                let part = Part::first(lo, lo + narrow(len), set.rows_max);
+                (Footprint::Rows(StripeRows { stripe, part, columns: Columns::All }), len)
             }
             Geometry::Mirror(mirror) => {
                 let (at, run) = mirror.inverse(repair.slot, repair.at)?;
                 let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
-                op.at = at;
-                op.len = repair.len.min(run).min(in_region);
-                op.len
+                let len = repair.len.min(run).min(in_region);
+                (Footprint::Stretch(Stretch { at, part: Part::first(0, narrow(len), set.rows_max) }), len)
             }
             _ => return None,
         };
-        op.hi = op.lo + u32::try_from(len.get()).expect("within a unit");
-        op.cursor = op.lo;
-        op.cursor_end = op.hi.min(op.lo + set.rows_max);
+        let op = Op { data, ..Op::new(OpKind::Rebuild, id, footprint) };
         let rest = (repair.len > len).then(|| Repair { at: repair.at + len, len: repair.len - len, ..repair });
         Some((op, rest))
     }

@@ -1,6 +1,6 @@
 //! The dirty parts of a unit: bands of a stripe, runs of a stretch.
 
-use openraid_units::{Sectors, SetLba, Slot};
+use openraid_units::{Sectors, SetLba, Slot, StripeIndex};
 
 use super::lines::{Line, LINE_SECTORS};
 use super::units::DirtyUnit;
@@ -13,18 +13,17 @@ use crate::slots::SlotSet;
 
 /// How the sectors of a stripe's data are columns and rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StripeRows {
+pub(crate) struct StripeLines {
     /// First sector of the stripe in the set.
     pub(super) start: SetLba,
     /// Sectors of a column, a power of two.
     pub(super) chunk: u64,
 }
 
-impl StripeRows {
-    /// The stripe of a destage, which begins where its dirty unit does.
-    pub(crate) fn of(op: &Op, parity: &Parity) -> Self {
-        debug_assert_eq!(op.at, parity.set_lba(op.stripe, 0, Sectors::ZERO));
-        Self { start: op.at, chunk: parity.chunk().get() }
+impl StripeLines {
+    /// Those of a stripe.
+    pub(crate) fn of(stripe: StripeIndex, parity: &Parity) -> Self {
+        Self { start: parity.set_lba(stripe, 0, Sectors::ZERO), chunk: parity.chunk().get() }
     }
 
     /// Column and first row of a line.
@@ -32,21 +31,17 @@ impl StripeRows {
         let offset = line.number * LINE_SECTORS - self.start.get();
         (u16::try_from(offset >> self.chunk.trailing_zeros()).expect("few columns"), offset & (self.chunk - 1))
     }
-
-    /// The line number of a row of a column.
-    pub(crate) fn extent(self, column: u16, row: u64, rows: u64) -> (SetLba, Sectors) {
-        (SetLba(self.start.get() + u64::from(column) * self.chunk + row), Sectors(rows))
-    }
 }
 
 impl Op {
     /// The sectors of the set that a slot of the band in work holds.
     pub(crate) fn band_extent(&self, set: &Set, slot: Slot) -> (SetLba, Sectors) {
         let parity = set.parity();
-        let StripeRole::Data(column) = parity.role_of(self.stripe, slot) else {
+        let rows = self.rows_of();
+        let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else {
             unreachable!("bands are of data columns")
         };
-        StripeRows::of(self, parity).extent(column, u64::from(self.cursor), u64::from(self.rows()))
+        (parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from()))), Sectors(u64::from(rows.part.len())))
     }
 }
 
@@ -64,7 +59,7 @@ impl Cache {
     }
 
     /// The first dirty row from `row` on.
-    pub(crate) fn dirty_row_from(&self, unit: &DirtyUnit, rows: StripeRows, row: u64) -> Option<u64> {
+    pub(crate) fn dirty_row_from(&self, unit: &DirtyUnit, rows: StripeLines, row: u64) -> Option<u64> {
         let first = |line: &Line| {
             let (_, start) = rows.place(line);
             let from = row.saturating_sub(start).min(LINE_SECTORS);
@@ -75,7 +70,7 @@ impl Cache {
     }
 
     /// The columns that are dirty in a row, as slots of their numbers.
-    pub(crate) fn dirty_columns_at(&self, unit: &DirtyUnit, rows: StripeRows, row: u64) -> SlotSet {
+    pub(crate) fn dirty_columns_at(&self, unit: &DirtyUnit, rows: StripeLines, row: u64) -> SlotSet {
         let mut columns = SlotSet::EMPTY;
         for line in self.lines_of_unit(unit) {
             let (column, start) = rows.place(line);
@@ -88,7 +83,7 @@ impl Cache {
     }
 
     /// Up to which row just these columns are dirty, as they are in row `from`.
-    pub(crate) fn band_end(&self, unit: &DirtyUnit, rows: StripeRows, from: u64, columns: SlotSet) -> u64 {
+    pub(crate) fn band_end(&self, unit: &DirtyUnit, rows: StripeLines, from: u64, columns: SlotSet) -> u64 {
         if unit.lines.head == unit.lines.tail {
             let line = self.lines.get(unit.lines.head);
             let (_, start) = rows.place(line);

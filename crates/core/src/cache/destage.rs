@@ -6,7 +6,7 @@
 
 use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
 
-use super::bands::StripeRows;
+use super::bands::StripeLines;
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::shares::{Awaited, Pace};
 use super::units::UnitState;
@@ -16,9 +16,10 @@ use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::footprint::narrow;
+use crate::io::footprint::{narrow, Columns, Extent, Footprint, Stretch, StripeRows};
 use crate::io::op::{DestageData, KindData, Op, OpKind, Payload, Phase, Step};
 use crate::io::row::{RowFrames, Rows};
+use crate::io::search::Part;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -166,14 +167,16 @@ impl Controller {
         // How many lines it takes out of the cache, about.
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(unit, len);
-        let data = KindData::Destage(DestageData { band: SlotSet::EMPTY, unit, epoch, lines, why });
-        let mut op = Op { data, at, len, ..Op::new(OpKind::Destage, entry.set) };
-        if let Geometry::Parity(parity) = &set.geometry {
-            op.kind = OpKind::RowDestage;
-            op.stripe = StripeIndex(entry.number);
-            op.hi = narrow(parity.chunk());
-        }
-        op
+        let data = KindData::Destage(DestageData { unit, epoch, lines, why });
+        let (kind, footprint) = if let Geometry::Parity(parity) = &set.geometry {
+            let columns = Columns::Dirty { band: SlotSet::EMPTY, next: 0 };
+            let part = Part::not_begun(0, narrow(parity.chunk()));
+            let stripe = StripeIndex(entry.number);
+            (OpKind::RowDestage, Footprint::Rows(StripeRows { stripe, part, columns }))
+        } else {
+            (OpKind::Destage, Footprint::Stretch(Stretch { at, part: Part::not_begun(0, narrow(len)) }))
+        };
+        Op { data, ..Op::new(kind, entry.set, footprint) }
     }
 
     // ---- stripes
@@ -207,33 +210,33 @@ impl Controller {
     /// own, or the rows after these. False where nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
-        let rows = StripeRows::of(op, self.sets.get(op.set).parity());
+        let (set, own) = (self.sets.get(op.set), *op.rows_of());
+        let rows = StripeLines::of(own.stripe, set.parity());
         let unit = self.cache.units.get(op.destage().unit);
+        let Columns::Dirty { next, .. } = own.columns else { unreachable!("destage is of dirty columns") };
+        let (from, to) = (own.part.from(), own.part.to());
         // Nothing was kept back as a rule.
-        let here =
-            if op.first == 0 { SlotSet::EMPTY } else { self.cache.dirty_columns_at(unit, rows, u64::from(op.cursor)) };
-        let mut left: SlotSet = here.iter().filter(|column| column.0 >= op.first).collect();
-        let (mut first, mut columns, mut most) = (u64::from(op.cursor), here, op.cursor_end);
-        let mut search = op.search;
+        let here = if next == 0 { SlotSet::EMPTY } else { self.cache.dirty_columns_at(unit, rows, u64::from(from)) };
+        let mut left: SlotSet = here.iter().filter(|column| column.0 >= next).collect();
+        let (mut first, mut columns, mut most) = (u64::from(from), here, to);
+        let mut part = own.part;
         if left.is_empty() {
-            let Some(row) = self.cache.dirty_row_from(unit, rows, u64::from(op.cursor_end)) else { return false };
+            let Some(row) = self.cache.dirty_row_from(unit, rows, u64::from(to)) else { return false };
             (first, columns) = (row, self.cache.dirty_columns_at(unit, rows, row));
-            let (next, rows_max) = self.next_stretch(index, narrow(Sectors(row)));
-            (left, most, search) = (columns, narrow(Sectors(row)).saturating_add(rows_max), next);
+            let start = narrow(Sectors(row));
+            let rows_max = part.search_from(start, self.block_of(index), set.rows_max);
+            (left, most) = (columns, start.saturating_add(rows_max));
         }
-        let full = u64::from(unit.sectors) == op.len.get();
+        let full = u64::from(unit.sectors) == set.parity().full_stripe().get();
         let end = if full { rows.chunk } else { self.cache.band_end(unit, rows, first, columns) };
-        let logs = self.sets.get(op.set).ppl.is_some();
-        let band = if logs { side_by_side(left) } else { left };
+        let band = if set.ppl.is_some() { side_by_side(left) } else { left };
         let next = band.iter().last().map_or(0, |column| column.0 + 1);
-        let row = self.sets.get(op.set).parity().row(op.stripe);
+        let row = set.parity().row(own.stripe);
         let slots = band.iter().map(|column| row.slot_of(column.0)).collect();
-        let op = &mut self.ops[index];
-        op.search = search;
-        op.destage_mut().band = slots;
-        op.first = if band == left { 0 } else { next };
-        op.cursor = narrow(Sectors(first));
-        op.cursor_end = narrow(Sectors(end)).min(most);
+        part.take(narrow(Sectors(first)), narrow(Sectors(end)).min(most));
+        let own = self.ops[index].rows_of_mut();
+        own.part = part;
+        own.columns = Columns::Dirty { band: slots, next: if band == left { 0 } else { next } };
         true
     }
 
@@ -250,8 +253,8 @@ impl Controller {
     /// The band is on the members: what was not written to since is clean.
     fn band_written(&mut self, index: u32) {
         let set = self.ops[index].set;
-        let DestageData { unit: cache_unit, band, .. } = *self.ops[index].destage();
-        for slot in band {
+        let DestageData { unit: cache_unit, .. } = *self.ops[index].destage();
+        for slot in self.ops[index].band() {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
             self.extent_written(set, cache_unit, at, len);
         }
@@ -259,7 +262,7 @@ impl Controller {
         self.sets.end_record(&mut self.ops[index], self.planted);
         self.release_work(index);
         let op = &mut self.ops[index];
-        op.destage_mut().band = SlotSet::EMPTY;
+        op.rows_of_mut().end_band();
         (op.excluded, op.phase) = (SlotSet::EMPTY, Phase::Planning);
     }
 
@@ -282,30 +285,29 @@ impl Controller {
         let op = &self.ops[index];
         let unit = self.cache.units.get(op.destage().unit);
         let (start, _) = unit_extent(&self.sets.get(op.set).geometry, unit.number);
-        let run = self.cache.dirty_run(unit, start, u64::from(op.cursor));
+        let run = self.cache.dirty_run(unit, start, u64::from(op.part().to()));
         let Some((from, to)) = run else { return self.finish_op(index, actions) };
         if !self.take_work(index, Sectors(to - from).bytes().get()) {
             return;
         }
         let op = &mut self.ops[index];
-        (op.at, op.len) = (start + Sectors(from), Sectors(to - from));
-        op.cursor_end = narrow(Sectors(to));
+        op.part_mut().take(narrow(Sectors(from)), narrow(Sectors(to)));
         op.phase = Phase::Computing(Step::Stage);
         let run = op.work.expect("just taken");
         op.payload = Payload::Host(run.at);
-        let (at, len) = (op.at, op.len);
+        let Extent { at, len } = op.extent();
         self.stage_extent(index, at, len, run.at, actions);
     }
 
     /// The run is on the members.
     fn run_written(&mut self, index: u32) {
-        let Op { set, at, len, .. } = self.ops[index];
+        let (set, Extent { at, len }) = (self.ops[index].set, self.ops[index].extent());
         self.extent_written(set, self.ops[index].destage().unit, at, len);
         self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.release_work(index);
         let op = &mut self.ops[index];
-        (op.cursor, op.phase) = (op.cursor_end, Phase::Planning);
+        op.phase = Phase::Planning;
     }
 
     // ---- both

@@ -91,11 +91,12 @@ impl Controller {
     /// How to get the rows in work without the parts that are known to be unreadable.
     pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
         // A large read that failed says little: only the stretch that fails again is rewritten.
-        let is_large = op.hi - op.lo > self.sets.get(op.set).rows_max;
+        let (lo, hi) = op.part().range();
+        let is_large = hi - lo > self.sets.get(op.set).rows_max;
         if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
             return Some(Plan { read: op.background().remade, ..Plan::default() });
         }
-        let plan = if op.is_by_rows(self.sets.get(op.set)) { self.plan_rows(op) } else { self.plan_copies(op) };
+        let plan = if op.is_by_rows() { self.plan_rows(op) } else { self.plan_copies(op) };
         plan.or_else(|| {
             // No other member has it. Perhaps not all of it is bad: see what the member itself still gives.
             let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
@@ -131,7 +132,7 @@ impl Controller {
 
     /// Where the rows in work are in a mirrored set.
     fn rows_at(&self, op: &Op) -> SetLba {
-        op.at + Sectors(u64::from(op.cursor))
+        op.extent().at
     }
 
     fn plan_rows(&self, op: &Op) -> Option<Plan> {
@@ -232,9 +233,7 @@ impl Controller {
                 return self.push_check(index, 0, op.row_bytes(), actions);
             }
         }
-        if !op.is_by_rows(self.sets.get(op.set))
-            || op.background().replace && op.lost.is_empty() && op.parity.is_empty()
-        {
+        if !op.is_by_rows() || op.background().replace && op.lost.is_empty() && op.parity.is_empty() {
             return self.log_background(index, actions);
         }
         if op.lost.is_empty() {
@@ -258,13 +257,14 @@ impl Controller {
         if op.write.is_empty() {
             return;
         }
-        if !op.is_by_rows(self.sets.get(op.set)) {
+        if !op.is_by_rows() {
             return self.forget_copies(op);
         }
         for slot in op.write {
             let parity = self.sets.get(op.set).parity();
-            let StripeRole::Data(column) = parity.role_of(op.stripe, slot) else { continue };
-            let at = parity.set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
+            let rows = op.rows_of();
+            let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
+            let at = parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from())));
             self.cache.invalidate(op.set, at, Sectors(u64::from(op.rows())));
         }
     }
@@ -401,7 +401,7 @@ impl Controller {
 
     /// The source of the bytes for a slot: its own buffer if they are computed, or the copy that counts.
     fn written_from(&self, op: &Op, slot: Slot) -> Slot {
-        if op.is_by_rows(self.sets.get(op.set)) {
+        if op.is_by_rows() {
             return slot;
         }
         let computed = op.kind == OpKind::Scrub && !op.background().remade.contains(slot);
@@ -421,7 +421,7 @@ impl Controller {
 
     fn start_check(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        let enough = if op.is_by_rows(self.sets.get(op.set)) {
+        let enough = if op.is_by_rows() {
             let view = op.stripe_view(self.sets.get(op.set));
             view.data.minus(op.read | op.lost).is_empty() && view.parities().intersects(op.read)
         } else {
@@ -445,7 +445,7 @@ impl Controller {
         let from = Bytes(u64::from(from));
         let columns = actions.columns.len();
         let (p, q) = self.check_columns(&op, from, op.read | op.lost, actions);
-        let kind = if op.is_by_rows(self.sets.get(op.set)) { JobKind::Check } else { JobKind::Compare };
+        let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
         self.ops.push_job(&mut self.trace, index, kind, len, columns, p, q, actions);
     }
 
@@ -457,7 +457,7 @@ impl Controller {
         slots: SlotSet,
         actions: &mut Actions,
     ) -> (Option<PoolOffset>, Option<PoolOffset>) {
-        if !op.is_by_rows(self.sets.get(op.set)) {
+        if !op.is_by_rows() {
             for (number, slot) in (0..).zip(slots) {
                 let at = op.buffer(slot) + from;
                 actions.columns.push(JobColumn { index: number, at, old: at });
@@ -517,11 +517,8 @@ impl Controller {
     fn on_mismatch(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let culprit = self.culprit(&op);
-        let at = if op.is_by_rows(self.sets.get(op.set)) {
-            op.member_rows(self.sets.get(op.set)).0.offset()
-        } else {
-            self.rows_at(&op).offset()
-        };
+        let at =
+            if op.is_by_rows() { op.member_rows(self.sets.get(op.set)).0.offset() } else { self.rows_at(&op).offset() };
         let mode = self.sets.scrub_mode(&op);
         let slot = culprit.filter(|_| mode != Some(ScrubMode::TrustData));
         let rewritten = match mode {
@@ -530,7 +527,7 @@ impl Controller {
             Some(ScrubMode::Check) | None => SlotSet::EMPTY,
         };
         let from = at + Sectors(u64::from(Self::checked_sector(&op)));
-        let has_parity = op.is_by_rows(self.sets.get(op.set));
+        let has_parity = op.is_by_rows();
         let remedy = match (rewritten.is_empty(), slot) {
             (true, None) if !has_parity => Remedy::CopiesLeft,
             (true, _) => Remedy::Left,
@@ -554,7 +551,7 @@ impl Controller {
 
     /// The slots in which the data is a second time: parity, or all copies but the first.
     fn copies_of_data(&self, op: &Op) -> SlotSet {
-        if op.is_by_rows(self.sets.get(op.set)) {
+        if op.is_by_rows() {
             return op.stripe_view(self.sets.get(op.set)).parities() & op.read;
         }
         op.read.without(self.first_copy(op))
@@ -566,7 +563,7 @@ impl Controller {
             // What was recovered fits one parity by itself: any column could be the wrong one.
             return None;
         }
-        if !op.is_by_rows(self.sets.get(op.set)) {
+        if !op.is_by_rows() {
             return match op.verdict {
                 Verdict::ColumnWrong(number) => op.read.iter().nth(usize::from(number)),
                 _ => None,
@@ -586,7 +583,7 @@ impl Controller {
         let op = self.ops[index];
         let from = Bytes(u64::from(Self::checked_sector(&op)) * 512);
         let wrong = op.buffer(slot) + from;
-        if !op.is_by_rows(self.sets.get(op.set)) {
+        if !op.is_by_rows() {
             let good = op.read.without(slot).first().expect("a majority is against it");
             return self.ops.push_copy(&mut self.trace, index, wrong, op.buffer(good) + from, 512, actions);
         }
@@ -607,7 +604,7 @@ impl Controller {
     }
 
     fn probe_next(&mut self, index: u32, actions: &mut Actions) {
-        let row = self.ops[index].is_by_rows(self.sets.get(self.ops[index].set));
+        let row = self.ops[index].is_by_rows();
         let op = &mut self.ops[index];
         let next = Self::checked_sector(op) + 1;
         op.background_mut().sector = Some(next);

@@ -279,7 +279,7 @@ impl Controller {
         let Data::Frames(at) = command.data else { unreachable!("reads have frames") };
         let crate::io::op::Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
         let block = set.block.sectors();
-        let set_lba = op.at + Bytes((at - base).get()).sectors_floor();
+        let set_lba = op.extent().at + Bytes((at - base).get()).sectors_floor();
         // Its replacement may have taken the slot meanwhile, and has not been asked.
         let tried = if self.is_in_slot(command) { command.tried.with(command.slot) } else { command.tried };
         let other = mirror.copies(set_lba).find(|copy| {

@@ -6,6 +6,7 @@ use openraid_units::{Sectors, SetId, SetLba};
 
 use crate::actions::ReplyStatus;
 use crate::array::set::Set;
+use crate::io::footprint::{Columns, Extent, Footprint};
 use crate::io::op::{DestageData, Op, OpKind};
 use crate::slab::Queue;
 
@@ -80,17 +81,22 @@ impl Op {
     /// What it has written past the cache, if anything.
     pub(crate) fn written_past(&self, set: &Set) -> Option<Past> {
         match self.kind {
-            OpKind::Write => Some(Past { at: self.at, len: self.len, columns: 1 }),
-            OpKind::Discard if !self.is_by_rows(set) => Some(Past { at: self.at, len: self.len, columns: 1 }),
-            OpKind::RowWrite => {
-                Some(Past { at: self.at, len: Sectors(u64::from(self.hi - self.lo)), columns: self.columns })
+            OpKind::Write | OpKind::Discard | OpKind::RowWrite => {}
+            _ => return None,
+        }
+        match &self.footprint {
+            Footprint::Extent(Extent { at, len }) => Some(Past { at: *at, len: *len, columns: 1 }),
+            Footprint::Rows(rows) => {
+                let (parity, at) = (set.parity(), rows.set_lba(set.parity()));
+                Some(match rows.columns {
+                    Columns::Named { count, .. } => {
+                        let (lo, hi) = rows.part.range();
+                        Past { at, len: Sectors(u64::from(hi - lo)), columns: count }
+                    }
+                    Columns::All | Columns::Dirty { .. } => Past { at, len: parity.full_stripe(), columns: 1 },
+                })
             }
-            OpKind::Discard => {
-                let parity = set.parity();
-                let at = parity.set_lba(self.stripe, 0, Sectors::ZERO);
-                Some(Past { at, len: parity.full_stripe(), columns: 1 })
-            }
-            _ => None,
+            Footprint::Set | Footprint::Stretch(_) | Footprint::Member(_) => None,
         }
     }
 }
@@ -100,6 +106,8 @@ mod tests {
     use super::*;
     use crate::controller::Controller;
     use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::io::footprint::StripeRows;
+    use crate::io::search::Part;
     use crate::limits::Limits;
     use openraid_units::{ArrayId, BlockSize, StripeIndex};
 
@@ -110,15 +118,23 @@ mod tests {
         let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
         let controller = Controller::new(Limits::small()).unwrap();
         let set = controller.new_set(ArrayId(0), Geometry::new(&spec).unwrap(), BlockSize::B512, 8);
-        let op =
-            |kind| Op { at: SetLba(50), stripe: StripeIndex(2), lo: 2, hi: 6, columns: 3, ..Op::new(kind, SetId(0)) };
-        let past = |kind| op(kind).written_past(&set);
-        // Four rows in each of three columns.
-        assert_eq!(past(OpKind::RowWrite), Some(Past { at: SetLba(50), len: Sectors(4), columns: 3 }));
+        let rows = |lo, hi, columns| {
+            Footprint::Rows(StripeRows { stripe: StripeIndex(2), part: Part::whole(lo, hi), columns })
+        };
+        let named = rows(2, 6, Columns::Named { first: 1, count: 2 });
+        let past = |kind, footprint| Op::new(kind, SetId(0), footprint).written_past(&set);
+        // Four rows in each of two columns. Stripe 2 begins with sector 2 x 24, its second column 8 later.
+        assert_eq!(past(OpKind::RowWrite, named), Some(Past { at: SetLba(48 + 8 + 2), len: Sectors(4), columns: 2 }));
         // The whole stripe: three chunks of data.
-        assert_eq!(past(OpKind::Discard), Some(Past { at: SetLba(48), len: Sectors(24), columns: 1 }));
-        for kind in [OpKind::Read, OpKind::RowRead, OpKind::RowDestage, OpKind::Flush, OpKind::Rebuild] {
-            assert_eq!(past(kind), None, "{kind:?}");
+        let whole = rows(0, 8, Columns::All);
+        assert_eq!(past(OpKind::Discard, whole), Some(Past { at: SetLba(48), len: Sectors(24), columns: 1 }));
+        let extent = Footprint::Extent(Extent { at: SetLba(5), len: Sectors(3) });
+        for kind in [OpKind::Write, OpKind::Discard] {
+            assert_eq!(past(kind, extent), Some(Past { at: SetLba(5), len: Sectors(3), columns: 1 }));
+        }
+        let others = [(OpKind::Read, extent), (OpKind::RowRead, named), (OpKind::Flush, Footprint::Set)];
+        for (kind, footprint) in others.into_iter().chain([(OpKind::RowDestage, whole), (OpKind::Rebuild, whole)]) {
+            assert_eq!(past(kind, footprint), None, "{kind:?}");
         }
     }
 

@@ -6,6 +6,7 @@ use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::command_errors::MemberRange;
+use crate::io::footprint::Extent;
 use crate::io::op::{Payload, Phase};
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -38,7 +39,7 @@ impl Controller {
     fn issue_extent_reads(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         let Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
-        let (set, start, whole) = (op.set, op.at, op.len);
+        let (set, Extent { at: start, len: whole }) = (op.set, op.extent());
         let mut done = Sectors::ZERO;
         while done < whole {
             let at = start + done;
@@ -133,7 +134,7 @@ impl Controller {
             Payload::Zero { .. } => None,
             Payload::None => unreachable!("writes have payload"),
         };
-        let (set, at, whole) = (op.set, op.at, op.len);
+        let (set, Extent { at, len: whole }) = (op.set, op.extent());
         let mirrored = matches!(self.sets.get(set).geometry, Geometry::Mirror(_));
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
         self.sets.get_mut(set).reasons.count(reason);
@@ -229,7 +230,7 @@ impl Controller {
                         &self.ops,
                         index,
                         Reason::DiscardProtected,
-                        self.ops[index].at.get(),
+                        self.ops[index].place_number(),
                         0,
                     );
                     return self.finish_op(index, actions);
@@ -239,15 +240,8 @@ impl Controller {
                 }
                 self.ops[index].phase = Phase::Writing;
                 let op = self.ops[index];
-                self.trace.note_op(
-                    &mut self.sets,
-                    &self.ops,
-                    index,
-                    Reason::DiscardDone,
-                    op.stripe.0.max(op.at.get()),
-                    0,
-                );
-                if op.is_by_rows(self.sets.get(op.set)) {
+                self.trace.note_op(&mut self.sets, &self.ops, index, Reason::DiscardDone, op.place_number(), 0);
+                if op.is_by_rows() {
                     let (from, to) = op.member_rows(self.sets.get(op.set));
                     for slot in SlotSet::first_n(self.sets.get(op.set).slots()) {
                         self.discard_slot(index, slot, from, to - from, actions);
@@ -269,7 +263,7 @@ impl Controller {
         if is_redundant && op.error.is_none() && !self.pass_reply_gate(index) {
             return;
         }
-        if self.ops[index].is_by_rows(self.sets.get(self.ops[index].set)) {
+        if self.ops[index].is_by_rows() {
             self.distrust_parity(index, actions);
         }
         self.finish_op(index, actions);
@@ -277,9 +271,10 @@ impl Controller {
 
     fn discard_extent(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
+        let Extent { at: start, len: whole } = op.extent();
         let mut done = Sectors::ZERO;
-        while done < op.len && self.channels.may_issue() {
-            let at = op.at + done;
+        while done < whole && self.channels.may_issue() {
+            let at = start + done;
             let set = self.sets.get(op.set);
             let (one, copies) = match &set.geometry {
                 Geometry::Passthrough(g) => (g.map(at), 1),
@@ -288,7 +283,7 @@ impl Controller {
                 Geometry::Mirror(g) => (g.copies(at).next().expect("a copy"), usize::from(g.copy_count())),
                 Geometry::Parity(_) => unreachable!("parity sets discard by rows"),
             };
-            let len = one.len.min(op.len - done);
+            let len = one.len.min(whole - done);
             for number in 0..copies {
                 let fragment = match &self.sets.get(op.set).geometry {
                     Geometry::Mirror(g) => g.copies(at).nth(number).expect("below the number of copies"),

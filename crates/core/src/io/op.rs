@@ -13,13 +13,14 @@
 //! Recording the operation waits until the failure of a member that it met is durable on the other members.
 //! Reads, rebuilds and scrubs are the same operation with other phases empty.
 
-use openraid_units::{PoolOffset, Sectors, SetId, SetLba, Slot, StripeIndex};
+use openraid_units::{PoolOffset, SetId, Slot};
 
 use crate::actions::ReplyStatus;
 use crate::events::Verdict;
 use crate::frames::Run;
+use crate::io::footprint::{Extent, Footprint, StripeRows};
 use crate::io::plan::WriteMethod;
-use crate::io::search::Search;
+use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::ppl::Partial;
 use crate::reason::Reason;
@@ -123,7 +124,23 @@ pub(crate) enum WorksFor {
     Op(u32),
 }
 
-/// The state of the blocks that a request covers only in part.
+/// The blocks that a write covers only in part: their other bytes are read first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Edges {
+    /// Bytes of the first block, and of the last, that the request does not cover; zero where the payload has them.
+    pub head: u16,
+    pub tail: u16,
+    pub reads: EdgeReads,
+}
+
+impl Edges {
+    /// So many bytes are missing at both ends.
+    pub(crate) const fn new(head: u16, tail: u16) -> Self {
+        Self { head, tail, reads: EdgeReads::Due }
+    }
+}
+
+/// How far the reads of the edges are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EdgeReads {
     /// They are not asked for yet.
@@ -193,6 +210,8 @@ impl PartialParity {
 pub(crate) enum KindData {
     /// Nothing more.
     None,
+    /// [`OpKind::Write`] and [`OpKind::RowWrite`], until the payload has the edges.
+    Edges(Edges),
     /// [`OpKind::Destage`] and [`OpKind::RowDestage`].
     Destage(DestageData),
     /// [`OpKind::Rebuild`], [`OpKind::Resync`] and [`OpKind::Scrub`].
@@ -206,8 +225,6 @@ pub(crate) enum KindData {
 /// What a destage has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DestageData {
-    /// The slots that get dirty data of the rows in work; none between two bands.
-    pub band: SlotSet,
     /// The dirty unit.
     pub unit: u32,
     /// The epoch of its set in which it began.
@@ -256,8 +273,6 @@ impl BackgroundData {
 /// What a redo has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedoData {
-    /// The slot of the member that lacks it.
-    pub slot: Slot,
     /// The first redo of the backlog that it does, and how many.
     pub first: usize,
     pub count: u32,
@@ -277,20 +292,9 @@ pub(crate) struct Op {
     pub wait: Option<Wait>,
     pub set: SetId,
     pub works_for: WorksFor,
-    /// Sets without parity: the extent.
-    pub at: SetLba,
-    pub len: Sectors,
-    /// Parity sets: the row segment. Background operations use `stripe` as their unit.
-    pub stripe: StripeIndex,
-    pub lo: u32,
-    pub hi: u32,
-    pub first: u16,
-    pub columns: u16,
+    pub footprint: Footprint,
     pub payload: Payload,
     pub fua: bool,
-    /// Bytes of the first block, and of the last, that the request does not cover.
-    pub head_skip: u16,
-    pub tail_skip: u16,
     /// Commands, jobs and children outstanding.
     pub pending: u32,
     /// Slots that failed in this operation: it plans without them.
@@ -304,16 +308,10 @@ pub(crate) struct Op {
     pub lost: SlotSet,
     pub parity: SlotSet,
     pub write: SlotSet,
-    /// Background: rows in work now, within `lo..hi`.
-    pub cursor: u32,
-    pub cursor_end: u32,
-    /// Whether, and how, a bad block among them is searched for.
-    pub search: Search,
     /// Counted as a write of its set (active mark, bitmap).
     pub intent: bool,
     /// What the last job found.
     pub verdict: Verdict,
-    pub edge_reads: EdgeReads,
     /// It waited for frames and is the first of the operations that do.
     pub woken: bool,
     /// A command that was given up may still use its frames: this operation must not.
@@ -367,7 +365,7 @@ impl Slab<Op> {
 
 impl Op {
     #[inline(always)]
-    pub(crate) fn new(kind: OpKind, set: SetId) -> Self {
+    pub(crate) fn new(kind: OpKind, set: SetId, footprint: Footprint) -> Self {
         Self {
             kind,
             data: KindData::None,
@@ -375,17 +373,9 @@ impl Op {
             wait: None,
             set,
             works_for: WorksFor::Set,
-            at: SetLba::ZERO,
-            len: Sectors::ZERO,
-            stripe: StripeIndex(0),
-            lo: 0,
-            hi: 0,
-            first: 0,
-            columns: 0,
+            footprint,
             payload: Payload::None,
             fua: false,
-            head_skip: 0,
-            tail_skip: 0,
             pending: 0,
             excluded: SlotSet::EMPTY,
             work: None,
@@ -395,12 +385,8 @@ impl Op {
             lost: SlotSet::EMPTY,
             parity: SlotSet::EMPTY,
             write: SlotSet::EMPTY,
-            cursor: 0,
-            cursor_end: 0,
-            search: Search::None,
             intent: false,
             verdict: Verdict::Done,
-            edge_reads: EdgeReads::Due,
             woken: false,
             frames_abandoned: false,
             torn: false,
@@ -482,20 +468,58 @@ impl Op {
         data
     }
 
-    /// The slots that get dirty data of the rows in work.
+    /// The edges that its payload lacks.
     #[inline(always)]
-    pub(crate) fn band(&self) -> SlotSet {
-        if let KindData::Destage(data) = &self.data {
-            data.band
-        } else {
-            SlotSet::EMPTY
+    pub(crate) fn edges(&self) -> Option<Edges> {
+        match self.data {
+            KindData::Edges(edges) => Some(edges),
+            _ => None,
         }
     }
 
-    /// As [`Op::destage`].
-    pub(crate) fn destage_mut(&mut self) -> &mut DestageData {
-        let KindData::Destage(data) = &mut self.data else { unreachable!("asked of a destage") };
-        data
+    /// The rows of a stripe that it works on. Panics for an operation on anything else.
+    #[inline(always)]
+    pub(crate) fn rows_of(&self) -> &StripeRows {
+        let Footprint::Rows(rows) = &self.footprint else { unreachable!("asked of rows") };
+        rows
+    }
+
+    /// As [`Op::rows_of`].
+    #[inline(always)]
+    pub(crate) fn rows_of_mut(&mut self) -> &mut StripeRows {
+        let Footprint::Rows(rows) = &mut self.footprint else { unreachable!("asked of rows") };
+        rows
+    }
+
+    /// The sectors of its set that are in work now: of an operation on an extent all of it, of one on a stretch the part.
+    /// Panics for any other.
+    #[inline(always)]
+    pub(crate) fn extent(&self) -> Extent {
+        match &self.footprint {
+            Footprint::Extent(extent) => *extent,
+            Footprint::Stretch(stretch) => stretch.in_work(),
+            Footprint::Set | Footprint::Rows(_) | Footprint::Member(_) => unreachable!("asked of an extent"),
+        }
+    }
+
+    /// What is in work of a footprint that is worked through in parts. Panics for any other.
+    #[inline(always)]
+    pub(crate) fn part(&self) -> &Part {
+        match &self.footprint {
+            Footprint::Rows(rows) => &rows.part,
+            Footprint::Stretch(stretch) => &stretch.part,
+            Footprint::Set | Footprint::Extent(_) | Footprint::Member(_) => unreachable!("asked of parts"),
+        }
+    }
+
+    /// As [`Op::part`].
+    #[inline(always)]
+    pub(crate) fn part_mut(&mut self) -> &mut Part {
+        match &mut self.footprint {
+            Footprint::Rows(rows) => &mut rows.part,
+            Footprint::Stretch(stretch) => &mut stretch.part,
+            Footprint::Set | Footprint::Extent(_) | Footprint::Member(_) => unreachable!("asked of parts"),
+        }
     }
 
     /// The slot of the parity that is made after a crash. Panics for any other kind.
@@ -511,8 +535,9 @@ impl Op {
     }
 
     /// Rows in work now, in sectors.
+    #[inline(always)]
     pub(crate) fn rows(&self) -> u32 {
-        self.cursor_end - self.cursor
+        self.part().len()
     }
 
     /// Rows in work now, in bytes.

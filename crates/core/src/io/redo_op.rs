@@ -1,7 +1,7 @@
 //! Redos: what the journal has for rows of a member is read from the journal and written to the member; and the wait of other
 //! operations for it. The journal says which redos are pending: see [`redo_backlog`](crate::journal::redo_backlog).
 
-use openraid_units::{Bytes, DriveLba, MemberLba, PoolOffset, Sectors, SetId, SetLba};
+use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
 use crate::array::set::Life;
@@ -9,6 +9,7 @@ use crate::controller::{CommandError, Controller};
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
+use crate::io::footprint::{Extent, Footprint, MemberExtent};
 use crate::io::op::{KindData, Op, OpKind, Payload, Phase, RedoData};
 use crate::io::wait::Wait;
 use crate::journal::commit::{JournalRead, JournalWork};
@@ -147,19 +148,16 @@ impl Controller {
         backlog.set_state(index, count, RedoState::InWork);
         backlog.out += 1;
         let op = Op {
-            at: SetLba(own.at.get()),
-            len,
             work: Some(run),
             payload: Payload::Host(run.at + Sectors(before).bytes()),
             phase: Phase::ReadingOld,
             data: KindData::Redo(RedoData {
-                slot: own.slot,
                 first: index,
                 count: u32::try_from(count).expect("few go together"),
                 failed_reads: 0,
                 is_awaited,
             }),
-            ..Op::new(OpKind::Redo, id)
+            ..Op::new(OpKind::Redo, id, Footprint::Member(MemberExtent { slot: own.slot, at: own.at, len }))
         };
         let key = self.ops.put(op);
         self.sets.get_mut(id).ops += 1;
@@ -247,7 +245,7 @@ impl Controller {
             return false;
         }
         let Some((from, to)) = self.member_rows_of(op) else { return false };
-        let (set, stripe) = (op.set, op.stripe.0);
+        let (set, stripe) = (op.set, op.stripe().map_or(0, |stripe| stripe.0));
         let Some(backlog) = self.journal.replay.backlog_of(set) else { return false };
         if backlog.pending(from, to).next().is_none() {
             return false;
@@ -266,15 +264,17 @@ impl Controller {
     fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
         let Geometry::Parity(parity) = &self.sets.get(op.set).geometry else { return None };
         let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
-        if op.is_by_rows(self.sets.get(op.set)) {
-            return Some((start(op.stripe) + u64::from(op.lo), start(op.stripe) + u64::from(op.hi)));
+        if let Footprint::Rows(rows) = &op.footprint {
+            let (first, (lo, hi)) = (start(rows.stripe), rows.part.range());
+            return Some((first + u64::from(lo), first + u64::from(hi)));
         }
-        let (first, _, within) = parity.locate(op.at);
+        let Extent { at, len } = op.extent();
+        let (first, _, within) = parity.locate(at);
         let from = start(first) + within.get();
-        if within + op.len <= parity.chunk() {
-            return Some((from, from + op.len.get()));
+        if within + len <= parity.chunk() {
+            return Some((from, from + len.get()));
         }
-        let (last, ..) = parity.locate(op.at + (op.len - Sectors(1)));
+        let (last, ..) = parity.locate(at + (len - Sectors(1)));
         Some((start(first), start(last) + parity.chunk().get()))
     }
 
@@ -361,9 +361,9 @@ impl Controller {
                     return self.wait_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;
-                let slot = op.redo().slot;
+                let Footprint::Member(own) = op.footprint else { unreachable!("a redo is for a member") };
                 let Payload::Host(at) = op.payload else { unreachable!("it was read into frames") };
-                let range = MemberRange { slot, lba: MemberLba(op.at.get()), len: op.len, at };
+                let range = MemberRange { slot: own.slot, lba: own.at, len: own.len, at };
                 self.issue_write(index, range, actions);
                 if self.ops[index].pending == 0 {
                     self.finish_redo(index, actions);

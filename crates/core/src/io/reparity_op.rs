@@ -138,7 +138,7 @@ impl Controller {
         let op = self.ops[index];
         let redoing = self.redoing(&op);
         let (slot, lo) = (redoing.entry.slot, redoing.entry.lo);
-        let at = redoing.entry.at.expect("it has partial parity") + Sectors(u64::from(op.cursor - lo));
+        let at = redoing.entry.at.expect("it has partial parity") + Sectors(u64::from(op.part().from() - lo));
         let place = self.sets.get(op.set).places[slot.index()].member;
         let member = &self.sets.get(op.set).members[place as usize];
         let (start, _) = member.ppl_area().expect("its log was read");
@@ -238,8 +238,9 @@ impl Controller {
             return self.finish_op(index, actions);
         }
         let rows_max = self.sets.get(op.set).rows_max;
-        let op = &mut self.ops[index];
-        (op.cursor, op.cursor_end) = (op.lo, op.hi.min(op.lo.saturating_add(rows_max)));
+        let part = self.ops[index].part_mut();
+        let (lo, hi) = part.range();
+        part.take(lo, hi.min(lo.saturating_add(rows_max)));
         self.plan_reparity(index, actions);
     }
 

@@ -8,7 +8,7 @@ use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
-use crate::io::footprint::stripe_slots;
+use crate::io::footprint::{stripe_slots, Columns};
 use crate::io::op::{Op, OpKind, PartialParity, Payload, Phase, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
@@ -26,12 +26,11 @@ pub(crate) struct RowFrames {
     staged: Option<SlotSet>,
     /// Sectors of each.
     rows: u32,
-    /// What the piece has: from its first column and row on.
+    /// What the piece has: from its first column and row on. The rows in work begin so many rows later.
     payload: Payload,
     stripe: StripeIndex,
     first: u16,
-    lo: u32,
-    cursor: u32,
+    skip: u32,
 }
 
 /// How far the rows in work of a write are.
@@ -47,17 +46,18 @@ pub(crate) enum Rows {
 }
 
 impl RowFrames {
+    #[inline(always)]
     pub(crate) fn of(op: &Op) -> Self {
+        let rows = op.rows_of();
         Self {
             run: op.work,
             buffers: op.buffers,
-            staged: (op.kind == OpKind::RowDestage).then(|| op.band()),
-            rows: op.rows(),
+            staged: if let Columns::Dirty { band, .. } = rows.columns { Some(band) } else { None },
+            rows: rows.part.len(),
             payload: op.payload,
-            stripe: op.stripe,
-            first: op.first,
-            lo: op.lo,
-            cursor: op.cursor,
+            stripe: rows.stripe,
+            first: rows.named().0,
+            skip: rows.part.from() - rows.part.range().0,
         }
     }
 
@@ -91,7 +91,7 @@ impl RowFrames {
             Payload::None => unreachable!("an operation without payload has no address"),
             Payload::Host(base) => {
                 let columns = parity.chunk() * u64::from(column - self.first);
-                base + (columns + Sectors(u64::from(self.cursor - self.lo))).bytes()
+                base + (columns + Sectors(u64::from(self.skip))).bytes()
             }
         }
     }
@@ -213,7 +213,7 @@ impl Controller {
         let op = &mut self.ops[index];
         (op.read, op.lost, op.phase) = (read, lost, Phase::ReadingOld);
         if !lost.is_empty() {
-            let (set, stripe) = (op.set, op.stripe);
+            let (set, stripe) = (op.set, op.rows_of().stripe);
             self.trace.note(&mut self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
             self.trace.op(&self.ops, index, || What::Planned { reason, rejected: 0, parity, lost });
@@ -251,7 +251,7 @@ impl Controller {
 
     /// The exponent with which a data slot counts in Q.
     pub(crate) fn weight(&self, op: &Op, slot: Slot) -> u8 {
-        Self::weight_in(self.sets.get(op.set).parity().row(op.stripe), slot)
+        Self::weight_in(self.sets.get(op.set).parity().row(op.rows_of().stripe), slot)
     }
 
     fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
@@ -312,7 +312,7 @@ impl Controller {
         }
         self.narrow_unfit_rows(index);
         let op = &self.ops[index];
-        let (set, stripe) = (op.set, op.stripe);
+        let (set, stripe) = (op.set, op.rows_of().stripe);
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
         let policy = self.sets.get(set).policy.partial_write;
@@ -417,7 +417,7 @@ impl Controller {
         if !self.take_buffers(index, SlotSet::EMPTY) {
             return Rows::Held;
         }
-        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WriteNoParity, op.stripe.0, 0);
+        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WriteNoParity, op.rows_of().stripe.0, 0);
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
         (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);
@@ -452,7 +452,7 @@ impl Controller {
         let op = &self.ops[index];
         let geometry = &self.sets.get(op.set).geometry;
         let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
-        let row = parity.row(op.stripe);
+        let row = parity.row(op.rows_of().stripe);
         let (data, p, q) = stripe_slots(parity, row);
         let (named, frames) = (op.named_slots(self.sets.get(op.set)), RowFrames::of(op));
         let columns = actions.columns.len();

@@ -62,13 +62,102 @@ impl Search {
     }
 }
 
+/// A range of sectors that is worked through in parts: the rows of a stripe, or the sectors of a stretch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    lo: u32,
+    hi: u32,
+    /// In work now.
+    from: u32,
+    to: u32,
+    /// Whether, and how, a bad block is searched for.
+    search: Search,
+}
+
+impl Part {
+    /// All of the range at once.
+    #[inline(always)]
+    pub(crate) const fn whole(lo: u32, hi: u32) -> Self {
+        Self { lo, hi, from: lo, to: hi, search: Search::None }
+    }
+
+    /// Nothing of the range yet.
+    #[inline(always)]
+    pub(crate) const fn not_begun(lo: u32, hi: u32) -> Self {
+        Self { lo, hi, from: lo, to: lo, search: Search::None }
+    }
+
+    /// The first part, of so many sectors at the most.
+    pub(crate) fn first(lo: u32, hi: u32, most: u32) -> Self {
+        Self { lo, hi, from: lo, to: hi.min(lo.saturating_add(most)), search: Search::None }
+    }
+
+    /// The whole range.
+    #[inline(always)]
+    pub(crate) const fn range(&self) -> (u32, u32) {
+        (self.lo, self.hi)
+    }
+
+    /// Where the sectors in work begin.
+    #[inline(always)]
+    pub(crate) const fn from(&self) -> u32 {
+        self.from
+    }
+
+    /// The sector after those in work.
+    #[inline(always)]
+    pub(crate) const fn to(&self) -> u32 {
+        self.to
+    }
+
+    /// Sectors in work.
+    #[inline(always)]
+    pub(crate) const fn len(&self) -> u32 {
+        self.to - self.from
+    }
+
+    /// Take these sectors into work, whatever was before.
+    pub(crate) fn take(&mut self, from: u32, to: u32) {
+        debug_assert!(self.lo <= from && from <= to && to <= self.hi);
+        (self.from, self.to) = (from, to);
+    }
+
+    /// The most sectors that the next part from `at` on may have; the search goes on there.
+    pub(crate) fn search_from(&mut self, at: u32, block: u32, most: u32) -> u32 {
+        let (search, len) = self.search.next(at, block, most);
+        self.search = search;
+        len
+    }
+
+    /// Go on with the next part; false if there is none.
+    pub(crate) fn advance(&mut self, block: u32, most: u32) -> bool {
+        let at = self.to;
+        let len = self.search_from(at, block, most);
+        (self.from, self.to) = (at, self.hi.min(at.saturating_add(len)));
+        self.from < self.hi
+    }
+
+    /// The sectors in work cannot be had as a whole: take a part of them. False if they are one block: it is lost.
+    pub(crate) fn narrow(&mut self, block: u32) -> bool {
+        let Some(search) = Search::narrowed(self.from, self.to, block) else {
+            self.search = Search::After { step: 0 };
+            return false;
+        };
+        self.search = search;
+        if let Search::Within { step, .. } = search {
+            self.to = self.from + step;
+        }
+        true
+    }
+}
+
 /// An eighth of so many sectors, in whole blocks.
 fn part(sectors: u32, block: u32) -> u32 {
     sectors.div_ceil(SEARCH_WAYS).next_multiple_of(block)
 }
 
 impl Controller {
-    fn block_of(&self, index: u32) -> u32 {
+    pub(crate) fn block_of(&self, index: u32) -> u32 {
         let block = self.sets.get(self.ops[index].set).block.sectors();
         u32::try_from(block.get()).expect("a block is small")
     }
@@ -78,22 +167,11 @@ impl Controller {
         let block = self.block_of(index);
         self.release_work(index);
         let op = &mut self.ops[index];
-        let Some(search) = Search::narrowed(op.cursor, op.cursor_end, block) else {
-            op.search = Search::After { step: 0 };
-            return false;
-        };
-        op.search = search;
-        if let Search::Within { step, .. } = search {
-            op.cursor_end = op.cursor + step;
+        let is_narrowed = op.part_mut().narrow(block);
+        if is_narrowed {
+            op.excluded = SlotSet::EMPTY;
         }
-        op.excluded = SlotSet::EMPTY;
-        true
-    }
-
-    /// The most rows that the next stretch from `at` on may have, and how the search goes on with it.
-    pub(crate) fn next_stretch(&self, index: u32, at: u32) -> (Search, u32) {
-        let op = &self.ops[index];
-        op.search.next(at, self.block_of(index), self.sets.get(op.set).rows_max)
+        is_narrowed
     }
 
     /// The rows in work are done: take the next ones, if any.
@@ -101,15 +179,11 @@ impl Controller {
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.sets.end_record(&mut self.ops[index], self.planted);
         self.release_work(index);
-        let at = self.ops[index].cursor_end;
-        let (search, rows) = self.next_stretch(index, at);
+        let (block, rows_max) = (self.block_of(index), self.sets.get(self.ops[index].set).rows_max);
         let op = &mut self.ops[index];
-        op.search = search;
         op.excluded = SlotSet::EMPTY;
-        op.cursor = at;
-        op.cursor_end = op.hi.min(at.saturating_add(rows));
         op.phase = Phase::Planning;
-        op.cursor < op.hi
+        op.part_mut().advance(block, rows_max)
     }
 
     /// Reads of the rows in work failed. If parity may not fit there, recovered data is a guess, and the other sectors
@@ -172,7 +246,7 @@ impl Controller {
     /// Are the rows in work such whose parity may not fit?
     fn is_unfit(&self, index: u32) -> bool {
         let op = &self.ops[index];
-        if !op.is_by_rows(self.sets.get(op.set)) {
+        if !op.is_by_rows() {
             return false;
         }
         let (from, to) = op.member_rows(self.sets.get(op.set));

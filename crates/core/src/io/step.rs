@@ -6,12 +6,14 @@ use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::io::ended::{Ended, EndedFor};
-use crate::io::op::{EdgeReads, KindData, Op, OpKind, Payload, Phase, WorksFor};
+use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
+use crate::io::op::{EdgeReads, Edges, KindData, Op, OpKind, Payload, Phase, WorksFor};
+use crate::io::search::Part;
 use crate::io::wait::Wait;
-use crate::limits::{FRAME_BYTES, REGION_SECTORS};
+use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::slab::Slab;
-use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who, Work};
+use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who};
 use crate::trace::Trace;
 
 impl Slab<Op> {
@@ -106,12 +108,15 @@ impl Controller {
             }
         };
         let Some(work) = work_of(&op) else { return };
-        let place = match work {
-            Work::Flush => Place::Whole,
-            _ if op.is_by_rows(self.sets.get(op.set)) => {
-                Place::Rows { stripe: op.stripe, lo: op.lo, hi: op.hi, columns: (op.first, op.columns) }
+        let place = match &op.footprint {
+            Footprint::Set => Place::Whole,
+            Footprint::Rows(rows) => {
+                let (lo, hi) = rows.part.range();
+                Place::Rows { stripe: rows.stripe, lo, hi, columns: rows.named() }
             }
-            _ => Place::Extent { at: op.at, len: op.len },
+            Footprint::Extent(extent) => Place::Extent { at: extent.at, len: extent.len },
+            Footprint::Stretch(stretch) => Place::Extent { at: stretch.at, len: stretch.whole().len },
+            Footprint::Member(_) => return,
         };
         let name = op_name(&self.ops, index);
         self.trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
@@ -144,12 +149,12 @@ impl Controller {
             // The parent holds the range.
             return self.on_locked(index);
         }
-        let unit = op.stripe.0.max(op.at.get() / REGION_SECTORS);
-        if self.locks.acquire(index, self.ops[index].lock_range(self.sets.get(self.ops[index].set))) {
+        let range = op.lock_range();
+        if self.locks.acquire(index, range) {
             self.on_locked(index)
         } else {
             self.hold_op(index, Wait::Range);
-            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, unit, 0);
+            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, range.unit, 0);
             false
         }
     }
@@ -157,7 +162,7 @@ impl Controller {
     /// An operation has its range; true if it goes on at once, without edges to read.
     fn on_locked(&mut self, index: u32) -> bool {
         let op = &mut self.ops[index];
-        let has_edges = op.head_skip > 0 || op.tail_skip > 0;
+        let has_edges = op.edges().is_some();
         op.phase = if has_edges { Phase::Edges } else { Phase::Planning };
         if has_edges {
             self.read_edges(index);
@@ -168,37 +173,44 @@ impl Controller {
     /// Read the blocks that the request fills only in part, by operations under this one's range.
     fn read_edges(&mut self, index: u32) {
         let op = self.ops[index];
+        let edges = Self::edges_of(&op);
         if op.work.is_none() && !self.take_work(index, 2 * FRAME_BYTES) {
             return;
         }
         if self.ops.room() < 2 {
             return self.wait_for_commands(index);
         }
-        self.trace.note_op(
-            &mut self.sets,
-            &self.ops,
-            index,
-            Reason::EdgeRead,
-            op.at.get(),
-            u32::from(op.head_skip) + u32::from(op.tail_skip),
-        );
-        let in_one = op.head_skip > 0 && self.is_one_block(&op);
-        self.ops[index].edge_reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
-        if op.head_skip > 0 {
+        let at = match &op.footprint {
+            Footprint::Rows(rows) => rows.set_lba(self.sets.get(op.set).parity()),
+            _ => op.extent().at,
+        };
+        let missing = u32::from(edges.head) + u32::from(edges.tail);
+        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::EdgeRead, at.get(), missing);
+        let in_one = edges.head > 0 && self.is_one_block(&op);
+        let reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
+        self.ops[index].data = KindData::Edges(Edges { reads, ..edges });
+        if edges.head > 0 {
             self.start_edge(index, false);
         }
-        if op.tail_skip > 0 && !in_one {
+        if edges.tail > 0 && !in_one {
             self.start_edge(index, true);
         }
     }
 
     fn is_one_block(&self, op: &Op) -> bool {
         let block = self.sets.get(op.set).block.sectors();
-        if op.kind == OpKind::RowWrite {
-            op.columns == 1 && Sectors(u64::from(op.hi - op.lo)) == block
-        } else {
-            op.len == block
+        match &op.footprint {
+            Footprint::Rows(rows) => {
+                let (lo, hi) = rows.part.range();
+                rows.named().1 == 1 && Sectors(u64::from(hi - lo)) == block
+            }
+            _ => op.extent().len == block,
         }
+    }
+
+    /// The edges of a write that has any.
+    fn edges_of(op: &Op) -> Edges {
+        op.edges().expect("it has edges to read or to merge")
     }
 
     fn start_edge(&mut self, index: u32, tail: bool) {
@@ -207,19 +219,19 @@ impl Controller {
         let block = set.block.sectors();
         let run = op.work.expect("taken before");
         let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
-        let mut child = Op { works_for: WorksFor::Op(index), payload, ..Op::new(OpKind::Read, op.set) };
-        if op.kind == OpKind::RowWrite {
-            child.kind = OpKind::RowRead;
-            child.stripe = op.stripe;
+        let (kind, footprint) = if let Footprint::Rows(own) = &op.footprint {
             let rows = u32::try_from(block.get()).expect("a block is small");
-            let (column, lo) = if tail { (op.first + op.columns - 1, op.hi - rows) } else { (op.first, op.lo) };
-            (child.first, child.columns) = (column, 1);
-            (child.lo, child.hi) = (lo, lo + rows);
-            (child.cursor, child.cursor_end) = (child.lo, child.hi);
+            let ((lo, hi), (first, count)) = (own.part.range(), own.named());
+            let (column, lo) = if tail { (first + count - 1, hi - rows) } else { (first, lo) };
+            let columns = Columns::Named { first: column, count: 1 };
+            let part = Part::whole(lo, lo + rows);
+            (OpKind::RowRead, Footprint::Rows(StripeRows { stripe: own.stripe, part, columns }))
         } else {
-            child.at = if tail { op.at + (op.len - block) } else { op.at };
-            child.len = block;
-        }
+            let Extent { at, len } = op.extent();
+            let at = if tail { at + (len - block) } else { at };
+            (OpKind::Read, Footprint::Extent(Extent { at, len: block }))
+        };
+        let child = Op { works_for: WorksFor::Op(index), payload, ..Op::new(kind, op.set, footprint) };
         self.ops[index].pending += 1;
         self.start_op(child);
     }
@@ -232,45 +244,49 @@ impl Controller {
             self.release_work(index);
             self.ops[index].frames_abandoned = false;
             self.ops[index].error = None;
-            self.ops[index].edge_reads = EdgeReads::Due;
+            self.ops[index].data = KindData::Edges(Edges { reads: EdgeReads::Due, ..Self::edges_of(&op) });
             self.read_edges(index);
         } else if op.error.is_some() {
             self.finish_op(index, actions);
         } else if op.pending > 0 {
             // The other edge is being read.
-        } else if op.edge_reads == EdgeReads::Due {
-            self.read_edges(index);
-        } else if op.head_skip > 0 || op.tail_skip > 0 {
-            self.merge_edge(index, actions);
         } else {
-            self.release_work(index);
-            self.ops[index].phase = Phase::Planning;
-            return true;
+            match op.edges() {
+                Some(Edges { reads: EdgeReads::Due, .. }) => self.read_edges(index),
+                Some(edges) => self.merge_edge(index, edges, actions),
+                None => {
+                    self.release_work(index);
+                    self.ops[index].phase = Phase::Planning;
+                    return true;
+                }
+            }
         }
         false
     }
 
     /// Copy what the request does not cover of one edge from the block that was read to the payload's frames:
     /// the head first, the tail when that is done.
-    fn merge_edge(&mut self, index: u32, actions: &mut Actions) {
+    fn merge_edge(&mut self, index: u32, edges: Edges, actions: &mut Actions) {
         let op = self.ops[index];
-        let block = self.sets.get(op.set).block.bytes();
+        let set = self.sets.get(op.set);
+        let block = set.block.bytes();
         let run = op.work.expect("edges were read there");
-        let start = op.payload_address(self.sets.get(op.set), op.first, op.lo);
-        if op.head_skip > 0 {
-            self.ops[index].head_skip = 0;
-            return self.ops.push_copy(&mut self.trace, index, start, run.at, u32::from(op.head_skip), actions);
+        if edges.head > 0 {
+            let rest = Edges { head: 0, ..edges };
+            self.ops[index].data = if edges.tail > 0 { KindData::Edges(rest) } else { KindData::None };
+            let start = op.payload_start();
+            return self.ops.push_copy(&mut self.trace, index, start, run.at, u32::from(edges.head), actions);
         }
-        self.ops[index].tail_skip = 0;
-        let within = block - Bytes(u64::from(op.tail_skip));
-        let read_at = run.at + Bytes(if op.edge_reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
-        let end = if op.kind == OpKind::RowWrite {
-            let rows = u32::try_from(block.sectors_floor().get()).expect("a block is small");
-            op.payload_address(self.sets.get(op.set), op.first + op.columns - 1, op.hi - rows)
+        self.ops[index].data = KindData::None;
+        let within = block - Bytes(u64::from(edges.tail));
+        let read_at = run.at + Bytes(if edges.reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
+        let end = if let Footprint::Rows(rows) = &op.footprint {
+            let ((_, hi), (first, count)) = (rows.part.range(), rows.named());
+            op.payload_address(set, first + count - 1, hi - narrow(block.sectors_floor()))
         } else {
-            start + (op.len.bytes() - block)
+            op.payload_start() + (op.extent().len.bytes() - block)
         };
-        self.ops.push_copy(&mut self.trace, index, end + within, read_at + within, u32::from(op.tail_skip), actions);
+        self.ops.push_copy(&mut self.trace, index, end + within, read_at + within, u32::from(edges.tail), actions);
     }
 
     /// A job ended.

@@ -137,9 +137,11 @@ impl Controller {
 mod tests {
     use super::*;
     use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::io::footprint::{Columns, Footprint, StripeRows};
     use crate::io::op::{Op, OpKind};
+    use crate::io::search::Part;
     use crate::limits::Limits;
-    use openraid_units::{ArrayId, BlockSize, Sectors, SetId};
+    use openraid_units::{ArrayId, BlockSize, Sectors, SetId, StripeIndex};
 
     const CHANGES: [Change; 4] = [Change::Marks, Change::Bits, Change::Session, Change::Life];
     /// Every wait with what ends it among [`CHANGES`], in their order. The waits after the sixth end with what another
@@ -174,12 +176,19 @@ mod tests {
         controller
     }
 
+    /// An operation on the first rows of the first column of stripe 0.
+    fn op(kind: OpKind) -> Op {
+        let columns = Columns::Named { first: 0, count: 1 };
+        let rows = StripeRows { stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
+        Op::new(kind, SetId(0), Footprint::Rows(rows))
+    }
+
     #[test]
     fn each_wait_ends_with_the_changes_of_the_table_and_no_other() {
         for (wait, ends) in TABLE {
             for (change, ends) in CHANGES.into_iter().zip(ends) {
                 let mut controller = controller();
-                let op = controller.ops.put(Op::new(OpKind::RowWrite, SetId(0))).index;
+                let op = controller.ops.put(op(OpKind::RowWrite)).index;
                 controller.hold_op(op, wait);
                 let in_queue = controller.wait_set.iter().any(|index| index == op);
                 assert_eq!(in_queue, CHANGES.into_iter().any(|change| wait.ends_with(change)), "{wait:?}");
@@ -200,7 +209,7 @@ mod tests {
     fn what_gives_back_ranges_frames_commands_room_and_redos_calls_those_that_wait_for_it() {
         let mut controller = controller();
         let hold = |controller: &mut Controller, wait| {
-            let op = controller.ops.put(Op::new(OpKind::RowWrite, SetId(0))).index;
+            let op = controller.ops.put(op(OpKind::RowWrite)).index;
             controller.hold_op(op, wait);
             op
         };
@@ -211,8 +220,8 @@ mod tests {
         controller.wake_redo_waiters();
         assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(redo), None));
         // An operation that ends gives its range, its frames and its place among the commands.
-        let first = controller.ops.put(Op { hi: 8, columns: 1, ..Op::new(OpKind::RowRead, SetId(0)) }).index;
-        let own = controller.ops[first].lock_range(controller.sets.get(SetId(0)));
+        let first = controller.ops.put(op(OpKind::RowRead)).index;
+        let own = controller.ops[first].lock_range();
         assert!(controller.locks.acquire(first, own));
         controller.ops[first].phase = crate::io::op::Phase::Locking;
         let key = controller
@@ -220,8 +229,8 @@ mod tests {
             .put(crate::requests::request::Piece { ops: 2, ..crate::requests::request::Piece::new(0) });
         controller.ops[first].works_for = crate::io::op::WorksFor::Piece(key.index);
         controller.sets.get_mut(SetId(0)).ops = 1;
-        let second = controller.ops.put(Op { hi: 8, columns: 1, ..Op::new(OpKind::RowWrite, SetId(0)) }).index;
-        assert!(!controller.locks.acquire(second, controller.ops[second].lock_range(controller.sets.get(SetId(0)))));
+        let second = controller.ops.put(op(OpKind::RowWrite)).index;
+        assert!(!controller.locks.acquire(second, controller.ops[second].lock_range()));
         controller.ops[second].wait = Some(Wait::Range);
         let commands = hold(&mut controller, Wait::Commands);
         let frames = hold(&mut controller, Wait::Frames);
@@ -237,7 +246,7 @@ mod tests {
         let mut controller = controller();
         let waits = [Wait::Bitmap, Wait::ActiveMark, Wait::Session, Wait::Bitmap, Wait::FailureMark];
         let ops = waits.map(|wait| {
-            let op = controller.ops.put(Op::new(OpKind::RowWrite, SetId(0))).index;
+            let op = controller.ops.put(op(OpKind::RowWrite)).index;
             controller.hold_op(op, wait);
             op
         });

@@ -514,7 +514,8 @@ impl Controller {
 
     /// Hold an operation until the journal has room, for this reason.
     pub(crate) fn wait_for_journal(&mut self, index: u32, reason: Reason) {
-        let (stripe, used) = (self.ops[index].stripe.0, narrow(Sectors(self.journal.log.used)));
+        let (stripe, used) =
+            (self.ops[index].stripe().map_or(0, |stripe| stripe.0), narrow(Sectors(self.journal.log.used)));
         self.trace.note_op(&mut self.sets, &self.ops, index, reason, stripe, used);
         self.journal_ops.push(index);
     }

@@ -16,7 +16,7 @@ use crate::array::sets::Sets;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::footprint::stripe_slots;
+use crate::io::footprint::{stripe_slots, Extent};
 use crate::io::gate::Gate;
 use crate::io::op::{EntryState, Op, OpKind};
 use crate::io::row::RowFrames;
@@ -163,7 +163,8 @@ impl Controller {
     /// differ, replay makes them equal.
     fn await_data_entries(&mut self, index: u32) -> Gate {
         let op = self.ops[index];
-        let newest = lines_of(op.at, op.len)
+        let own = op.extent();
+        let newest = lines_of(own.at, own.len)
             .filter_map(|(number, ..)| self.cache.lines.find(op.set, number))
             .map(|line| self.cache.lines.get(line).newest)
             .max()
@@ -197,7 +198,8 @@ impl Controller {
         self.journal.open.ops.push(index);
         self.journal.log.pin(sequence);
         self.sets.get_mut(set).journal.logged += 1;
-        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::RedoLogged, self.ops[index].stripe.0, 0);
+        let stripe = self.ops[index].stripe().map_or(0, |stripe| stripe.0);
+        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::RedoLogged, stripe, 0);
         self.trace.op(&self.ops, index, || What::Logged { entry: sequence });
     }
 
@@ -206,7 +208,7 @@ impl Controller {
     fn log_rows(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = &self.ops[index];
         let (set, rows) = (op.set, Sectors(u64::from(op.rows())));
-        let revokes = if op.kind == OpKind::RowWrite { usize::from(op.columns) } else { 0 };
+        let revokes = usize::from(op.rows_of().named().1);
         let named = op.named_slots(self.sets.get(set));
         let view = RedoView { named, write: op.write, parities: self.parity_slots(op), revokes };
         // The last slot that needs one reference, and that reference: most writes have no other slot.
@@ -267,7 +269,7 @@ impl Controller {
         if op.parity.len() == u32::from(parity.parities()) {
             return op.parity;
         }
-        let (_, p, q) = stripe_slots(parity, parity.row(op.stripe));
+        let (_, p, q) = stripe_slots(parity, parity.row(op.rows_of().stripe));
         let p = SlotSet::one(p);
         q.map_or(p, |q| p.with(q))
     }
@@ -308,8 +310,11 @@ impl Controller {
     fn revoke_columns(&mut self, index: u32, array: u8) {
         let op = self.ops[index];
         let sectors = Sectors(u64::from(op.rows()));
-        for column in op.first..op.first + op.columns {
-            let set_lba = self.sets.get(op.set).parity().set_lba(op.stripe, column, Sectors(u64::from(op.cursor)));
+        let rows = op.rows_of();
+        let (first, count) = rows.named();
+        for column in first..first + count {
+            let from = Sectors(u64::from(rows.part.from()));
+            let set_lba = self.sets.get(op.set).parity().set_lba(rows.stripe, column, from);
             self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
         }
     }
@@ -378,36 +383,38 @@ impl Controller {
 
     fn log_extent(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = self.ops[index];
+        let Extent { at, len: whole } = op.extent();
         let fragments = self.fragments_of(&op);
-        if let Err(reason) = self.group_takes(fragments + 1, op.len.get(), 0) {
+        if let Err(reason) = self.group_takes(fragments + 1, whole.get(), 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
         let array = self.sets.get(op.set).journal.index();
-        self.append_record(JournalRecord::Revoke { array, set_lba: op.at, sectors: op.len });
-        let (payload_at, to) = self.append_payload(op.len);
+        self.append_record(JournalRecord::Revoke { array, set_lba: at, sectors: whole });
+        let (payload_at, to) = self.append_payload(whole);
         let from = match op.payload {
             crate::io::op::Payload::Host(base) => base,
             _ => PoolOffset::ZERO,
         };
         let mut done = Sectors::ZERO;
-        while done < op.len {
-            let (slots, len) = self.places_of(op.set, op.at + done, op.len - done);
+        while done < whole {
+            let (slots, len) = self.places_of(op.set, at + done, whole - done);
             for (slot, member_lba) in slots.into_iter().flatten() {
                 let payload_at = payload_at + done;
                 self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: len, payload_at });
             }
             done += len;
         }
-        let bytes = u32::try_from(op.len.bytes().get()).expect("an extent is small");
+        let bytes = u32::try_from(whole.bytes().get()).expect("an extent is small");
         self.ops.push_copy(&mut self.trace, index, to, from, bytes, actions);
         self.joins_group(index);
         Gate::Waits(Wait::Entry)
     }
 
     fn fragments_of(&self, op: &Op) -> usize {
+        let Extent { at, len: whole } = op.extent();
         let (mut done, mut count) = (Sectors::ZERO, 0);
-        while done < op.len {
-            let (slots, len) = self.places_of(op.set, op.at + done, op.len - done);
+        while done < whole {
+            let (slots, len) = self.places_of(op.set, at + done, whole - done);
             count += slots.iter().flatten().count();
             done += len;
         }

@@ -22,8 +22,7 @@ use openraid_units::{Sectors, SetId};
 use crate::array::set::{Life, Set};
 use crate::cache::lines::LINE_SECTORS;
 use crate::controller::Controller;
-use crate::geometry::Geometry;
-use crate::io::footprint::narrow;
+use crate::io::footprint::{narrow, Footprint};
 use crate::io::op::{Op, Phase};
 
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
@@ -89,14 +88,15 @@ impl Controller {
     /// The most sectors of the ring that a write past the cache needs.
     fn logs_at_most(&self, op: &Op) -> u64 {
         let set = self.sets.get(op.set);
-        match &set.geometry {
-            Geometry::Parity(parity) => {
-                let rows = u64::from(op.hi - op.lo);
-                let columns = u64::from(op.columns) + u64::from(parity.parities());
+        match &op.footprint {
+            Footprint::Rows(own) => {
+                let (lo, hi) = own.part.range();
+                let rows = u64::from(hi - lo);
+                let columns = u64::from(own.named().1) + u64::from(set.parity().parities());
                 let turns = rows.div_ceil(u64::from(set.rows_max)).max(1);
                 rows * columns + turns * JOURNAL_ALIGN.get()
             }
-            _ => op.len.get() + JOURNAL_ALIGN.get(),
+            _ => op.extent().len.get() + JOURNAL_ALIGN.get(),
         }
     }
 

@@ -8,6 +8,7 @@ use super::{JournalLoss, JournalState};
 use crate::actions::Actions;
 use crate::array::set::Life;
 use crate::controller::Controller;
+use crate::io::footprint::Footprint;
 use crate::io::op::{Op, OpKind};
 use crate::planted::Flaw;
 
@@ -206,7 +207,7 @@ impl Controller {
             if !self.sets.find(id).is_some_and(takes) {
                 continue;
             }
-            let op = Op::new(OpKind::Flush, id);
+            let op = Op::new(OpKind::Flush, id, Footprint::Set);
             let key = self.ops.put(op);
             self.sets.get_mut(id).ops += 1;
             self.ready.push(key.index);

@@ -45,7 +45,7 @@ impl Op {
             return (Partial::No, PartialParity::None);
         }
         let Geometry::Parity(map) = &set.geometry else { return (Partial::No, PartialParity::None) };
-        let p = map.p_slot(self.stripe);
+        let p = map.p_slot(self.rows_of().stripe);
         let (from, to) = self.member_rows(set);
         // Parity that is being filled here is made again after a crash.
         let believed = set.in_sync | set.filled(from, to) | set.inherited;

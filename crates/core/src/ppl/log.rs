@@ -28,7 +28,7 @@ impl Sets {
         if before != Partial::Logged {
             return;
         }
-        let (set, slot) = (op.set, self.get(op.set).parity().p_slot(op.stripe));
+        let (set, slot) = (op.set, self.get(op.set).parity().p_slot(op.rows_of().stripe));
         let reused = planted.has(Flaw::LogReusedUnflushed);
         let log = &mut self.get_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
         log.covered -= 1;
@@ -89,7 +89,8 @@ impl Controller {
             Partial::No | Partial::Logged => Gate::Open,
             Partial::Waiting => Gate::Waits(Wait::Record),
             Partial::Due => {
-                let (set, stripe, slot) = (op.set, op.stripe, self.sets.get(op.set).parity().p_slot(op.stripe));
+                let (set, stripe) = (op.set, op.rows_of().stripe);
+                let slot = self.sets.get(set).parity().p_slot(stripe);
                 self.ops[index].partial = Partial::Waiting;
                 let ppl = self.sets.get_mut(set).ppl.as_mut().expect("who needs a record has a log");
                 let log = &mut ppl.logs[slot.index()];
@@ -115,29 +116,25 @@ impl Controller {
         let op = self.ops[index];
         if op.partial == Partial::No && self.sets.get(op.set).ppl.is_some() {
             let all = SlotSet::first_n(self.sets.get(op.set).slots());
-            let named = op.stripe_view(self.sets.get(op.set)).data;
+            let named = op.named_slots(self.sets.get(op.set));
             self.ops[index].partial = op.record_for(self.sets.get(op.set), named, all).0;
         }
     }
 
     fn entry_of(&self, op: &Op) -> PplEntry {
         let parity = self.sets.get(op.set).parity();
-        let named = if op.kind == OpKind::Discard {
-            op.stripe_view(self.sets.get(op.set)).data
-        } else {
-            op.named_slots(self.sets.get(op.set))
-        };
-        let columns = named.iter().filter_map(|slot| match parity.role_of(op.stripe, slot) {
+        let (named, rows) = (op.named_slots(self.sets.get(op.set)), op.rows_of());
+        let columns = named.iter().filter_map(|slot| match parity.role_of(rows.stripe, slot) {
             StripeRole::Data(column) => Some(column),
             StripeRole::P | StripeRole::Q => None,
         });
         let first = columns.min().expect("something is written");
         let bytes = op.row_bytes();
         PplEntry {
-            data_sector: parity.set_lba(op.stripe, first, Sectors(u64::from(op.cursor))),
+            data_sector: parity.set_lba(rows.stripe, first, Sectors(u64::from(rows.part.from()))),
             pp_size: if op.partial_parity.is_there() { bytes } else { 0 },
             data_size: bytes * named.len(),
-            parity_disk: u32::from(parity.p_slot(op.stripe).0),
+            parity_disk: u32::from(parity.p_slot(rows.stripe).0),
             checksum: if let PartialParity::Summed(crc) = op.partial_parity { crc } else { 0 },
         }
     }
@@ -237,7 +234,7 @@ impl Controller {
                 &self.ops,
                 index,
                 Reason::PartialParityLogged,
-                op.stripe.0,
+                op.rows_of().stripe.0,
                 u32::from(op.partial_parity.is_there()),
             );
             header.push(self.entry_of(&op)).expect("fewer than fit");
@@ -387,8 +384,10 @@ mod tests {
     use super::super::Stage;
     use super::*;
     use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::io::footprint::{Columns, Footprint, StripeRows};
+    use crate::io::search::Part;
     use crate::limits::Limits;
-    use openraid_units::{ArrayId, BlockSize};
+    use openraid_units::{ArrayId, BlockSize, StripeIndex};
 
     const SET: SetId = SetId(0);
 
@@ -407,15 +406,22 @@ mod tests {
     }
 
     fn logged() -> Op {
-        Op { partial: Partial::Logged, ..Op::new(OpKind::RowWrite, SET) }
+        Op { partial: Partial::Logged, ..row_write() }
+    }
+
+    /// A write of the first column of stripe 0.
+    fn row_write() -> Op {
+        let columns = Columns::Named { first: 0, count: 1 };
+        let rows = StripeRows { stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
+        Op::new(OpKind::RowWrite, SET, Footprint::Rows(rows))
     }
 
     #[test]
     fn a_log_is_stale_when_all_that_it_covers_is_written() {
         let mut controller = controller();
-        let slot = controller.sets.get(SET).parity().p_slot(logged().stripe);
+        let slot = controller.sets.get(SET).parity().p_slot(StripeIndex(0));
         (controller.log_mut(SET, slot).state, controller.log_mut(SET, slot).covered) = (LogState::Covering, 2);
-        controller.sets.end_record(&mut Op::new(OpKind::RowWrite, SET), Planted::default());
+        controller.sets.end_record(&mut row_write(), Planted::default());
         assert_eq!(controller.log_mut(SET, slot).covered, 2, "an operation without a record covers nothing");
         controller.sets.end_record(&mut logged(), Planted::default());
         assert_eq!(controller.log_mut(SET, slot).state, LogState::Covering);
@@ -441,7 +447,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_log_without_a_keeper_goes_on_without_a_record() {
         let mut controller = controller();
-        let op = controller.ops.put(Op { partial: Partial::Waiting, ..Op::new(OpKind::RowWrite, SET) }).index;
+        let op = controller.ops.put(Op { partial: Partial::Waiting, ..row_write() }).index;
         controller.log_mut(SET, Slot(1)).waiting.push(op);
         assert!(controller.release_waiting(SET, Slot(1)));
         assert_eq!((controller.ops[op].partial, controller.ready.pop()), (Partial::No, Some(op)));

@@ -14,7 +14,9 @@ use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
 use crate::controller::Controller;
 use crate::io::command::Owner;
-use crate::io::op::{KindData, Op, OpKind, Phase};
+use crate::io::footprint::{Columns, Footprint, StripeRows};
+use crate::io::op::{KindData, Op, OpKind};
+use crate::io::search::Part;
 use crate::limits::{Limits, ZERO_REGION_BYTES};
 use crate::slots::SlotSet;
 
@@ -102,18 +104,12 @@ impl Controller {
             let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it has logs");
             ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
             let rows_max = self.sets.get(id).rows_max;
-            let op = Op {
+            let footprint = Footprint::Rows(StripeRows {
                 stripe: entry.stripe,
-                lo: entry.lo,
-                hi: entry.hi,
-                first: entry.first,
-                columns: entry.columns,
-                cursor: entry.lo,
-                cursor_end: entry.hi.min(entry.lo.saturating_add(rows_max)),
-                data: KindData::Reparity(entry.slot),
-                phase: Phase::Start,
-                ..Op::new(OpKind::Reparity, id)
-            };
+                part: Part::first(entry.lo, entry.hi, rows_max),
+                columns: Columns::Named { first: entry.first, count: entry.columns },
+            });
+            let op = Op { data: KindData::Reparity(entry.slot), ..Op::new(OpKind::Reparity, id, footprint) };
             let key = self.ops.put(op);
             self.sets.get_mut(id).ops += 1;
             self.ready.push(key.index);

@@ -7,8 +7,9 @@ use crate::array::set::Member;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
-use crate::io::footprint::narrow;
+use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{Op, OpKind, WorksFor};
+use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
 use crate::steps::What;
@@ -84,7 +85,8 @@ impl Controller {
     /// the members cannot keep parity right.
     fn discard_op(&self, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
         let set = self.sets.get(set_id);
-        let mut op = Op { works_for: WorksFor::Request(request), ..Op::new(OpKind::Discard, set_id) };
+        let op =
+            |footprint| Op { works_for: WorksFor::Request(request), ..Op::new(OpKind::Discard, set_id, footprint) };
         let info = |m: &Member| self.channels.get(m.drive).map(|c| c.info);
         if let Geometry::Parity(parity) = &set.geometry {
             let safe = self.discards_to_zeroes(set_id);
@@ -93,16 +95,13 @@ impl Controller {
             if !safe || column != 0 || !within.is_zero() || len < to_end {
                 return (len.min(to_end), None);
             }
-            op.stripe = stripe;
-            (op.lo, op.hi) = (0, narrow(parity.chunk()));
-            (op.cursor, op.cursor_end) = (op.lo, op.hi);
-            return (to_end, Some(op));
+            let part = Part::whole(0, narrow(parity.chunk()));
+            return (to_end, Some(op(Footprint::Rows(StripeRows { stripe, part, columns: Columns::All }))));
         }
         let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
         let len = len.min(in_region);
-        (op.at, op.len) = (at, len);
         let any = set.members.iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
-        (len, any.then_some(op))
+        (len, any.then(|| op(Footprint::Extent(Extent { at, len }))))
     }
 
     /// The flush of the next set of a request's array; false where it waits for the cache.
@@ -123,7 +122,7 @@ impl Controller {
             return true;
         }
         self.requests[index].pieces += 1;
-        let op = Op { works_for: WorksFor::Request(index), ..Op::new(OpKind::Flush, set) };
+        let op = Op { works_for: WorksFor::Request(index), ..Op::new(OpKind::Flush, set, Footprint::Set) };
         self.start_op(op);
         true
     }

@@ -18,6 +18,7 @@ use crate::controller::Controller;
 use crate::events::{BlockRequest, HostGone, RequestKind};
 use crate::frames::Run;
 use crate::geometry::{Divisor, Split};
+use crate::io::footprint::Footprint;
 use crate::io::op::{Op, OpKind, Payload, WorksFor};
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX, ZERO_REGION_BYTES};
 use crate::reason::Reason;
@@ -672,6 +673,7 @@ impl Controller {
     }
 
     /// Bytes of the first and the last block of a piece that have to be read before it can be written.
+    #[inline]
     pub(crate) fn piece_edges(&self, piece: &Piece) -> (u16, u16) {
         if piece.run.is_none() || self.is_read(piece.request) {
             return (0, 0);
@@ -686,12 +688,12 @@ impl Controller {
 
     /// A new operation for a piece, with what they have in common.
     #[inline(always)]
-    pub(crate) fn piece_op(&self, kind: OpKind, set: SetId, index: u32) -> Op {
+    pub(crate) fn piece_op(&self, kind: OpKind, set: SetId, footprint: Footprint, index: u32) -> Op {
         let request = &self.requests[self.pieces[index].request].request;
         let fua = matches!(request.kind, RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true, .. });
         let is_ahead = self.requests[self.pieces[index].request].ahead;
         let works_for = if is_ahead { WorksFor::Ahead(index) } else { WorksFor::Piece(index) };
-        Op { works_for, fua, ..Op::new(kind, set) }
+        Op { works_for, fua, ..Op::new(kind, set, footprint) }
     }
 }
 

@@ -13,10 +13,11 @@ use crate::cache::write::Cached;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
-use crate::io::footprint::narrow;
-use crate::io::op::{Op, OpKind, Payload};
+use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
+use crate::io::op::{Edges, KindData, Op, OpKind, Payload};
+use crate::io::search::Part;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
-use crate::requests::request::{Reading, Walk};
+use crate::requests::request::{Piece, Reading, Walk};
 use crate::slots::SlotSet;
 
 impl Controller {
@@ -114,23 +115,17 @@ impl Controller {
         let piece = &self.pieces[index];
         let kind = if self.is_read(piece.request) { OpKind::RowRead } else { OpKind::RowWrite };
         let from = walk_start + (segment.set_lba - base);
-        let mut op = self.piece_op(kind, set, index);
-        op.stripe = segment.stripe;
-        (op.lo, op.hi) = (narrow(segment.lo), narrow(segment.hi));
-        (op.cursor, op.cursor_end) = (op.lo, op.hi);
-        (op.first, op.columns) = (segment.first_column, segment.columns);
-        op.at = segment.set_lba;
+        let footprint = Footprint::Rows(StripeRows {
+            stripe: segment.stripe,
+            part: Part::whole(narrow(segment.lo), narrow(segment.hi)),
+            columns: Columns::Named { first: segment.first_column, count: segment.columns },
+        });
+        let mut op = self.piece_op(kind, set, footprint, index);
         op.payload = self.piece_payload(piece, from);
-        let (head, tail) = self.piece_edges(piece);
-        if from.is_zero() {
-            op.head_skip = head;
-        }
         let parity = self.sets.get(set).parity();
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
-        if end == piece.sectors() {
-            op.tail_skip = tail;
-        }
+        op.data = self.edges_of_part(piece, from, end);
         self.start_piece_op(index, op);
         true
     }
@@ -182,19 +177,24 @@ impl Controller {
         debug_assert!((len % block).is_zero());
         let piece = &self.pieces[index];
         let kind = if is_read { OpKind::Read } else { OpKind::Write };
-        let mut op = self.piece_op(kind, set_id, index);
-        (op.at, op.len) = (at, len);
+        let mut op = self.piece_op(kind, set_id, Footprint::Extent(Extent { at, len }), index);
         op.payload = self.piece_payload(piece, from);
-        let (head, tail) = self.piece_edges(piece);
-        if from.is_zero() {
-            op.head_skip = head;
-        }
-        if from + len == piece.sectors() {
-            op.tail_skip = tail;
-        }
+        op.data = self.edges_of_part(piece, from, from + len);
         self.pieces[index].split += len;
         debug_assert!(op.payload != Payload::None);
         self.start_piece_op(index, op);
+    }
+
+    /// The edges that the part of a piece from `from` to `end` has.
+    #[inline(always)]
+    fn edges_of_part(&self, piece: &Piece, from: Sectors, end: Sectors) -> KindData {
+        let (head, tail) = self.piece_edges(piece);
+        let head = if from.is_zero() { head } else { 0 };
+        let tail = if end == piece.sectors() { tail } else { 0 };
+        match (head, tail) {
+            (0, 0) => KindData::None,
+            _ => KindData::Edges(Edges::new(head, tail)),
+        }
     }
 
     /// Start an operation of a piece.

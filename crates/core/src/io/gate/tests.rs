@@ -16,7 +16,9 @@ use crate::array::set::{Intent, Life};
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::io::command::{Command, Owner};
+use crate::io::footprint::{Columns, Footprint, StripeRows};
 use crate::io::op::{BackgroundData, EntryState, KindData, Op, OpKind, Phase};
+use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::journal::session::{Demand, Marked, SetState, Share, Stage};
 use crate::limits::Limits;
@@ -85,14 +87,16 @@ impl Bench {
         controller.admin(Token(1), AdminCommand::StartSet(plan(&spec).unwrap()));
         let mut this = Self { controller, actions, op: 0 };
         this.rest();
+        let columns = match kind {
+            OpKind::RowWrite => Columns::Named { first: 0, count: 1 },
+            OpKind::RowDestage => Columns::Dirty { band: SlotSet::EMPTY, next: 0 },
+            _ => Columns::All,
+        };
+        let rows = StripeRows { stripe: StripeIndex(1), part: Part::whole(0, 8), columns };
         let op = Op {
-            stripe: StripeIndex(1),
-            hi: 8,
-            cursor_end: 8,
-            columns: 1,
             phase: Phase::Logging,
             data: KindData::Background(BackgroundData::new(SlotSet::EMPTY, None, false)),
-            ..Op::new(kind, SET)
+            ..Op::new(kind, SET, Footprint::Rows(rows))
         };
         this.op = this.controller.ops.put(op).index;
         this.controller.sets.get_mut(SET).intent = Intent::Active;
