@@ -67,7 +67,7 @@ impl Controller {
         for (index, piece) in self.pieces.iter().take(LINES_MAX) {
             writeln!(
                 out,
-                "piece {index} of {:?}: {:?}, {} of {} split, {} operations, error {:?}, queued {}, {:?}, {:?}",
+                "piece {index} of {:?}: {:?}, {} of {} split, {} operations, error {:?}, queued {}, {:?}",
                 self.requests[piece.request].request.token,
                 piece.state,
                 piece.split,
@@ -75,8 +75,7 @@ impl Controller {
                 piece.ops,
                 piece.error,
                 piece.queued,
-                piece.reading,
-                piece.entry,
+                piece.way,
             )?;
         }
         Ok(())

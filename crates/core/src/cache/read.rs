@@ -135,7 +135,7 @@ impl Controller {
             let wanted = Mask::range(first, last).without(line.valid);
             if line.filling.is_empty() && !wanted.is_empty() {
                 (line.filling, line.filler) = (wanted, piece);
-                self.pieces[piece].fills = true;
+                self.pieces[piece].begin_fill();
             } else {
                 self.cache.settle_unless_used(index);
             }
@@ -144,7 +144,7 @@ impl Controller {
 
     /// A read has all its bytes: keep what its lines still want.
     pub(crate) fn end_fill(&mut self, piece: u32, keep: bool, actions: &mut Actions) {
-        if !core::mem::take(&mut self.pieces[piece].fills) {
+        if !self.pieces[piece].end_fill() {
             return;
         }
         let (mut at, last) = (self.pieces[piece].first, self.pieces[piece].last);

@@ -21,7 +21,7 @@ use crate::frames::Run;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::reason::Reason;
-use crate::requests::request::{Piece, Request};
+use crate::requests::request::{Piece, Request, Way};
 use crate::slab::NONE;
 
 /// Readings ahead in work at once.
@@ -186,7 +186,7 @@ impl Controller {
         let entry = Request { cut: len, pieces: 1, ahead: true, ..Request::new(request) };
         let request = self.requests.insert(entry).expect("places are kept for them").index;
         let (first, last) = (Sectors(from), Sectors(to));
-        let piece = Piece { len, first, last, run: Some(run), ..Piece::new(request) };
+        let piece = Piece { len, first, last, run: Some(run), ..Piece::new(request, Way::READ) };
         let Ok(key) = self.pieces.insert(piece) else { panic!("asked for room") };
         self.ahead.requests += 1;
         self.ahead.bytes += len;
@@ -221,7 +221,7 @@ impl Controller {
         }
         match reads {
             Some(true) => {
-                self.pieces[piece].fills = true;
+                self.pieces[piece].begin_fill();
                 Cached::Past(run)
             }
             Some(false) => {
@@ -248,14 +248,14 @@ impl Controller {
 
     /// A read waits until a reading ahead is over.
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
-        let first = core::mem::replace(&mut self.pieces[ahead].waiters, piece);
+        let first = self.pieces[ahead].put_waiter(piece);
         self.pieces[piece].next_waiter = first;
         self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
     }
 
     /// The lines are filled by a reading ahead, or it failed: the waiting pieces look again.
     pub(crate) fn release_ahead_waiters(&mut self, ahead: u32) {
-        let mut piece = core::mem::replace(&mut self.pieces[ahead].waiters, NONE);
+        let mut piece = self.pieces[ahead].put_waiter(NONE);
         while piece != NONE {
             let next = core::mem::replace(&mut self.pieces[piece].next_waiter, NONE);
             self.splitting.push(piece);

@@ -11,7 +11,7 @@ use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
-use crate::io::op::{Op, OpKind, Phase, Step};
+use crate::io::op::{Op, OpKind, Phase, Plan, Step};
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
@@ -25,7 +25,7 @@ impl Controller {
             Phase::ReadingOld => {
                 let op = self.ops[index];
                 self.ops[index].frames_abandoned = false;
-                if op.read.intersects(op.excluded) {
+                if op.plan.read.intersects(op.excluded) {
                     self.rows_unread(index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_background(index, actions);
@@ -78,8 +78,7 @@ impl Controller {
             return;
         }
         let op = &mut self.ops[index];
-        (op.read, op.lost, op.parity, op.write) = (plan.read, plan.lost, plan.parity, plan.write);
-        op.phase = Phase::ReadingOld;
+        (op.plan, op.phase) = (plan, Phase::ReadingOld);
         let op = *op;
         for slot in plan.read {
             let (lba, at) = (self.member_place(&op, slot), op.buffer(slot));
@@ -219,7 +218,7 @@ impl Controller {
     fn compute_background(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if op.kind == OpKind::Scrub {
-            if op.lost.is_empty() {
+            if op.plan.lost.is_empty() {
                 return self.start_check(index, actions);
             }
             self.ops[index].phase = Phase::Computing(Step::Recover);
@@ -228,15 +227,15 @@ impl Controller {
         }
         if op.kind == OpKind::Resync {
             self.forget_copies(&op);
-            if op.lost.is_empty() && op.read.intersects(op.write) {
+            if op.plan.lost.is_empty() && op.plan.read.intersects(op.plan.write) {
                 self.ops[index].phase = Phase::Computing(Step::Check);
                 return self.push_check(index, 0, op.row_bytes(), actions);
             }
         }
-        if !op.is_by_rows() || op.background().replace && op.lost.is_empty() && op.parity.is_empty() {
+        if !op.is_by_rows() || op.background().replace && op.plan.lost.is_empty() && op.plan.parity.is_empty() {
             return self.log_background(index, actions);
         }
-        if op.lost.is_empty() {
+        if op.plan.lost.is_empty() {
             return self.push_missing_parity(index, actions);
         }
         self.ops[index].phase = Phase::Computing(Step::Recover);
@@ -254,13 +253,13 @@ impl Controller {
 
     /// What a patrol has put right the cache may have read when it was wrong.
     fn forget_corrected(&mut self, op: &Op) {
-        if op.write.is_empty() {
+        if op.plan.write.is_empty() {
             return;
         }
         if !op.is_by_rows() {
             return self.forget_copies(op);
         }
-        for slot in op.write {
+        for slot in op.plan.write {
             let parity = self.sets.get(op.set).parity();
             let rows = op.rows_of();
             let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
@@ -271,7 +270,7 @@ impl Controller {
 
     fn push_missing_parity(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        if op.parity.is_empty() {
+        if op.plan.parity.is_empty() {
             return self.log_background(index, actions);
         }
         self.ops[index].phase = Phase::Computing(Step::Parity);
@@ -281,8 +280,8 @@ impl Controller {
             let at = op.buffer(slot);
             actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
         }
-        let p = op.parity.contains(view.p).then(|| op.buffer(view.p));
-        let q = view.q.filter(|q| op.parity.contains(*q)).map(|q| op.buffer(q));
+        let p = op.plan.parity.contains(view.p).then(|| op.buffer(view.p));
+        let q = view.q.filter(|q| op.plan.parity.contains(*q)).map(|q| op.buffer(q));
         self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, p, q, actions);
     }
 
@@ -293,7 +292,7 @@ impl Controller {
         }
         self.ops[index].phase = Phase::Writing;
         let op = self.ops[index];
-        for slot in op.write {
+        for slot in op.plan.write {
             let from = self.written_from(&op, slot);
             let range = MemberRange {
                 slot,
@@ -328,7 +327,7 @@ impl Controller {
             }
             _ => {}
         }
-        if op.is_repair() && !op.write.is_empty() && op.error.is_none() {
+        if op.is_repair() && !op.plan.write.is_empty() && op.error.is_none() {
             for slot in op.background().remade {
                 let set = self.sets.get(op.set);
                 let place = set.places[slot.index()].member;
@@ -416,16 +415,16 @@ impl Controller {
     fn first_copy(&self, op: &Op) -> Slot {
         let Geometry::Mirror(mirror) = &self.sets.get(op.set).geometry else { unreachable!("asked for a mirror") };
         let mut copies = mirror.copies(self.rows_at(op));
-        copies.find(|copy| op.read.contains(copy.slot)).expect("a copy was read").slot
+        copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot
     }
 
     fn start_check(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let enough = if op.is_by_rows() {
             let view = op.stripe_view(self.sets.get(op.set));
-            view.data.minus(op.read | op.lost).is_empty() && view.parities().intersects(op.read)
+            view.data.minus(op.plan.read | op.plan.lost).is_empty() && view.parities().intersects(op.plan.read)
         } else {
-            op.read.len() > 1
+            op.plan.read.len() > 1
         };
         // Degraded rows have nothing to compare with: that they could be read is all there is to know.
         if !enough {
@@ -435,7 +434,7 @@ impl Controller {
         let op = &mut self.ops[index];
         op.phase = Phase::Computing(Step::Check);
         (op.background_mut().sector, op.background_mut().corrected) = (None, 0);
-        (op.write, op.background_mut().remade) = (SlotSet::EMPTY, SlotSet::EMPTY);
+        (op.plan.write, op.background_mut().remade) = (SlotSet::EMPTY, SlotSet::EMPTY);
         let bytes = op.row_bytes();
         self.push_check(index, 0, bytes, actions);
     }
@@ -444,7 +443,7 @@ impl Controller {
         let op = self.ops[index];
         let from = Bytes(u64::from(from));
         let columns = actions.columns.len();
-        let (p, q) = self.check_columns(&op, from, op.read | op.lost, actions);
+        let (p, q) = self.check_columns(&op, from, op.plan.read | op.plan.lost, actions);
         let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
         self.ops.push_job(&mut self.trace, index, kind, len, columns, p, q, actions);
     }
@@ -476,7 +475,7 @@ impl Controller {
     fn on_checked(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let places = &self.sets.get(op.set).places;
-        if op.read.iter().any(|slot| places[slot.index()].member == NONE) {
+        if op.plan.read.iter().any(|slot| places[slot.index()].member == NONE) {
             // A compared member has left meanwhile: there is none to blame or to correct.
             return self.background_rows_done(index, actions);
         }
@@ -538,7 +537,7 @@ impl Controller {
         let range = MismatchRange::sector(from, slot, remedy);
         self.sets.note_mismatch(&self.trace, &op, range, actions);
         let own = &mut self.ops[index];
-        own.write |= rewritten;
+        own.plan.write |= rewritten;
         own.background_mut().corrected += u32::from(!rewritten.is_empty());
         match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
             Some(slot) => self.push_correction(index, slot, actions),
@@ -552,20 +551,20 @@ impl Controller {
     /// The slots in which the data is a second time: parity, or all copies but the first.
     fn copies_of_data(&self, op: &Op) -> SlotSet {
         if op.is_by_rows() {
-            return op.stripe_view(self.sets.get(op.set)).parities() & op.read;
+            return op.stripe_view(self.sets.get(op.set)).parities() & op.plan.read;
         }
-        op.read.without(self.first_copy(op))
+        op.plan.read.without(self.first_copy(op))
     }
 
     /// The slot to blame, by the last verdict.
     fn culprit(&self, op: &Op) -> Option<Slot> {
-        if !op.lost.is_empty() {
+        if !op.plan.lost.is_empty() {
             // What was recovered fits one parity by itself: any column could be the wrong one.
             return None;
         }
         if !op.is_by_rows() {
             return match op.verdict {
-                Verdict::ColumnWrong(number) => op.read.iter().nth(usize::from(number)),
+                Verdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
                 _ => None,
             };
         }
@@ -584,12 +583,12 @@ impl Controller {
         let from = Bytes(u64::from(Self::checked_sector(&op)) * 512);
         let wrong = op.buffer(slot) + from;
         if !op.is_by_rows() {
-            let good = op.read.without(slot).first().expect("a majority is against it");
+            let good = op.plan.read.without(slot).first().expect("a majority is against it");
             return self.ops.push_copy(&mut self.trace, index, wrong, op.buffer(good) + from, 512, actions);
         }
         let view = op.stripe_view(self.sets.get(op.set));
         let columns = actions.columns.len();
-        let (p, _) = self.check_columns(&op, from, op.read.without(slot), actions);
+        let (p, _) = self.check_columns(&op, from, op.plan.read.without(slot), actions);
         if slot == view.p || Some(slot) == view.q {
             let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
             return self.ops.push_job(&mut self.trace, index, JobKind::Generate, 512, columns, p, q, actions);
@@ -612,19 +611,11 @@ impl Controller {
             let from = next * 512;
             return self.push_check(index, from, 512, actions);
         }
-        if op.write.is_empty() {
+        if op.plan.write.is_empty() {
             return self.background_rows_done(index, actions);
         }
         // If the data of the rows is trusted, their parity is made again, as a whole.
-        op.parity = if row { op.background().remade } else { SlotSet::EMPTY };
+        op.plan.parity = if row { op.background().remade } else { SlotSet::EMPTY };
         self.push_missing_parity(index, actions);
     }
-}
-
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Plan {
-    read: SlotSet,
-    lost: SlotSet,
-    parity: SlotSet,
-    write: SlotSet,
 }

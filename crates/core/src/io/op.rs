@@ -282,6 +282,19 @@ pub(crate) struct RedoData {
     pub is_awaited: bool,
 }
 
+/// The slots of the rows in work, or of a part of a stretch.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Plan {
+    /// They are read.
+    pub read: SlotSet,
+    /// They are recovered from what was read.
+    pub lost: SlotSet,
+    /// Their parity is computed.
+    pub parity: SlotSet,
+    /// They are written.
+    pub write: SlotSet,
+}
+
 /// An operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
@@ -302,12 +315,9 @@ pub(crate) struct Op {
     /// Work frames, and the slots that have a buffer there, in rank order.
     pub work: Option<Run>,
     pub buffers: SlotSet,
-    /// The plan.
+    /// Of a write of rows: how their parity comes about.
     pub method: WriteMethod,
-    pub read: SlotSet,
-    pub lost: SlotSet,
-    pub parity: SlotSet,
-    pub write: SlotSet,
+    pub plan: Plan,
     /// Counted as a write of its set (active mark, bitmap).
     pub intent: bool,
     /// What the last job found.
@@ -381,10 +391,7 @@ impl Op {
             work: None,
             buffers: SlotSet::EMPTY,
             method: WriteMethod::FullStripe,
-            read: SlotSet::EMPTY,
-            lost: SlotSet::EMPTY,
-            parity: SlotSet::EMPTY,
-            write: SlotSet::EMPTY,
+            plan: Plan::default(),
             intent: false,
             verdict: Verdict::Done,
             woken: false,

@@ -114,7 +114,7 @@ impl Controller {
             return;
         }
         let op = &mut self.ops[index];
-        op.read = written;
+        op.plan.read = written;
         let op = *op;
         for slot in written {
             let range = MemberRange { slot, lba: from, len: to - from, at: op.buffer(slot) };
@@ -191,7 +191,7 @@ impl Controller {
             return self.finish_op(index, actions);
         }
         let sound = self.redoing(&op).sound;
-        if sound && op.read.intersects(op.excluded) {
+        if sound && op.plan.read.intersects(op.excluded) {
             self.release_work(index);
             self.ops[index].phase = Phase::Planning;
             return self.plan_reparity(index, actions);
@@ -213,7 +213,7 @@ impl Controller {
                 actions,
             );
         }
-        op.read.iter().for_each(|slot| push(op.buffer(slot)));
+        op.plan.read.iter().for_each(|slot| push(op.buffer(slot)));
         partial.into_iter().for_each(push);
         let to = op.buffer(op.parity_slot());
         self.ops[index].phase = Phase::Computing(Step::Parity);

@@ -9,7 +9,7 @@ use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::{stripe_slots, Columns};
-use crate::io::op::{Op, OpKind, PartialParity, Payload, Phase, Step};
+use crate::io::op::{Op, OpKind, PartialParity, Payload, Phase, Plan, Step};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
 use crate::reason::{FailReason, Reason};
@@ -163,12 +163,12 @@ impl Controller {
                     return;
                 }
                 let op = self.ops[index];
-                if op.read.intersects(op.excluded) {
+                if op.plan.read.intersects(op.excluded) {
                     self.rows_unread(index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_row_read(index, actions);
                 }
-                if op.lost.is_empty() {
+                if op.plan.lost.is_empty() {
                     return self.row_read_done(index, actions);
                 }
                 self.ops[index].phase = Phase::Computing(Step::Recover);
@@ -211,7 +211,7 @@ impl Controller {
             return;
         }
         let op = &mut self.ops[index];
-        (op.read, op.lost, op.phase) = (read, lost, Phase::ReadingOld);
+        (op.plan, op.phase) = (Plan { read, lost, ..Plan::default() }, Phase::ReadingOld);
         if !lost.is_empty() {
             let (set, stripe) = (op.set, op.rows_of().stripe);
             self.trace.note(&mut self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
@@ -235,9 +235,9 @@ impl Controller {
     pub(crate) fn push_recover_by(&mut self, index: u32, by: SlotSet, actions: &mut Actions) {
         let op = self.ops[index];
         let view = op.stripe_view(self.sets.get(op.set));
-        let by = by & op.read;
+        let by = by & op.plan.read;
         let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), &self.sets.get(op.set).geometry);
-        for slots in [op.read & view.data, op.lost] {
+        for slots in [op.plan.read & view.data, op.plan.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
                 actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
@@ -245,7 +245,7 @@ impl Controller {
         }
         let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
         let q = view.q.filter(|q| by.contains(*q)).map(|q| frames.read_at(geometry, q));
-        let lost = u16::try_from(op.lost.len()).expect("at most two");
+        let lost = u16::try_from(op.plan.lost.len()).expect("at most two");
         self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
     }
 
@@ -339,15 +339,15 @@ impl Controller {
         let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
         self.trace.op(&self.ops, index, || What::Planned { reason, rejected, parity, lost });
         let op = &mut self.ops[index];
-        (op.method, op.read, op.lost) = (plan.method, plan.read, plan.lost);
-        (op.parity, op.write, op.phase) = (plan.parity, plan.write, Phase::ReadingOld);
+        (op.method, op.phase) = (plan.method, Phase::ReadingOld);
+        op.plan = Plan { read: plan.read, lost: plan.lost, parity: plan.parity, write: plan.write };
         Rows::Planned
     }
 
     /// The rows are planned, and destage has staged its data: read the old blocks that their parity needs.
     pub(crate) fn read_old(&mut self, index: u32, actions: &mut Actions) -> Rows {
         let op = &self.ops[index];
-        if op.read.is_empty() {
+        if op.plan.read.is_empty() {
             return match op.pending {
                 // Without parity there is nothing to compute.
                 0 if op.phase != Phase::ReadingOld => self.log_row_write(index, actions),
@@ -358,7 +358,7 @@ impl Controller {
         let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));
         let len = to - lba;
         let range_of = |_: &Geometry, slot| MemberRange { slot, lba, len, at: frames.buffer(slot) };
-        self.issue_reads(index, op.read.iter(), range_of, SlotSet::EMPTY, actions);
+        self.issue_reads(index, op.plan.read.iter(), range_of, SlotSet::EMPTY, actions);
         Rows::Held
     }
 
@@ -420,7 +420,7 @@ impl Controller {
         self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WriteNoParity, op.rows_of().stripe.0, 0);
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
-        (op.read, op.lost, op.parity, op.write) = (SlotSet::EMPTY, SlotSet::EMPTY, SlotSet::EMPTY, named);
+        op.plan = Plan { write: named, ..Plan::default() };
         // Until destage has staged what it writes.
         op.phase = Phase::Computing(Step::Parity);
         Rows::Planned
@@ -429,12 +429,12 @@ impl Controller {
     fn old_data_read(&mut self, index: u32, actions: &mut Actions) -> Rows {
         let op = &mut self.ops[index];
         op.frames_abandoned = false;
-        if op.read.intersects(op.excluded) {
+        if op.plan.read.intersects(op.excluded) {
             op.phase = Phase::Planning;
             self.rows_unread(index);
             return self.plan_row_write(index, actions);
         }
-        if op.lost.is_empty() {
+        if op.plan.lost.is_empty() {
             op.phase = Phase::Computing(Step::Parity);
             self.push_parity(index, actions)
         } else {
@@ -446,7 +446,7 @@ impl Controller {
 
     /// Make the new parity.
     fn push_parity(&mut self, index: u32, actions: &mut Actions) -> Rows {
-        if self.ops[index].parity.is_empty() {
+        if self.ops[index].plan.parity.is_empty() {
             return self.log_row_write(index, actions);
         }
         let op = &self.ops[index];
@@ -475,8 +475,8 @@ impl Controller {
                 JobKind::Generate
             }
         };
-        let p = op.parity.contains(p).then(|| frames.buffer(p));
-        let q = q.filter(|q| op.parity.contains(*q)).map(|q| frames.buffer(q));
+        let p = op.plan.parity.contains(p).then(|| frames.buffer(p));
+        let q = q.filter(|q| op.plan.parity.contains(*q)).map(|q| frames.buffer(q));
         let bytes = op.row_bytes();
         self.ops.push_job(&mut self.trace, index, kind, bytes, columns, p, q, actions);
         Rows::Held
@@ -489,9 +489,9 @@ impl Controller {
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Writing;
-        let write = op.write;
+        let write = op.plan.write;
         let op = &self.ops[index];
-        let ((lba, to), frames, parities) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op), op.parity);
+        let ((lba, to), frames, parities) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op), op.plan.parity);
         let len = to - lba;
         let range_of =
             |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.written(geometry, parities, slot) };

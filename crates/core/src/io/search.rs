@@ -192,7 +192,7 @@ impl Controller {
     pub(crate) fn rows_unread(&mut self, index: u32) {
         self.release_work(index);
         let op = &self.ops[index];
-        let failed = op.read & op.excluded;
+        let failed = op.plan.read & op.excluded;
         if self.is_unfit(index) && self.narrow_rows(index) {
             return;
         }

@@ -141,6 +141,7 @@ mod tests {
     use crate::io::op::{Op, OpKind};
     use crate::io::search::Part;
     use crate::limits::Limits;
+    use crate::requests::request::{Piece, Way};
     use openraid_units::{ArrayId, BlockSize, Sectors, SetId, StripeIndex};
 
     const CHANGES: [Change; 4] = [Change::Marks, Change::Bits, Change::Session, Change::Life];
@@ -224,9 +225,7 @@ mod tests {
         let own = controller.ops[first].lock_range();
         assert!(controller.locks.acquire(first, own));
         controller.ops[first].phase = crate::io::op::Phase::Locking;
-        let key = controller
-            .pieces
-            .put(crate::requests::request::Piece { ops: 2, ..crate::requests::request::Piece::new(0) });
+        let key = controller.pieces.put(Piece { ops: 2, ..Piece::new(0, Way::READ) });
         controller.ops[first].works_for = crate::io::op::WorksFor::Piece(key.index);
         controller.sets.get_mut(SetId(0)).ops = 1;
         let second = controller.ops.put(op(OpKind::RowWrite)).index;

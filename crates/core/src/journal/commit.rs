@@ -182,8 +182,7 @@ impl Controller {
             }
         }
         open.payload += len;
-        if self.pieces[piece].entry != PieceEntry::Waits(open.sequence) {
-            self.pieces[piece].entry = PieceEntry::Waits(open.sequence);
+        if self.pieces[piece].wait_for_entry(PieceEntry::Waits(open.sequence)) {
             self.pieces[piece].ops += 1;
             open.pieces.push(piece);
         }

@@ -133,8 +133,7 @@ impl Controller {
         if !self.request_stale_mark(set) {
             return Gate::Waits(Wait::StaleMark);
         }
-        if let Some(piece) = piece.filter(|piece| self.pieces[*piece].entry != PieceEntry::Orphaned) {
-            self.pieces[piece].entry = PieceEntry::Orphaned;
+        if let Some(piece) = piece.filter(|piece| self.pieces[*piece].wait_for_entry(PieceEntry::Orphaned)) {
             self.pieces[piece].ops += 1;
             self.journal.orphans.push(piece);
         }
@@ -210,7 +209,7 @@ impl Controller {
         let (set, rows) = (op.set, Sectors(u64::from(op.rows())));
         let revokes = usize::from(op.rows_of().named().1);
         let named = op.named_slots(self.sets.get(set));
-        let view = RedoView { named, write: op.write, parities: self.parity_slots(op), revokes };
+        let view = RedoView { named, write: op.plan.write, parities: self.parity_slots(op), revokes };
         // The last slot that needs one reference, and that reference: most writes have no other slot.
         let mut known = None;
         let plan = plan_redo(&view, |slot| {
@@ -250,7 +249,7 @@ impl Controller {
             return;
         }
         let op = &self.ops[index];
-        let (set, rows, parities, frames) = (op.set, Sectors(u64::from(op.rows())), op.parity, RowFrames::of(op));
+        let (set, rows, parities, frames) = (op.set, Sectors(u64::from(op.rows())), op.plan.parity, RowFrames::of(op));
         let columns = actions.columns.len();
         for slot in inline {
             let (payload_at, at) = self.append_payload(rows);
@@ -266,8 +265,8 @@ impl Controller {
     fn parity_slots(&self, op: &Op) -> SlotSet {
         let parity = self.sets.get(op.set).parity();
         // As a rule the operation writes all of them.
-        if op.parity.len() == u32::from(parity.parities()) {
-            return op.parity;
+        if op.plan.parity.len() == u32::from(parity.parities()) {
+            return op.plan.parity;
         }
         let (_, p, q) = stripe_slots(parity, parity.row(op.rows_of().stripe));
         let p = SlotSet::one(p);

@@ -117,6 +117,30 @@ pub(crate) enum PieceEntry {
     Orphaned,
 }
 
+/// What only pieces of reads have, and what only pieces of writes and zeroes have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    Read(ReadWay),
+    Write(PieceEntry),
+}
+
+/// What a piece of a read has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ReadWay {
+    reading: Reading,
+    /// Lines are kept ready for what it reads.
+    fills: bool,
+    /// First of the pieces that wait for what this one brings.
+    waiters: u32,
+}
+
+impl Way {
+    /// The beginning of a read.
+    pub(crate) const READ: Self = Self::Read(ReadWay { reading: Reading::Directly, fills: false, waiters: NONE });
+    /// The beginning of a write.
+    pub(crate) const WRITE: Self = Self::Write(PieceEntry::None);
+}
+
 /// A piece of a host request.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
@@ -137,20 +161,15 @@ pub(crate) struct Piece {
     /// Sectors of the piece that have an operation already.
     pub split: Sectors,
     pub error: Option<ReplyStatus>,
-    pub reading: Reading,
+    pub way: Way,
     /// In the queue of pieces that want operations, or waiting for the cache.
     pub queued: bool,
     /// What it waits for since it was looked at last.
     pub waits: Option<Reason>,
-    /// Lines are kept ready for what it reads.
-    pub fills: bool,
-    /// First of the pieces that wait for what this one brings.
-    pub waiters: u32,
     /// The next piece that waits for the same dirty unit, or for the same piece.
     pub next_waiter: u32,
     /// It goes past the cache, and has found something dirty in its way so often.
     pub turns: u8,
-    pub entry: PieceEntry,
     /// It walks through a parity set: see [`Walk`].
     pub walks: bool,
 }
@@ -168,7 +187,7 @@ pub(crate) struct Walk {
 impl Piece {
     /// A piece of a request without frames, to be filled in.
     #[inline(always)]
-    pub(crate) fn new(request: u32) -> Self {
+    pub(crate) fn new(request: u32, way: Way) -> Self {
         Self {
             request,
             offset: 0,
@@ -182,27 +201,71 @@ impl Piece {
             ops: 0,
             split: Sectors::ZERO,
             error: None,
-            reading: Reading::Directly,
+            way,
             queued: false,
             waits: None,
-            fills: false,
-            waiters: NONE,
             next_waiter: NONE,
             turns: 0,
-            entry: PieceEntry::None,
             walks: false,
         }
     }
 
     /// It has to be read again: with other frames, if a command that was given up may still use these.
     pub(crate) fn read_again(&mut self, abandons_frames: bool) {
-        let before = matches!(self.reading, Reading::Again { frames_abandoned: true });
-        self.reading = Reading::Again { frames_abandoned: before || abandons_frames };
+        let before = self.reading() == Some(Reading::Again { frames_abandoned: true });
+        self.set_reading(Reading::Again { frames_abandoned: before || abandons_frames });
     }
 
     /// Has it to be read again?
     pub(crate) fn is_read_again(&self) -> bool {
-        matches!(self.reading, Reading::Again { .. })
+        matches!(self.reading(), Some(Reading::Again { .. }))
+    }
+
+    /// How it comes by its bytes, if it is of a read.
+    #[inline(always)]
+    pub(crate) const fn reading(&self) -> Option<Reading> {
+        match &self.way {
+            Way::Read(own) => Some(own.reading),
+            Way::Write(_) => None,
+        }
+    }
+
+    fn set_reading(&mut self, reading: Reading) {
+        self.as_read().reading = reading;
+    }
+
+    fn as_read(&mut self) -> &mut ReadWay {
+        let Way::Read(own) = &mut self.way else { unreachable!("asked of a read") };
+        own
+    }
+
+    /// Lines are kept ready for what it reads.
+    pub(crate) fn begin_fill(&mut self) {
+        self.as_read().fills = true;
+    }
+
+    /// Are lines kept ready for what it reads?
+    pub(crate) const fn is_filling(&self) -> bool {
+        matches!(&self.way, Way::Read(own) if own.fills)
+    }
+
+    /// The lines for what it reads are settled; true if there were any.
+    pub(crate) fn end_fill(&mut self) -> bool {
+        match &mut self.way {
+            Way::Read(own) => core::mem::take(&mut own.fills),
+            Way::Write(_) => false,
+        }
+    }
+
+    /// Put another first among the pieces that wait for what this one reads; returns the one that was first.
+    pub(crate) fn put_waiter(&mut self, first: u32) -> u32 {
+        core::mem::replace(&mut self.as_read().waiters, first)
+    }
+
+    /// It waits for this entry of the journal; true if that is new.
+    pub(crate) fn wait_for_entry(&mut self, entry: PieceEntry) -> bool {
+        let Way::Write(own) = &mut self.way else { unreachable!("only writes wait for entries") };
+        core::mem::replace(own, entry) != entry
     }
 
     /// Sectors that it covers, partial blocks counted whole.
@@ -322,15 +385,12 @@ impl Controller {
             ops: 0,
             split: Sectors::ZERO,
             error: None,
-            reading: Reading::Directly,
+            way: if matches!(request.request.kind, RequestKind::Read) { Way::READ } else { Way::WRITE },
             waits: None,
             queued: false,
-            fills: false,
-            waiters: NONE,
             next_waiter: NONE,
             turns: 0,
             walks: false,
-            entry: PieceEntry::None,
         };
         let key = self.pieces.put(piece);
         let entry = &mut self.requests[index];
@@ -513,7 +573,7 @@ impl Controller {
             self.pieces[index].error = Some(ReplyStatus::IoError);
         }
         let piece = &self.pieces[index];
-        if piece.fills {
+        if piece.is_filling() {
             let keep = piece.error.is_none();
             self.end_fill(index, keep, actions);
             self.release_ahead_waiters(index);
@@ -535,8 +595,8 @@ impl Controller {
     fn restart_piece(&mut self, index: u32) {
         let bytes = self.pieces[index].sectors().bytes().get();
         let piece = &mut self.pieces[index];
-        if piece.reading == (Reading::Again { frames_abandoned: true }) {
-            piece.reading = Reading::Again { frames_abandoned: false };
+        if piece.reading() == Some(Reading::Again { frames_abandoned: true }) {
+            piece.set_reading(Reading::Again { frames_abandoned: false });
             // A command that was given up may still write into the old frames: they stay with it.
             let run = piece.run.take().expect("reads have frames");
             self.host_frames.release(run);
@@ -548,7 +608,7 @@ impl Controller {
             return self.restarting.push(index);
         }
         piece.split = Sectors::ZERO;
-        piece.reading = Reading::ByRows;
+        piece.set_reading(Reading::ByRows);
         self.pieces.want_ops(&mut self.splitting, index);
     }
 
@@ -703,21 +763,33 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_read_again_keeps_in_mind_that_its_frames_are_abandoned() {
-        let mut piece = Piece::new(0);
+        let mut piece = Piece::new(0, Way::READ);
         assert!(!piece.is_read_again());
         piece.read_again(false);
-        assert_eq!(piece.reading, Reading::Again { frames_abandoned: false });
+        assert_eq!(piece.reading(), Some(Reading::Again { frames_abandoned: false }));
         piece.read_again(true);
         piece.read_again(false);
-        assert_eq!(piece.reading, Reading::Again { frames_abandoned: true });
+        assert_eq!(piece.reading(), Some(Reading::Again { frames_abandoned: true }));
         assert!(piece.is_read_again());
+    }
+
+    #[test]
+    fn a_piece_of_a_write_has_an_entry_and_fills_no_lines() {
+        let mut piece = Piece::new(0, Way::WRITE);
+        assert!(piece.wait_for_entry(PieceEntry::Waits(3)));
+        assert!(!piece.wait_for_entry(PieceEntry::Waits(3)), "it waits for that already");
+        assert_eq!((piece.way, piece.reading(), piece.end_fill()), (Way::Write(PieceEntry::Waits(3)), None, false));
+        let mut read = Piece::new(0, Way::READ);
+        read.begin_fill();
+        assert_eq!((read.put_waiter(7), read.put_waiter(8)), (NONE, 7));
+        assert!(read.is_filling() && read.end_fill() && !read.end_fill());
     }
 
     #[test]
     fn a_piece_that_wants_operations_stands_in_the_queue_once_for_each_call() {
         let (mut pieces, mut splitting) = (Slab::new(4), Queue::new(4));
-        let first = pieces.put(Piece::new(0)).index;
-        let second = pieces.put(Piece { first: Sectors(8), last: Sectors(24), ..Piece::new(1) }).index;
+        let first = pieces.put(Piece::new(0, Way::READ)).index;
+        let second = pieces.put(Piece { first: Sectors(8), last: Sectors(24), ..Piece::new(1, Way::WRITE) }).index;
         pieces.want_ops(&mut splitting, second);
         pieces.want_ops(&mut splitting, first);
         assert!(pieces[first].queued && pieces[second].queued);

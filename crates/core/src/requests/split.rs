@@ -143,7 +143,7 @@ impl Controller {
         let len = match &set.geometry {
             Geometry::Parity(parity) => {
                 let whole = set.in_sync == SlotSet::first_n(parity.members()) && !set.has_bad;
-                if !is_read || !whole || self.pieces[index].reading == Reading::ByRows {
+                if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
                     let rows_max = Sectors(u64::from(set.rows_max));
                     let walk = parity.split(at, len, rows_max);
                     let piece = &mut self.pieces[index];
