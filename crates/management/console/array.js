@@ -1,15 +1,19 @@
 import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag } from "./ui.js";
-import { array as find, change, get, state } from "./api.js";
+import { array as find, change } from "./api.js";
 import { level, members, percent, sentence, stateKind, step, tasks, taskText } from "./words.js";
 import { Chart } from "./chart.js";
+import { explainPanel, storyPanel } from "./explain.js";
+import { stripeMap } from "./map.js";
 
 export function page(main, name) {
   const head = h("div", {});
   const parts = { members: h("section", { className: "card" }), task: h("section", { className: "card" }), policy: h("section", { className: "card" }), cache: h("section", { className: "card" }) };
   const charts = { iops: new Chart("Requests a second", (v) => String(Math.round(v)), ["reads", "writes"]), rate: new Chart("Throughput", rate, ["read", "written"]), latency: new Chart("Mean latency", (v) => `${(v / 1e6).toFixed(2)} ms`) };
-  const limit = h("p", {}, "What limits the array is measured \u2026");
-  const live = h("section", { className: "card" }, h("h2", {}, "Load"), Object.values(charts).map((chart) => chart.element), limit);
-  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, parts.task, parts.policy, parts.cache), stripeMap(name));
+  const live = h("section", { className: "card" }, h("h2", {}, "Load"), Object.values(charts).map((chart) => chart.element));
+  const explain = explainPanel(name);
+  const stories = storyPanel(name);
+  const map = h("div", {});
+  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, parts.task, parts.policy, parts.cache), explain.element, stories.element, map);
   let before = null;
   let asked = 0;
   return () => {
@@ -20,6 +24,7 @@ export function page(main, name) {
     keyed(parts.task, tasks(array).map((task) => [task.kind, percent(task), task.paused, task.rate]).concat([[array.last_check, array.spans.map((span) => span.last_check)]]), () => taskCard(array));
     keyed(parts.policy, [array.settings, array.profile, array.access, array.consistency_policy], () => policy(array));
     keyed(parts.cache, [array.cache, array.journal], () => cache(array));
+    keyed(map, [array.size_bytes, array.chunk_bytes], () => stripeMap(name));
     const now = { at: performance.now(), ...array.host };
     if (before) {
       const seconds = Math.max(0.2, (now.at - before.at) / 1000);
@@ -28,7 +33,7 @@ export function page(main, name) {
       charts.rate.add([per("read_bytes"), per("written_bytes")]);
     }
     before = now;
-    if ((asked += 1) % 2 === 1) get(`/arrays/${encodeURIComponent(name)}/limit`).then((own) => { charts.latency.add([own.mean_ns]); limit.textContent = `${own.text}. ${own.knob === "none" ? "" : `What moves it: ${own.knob}.`}`; }, () => {});
+    if ((asked += 1) % 2 === 1) { explain.read().then((own) => charts.latency.add([own.limit.mean_ns]), () => {}); stories.read(); }
   };
 }
 
@@ -142,21 +147,4 @@ function cache(array) {
   return [h("h2", {}, "Cache and journal"), own ? facts([["Cache", bytes(own.size_bytes)], ["Not on the members yet", `${bytes(own.dirty_bytes)} of at most ${bytes(own.dirty_max_bytes)}`],
     ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache. ", h("code", {}, "openraid serve --cache SIZE"), " gives it one."),
   array.journal ? h("p", {}, array.journal.protected ? "The journal promises its writes." : `Not protected: ${array.journal.reason}.`) : h("p", {}, "No journal promises its writes.")];
-}
-
-function stripeMap(name) {
-  const offset = h("input", { value: "0", inputMode: "numeric", id: "offset" });
-  const out = h("div", { "aria-live": "polite" });
-  const look = async (event) => {
-    event?.preventDefault();
-    try {
-      const place = await get(`/arrays/${encodeURIComponent(name)}/place?offset=${encodeURIComponent(offset.value.trim())}`);
-      const array = find(name);
-      const chunk = array?.chunk_bytes || 1048576;
-      out.replaceChildren(h("p", {}, `Byte ${place.offset_bytes}${place.stripe === null ? "" : `, stripe ${place.stripe}`}${place.span === null ? "" : `, span ${place.span}`}:`),
-        h("div", { className: "stripe" }, place.members.map((own) => h("div", { className: `cell ${own.role}` }, h("strong", {}, `slot ${own.slot}: ${own.role.length === 1 ? own.role.toUpperCase() : own.role}`), h("br"), own.member || "no member", h("br"), `byte ${own.member_offset_bytes} of its data`))),
-        h("button", { id: "before", onclick: () => { offset.value = String(Math.max(0, place.offset_bytes - chunk)); look(); } }, "One chunk back"), h("button", { id: "after", onclick: () => { offset.value = String(place.offset_bytes + chunk); look(); } }, "One chunk on"));
-    } catch (problem) { out.replaceChildren(h("p", { className: "error" }, problem.message)); }
-  };
-  return h("section", { className: "card" }, h("h2", {}, "Stripe map"), h("form", { onsubmit: look }, field("Byte of the array", offset, "Shows which members hold it, and where."), h("p", {}, h("button", {}, "Show"))), out);
 }

@@ -1,10 +1,15 @@
-import { h, bytes, facts, field, say, select } from "./ui.js";
-import { call } from "./api.js";
+// The wizard: drives, level, what it would be and do, and then the array.
+
+import { h, bytes, facts, field, say, select, table, tag } from "./ui.js";
+import { call, get, state } from "./api.js";
+import { count, hours, speed } from "./words.js";
 
 const LEVELS = [["6", "RAID 6: any two members may fail"], ["5", "RAID 5: any one member may fail"], ["10", "RAID 10: copies, striped"], ["1", "RAID 1: copies"], ["0", "RAID 0: fast, no redundancy"], ["50", "RAID 50: a stripe over RAID 5"], ["60", "RAID 60: a stripe over RAID 6"], ["single", "Single: one drive"]];
+const ASK_AGAIN_MS = 1000;
+const survives = (own) => (own ? `any ${own === 1 ? "member" : `${own} members`}` : "no loss");
 
 export function page(main) {
-  const name = h("input", { required: true, value: "data", spellcheck: false });
+  const name = h("input", { required: true, value: state.arrays.some((own) => own.name === "data") ? "" : "data", spellcheck: false });
   const level = select(LEVELS, "6");
   const drives = h("textarea", { rows: 6, required: true, spellcheck: false, placeholder: "/dev/disk/by-id/\u2026" });
   const spares = h("textarea", { rows: 2, spellcheck: false });
@@ -12,31 +17,77 @@ export function page(main) {
   const spans = h("input", { placeholder: "2 (only 50 and 60)", inputMode: "numeric" });
   const overwrite = h("input", { type: "checkbox", id: "overwrite" });
   const typed = h("input", { id: "confirm-name", autocomplete: "off" });
+  const work = h("select", {});
+  const profile = h("select", {});
   const out = h("section", { className: "card", "aria-live": "polite" }, h("h2", {}, "What it would be"), h("p", {}, "Fill the form and press Preview. Nothing is written before Create."));
+  const beside = h("section", { className: "card", hidden: true });
   const lines = (own) => own.value.split("\n").map((line) => line.trim()).filter(Boolean);
   const wish = (of = level.value) => ({ name: name.value.trim(), level: of, members: lines(drives), spares: lines(spares), chunk: chunk.value.trim() || null, spans: spans.value.trim() ? Number(spans.value) : null, overwrite: overwrite.checked });
   const error = (problem) => out.replaceChildren(h("h2", {}, "This cannot be made"), h("p", { className: "error" }, problem.message));
+  let asked = 0;
   const preview = async (event) => {
     event?.preventDefault();
     const own = wish();
+    const turn = (asked += 1);
     try {
       const { value } = await call("POST", "/plan", own);
-      const others = await Promise.all(LEVELS.filter(([key]) => key !== own.level).map(async ([key]) => { try { return [key, (await call("POST", "/plan", wish(key))).value]; } catch { return null; } }));
-      const risky = value.holds.length > 0;
-      const go = h("button", { className: risky ? "risk" : "main", type: "button", disabled: risky, onclick: async () => {
-        go.disabled = true;
-        try { const made = (await call("POST", "/arrays", wish())).value; say(made.text); location.hash = `#/array/${encodeURIComponent(made.array.name)}`; } catch (problem) { error(problem); }
-      } }, "Create");
-      typed.oninput = () => { go.disabled = risky && !(overwrite.checked && typed.value === own.name); };
-      out.replaceChildren(h("h2", {}, "What it would be"), facts([["Capacity", bytes(value.size_bytes)], ["Survives", value.survives ? `the loss of any ${value.survives}` : "no loss of a member"], ["Level", value.level], ["Chunk", value.chunk_bytes ? bytes(value.chunk_bytes) : "none"]]),
-        h("p", { className: "hint" }, "The same drives otherwise: ", others.filter(Boolean).map(([key, plan]) => `${key}: ${bytes(plan.size_bytes)}, survives ${plan.survives}`).join("; ") || "no other level fits"),
-        h("p", { className: "hint" }, "The same on the command line:"), h("pre", { id: "cli" }, value.command),
-        h("p", { className: "hint" }, "Predicted speed and rebuild time: ", h("code", {}, `openraid plan --help`), " simulates the drives that you name."),
-        risky ? [h("p", { className: "error" }, "These drives hold something that would be overwritten:"), h("ul", {}, value.holds.map((own) => h("li", {}, own))), field(`Type ${own.name} to confirm`, typed)] : null, go);
+      shown(value, own);
     } catch (problem) { error(problem); }
+    const plans = [];
+    // One after the other: each opens the drives for itself alone.
+    for (const [key] of LEVELS) {
+      if (turn !== asked) return;
+      try { plans.push([key, (await call("POST", "/plan", { ...own, level: key, spans: ["50", "60"].includes(key) ? own.spans : null })).value]); } catch (problem) { plans.push([key, null, problem.message]); }
+    }
+    if (turn === asked && plans.some(([, plan]) => plan)) predict(turn, own, plans);
   };
+  const shown = (value, own) => {
+    const risky = value.holds.length > 0;
+    const go = h("button", { className: risky ? "risk" : "main", type: "button", disabled: risky, onclick: async () => {
+      go.disabled = true;
+      try { const made = (await call("POST", "/arrays", wish())).value; say(made.text); location.hash = `#/array/${encodeURIComponent(made.array.name)}`; } catch (problem) { error(problem); }
+    } }, "Create");
+    typed.oninput = () => { go.disabled = risky && !(overwrite.checked && typed.value === own.name); };
+    out.replaceChildren(h("h2", {}, "What it would be"), facts([["Capacity", bytes(value.size_bytes)], ["Survives", value.survives ? `the loss of ${survives(value.survives)}` : "no loss of a member"], ["Level", value.level], ["Chunk", value.chunk_bytes ? bytes(value.chunk_bytes) : "none"], ["Spares", count(own.spares.length, "spare")]]),
+      h("p", { className: "hint" }, "This was a dry run: nothing is written. The same on the command line (", h("code", {}, "--dry-run"), " shows it there):"), h("pre", { id: "cli" }, value.command),
+      risky ? [h("p", { className: "error" }, "These drives hold something that would be overwritten:"), h("ul", {}, value.holds.map((line) => h("li", {}, line))), overwrite.checked ? null : h("p", {}, "Tick \u201cThe content of the drives may be lost\u201d and press Preview again."), field(`Type ${own.name} to confirm`, typed)] : "", go);
+  };
+  /** Levels beside one another: what they are at once, and what they would do as soon as it is computed. */
+  const predict = async (turn, own, plans) => {
+    let told = null;
+    const show = () => {
+      const of = (key) => told?.levels.find((one) => one.level === key);
+      const rows = plans.map(([key, plan, why]) => {
+        if (!plan) return [key, h("td", { colSpan: 6 }, `not possible: ${why}`)];
+        const one = of(key);
+        const wait = told?.waits !== false ? "is computed \u2026" : "\u2013";
+        const cell = (text) => (one ? text(one) : wait);
+        const choose = key === own.level ? tag("chosen", "optimal") : h("button", { id: `level-${key}`, type: "button", "aria-label": `Choose level ${key}`, onclick: () => { level.value = key; preview(); } }, "Choose");
+        return [key, bytes(plan.size_bytes), survives(plan.survives), cell((l) => speed(l.healthy)), cell((l) => speed(l.degraded)), cell((l) => (l.rebuild_hours === null ? "\u2013" : `${hours(l.rebuild_hours)}, under the load ${hours(l.rebuild_loaded_hours)}`)), h("td", { className: "act" }, choose)];
+      });
+      beside.hidden = false;
+      beside.replaceChildren(h("h2", {}, "Levels beside one another"),
+        h("div", { className: "row" }, field("Load", work), field("Drives answer as", profile)),
+        told ? h("p", { className: "hint", id: "stands-for" }, told.error ? `There is no prediction: ${told.error}` : `Predicted for ${told.drive_title}: ${told.why}. Times of a rebuild are for the size of your drives. `, h("code", {}, told.command)) : h("p", { className: "hint" }, "The simulator is asked \u2026"),
+        table("Levels", ["Level", "Capacity", "Survives the loss of", "Healthy", "One member missing", "Rebuild", "Choose"], rows));
+    };
+    const busy = () => beside.contains(document.activeElement) && document.activeElement.tagName === "SELECT";
+    show();
+    while (turn === asked && beside.isConnected) {
+      try { told = (await call("POST", "/predictions", { creation: own, load: work.value || null, drive: profile.value || null })).value; } catch (problem) { told = { waits: false, levels: [], error: problem.message, drive: "", command: "" }; }
+      if (turn !== asked) return;
+      if (!busy()) show();
+      if (!told.waits) { show(); return; }
+      await new Promise((then) => { setTimeout(then, ASK_AGAIN_MS); });
+    }
+  };
+  [work, profile].forEach((input) => input.addEventListener("change", () => preview()));
+  get("/lab/choices").then((choices) => {
+    work.append(...choices.loads.map((own) => h("option", { value: own.name }, `${own.name}: ${own.title}`)));
+    profile.append(h("option", { value: "" }, "the nearest profile"), ...choices.drives.map((own) => h("option", { value: own.name }, own.title)));
+  }, () => {});
   main.append(h("h1", {}, "Create an array"), h("form", { className: "card", onsubmit: preview },
     field("Name", name), field("Level", level), field("Members", drives, "One path on each line. Files and devices both work; they must be there."), field("Spares", spares, "One path on each line; may be empty."),
-    h("div", { className: "row" }, field("Chunk", chunk), field("Spans", spans)), h("label", { className: "check", htmlFor: "overwrite" }, overwrite, "The content of the drives may be lost"), h("p", {}, h("button", { className: "main" }, "Preview"))), out);
+    h("div", { className: "row" }, field("Chunk", chunk), field("Spans", spans)), h("label", { className: "check", htmlFor: "overwrite" }, overwrite, "The content of the drives may be lost"), h("p", {}, h("button", { className: "main" }, "Preview"))), beside, out);
   return () => {};
 }

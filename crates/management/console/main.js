@@ -8,10 +8,11 @@ import { page as array } from "./array.js";
 import { page as drives } from "./drives.js";
 import { page as journal } from "./journal.js";
 import { page as create } from "./create.js";
+import { page as lab } from "./lab.js";
 import { page as events } from "./events.js";
 import { page as settings } from "./settings.js";
 
-const PAGES = [["", "Overview", overview], ["drives", "Drives", drives], ["journal", "Battery", journal], ["create", "Create", create], ["events", "Events", events], ["settings", "Settings", settings]];
+const PAGES = [["", "Overview", overview], ["drives", "Drives", drives], ["journal", "Battery", journal], ["create", "Create", create], ["lab", "Lab", lab], ["events", "Events", events], ["settings", "Settings", settings]];
 const main = document.getElementById("main");
 const top = document.getElementById("top");
 const theme = localStorage.getItem("theme");
@@ -43,7 +44,7 @@ function route() {
   shell(path);
   main.replaceChildren();
   document.title = `${known ? known[1] : decodeURIComponent(rest.join("/"))} \u2013 openraid`;
-  update = path === "array" ? array(main, decodeURIComponent(rest.join("/"))) : (known || PAGES[0])[2](main);
+  update = path === "array" ? array(main, decodeURIComponent(rest.join("/"))) : (known || PAGES[0])[2](main, decodeURIComponent(rest.join("/")));
   update();
 }
 

@@ -6,7 +6,10 @@ export const sets = (array) => (array.spans.length ? array.spans : [array]);
 export const members = (array) => sets(array).flatMap((set, span) => set.members.map((member) => ({ ...member, span: array.spans.length ? span : null })));
 export const tasks = (array) => sets(array).map((set) => set.task).filter(Boolean);
 export const level = (array) => array.level.replace(/^raid/, "RAID ").replace("jbod", "Raw drive").replace("single", "Single");
-const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+export const count = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
+export const millis = (nanos) => `${(nanos / 1e6).toFixed(nanos < 1e7 ? 3 : 1)} ms`;
+export const percentText = (share) => (share > 0 && share < 0.0001 ? "below 0.01 %" : `${(share * 100).toFixed(2)} %`);
+export const STATES = { running: "runs", done: "done", failed: "failed", cancelled: "cancelled" };
 
 export function percent(task) {
   return task.total_bytes ? Math.floor((task.done_bytes * 100) / task.total_bytes) : 100;
@@ -23,7 +26,7 @@ export function sentence(array) {
   const missing = all.filter((member) => member.state === "missing").length;
   const parts = [`${array.name} is ${array.health}`];
   if (array.health === "failed") parts.push("its data cannot be read");
-  else if (array.health === "degraded") parts.push(missing ? `${plural(missing, "member")} missing` : "a member is not in sync yet");
+  else if (array.health === "degraded") parts.push(missing ? `${count(missing, "member")} missing` : "a member is not in sync yet");
   parts.push(array.survives ? `survives the loss of any ${array.survives === 1 ? "member" : `${array.survives} members`}` : "survives no loss of a member");
   tasks(array).forEach((task) => parts.push(taskText(task)));
   if (array.journal && !array.journal.protected) parts.push("NOT PROTECTED by the journal");
@@ -43,3 +46,8 @@ export function step(array) {
 
 export const arrayLink = (name) => h("a", { href: `#/array/${encodeURIComponent(name)}` }, name);
 export const stateKind = (state) => ({ "in-sync": "optimal", spare: "optimal", rebuilding: "degraded", replaced: "degraded", missing: "failed", failing: "failed", faulty: "failed" })[state] || "";
+
+/** The speed that a simulated array has, and the time of a rebuild. */
+export const speed = (own) => (own ? `${Math.round(own.iops)} requests/s, ${own.mean_ms.toFixed(own.mean_ms < 10 ? 2 : 1)}\u00a0ms` : "\u2013");
+export const hours = (own) => (own === null || own === undefined ? "\u2013" : own * 3600 < 1 ? "below 1\u00a0s" : duration(Math.round(own * 3600)));
+export const sentenceCase = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -9,6 +9,7 @@ use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, Serve
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::lab::{ChoicesModel, JobModel, JobWish, LabModel, PredictionModel, PredictionWish};
 use crate::place::PlaceModel;
 
 /// Why a server did not do what it was asked.
@@ -97,6 +98,51 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The array is not served, or has no such byte.
     fn place(&self, array: &str, offset: u64) -> Result<PlaceModel, Refusal>;
+    /// What an array decided and why, as `openraid explain --json` shows it.
+    ///
+    /// # Errors
+    /// It is not served.
+    fn explain(&self, array: &str) -> Result<serde_json::Value, Refusal>;
+    /// Stories of the slowest requests of an array, this many, as `openraid explain --json --slowest` shows them. Requests are
+    /// recorded while it is asked for.
+    ///
+    /// # Errors
+    /// It is not served.
+    fn slowest(&self, array: &str, count: u64) -> Result<serde_json::Value, Refusal>;
+    /// The story of one request.
+    ///
+    /// # Errors
+    /// It is not served; nothing is known of the request.
+    fn story(&self, array: &str, request: u64) -> Result<serde_json::Value, Refusal>;
+    /// Jobs and reports of the laboratory.
+    ///
+    /// # Errors
+    /// The folder of reports cannot be read.
+    fn lab(&self) -> Result<LabModel, Refusal>;
+    /// What can be simulated.
+    fn choices(&self) -> ChoicesModel;
+    /// Begin a job in a process of its own.
+    ///
+    /// # Errors
+    /// It makes no sense; another one runs; its report is there already.
+    fn begin_job(&self, wish: &JobWish, user: &str) -> Result<JobModel, Refusal>;
+    /// End a job; none if no such job runs.
+    fn cancel_job(&self, number: u64) -> Option<JobModel>;
+    /// A file of a report; none if there is no such report, or it has no such file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn report(&self, name: &str, file: &str) -> Result<Option<Vec<u8>>, Refusal>;
+    /// Remove a report. Was there one?
+    ///
+    /// # Errors
+    /// A job writes it; it cannot be removed.
+    fn remove_report(&self, name: &str) -> Result<bool, Refusal>;
+    /// Predict what arrays of these drives would do. It returns at once: what is not computed yet is computed in a process of its own.
+    ///
+    /// # Errors
+    /// The drives cannot be opened; there is no such profile or load.
+    fn predict(&self, wish: &PredictionWish) -> Result<PredictionModel, Refusal>;
     /// The desired state in force, as `openraid config show --json` shows it.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ mod auth;
 mod console;
 mod controller;
 mod http;
+pub mod lab;
 pub mod limits;
 mod metrics;
 mod place;

@@ -58,6 +58,8 @@ pub const EVENT_NUMBER_MAX: u64 = u64::MAX >> 1;
 pub const SETTINGS_MAX: usize = 64;
 /// Members of one request.
 pub const MEMBERS_MAX: usize = 256;
+/// Stories of requests in one answer.
+pub const STORIES_MAX: u64 = 20;
 /// Subscriptions to which Redfish pushes events; each has a thread.
 pub const SUBSCRIPTIONS_MAX: usize = 4;
 /// A push that failed is tried again after this time.

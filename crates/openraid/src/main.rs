@@ -25,6 +25,7 @@ mod exit;
 #[cfg(test)]
 mod hostile;
 mod in_process;
+mod job;
 mod kept;
 mod kernels;
 mod laboratory;
@@ -60,6 +61,7 @@ use output::Output;
 use registry::Registry;
 
 fn main() -> ExitCode {
+    job::attend();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -59,6 +59,7 @@ pub use member_facts::Facts;
 pub use net::{Accepted, Holder, Listener, NetError, Peer, Piece, Progress, Socket, PIECES_PER_SEND_MAX};
 pub use new_file::check_new_file;
 pub use pool::{FramePool, HugePages, PoolOptions, PoolRange, DISJOINT_READS_MAX, DISJOINT_WRITES_MAX};
+pub use process::give_way;
 pub use random::fill_random;
 pub use signals::{Signal, Signals};
 pub use takeover::{listen_patiently, LEAVING_TIME_MAX, TAKEN_TIME_MAX};

@@ -276,13 +276,22 @@ pub fn stop(request: &Request) -> Result<Reply, Problem> {
 
 fn creation(request: &Request) -> Result<Creation, Problem> {
     let creation: Creation = request.input()?;
+    checked(&creation)?;
+    Ok(creation)
+}
+
+/// Has it a bounded number of members, all of this machine?
+///
+/// # Errors
+/// It has not.
+pub fn checked(creation: &Creation) -> Result<(), Problem> {
     if creation.members.len() + creation.spares.len() > MEMBERS_MAX {
         return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at the most")));
     }
     if let Some(other) = creation.members.iter().chain(&creation.spares).find(|own| !own.starts_with('/')) {
         return Err(Problem::bad(format!("{other:?} is not an absolute path")));
     }
-    Ok(creation)
+    Ok(())
 }
 
 /// Plan an array.

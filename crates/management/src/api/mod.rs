@@ -3,6 +3,7 @@
 mod alarms;
 pub mod arrays;
 mod events;
+mod lab;
 pub mod manage;
 mod openapi;
 pub mod session;
@@ -17,6 +18,7 @@ use crate::controller::{Creation, EventModel, PlanModel};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::route::{Need, Route, Schema, Schemas, Verb};
+use crate::lab::{ChoicesModel, JobModel, JobWish, LabModel, PredictionModel, PredictionWish};
 use crate::place::PlaceModel;
 use crate::{console, metrics};
 use openraid_status::{ArrayModel, JournalModel, LimitModel, ServerModel};
@@ -97,6 +99,33 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/api/v1/arrays/{array}/place", READ, "The members that hold a byte.", arrays::place)
         .gives::<PlaceModel>()
         .asked(&["offset"]),
+    route(Get, "/api/v1/arrays/{array}/explain", READ, "What an array decided, and what limits it.", lab::explain),
+    route(
+        Get,
+        "/api/v1/arrays/{array}/stories",
+        READ,
+        "Stories of the slowest requests, or of one. Requests are recorded while it is asked for.",
+        lab::stories,
+    )
+    .asked(&["slowest", "request"]),
+    route(Get, "/api/v1/lab", READ, "Jobs and reports of the laboratory.", lab::all).gives::<LabModel>(),
+    route(Get, "/api/v1/lab/choices", READ, "What can be simulated.", lab::choices).gives::<ChoicesModel>(),
+    route(Post, "/api/v1/lab/jobs", OPERATE, "Begin a review, a plan or a comparison.", lab::begin)
+        .takes::<JobWish>()
+        .gives::<JobModel>(),
+    route(Delete, "/api/v1/lab/jobs/{job}", OPERATE, "End a job.", lab::cancel).gives::<JobModel>(),
+    route(Get, "/api/v1/lab/reports/{report}/{file}", READ, "A file of a report.", lab::file),
+    route(Delete, "/api/v1/lab/reports/{report}", OPERATE, "Remove a report.", lab::remove)
+        .takes::<lab::ConfirmReport>(),
+    route(
+        Post,
+        "/api/v1/predictions",
+        OPERATE,
+        "What arrays of these drives would do. Ask again while it waits.",
+        lab::predict,
+    )
+    .takes::<PredictionWish>()
+    .gives::<PredictionModel>(),
     route(Patch, "/api/v1/arrays/{array}/settings", OPERATE, "Change settings, as openraid set does.", manage::set)
         .takes::<manage::SetInput>()
         .gives::<manage::DoneModel>(),

@@ -199,7 +199,9 @@ fn response(answer: Answer, is_head: bool) -> Response<Payload> {
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let own = response.headers_mut();
     for (name, value) in HEADERS {
-        own.insert(name, HeaderValue::from_static(value));
+        if !headers.iter().any(|(other, _)| *other == name) {
+            own.insert(name, HeaderValue::from_static(value));
+        }
     }
     for (name, value) in headers {
         if let Ok(value) = HeaderValue::from_str(&value) {

@@ -9,6 +9,8 @@ use crate::quantity::{eta_seconds, human_rate, human_seconds};
 
 /// Time between two lines if there is no bar.
 const LINE_MILLIS: u64 = 30_000;
+/// The same, if a server reads them.
+const JOB_LINE_MILLIS: u64 = 500;
 
 const BYTES: &str = "{prefix} [{bar:30}] {percent:>3} % {bytes} of {total_bytes}  {msg}";
 const THINGS: &str = "{prefix} [{bar:30}] {pos} of {len}  {msg}";
@@ -19,6 +21,7 @@ pub struct Progress {
     bar: ProgressBar,
     /// When the last line was written, from the begin.
     told_millis: AtomicU64,
+    line_millis: u64,
 }
 
 impl Progress {
@@ -43,7 +46,8 @@ impl Progress {
         // Before the word, which draws it.
         bar.set_style(style.progress_chars("=> "));
         bar.set_prefix(what.to_owned());
-        Self { bar, told_millis: AtomicU64::new(0) }
+        let line_millis = if crate::job::is_one() { JOB_LINE_MILLIS } else { LINE_MILLIS };
+        Self { bar, told_millis: AtomicU64::new(0), line_millis }
     }
 
     /// There are other than so many things to do, as has turned out.
@@ -62,7 +66,7 @@ impl Progress {
         let millis = u64::try_from(self.bar.elapsed().as_millis()).unwrap_or(u64::MAX);
         let left = left_millis(millis, total, done, idle);
         let words = left.map_or_else(String::new, |left| format!("{} left", human_seconds(left.div_ceil(1000))));
-        if self.bar.is_hidden() && millis >= self.told_millis.load(Ordering::Relaxed) + LINE_MILLIS {
+        if self.bar.is_hidden() && millis >= self.told_millis.load(Ordering::Relaxed) + self.line_millis {
             self.told_millis.store(millis, Ordering::Relaxed);
             let comma = if words.is_empty() { "" } else { ", " };
             eprintln!("{}: {done} of {total}{comma}{words}", self.bar.prefix());

@@ -8,6 +8,7 @@ pub mod desired;
 mod drive_cache;
 mod hotplug;
 mod journal;
+mod lab;
 mod limit;
 mod member_orders;
 pub mod members;

@@ -107,6 +107,16 @@ impl Server {
         Ok(StoriesModel { stories, next: told, left_out: left_out as u64, lost_steps, kept: kept(&all, &names) })
     }
 
+    /// Stories of the slowest requests, or of one, recorded as long as it is asked for.
+    ///
+    /// # Errors
+    /// It is not served here; nothing is known of the request.
+    pub fn watched(&self, name: &str, wanted: Wanted) -> Result<StoriesModel, Failure> {
+        self.find(name)?;
+        self.follow()?;
+        self.stories(name, wanted)
+    }
+
     /// Requests of an array that arrived since this number, in their order; the largest number asks for none yet.
     ///
     /// # Errors

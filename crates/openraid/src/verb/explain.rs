@@ -135,12 +135,36 @@ fn tell(found: &StoriesModel, name: &str, context: &Context) -> Exit {
 fn totals(server: &mut Connection, name: &str, context: &Context) -> Outcome {
     let array = server.show(name)?;
     let Answer::Limit(limit) = server.ask(&Command::Limit { array: name.into() })? else { return Err(strange()) };
+    let body = body(&array, &limit);
+    let text = text(&array, &body);
+    Ok(context.output.answer(array.exit(), &body, &text))
+}
+
+/// What an array decided and why, as a document.
+///
+/// # Errors
+/// It cannot be written.
+pub fn document(array: &ArrayModel, limit: &LimitModel) -> Result<serde_json::Value, Failure> {
+    serde_json::to_value(body(array, limit)).map_err(Failure::failed)
+}
+
+/// Stories as a document.
+///
+/// # Errors
+/// They cannot be written.
+pub fn stories_document(array: &str, found: &StoriesModel) -> Result<serde_json::Value, Failure> {
+    let StoriesModel { stories, left_out, lost_steps, .. } = found;
+    let body = StoriesBody { array, stories, left_out: *left_out, lost_steps: *lost_steps };
+    serde_json::to_value(body).map_err(Failure::failed)
+}
+
+fn body<'a>(array: &'a ArrayModel, limit: &'a LimitModel) -> Body<'a> {
     let host = &array.host;
     let requests = host.reads + host.writes;
     let sum = |of: fn(&crate::model::MemberModel) -> u64| -> u64 {
         array.sets().into_iter().flat_map(|set| &set.members).map(of).sum()
     };
-    let body = Body {
+    Body {
         array: &array.name,
         host,
         member_reads_per_host_request: ratio(sum(|member| member.reads), requests),
@@ -149,12 +173,10 @@ fn totals(server: &mut Connection, name: &str, context: &Context) -> Outcome {
         adaptive: &array.adaptive,
         journal: array.journal.as_ref(),
         cache: array.cache.as_ref(),
-        write_amplification: amplification(&array),
-        limit: &limit,
+        write_amplification: amplification(array),
+        limit,
         sets: array.sets(),
-    };
-    let text = text(&array, &body);
-    Ok(context.output.answer(array.exit(), &body, &text))
+    }
 }
 
 fn text(array: &ArrayModel, body: &Body<'_>) -> String {

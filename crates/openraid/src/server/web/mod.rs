@@ -15,7 +15,11 @@ use openraid_management::{
 use openraid_status::alarm::AlarmModel;
 use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
 
+use openraid_management::lab::{ChoicesModel, JobModel, JobWish, LabModel, PredictionModel, PredictionWish};
+
+use super::lab::Laboratory;
 use super::news::{plain, News};
+use super::stories::Wanted;
 use super::Server;
 use crate::alarms::sinks::post;
 use crate::check_history;
@@ -26,6 +30,7 @@ use crate::events::{Event, Log};
 use crate::exit::Failure;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
 use crate::patrol_history;
+use crate::verb::explain;
 
 /// Events as they were read, and the times of the files then.
 type Seen = (Vec<(PathBuf, Option<SystemTime>)>, Arc<Vec<EventModel>>);
@@ -36,6 +41,7 @@ struct Web {
     log: Log,
     folder: PathBuf,
     seen: Mutex<Option<Seen>>,
+    laboratory: Arc<Laboratory>,
 }
 
 /// Start the HTTP interfaces of a server.
@@ -45,7 +51,9 @@ struct Web {
 pub fn start(server: &Arc<Server>, mut options: Options) -> Result<Arc<Management>, Failure> {
     let folder = server.registry.folder_beside("events");
     options.folder = server.registry.folder_beside("management");
-    let web = Web { server: Arc::clone(server), log: Log::at(folder.clone()), folder, seen: Mutex::default() };
+    let laboratory = Laboratory::at(server.registry.folder_beside("reports"));
+    let web =
+        Web { server: Arc::clone(server), log: Log::at(folder.clone()), folder, seen: Mutex::default(), laboratory };
     let management = Management::start(options, Arc::new(web)).map_err(|error| Failure::failed(error.0))?;
     let management = Arc::new(management);
     let _ = server.management.set(Arc::clone(&management));
@@ -119,6 +127,50 @@ impl Controller for Web {
 
     fn place(&self, array: &str, offset: u64) -> Result<PlaceModel, Refusal> {
         refuse(self.server.place(array, offset))
+    }
+
+    fn explain(&self, array: &str) -> Result<serde_json::Value, Refusal> {
+        let both = self.server.array(array).and_then(|own| Ok((self.server.limit(array)?, own)));
+        refuse(both.and_then(|(limit, own)| explain::document(&own, &limit)))
+    }
+
+    fn slowest(&self, array: &str, count: u64) -> Result<serde_json::Value, Refusal> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let found = self.server.watched(array, Wanted::Slowest(count));
+        refuse(found.and_then(|found| explain::stories_document(array, &found)))
+    }
+
+    fn story(&self, array: &str, request: u64) -> Result<serde_json::Value, Refusal> {
+        let found = self.server.watched(array, Wanted::Request(request));
+        refuse(found.and_then(|found| explain::stories_document(array, &found)))
+    }
+
+    fn lab(&self) -> Result<LabModel, Refusal> {
+        refuse(self.laboratory.look())
+    }
+
+    fn choices(&self) -> ChoicesModel {
+        Laboratory::choices()
+    }
+
+    fn begin_job(&self, wish: &JobWish, user: &str) -> Result<JobModel, Refusal> {
+        refuse(self.laboratory.begin(wish, user))
+    }
+
+    fn cancel_job(&self, number: u64) -> Option<JobModel> {
+        self.laboratory.cancel(number)
+    }
+
+    fn report(&self, name: &str, file: &str) -> Result<Option<Vec<u8>>, Refusal> {
+        refuse(self.laboratory.report(name, file))
+    }
+
+    fn remove_report(&self, name: &str) -> Result<bool, Refusal> {
+        refuse(self.laboratory.remove(name))
+    }
+
+    fn predict(&self, wish: &PredictionWish) -> Result<PredictionModel, Refusal> {
+        refuse(self.laboratory.predict(wish))
     }
 
     fn settings(&self) -> Result<serde_json::Value, Refusal> {

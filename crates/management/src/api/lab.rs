@@ -1,0 +1,116 @@
+//! The laboratory: jobs, reports, predictions.
+
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::arrays::named;
+use super::manage::checked;
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::lab::{JobWish, PredictionWish};
+use crate::limits::STORIES_MAX;
+
+/// What a browser may do with a report: show it. It has its styles inside, and no programs.
+const REPORT_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox allow-same-origin allow-popups; \
+     form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The report's name, typed again.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmReport {
+    /// It.
+    confirm: String,
+}
+
+/// Jobs and reports.
+pub fn all(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &request.state.controller.lab()?))
+}
+
+/// What can be simulated.
+pub fn choices(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &request.state.controller.choices()))
+}
+
+/// Begin a job.
+pub fn begin(request: &Request) -> Result<Reply, Problem> {
+    let wish: JobWish = request.input()?;
+    let begun = request.state.controller.begin_job(&wish, request.user());
+    let came = match &begun {
+        Ok(job) => format!("begun: {}", job.command),
+        Err(refusal) => format!("refused: {}", refusal.text.lines().next().unwrap_or_default()),
+    };
+    audit(request, &format!("report {:?}: {came}", wish.name()));
+    Ok(Reply::json(201, &begun?))
+}
+
+/// End a job.
+pub fn cancel(request: &Request) -> Result<Reply, Problem> {
+    let number = request.parts[0].parse().ok();
+    let job = number.and_then(|number| request.state.controller.cancel_job(number));
+    let job = job.ok_or_else(|| Problem::missing(format!("no job {} runs", request.parts[0])))?;
+    audit(request, &format!("report {:?}: cancelled", job.name));
+    Ok(Reply::json(200, &job))
+}
+
+/// A file of a report.
+pub fn file(request: &Request) -> Result<Reply, Problem> {
+    let (name, file) = (&request.parts[0], &request.parts[1]);
+    let bytes = request.state.controller.report(name, file)?;
+    let bytes = bytes.ok_or_else(|| Problem::missing(format!("there is no file {file:?} of a report {name:?}")))?;
+    let kind = if file.ends_with(".html") { "text/html; charset=utf-8" } else { "application/json" };
+    Ok(Reply::text(kind, bytes).with("content-security-policy", REPORT_POLICY))
+}
+
+/// Remove a report.
+pub fn remove(request: &Request) -> Result<Reply, Problem> {
+    let name = &request.parts[0];
+    let ConfirmReport { confirm } = request.input()?;
+    if confirm != *name {
+        let text = format!("confirm={confirm}: type the name of the report, {name}, to confirm this");
+        return Err(Problem::new(428, "confirm", text));
+    }
+    if !request.state.controller.remove_report(name)? {
+        return Err(Problem::missing(format!("there is no report {name:?}")));
+    }
+    audit(request, &format!("report {name:?}: removed"));
+    Ok(Reply::empty(204))
+}
+
+/// Predict what levels would do.
+pub fn predict(request: &Request) -> Result<Reply, Problem> {
+    let wish: PredictionWish = request.input()?;
+    checked(&wish.creation)?;
+    Ok(Reply::json(200, &request.state.controller.predict(&wish)?))
+}
+
+/// What an array decided, and what limits it.
+pub fn explain(request: &Request) -> Result<Reply, Problem> {
+    let array = named(request)?;
+    Ok(Reply::json(200, &request.state.controller.explain(&array.name)?))
+}
+
+/// Stories of the slowest requests, or of one.
+pub fn stories(request: &Request) -> Result<Reply, Problem> {
+    let array = named(request)?;
+    let (slowest, one) = (request.number("slowest")?, request.number("request")?);
+    let controller = &request.state.controller;
+    let stories: Value = match (slowest, one) {
+        (Some(_), Some(_)) => return Err(Problem::bad("give slowest or request, not both")),
+        (None, Some(number)) => controller.story(&array.name, number)?,
+        (count, None) => {
+            let count = count.unwrap_or(1);
+            if count == 0 || count > STORIES_MAX {
+                return Err(Problem::bad(format!("slowest={count}: use 1 to {STORIES_MAX}")));
+            }
+            controller.slowest(&array.name, count)?
+        }
+    };
+    Ok(Reply::json(200, &stories))
+}
+
+fn audit(request: &Request, what: &str) {
+    request.state.controller.audit(None, format!("{} by HTTP: {what}", request.user()));
+}

@@ -1,0 +1,167 @@
+//! A job is this program again, as a child: at the lowest priority, its output bounded, its time too. When the server ends, by
+//! whatever cause, the child's standard input closes and it ends as well.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::job::MARK;
+
+/// The running program, also after an upgrade has replaced its file.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+/// Standard output; more is an error.
+const OUTPUT_BYTES_MAX: u64 = 32 << 20;
+/// Words on standard error that are kept: the last ones.
+const WORDS_BYTES_MAX: usize = 4096;
+/// A line of standard error; more is cut off.
+const LINE_BYTES_MAX: u64 = 4096;
+/// How often it is looked whether the child has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What a child and its server tell each other.
+#[derive(Debug, Default)]
+pub struct Watch {
+    is_cancelled: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
+    words: Mutex<String>,
+}
+
+impl Watch {
+    /// It is to end.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Was it to end?
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Runs that are done, and all of them, if that is known.
+    pub fn progress(&self) -> Option<(u64, u64)> {
+        let total = self.total.load(Ordering::Relaxed);
+        (total > 0).then(|| (self.done.load(Ordering::Relaxed).min(total), total))
+    }
+
+    fn words(&self) -> String {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A line of standard error: progress, or something to tell.
+    fn line(&self, line: &str) {
+        if let Some((done, total)) = progress(line) {
+            self.done.store(done, Ordering::Relaxed);
+            self.total.store(total, Ordering::Relaxed);
+            return;
+        }
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        if !words.is_empty() {
+            words.push('\n');
+        }
+        words.push_str(line.strip_prefix("openraid: ").unwrap_or(line));
+        let surplus = words.len().saturating_sub(WORDS_BYTES_MAX);
+        let cut = (surplus..=words.len()).find(|at| words.is_char_boundary(*at)).unwrap_or(0);
+        words.drain(..cut);
+    }
+}
+
+/// `cells: 5 of 20, 3 s left`
+fn progress(line: &str) -> Option<(u64, u64)> {
+    let (_, counts) = line.split_once(": ")?;
+    let (done, rest) = counts.split_once(" of ")?;
+    let total = rest.split(',').next()?;
+    Some((done.parse().ok()?, total.parse().ok()?))
+}
+
+/// Run this program with these arguments.
+///
+/// # Errors
+/// Why it has no result, in words.
+pub fn run(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8>, String> {
+    // This thread only waits: it gives way so that the child inherits that.
+    openraid_sys::give_way();
+    let mut command = Command::new(OWN_PROGRAM);
+    command.arg0("openraid").args(arguments).env(MARK, "1").env_remove("NOTIFY_SOCKET");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("the job cannot be started: {error}"))?;
+    // Open as long as the child is wanted.
+    let _input = child.stdin.take();
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let (status, output) = thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut bytes = Vec::new();
+            if let Some(output) = output {
+                let _ = output.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+            }
+            bytes
+        });
+        scope.spawn(|| {
+            let Some(errors) = errors else { return };
+            let mut reader = BufReader::new(errors);
+            loop {
+                let mut line = Vec::new();
+                match reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+                    Ok(0) | Err(_) => return,
+                    Ok(_) => watch.line(String::from_utf8_lossy(&line).trim_end()),
+                }
+            }
+        });
+        (wait(&mut child, watch, time_max), reader.join().unwrap_or_default())
+    });
+    match status? {
+        0 => Ok(output),
+        _ if watch.is_cancelled() => Err("it was cancelled".into()),
+        code => {
+            let words = watch.words();
+            Err(if words.is_empty() { format!("it ended with exit code {code}") } else { words })
+        }
+    }
+}
+
+/// Its exit code; -1 if a signal ended it.
+fn wait(child: &mut Child, watch: &Watch, time_max: Duration) -> Result<i32, String> {
+    let until = Instant::now() + time_max;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status.code().unwrap_or(-1)),
+            Ok(None) if !watch.is_cancelled() && Instant::now() < until => thread::sleep(LOOK_INTERVAL),
+            other => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return match other {
+                    Err(error) => Err(format!("the job cannot be waited for: {error}")),
+                    _ if watch.is_cancelled() => Err("it was cancelled".into()),
+                    _ => Err(format!("it did not end within {} s and was ended", time_max.as_secs())),
+                };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_from_words_and_only_the_last_words_are_kept() {
+        assert_eq!(progress("cells: 5 of 20, 3 s left"), Some((5, 20)));
+        assert_eq!(progress("runs: 0 of 7"), Some((0, 7)));
+        for other in ["", "cells", "cells: x of 3", "openraid: out of luck", "a: 1 of"] {
+            assert_eq!(progress(other), None, "{other}");
+        }
+        let watch = Watch::default();
+        watch.line("cells: 5 of 20");
+        watch.line("openraid: no such drive");
+        assert_eq!((watch.progress(), watch.words().as_str()), (Some((5, 20)), "no such drive"));
+        for _ in 0..5000 {
+            watch.line("\u{e9}x");
+        }
+        let words = watch.words();
+        assert!(words.len() <= WORDS_BYTES_MAX && words.ends_with("x"), "{}", words.len());
+    }
+}

@@ -1,0 +1,177 @@
+//! Predictions for the wizard: `openraid plan --effort quick` on the profile that stands for the drives.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use openraid_lab::cell::{machine_spec, ArrayState, CellSpec, Pattern, Subject};
+use openraid_management::lab::{PredictedLevel, PredictedSpeed, PredictionModel, PredictionWish};
+use openraid_models::DriveProfile;
+use openraid_sys::Use;
+use serde_json::Value;
+
+use super::child::{self, Watch};
+use super::near::{nearest, Known};
+use super::wish::{command, library, load_of, SYSTEM};
+use super::Laboratory;
+use crate::exit::Failure;
+use crate::members::{lasting_spec, open_every, options};
+
+/// A prediction that takes longer is ended.
+const TIME_MAX: Duration = Duration::from_secs(120);
+/// Predictions that are kept: the last ones.
+const KEPT_MAX: usize = 16;
+/// Drives of a predicted array.
+const DRIVES_MAX: usize = 64;
+/// Levels that the wizard offers and the simulator knows.
+const LEVELS: &str = "0,10,5,6,50,60";
+/// The same with so few drives that all can be copies.
+const LEVELS_OF_FEW: &str = "0,1,10,5,6";
+/// So few.
+const FEW: usize = 3;
+
+/// The arguments of a prediction, and what it came to.
+type Kept = (Vec<String>, Arc<Mutex<Option<Result<Value, String>>>>);
+
+/// Predictions that were computed, and the one that is.
+#[derive(Debug, Default)]
+pub struct Predictions(Mutex<VecDeque<Kept>>);
+
+impl Predictions {
+    /// The result, if it is there already; else it is computed from now on, unless another one is.
+    fn get(&self, arguments: &[String]) -> Result<Option<Result<Value, String>>, Failure> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = |own: &Kept| own.1.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(own) = kept.iter().find(|(known, _)| known == arguments) {
+            return Ok(result(own));
+        }
+        if kept.iter().any(|own| result(own).is_none()) {
+            return Ok(None);
+        }
+        let place = Arc::new(Mutex::new(None));
+        let (own, words) = (Arc::clone(&place), arguments.to_vec());
+        let work = thread::Builder::new().name("prediction".into()).spawn(move || {
+            let came = child::run(&words, &Watch::default(), TIME_MAX);
+            let came = came.and_then(|output| {
+                serde_json::from_slice(&output).map_err(|error| format!("the prediction cannot be read: {error}"))
+            });
+            *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
+        });
+        work.map_err(|error| Failure::failed(format!("no thread for the prediction: {error}")))?;
+        kept.push_front((arguments.to_vec(), place));
+        kept.truncate(KEPT_MAX);
+        Ok(None)
+    }
+}
+
+impl Laboratory {
+    /// Predict what arrays of these drives would do, or say that it is being computed.
+    ///
+    /// # Errors
+    /// The drives cannot be opened; there is no such profile or load.
+    pub fn predict(&self, wish: &PredictionWish) -> Result<PredictionModel, Failure> {
+        let load = load_of(wish.load.as_deref())?;
+        let members = &wish.creation.members;
+        if members.is_empty() || members.len() > DRIVES_MAX {
+            return Err(Failure::usage(format!("members: give 1 to {DRIVES_MAX}")));
+        }
+        let specs = members.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
+        let opened = open_every(&specs, options(Use::Examine))?;
+        let known: Vec<Known> = opened.iter().map(|(opened, _)| Known::of(opened)).collect();
+        drop(opened);
+        let smallest = known.iter().min_by_key(|own| own.bytes).cloned().unwrap_or_default();
+        let (profile, why) = stands_for(wish.drive.as_deref(), &smallest)?;
+        let (levels, count) = (if members.len() <= FEW { LEVELS_OF_FEW } else { LEVELS }, members.len().to_string());
+        let words = [
+            "plan",
+            "--effort",
+            "quick",
+            "--drives",
+            &count,
+            "--drive",
+            &profile.head.name,
+            "--levels",
+            levels,
+            "--load",
+            &load,
+        ];
+        let mut arguments: Vec<String> = words.map(str::to_owned).into();
+        let shown = command(&arguments);
+        arguments.push("--json".into());
+        let mut prediction = PredictionModel {
+            waits: true,
+            drive: profile.head.name.clone(),
+            drive_title: profile.head.title.clone(),
+            why,
+            command: shown,
+            levels: Vec::new(),
+            error: None,
+        };
+        if let Some(came) = self.predictions.get(&arguments)? {
+            prediction.waits = false;
+            match came {
+                Ok(plan) => prediction.levels = told(&plan, smallest.bytes),
+                Err(why) => prediction.error = Some(why),
+            }
+        }
+        Ok(prediction)
+    }
+}
+
+/// The profile that stands for the drives, and why.
+fn stands_for(wanted: Option<&str>, drive: &Known) -> Result<(&'static DriveProfile, String), Failure> {
+    if let Some(name) = wanted {
+        return Ok((library().drive(name).map_err(Failure::usage)?, "it was chosen".into()));
+    }
+    if let Some(found) = nearest(library(), SYSTEM, drive) {
+        return Ok(found);
+    }
+    let cell = CellSpec { state: ArrayState::Healthy, ..CellSpec::new(SYSTEM, Subject::Single, Pattern::Database) };
+    let machine = machine_spec(library(), &cell).map_err(Failure::failed)?;
+    let name = machine.drives.first().map(|own| own.head.name.clone()).unwrap_or_default();
+    let why = "nothing but their size is known of files and remote members: the drive that the simulator takes by itself stands for them";
+    Ok((library().drive(&name).map_err(Failure::usage)?, why.into()))
+}
+
+/// A plan's levels, with the time of a rebuild for drives of this size.
+fn told(plan: &Value, bytes: u64) -> Vec<PredictedLevel> {
+    let of_profile = plan["drive_bytes"].as_f64().unwrap_or(0.0);
+    let scale = if of_profile > 0.0 { bytes as f64 / of_profile } else { 1.0 };
+    let speed = |own: &Value| Some(PredictedSpeed { iops: own["iops"].as_f64()?, mean_ms: own["mean_ms"].as_f64()? });
+    let level = |planned: &Value| {
+        let (own, other) = (&planned["possible"], &planned["impossible"]);
+        let array = own["array"].as_str().or_else(|| other["array"].as_str())?;
+        let hours = |key: &str| own["rebuild"][key].as_f64().map(|hours| hours * scale);
+        Some(PredictedLevel {
+            level: array.trim_start_matches("raid").split('x').next()?.to_owned(),
+            healthy: speed(&own["healthy"]),
+            degraded: speed(&own["degraded"]),
+            rebuilding: speed(&own["rebuilding"]),
+            rebuild_hours: hours("idle_hours"),
+            rebuild_loaded_hours: hours("loaded_hours"),
+            limit: own["bottleneck"]["part"].as_str().map(str::to_owned),
+            impossible: other["reason"].as_str().map(str::to_owned),
+        })
+    };
+    plan["levels"].as_array().into_iter().flatten().filter_map(level).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_time_of_a_rebuild_follows_the_size_of_the_drive() {
+        let plan = json!({"drive_bytes": 1000, "levels": [
+            {"possible": {"array": "raid5x4", "healthy": {"iops": 100.0, "mean_ms": 2.0}, "degraded": null, "rebuilding": null,
+                "rebuild": {"idle_hours": 8.0, "loaded_hours": null}, "bottleneck": {"part": "members"}}},
+            {"impossible": {"array": "raid60x4", "reason": "too few"}},
+        ]});
+        let levels = told(&plan, 250);
+        assert_eq!((levels[0].level.as_str(), levels[0].rebuild_hours), ("5", Some(2.0)));
+        assert_eq!(levels[0].rebuild_loaded_hours, None);
+        assert_eq!((levels[1].level.as_str(), levels[1].impossible.as_deref()), ("60", Some("too few")));
+    }
+}

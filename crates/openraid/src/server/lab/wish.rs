@@ -1,0 +1,240 @@
+//! A wish as the command line that fulfils it. Every word is one that is known, or is checked: none can become an option or a path.
+
+use std::sync::OnceLock;
+
+use openraid_lab::cell::Subject;
+use openraid_lab::method::{find, methods};
+use openraid_management::lab::{ChoiceModel, ChoicesModel, ComparisonWish, JobWish, PlanWish, ReviewWish};
+use openraid_models::{DriveKind, Library};
+
+use super::folder::{check_name, Folder};
+use crate::exit::Failure;
+
+/// Arrays, methods, levels, numbers of drives or profiles of one job.
+const LIST_MAX: usize = 24;
+/// Members of a simulated array.
+const DRIVES_MAX: u16 = 64;
+/// The controller without a wish.
+pub const SYSTEM: &str = "openraid";
+
+/// Loads of a plan.
+pub const LOADS: [(&str, &str); 10] = [
+    ("database", "random 8 KiB, two thirds reads"),
+    ("file-server", "files of many sizes, mostly read"),
+    ("web-server", "small files, only read"),
+    ("workstation", "one user: 8 KiB, mostly random"),
+    ("vm", "virtual machines"),
+    ("video", "large streams, mostly read"),
+    ("backup", "large streams, mostly written"),
+    ("home", "files of a household"),
+    ("sequential", "one stream"),
+    ("random", "4 KiB at random"),
+];
+
+/// The profiles that are built in.
+pub fn library() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(Library::builtin)
+}
+
+/// What can be simulated.
+pub fn choices() -> ChoicesModel {
+    let choice = |(name, title): (&str, &str)| ChoiceModel { name: name.into(), title: title.into() };
+    let real = |kind: &DriveKind| !matches!(kind, DriveKind::Constant(_));
+    ChoicesModel {
+        systems: library().controllers().map(|own| choice((&own.head.name, &own.head.title))).collect(),
+        drives: library()
+            .drives()
+            .filter(|own| real(&own.kind))
+            .map(|own| choice((&own.head.name, &own.head.title)))
+            .collect(),
+        methods: methods().iter().map(|own| choice((own.name, own.question))).collect(),
+        loads: LOADS.into_iter().map(choice).collect(),
+    }
+}
+
+/// The arguments of a job. The report goes to its folder.
+///
+/// # Errors
+/// A word that is not known; too many of them.
+pub fn arguments(wish: &JobWish, folder: &Folder) -> Result<Vec<String>, Failure> {
+    check_name(wish.name())?;
+    match wish {
+        JobWish::Review(review) => of_review(review, folder),
+        JobWish::Plan(plan) => of_plan(plan),
+        JobWish::Comparison(comparison) => of_comparison(comparison, folder),
+    }
+}
+
+/// The command line as a user would type it.
+pub fn command(arguments: &[String]) -> String {
+    format!("openraid {}", arguments.join(" "))
+}
+
+fn text(word: &str) -> String {
+    word.to_owned()
+}
+
+fn machine(
+    words: &mut Vec<String>,
+    system: Option<&str>,
+    drives: &[String],
+    cache_mib: Option<u32>,
+) -> Result<(), Failure> {
+    let system = system.unwrap_or(SYSTEM);
+    library().controller(system).map_err(Failure::usage)?;
+    few("drives", drives.len())?;
+    for drive in drives {
+        library().drive(drive).map_err(Failure::usage)?;
+    }
+    if !drives.is_empty() {
+        words.extend([text("--drive"), drives.join(",")]);
+    }
+    words.extend(cache_mib.into_iter().flat_map(|mib| [text("--cache-mib"), mib.to_string()]));
+    Ok(())
+}
+
+fn few(what: &str, count: usize) -> Result<(), Failure> {
+    if count <= LIST_MAX {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{what}: give {LIST_MAX} at the most")))
+}
+
+fn of_review(wish: &ReviewWish, folder: &Folder) -> Result<Vec<String>, Failure> {
+    let ReviewWish { name, system, drive, arrays, methods, cache_mib, thorough } = wish;
+    let system = system.as_deref().unwrap_or(SYSTEM);
+    let mut words = vec![text("review"), text("--target"), format!("sim:{system}")];
+    machine(&mut words, Some(system), drive.as_slice(), *cache_mib)?;
+    few("arrays", arrays.len())?;
+    few("methods", methods.len())?;
+    if arrays.is_empty() || methods.is_empty() {
+        return Err(Failure::usage("a review needs arrays, as in raid5x4, and methods"));
+    }
+    for array in arrays {
+        let subject: Subject = array.parse().map_err(Failure::usage)?;
+        if subject.members() > DRIVES_MAX {
+            return Err(Failure::usage(format!("{array}: give {DRIVES_MAX} members at the most")));
+        }
+    }
+    if let Some(other) = methods.iter().find(|method| find(method).is_none()) {
+        return Err(Failure::usage(format!("there is no method {other:?}")));
+    }
+    words.extend([text("--arrays"), arrays.join(","), text("--methods"), methods.join(",")]);
+    words.extend([text("--effort"), text(if *thorough { "normal" } else { "quick" }), text("--jobs"), text("1")]);
+    words.extend([text("--out"), folder.of(name).display().to_string()]);
+    Ok(words)
+}
+
+fn of_plan(wish: &PlanWish) -> Result<Vec<String>, Failure> {
+    let PlanWish { name: _, system, drive, drives, levels, load, depth, reads, cache_mib } = wish;
+    let mut words = vec![text("plan"), text("--effort"), text("quick")];
+    words.extend(system.iter().flat_map(|system| [text("--system"), system.clone()]));
+    few("numbers of drives", drives.len())?;
+    few("levels", levels.len())?;
+    if drives.is_empty() || drives.iter().any(|count| !(1..=DRIVES_MAX).contains(count)) {
+        return Err(Failure::usage(format!("drives: give numbers from 1 to {DRIVES_MAX}")));
+    }
+    let drives: Vec<String> = drives.iter().map(u16::to_string).collect();
+    words.extend([text("--drives"), drives.join(",")]);
+    machine(&mut words, system.as_deref(), drive, *cache_mib)?;
+    for level in levels {
+        crate::words::level(level).map_err(Failure::usage)?;
+    }
+    if !levels.is_empty() {
+        words.extend([text("--levels"), levels.join(",")]);
+    }
+    words.extend([text("--load"), load_of(load.as_deref())?]);
+    words.extend(depth.into_iter().flat_map(|depth| [text("--depth"), depth.to_string()]));
+    words.extend(reads.into_iter().flat_map(|reads| [text("--reads"), reads.to_string()]));
+    Ok(words)
+}
+
+/// A load by its name: never a file.
+///
+/// # Errors
+/// It is none of those.
+pub fn load_of(load: Option<&str>) -> Result<String, Failure> {
+    let load = load.unwrap_or(LOADS[0].0);
+    if LOADS.iter().any(|(name, _)| *name == load) {
+        return Ok(text(load));
+    }
+    let known: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
+    Err(Failure::usage(format!("there is no load {load:?}; use one of {}", known.join(", "))))
+}
+
+fn of_comparison(wish: &ComparisonWish, folder: &Folder) -> Result<Vec<String>, Failure> {
+    let ComparisonWish { name, a, b } = wish;
+    for side in [a, b] {
+        check_name(side)?;
+        if folder.report(side.clone()).is_none_or(|report| report.kind != "review") {
+            return Err(Failure::usage(format!("there is no review {side:?}")));
+        }
+    }
+    let path = |name: &str| folder.of(name).display().to_string();
+    let out = folder.of(name).join("report.html").display().to_string();
+    Ok(vec![text("compare"), path(a), path(b), text("--out"), out])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(wish: &JobWish) -> Result<String, String> {
+        arguments(wish, &Folder("/reports".into())).map(|words| command(&words)).map_err(|failure| failure.text)
+    }
+
+    #[test]
+    fn a_wish_is_a_command_line_and_no_word_of_it_can_be_an_option_or_a_path() {
+        let review = ReviewWish {
+            name: "one".into(),
+            system: None,
+            drive: Some("wd740gd".into()),
+            arrays: vec!["raid5x4".into()],
+            methods: vec!["sequential".into()],
+            cache_mib: Some(64),
+            thorough: false,
+        };
+        assert_eq!(
+            told(&JobWish::Review(review.clone())).expect("fits"),
+            "openraid review --target sim:openraid --drive wd740gd --cache-mib 64 --arrays raid5x4 --methods sequential \
+             --effort quick --jobs 1 --out /reports/one"
+        );
+        let wrong = [
+            ReviewWish { name: "../x".into(), ..review.clone() },
+            ReviewWish { name: "--x".into(), ..review.clone() },
+            ReviewWish { system: Some("/dev/sda".into()), ..review.clone() },
+            ReviewWish { drive: Some("--models".into()), ..review.clone() },
+            ReviewWish { arrays: vec!["--members=x".into()], ..review.clone() },
+            ReviewWish { arrays: vec!["raid5x4".into(); 99], ..review.clone() },
+            ReviewWish { arrays: Vec::new(), ..review.clone() },
+            ReviewWish { methods: vec!["all,--x".into()], ..review },
+        ];
+        for wish in wrong {
+            assert!(told(&JobWish::Review(wish.clone())).is_err(), "{wish:?}");
+        }
+        let plan = PlanWish {
+            name: "p".into(),
+            system: None,
+            drive: Vec::new(),
+            drives: vec![4, 6],
+            levels: vec!["5".into()],
+            load: None,
+            depth: Some(4),
+            reads: None,
+            cache_mib: None,
+        };
+        let line = told(&JobWish::Plan(plan.clone())).expect("fits");
+        assert_eq!(line, "openraid plan --effort quick --drives 4,6 --levels 5 --load database --depth 4");
+        for wish in [
+            PlanWish { load: Some("/etc/shadow".into()), ..plan.clone() },
+            PlanWish { drives: vec![0], ..plan.clone() },
+            PlanWish { drives: vec![500], ..plan.clone() },
+            PlanWish { levels: vec!["-x".into()], ..plan },
+        ] {
+            assert!(told(&JobWish::Plan(wish.clone())).is_err(), "{wish:?}");
+        }
+        let comparison = ComparisonWish { name: "c".into(), a: "a".into(), b: "../b".into() };
+        assert!(told(&JobWish::Comparison(comparison)).is_err());
+    }
+}
