@@ -1,6 +1,7 @@
 //! A cell: one measurement of one load on one array, described so that its outcome follows from the description.
 
 mod axes;
+mod beside;
 mod caches;
 mod ceiling;
 mod error;
@@ -18,6 +19,7 @@ mod taken;
 pub use axes::{
     Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
 };
+pub use beside::{Beside, OpenDrive};
 pub use caches::Caches;
 pub(crate) use ceiling::bus;
 pub use ceiling::{ceilings, flag, ways, Ceiling, Flag};

@@ -21,8 +21,8 @@ const CACHE_SIZES_MIB: [u32; 7] = [0, 32, 64, 128, 256, 512, 1024];
 /// The warm-up seconds of an effort are enough for a full cache of this size to shrink to the level that the load
 /// keeps. A larger cache gets proportionally more.
 const CACHE_WARM_MIB: u32 = 256;
-/// Most drives of the JBOD method.
-const JBOD_MAX: u16 = 6;
+/// Most drives of the JBOD method, unless there are more.
+pub(super) const JBOD_MAX: u16 = 6;
 
 const WAYS: [Direction; 2] = [Direction::Read, Direction::Write];
 
@@ -219,9 +219,13 @@ pub(super) fn repeatability(suite: &Suite) -> Vec<CellSpec> {
     each(suite, &Pattern::ResponseTime, axes)
 }
 
-/// Single drives, 1 to 6 at a time, whichever subjects were given.
+/// Single drives, 1 to 6 at a time and all of them, whichever subjects were given.
 pub(super) fn rst_jbod(suite: &Suite) -> Vec<CellSpec> {
-    let subjects = (1..=JBOD_MAX).map(|members| Subject::Array { level: Level::Jbod, members }).collect();
+    let all = Some(suite.drives).filter(|drives| *drives > JBOD_MAX);
+    let subjects = (1..=suite.drives.min(JBOD_MAX))
+        .chain(all)
+        .map(|members| Subject::Array { level: Level::Jbod, members })
+        .collect();
     let suite = Suite { subjects, ..suite.clone() };
     let mut cells = Vec::new();
     for pattern in [Pattern::SsdSequential, Pattern::SsdRandom] {

@@ -25,6 +25,8 @@ pub struct Suite {
     pub seed: u64,
     /// How often each cell is measured, as repetitions 1 and on; 1: once, and no cell says so.
     pub repeat: u32,
+    /// How many drives stand side by side at most.
+    pub drives: u16,
     /// The load of the method [`OWN`], where there is one.
     pub own: Option<(Pattern, Axes)>,
     /// Drives, bus, cache and chunk of a simulated machine, where a method says nothing else.
@@ -35,7 +37,16 @@ impl Suite {
     /// A suite that measures everything once.
     #[must_use]
     pub fn new(system: &str, subjects: Vec<Subject>, effort: Effort, seed: u64) -> Self {
-        Self { system: system.into(), subjects, effort, seed, repeat: 1, own: None, machine: Axes::default() }
+        Self {
+            system: system.into(),
+            subjects,
+            effort,
+            seed,
+            repeat: 1,
+            drives: cells::JBOD_MAX,
+            own: None,
+            machine: Axes::default(),
+        }
     }
 }
 
@@ -48,11 +59,30 @@ pub enum Needs {
     Writes,
     /// It writes, and compares the begin of its target with all of it: this many bytes with more.
     WritesBeyond(u64),
-    /// Something that only a simulated machine can do: the reason.
-    Simulation(&'static str),
+    /// Several drives side by side: the reason for a target that is one thing.
+    Drives(&'static str),
     /// It needs another cache, a missing member or a fresh start from cell to cell: a simulated machine, or an array that the
     /// review makes of members. The reason for other targets.
     Remade(&'static str),
+}
+
+/// The kind of a target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// One thing that exists.
+    Given,
+    /// An array that the review makes, and makes again in another state.
+    Made,
+    /// Drives side by side.
+    Drives,
+}
+
+impl Method {
+    /// Is it about drives side by side, and not about an array?
+    #[must_use]
+    pub const fn is_of_drives(&self) -> bool {
+        matches!(self.needs, Needs::Drives(_))
+    }
 }
 
 /// A method.
@@ -105,12 +135,12 @@ impl Method {
     /// Why it makes no sense on a target, if it does not.
     #[must_use]
     pub fn refusal(&self, facts: &TargetFacts) -> Option<String> {
-        self.refusal_of(facts, false)
+        self.refusal_of(facts, Kind::Given)
     }
 
-    /// The same for a target that the review itself makes and can make again in another state.
+    /// The same for a target of that kind.
     #[must_use]
-    pub fn refusal_of(&self, facts: &TargetFacts, remade: bool) -> Option<String> {
+    pub fn refusal_of(&self, facts: &TargetFacts, kind: Kind) -> Option<String> {
         match self.needs {
             Needs::Reads => None,
             // No option of the user would help. Some simulated arrays may be large enough.
@@ -122,9 +152,10 @@ impl Method {
                 "{} was opened for reading, and this method writes; give --destroy-data and type the target's name",
                 facts.name
             )),
-            Needs::Simulation(_) | Needs::Remade(_) if facts.simulated => None,
-            Needs::Remade(_) if remade => None,
-            Needs::Remade(reason) | Needs::Simulation(reason) => Some(reason.into()),
+            Needs::Drives(_) | Needs::Remade(_) if facts.simulated => None,
+            Needs::Remade(_) if kind == Kind::Made => None,
+            Needs::Drives(_) if kind == Kind::Drives => None,
+            Needs::Remade(reason) | Needs::Drives(reason) => Some(reason.into()),
         }
     }
 }
@@ -266,9 +297,11 @@ mod tests {
         for name in ["applications", "cold-repetitions", "wb-wt", "cache-sizes", "degraded"] {
             let method = find(name).unwrap();
             assert!(method.refusal(&facts(false, true)).unwrap().contains("--members"), "{name}");
-            assert_eq!(method.refusal_of(&facts(false, true), true), None, "{name}");
+            assert_eq!(method.refusal_of(&facts(false, true), Kind::Made), None, "{name}");
         }
-        assert!(find("rst-jbod").unwrap().refusal_of(&facts(false, true), true).is_some());
+        let drives = find("rst-jbod").unwrap();
+        assert!(drives.refusal_of(&facts(false, true), Kind::Made).is_some());
+        assert_eq!(drives.refusal_of(&facts(false, true), Kind::Drives), None);
         assert!(methods().iter().all(|method| method.refusal(&facts(true, true)).is_none()));
     }
 }

@@ -216,7 +216,9 @@ const METHODS: &[Method] = &[
         name: "rst-jbod",
         title: "Drives side by side",
         question: "What do one to six drives get, each with a worker of its own?",
-        needs: Needs::Simulation("a real target is one target; name each drive in a run of its own"),
+        needs: Needs::Drives(
+            "a real target is one drive here; give several, each with a name (--target a=/dev/sdx --target b=/dev/sdy), or --members",
+        ),
         shape: Shape::Outstanding,
         cells: cells::rst_jbod,
     },

@@ -28,7 +28,7 @@ pub fn merge(target: &str, parts: &[Part]) -> ReviewResults {
         methods: Vec::new(),
         ..first.clone()
     };
-    for method in &first.methods {
+    for method in methods(parts) {
         let own: Vec<(&str, &MethodOutcome)> = parts
             .iter()
             .filter_map(|part| {
@@ -39,6 +39,17 @@ pub fn merge(target: &str, parts: &[Part]) -> ReviewResults {
         whole.methods.push(one_method(method, &own));
     }
     whole
+}
+
+/// The methods of all parts, each once: those of the first part, then what others have besides.
+fn methods(parts: &[Part]) -> Vec<&MethodOutcome> {
+    let mut found: Vec<&MethodOutcome> = Vec::new();
+    for method in parts.iter().flat_map(|part| &part.results.methods) {
+        if !found.iter().any(|known| known.id == method.id) {
+            found.push(method);
+        }
+    }
+    found
 }
 
 /// The lines of a part's test bed, each with the part's name.

@@ -3,10 +3,10 @@
 use super::join::{left, PartOf};
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::{
-    footprint, measure, replay, replay_outstanding, run_cell, run_trace, CellError, CellResult, CellSpec, Effort,
-    Pattern,
+    footprint, measure, replay, replay_outstanding, run_cell, run_trace, Beside, CellError, CellResult, CellSpec,
+    Effort, Pattern,
 };
-use crate::method::{Method, Suite};
+use crate::method::{Kind, Method, Suite};
 use crate::reader::Trace;
 use crate::run::{run_all, Outcome, Shard, Store};
 use crate::target::{Target, TargetError, TargetFacts};
@@ -40,6 +40,8 @@ pub struct Performance<'a> {
     pub stamp: &'a str,
     /// The target is an array that is made for the review, and made again in the state that a cell needs.
     pub remade: bool,
+    /// The target is drives side by side: how each is opened.
+    pub beside: Option<Beside<'a>>,
     /// Only this part of the cells; on simulated machines alone.
     pub shard: Option<Shard>,
 }
@@ -57,7 +59,12 @@ impl Performance<'_> {
     }
 
     fn refusal(&self, method: &Method, facts: &TargetFacts) -> Option<String> {
-        method.refusal_of(facts, self.remade)
+        let kind = match (self.beside.is_some(), self.remade) {
+            (true, _) => Kind::Drives,
+            (false, true) => Kind::Made,
+            (false, false) => Kind::Given,
+        };
+        method.refusal_of(facts, kind)
     }
 
     /// On simulated machines. `ended` is told after each cell how far it is.
@@ -138,8 +145,9 @@ impl Performance<'_> {
         open: &mut impl FnMut(&CellSpec, u32, u32) -> Result<Box<dyn Target>, TargetError>,
         sound: &impl Fn() -> Result<(), TargetError>,
     ) -> Result<Outcome, TargetError> {
-        let result = match (&cell.pattern, self.trace) {
-            (Pattern::Trace(_), Some(trace)) => {
+        let result = match (&self.beside, &cell.pattern, self.trace) {
+            (Some(beside), ..) => beside.measure(cell, facts.capacity.get()),
+            (None, Pattern::Trace(_), Some(trace)) => {
                 let target = open(cell, trace.bytes_max(), replay_outstanding(trace)).map_err(CellError::from);
                 target.and_then(|mut target| replay(&mut *target, cell, trace))
             }

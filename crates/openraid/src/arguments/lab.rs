@@ -199,7 +199,7 @@ pub struct ReviewArguments {
     pub target: Vec<String>,
     /// Blank files or drives, separated by commas: each array of --levels is made of the first of them, synchronised,
     /// measured and taken apart, one after the other
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "levels")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub members: Vec<String>,
     /// Arrays made of --members, separated by commas, as LEVELxDRIVES: single, 0x4, 10x4, 5x8, 50x8
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "members")]

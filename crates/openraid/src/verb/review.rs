@@ -1,5 +1,6 @@
 //! `openraid review`: methods over arrays, into a folder with a report.
 
+mod drives;
 mod members;
 mod ranking;
 mod real;
@@ -38,6 +39,7 @@ const METHODS: [&str; 4] = ["response-time", "sequential", "database", "file-ser
 const REASONS_MAX: usize = 5;
 
 /// The targets to measure.
+#[derive(Clone)]
 struct Wanted {
     methods: Vec<&'static Method>,
     /// A load of the user's own.
@@ -322,6 +324,7 @@ fn simulated(
         store: Some(&store),
         stamp: &stamp,
         shard: arguments.shard,
+        beside: None,
         remade: false,
     };
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);

@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::create::forget_what_was_inside;
 use super::super::Context;
+use super::drives::{self, Bank};
 use super::real::{overhead, versions, SECONDS};
 use super::Wanted;
 use crate::arguments::{CacheWord, ReviewArguments};
@@ -145,6 +146,9 @@ pub(super) fn review(
     context: &Context,
 ) -> Result<Vec<Part>, Failure> {
     let subjects = subjects(&arguments.levels)?;
+    if subjects.is_empty() && !drives::methods(wanted, false).is_empty() {
+        return Err(Failure::usage("--members: name the arrays to make of them, as in --levels 0x4,10x4,5x4"));
+    }
     let caches = caches(arguments);
     check_options(arguments, &subjects)?;
     let specs = arguments.members.iter().map(|text| written_spec(text)).collect::<Result<Vec<_>, _>>()?;
@@ -153,9 +157,10 @@ pub(super) fn review(
     let known = check_members(arguments, &opened.into_iter().map(|(_, probed)| probed).collect::<Vec<_>>(), context)?;
     let stamp = format!("{} {:016x} members: {:?}", env!("CARGO_PKG_VERSION"), program_digest(), known.members);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
-    let bench = Bench { arguments, wanted, specs, sizes, array: known.array, store, stamp };
+    let arrays = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
+    let bench = Bench { arguments, wanted: &arrays, specs, sizes, array: known.array, store, stamp };
     let mut parts = Vec::new();
-    for subject in &subjects {
+    for subject in subjects.iter().filter(|_| !arrays.methods.is_empty()) {
         let mut synced = false;
         for cache in &caches {
             let bed = Bed::plain(*subject, *cache);
@@ -169,6 +174,14 @@ pub(super) fn review(
             }
             parts.push(Part { label: words.join(", "), results });
         }
+    }
+    // Last: by now the first sync of an array has written most of them, and no hole of a file is read.
+    if !drives::methods(wanted, true).is_empty() {
+        let mut results = bench.drives(wanted)?;
+        if parts.is_empty() {
+            results.bed.splice(0..0, bench.common());
+        }
+        parts.push(Part { label: label.into(), results });
     }
     Ok(parts)
 }
@@ -338,6 +351,31 @@ impl Bench<'_> {
         lines
     }
 
+    /// The members side by side, as raw drives.
+    fn drives(&self, wanted: &Wanted) -> Result<ReviewResults, Failure> {
+        let smallest = self.sizes.iter().min().map_or(Bytes::ZERO, |size| size.bytes());
+        let facts = TargetFacts {
+            name: "drives side by side".into(),
+            capacity: smallest,
+            block: Bytes(512),
+            simulated: false,
+            writable: true,
+            page_cache: false,
+            link_mbps: None,
+            bed: vec![
+                "drives side by side: each member is served as a raw drive over a Unix socket, without a cache; a \
+                 connection, a worker and a thread each"
+                    .into(),
+            ],
+        };
+        let drives = u16::try_from(self.specs.len()).map_err(|_| Failure::usage("--members: too many"))?;
+        let (store, stamp) = (&self.store, self.stamp.as_str());
+        let bank = Bank { arguments: self.arguments, wanted, store, stamp, system: "openraid", facts, drives };
+        let results = bank.of_members(&self.specs)?;
+        wipe(&self.specs)?;
+        Ok(results)
+    }
+
     fn cache_mib(&self, bed: Bed) -> u32 {
         let default = if bed.cache == CacheMode::WriteBack { CACHE_MIB } else { 0 };
         bed.cache_mib.or(self.arguments.machine.cache_mib).unwrap_or(default)
@@ -410,6 +448,7 @@ impl Bench<'_> {
             store: Some(&self.store),
             stamp: &self.stamp,
             shard: None,
+            beside: None,
             remade: true,
         };
         let cells = performance.cells(&facts);

@@ -9,11 +9,10 @@ use openraid_lab::cell::Subject;
 use openraid_lab::method::Suite;
 use openraid_lab::review::{Ended, Performance, ReviewResults};
 use openraid_lab::run::{generator_cost, program_digest, write_atomically, Store};
-use openraid_lab::target::{
-    BlockTarget, Choice, Destruction, NbdTarget, NullTarget, RealOptions, Target, TargetError, TargetFacts,
-};
+use openraid_lab::target::{Choice, Destruction, RealOptions, Target, TargetError, TargetFacts};
 
 use super::super::Context;
+use super::drives::open_one;
 use super::{guard, target, Wanted};
 use crate::arguments::ReviewArguments;
 use crate::exit::Failure;
@@ -39,13 +38,7 @@ pub(super) fn review(
     options(choice, arguments)?;
     let destroy = if arguments.destroy_data { Some(confirmed(choice, arguments, context)?) } else { None };
     let open = |bytes_max: u32, outstanding: u32| -> Result<Box<dyn Target>, TargetError> {
-        let options = RealOptions { outstanding, bytes_max, destroy: destroy.clone(), seed: arguments.seed };
-        Ok(match choice {
-            Choice::Path(path) => Box::new(BlockTarget::open(path, &options)?),
-            Choice::Nbd(uri) => Box::new(NbdTarget::open(uri, &options)?),
-            Choice::Null(size) => Box::new(NullTarget::new(*size)),
-            Choice::Simulated(_) => unreachable!("a simulated target is no real one"),
-        })
+        open_one(choice, &RealOptions { outstanding, bytes_max, destroy: destroy.clone(), seed: arguments.seed })
     };
     let first = open(4096, 1).map_err(|error| match error {
         TargetError::Named { .. } => Failure::usage(error),
@@ -79,6 +72,7 @@ pub(super) fn review(
         store: Some(&store),
         stamp: &stamp,
         shard: None,
+        beside: None,
         remade: false,
     };
     let progress = Progress::counting("cells", performance.cells(&facts).len() as u64);
@@ -120,7 +114,7 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
 }
 
 /// What the results of a target depend on besides the cell: this program, and which target it is, in which state.
-fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
+pub(super) fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
     let mut identity: Vec<String> =
         facts.bed.iter().filter(|line| line.starts_with("model:") || line.starts_with("serial:")).cloned().collect();
     if let Choice::Path(path) = choice {
@@ -176,7 +170,11 @@ fn precondition(
 }
 
 /// The target's name, typed.
-fn confirmed(choice: &Choice, arguments: &ReviewArguments, context: &Context) -> Result<Destruction, Failure> {
+pub(super) fn confirmed(
+    choice: &Choice,
+    arguments: &ReviewArguments,
+    context: &Context,
+) -> Result<Destruction, Failure> {
     if let Some(first) = arguments.name.first() {
         let own = choice.short_name();
         let name = arguments.name.iter().find(|name| name.trim() == own).unwrap_or(first);

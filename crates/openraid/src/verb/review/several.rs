@@ -8,7 +8,7 @@ use openraid_lab::target::Choice;
 use openraid_models::Library;
 
 use super::super::Context;
-use super::{bed_facts, guard, members, one, write, Wanted};
+use super::{bed_facts, drives, guard, members, one, write, Wanted};
 use crate::arguments::{MachineArguments, ReviewArguments};
 use crate::exit::Failure;
 
@@ -38,14 +38,29 @@ pub(super) fn review(
     let named = named(arguments)?;
     let whole = whole(arguments, &named);
     guard(&arguments.out, &whole, None)?;
+    let typed = typed(arguments, &named, context)?;
+    let arguments = &typed;
     let mut parts = Vec::new();
     if !arguments.members.is_empty() {
         let label = if named.is_empty() { "" } else { arguments.label.as_deref().unwrap_or(SERVED) };
         parts.extend(members::review(arguments, label, wanted, context)?);
     }
+    // Drives side by side are a measurement of all real targets together; simulated ones have it each.
+    let alone = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
     for (name, target) in &named {
-        let results = one(&of_one(arguments, &named, name, target)?, wanted, library, context)?;
+        let own = if is_simulated(target) { wanted } else { &alone };
+        if own.methods.is_empty() {
+            continue;
+        }
+        let results = one(&of_one(arguments, &named, name, target)?, own, library, context)?;
         parts.push(Part { label: name.clone(), results });
+    }
+    let real = named.iter().filter(|(_, target)| !is_simulated(target));
+    let real: Vec<(String, Choice)> =
+        real.filter_map(|(name, target)| Some((name.clone(), Choice::parse(target).ok()?))).collect();
+    if let Some(results) = drives::of_targets(arguments, wanted, &real, context)? {
+        let others = parts.iter().any(|part| drives::is_in(&part.results));
+        parts.push(Part { label: if others { "real targets".into() } else { String::new() }, results });
     }
     let mut results = merge(&whole, &parts);
     results.rank = arguments.rank;
@@ -86,6 +101,31 @@ fn whole(arguments: &ReviewArguments, named: &[(String, String)]) -> String {
     words.join(", ")
 }
 
+fn is_simulated(target: &str) -> bool {
+    Choice::parse(target).is_ok_and(|choice| matches!(choice, Choice::Simulated(_)))
+}
+
+/// The arguments with the names that are typed on the terminal, each asked for once.
+fn typed(
+    arguments: &ReviewArguments,
+    named: &[(String, String)],
+    context: &Context,
+) -> Result<ReviewArguments, Failure> {
+    let mut own = arguments.clone();
+    if !arguments.destroy_data || !arguments.name.is_empty() || !arguments.members.is_empty() {
+        return Ok(own);
+    }
+    for (_, target) in named {
+        let choice = Choice::parse(target).map_err(Failure::usage)?;
+        if choice.holds_data() {
+            let one = ReviewArguments { target: vec![target.clone()], ..arguments.clone() };
+            super::real::confirmed(&choice, &one, context)?;
+            own.name.push(choice.short_name());
+        }
+    }
+    Ok(own)
+}
+
 /// The options of one target. Options that only the other kind has are left out if there is a target of that kind.
 fn of_one(
     arguments: &ReviewArguments,
@@ -93,7 +133,6 @@ fn of_one(
     name: &str,
     target: &str,
 ) -> Result<ReviewArguments, Failure> {
-    let is_simulated = |target: &str| Choice::parse(target).is_ok_and(|choice| matches!(choice, Choice::Simulated(_)));
     let mut own = ReviewArguments {
         target: vec![target.into()],
         members: Vec::new(),

@@ -1,0 +1,155 @@
+//! Drives side by side, as M20 asks for them: each is a target of its own, with a worker of its own on a thread of its own.
+//!
+//! All targets are opened first, then all workers begin at once. Each measures for the same time, so their rates add up.
+//! A drive that cannot be opened or breaks off ends the cell for all.
+
+use super::error::CellError;
+use super::measure::{footprint, measure};
+use super::result::{CellResult, LatencySummary};
+use super::spec::CellSpec;
+use super::subject::Subject;
+use crate::target::{Target, TargetError};
+use openraid_sim::random::mix;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Barrier;
+
+/// Opens a drive by its number, for requests of at most so many bytes, so many of them outstanding.
+pub type OpenDrive<'a> = dyn Fn(usize, u32, u32) -> Result<Box<dyn Target>, TargetError> + Sync + 'a;
+
+/// Real drives that can be measured side by side.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    /// How many there are.
+    pub drives: u16,
+    /// Opens one of them.
+    pub open: &'a OpenDrive<'a>,
+}
+
+impl std::fmt::Debug for Beside<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Beside({} drives)", self.drives)
+    }
+}
+
+impl Beside<'_> {
+    /// Measure a cell of drives side by side on the first ones of these.
+    ///
+    /// # Errors
+    /// See [`CellError`]; the first drive that has one.
+    pub fn measure(&self, cell: &CellSpec, capacity: u64) -> Result<CellResult, CellError> {
+        cell.check()?;
+        let drives = cell.subject.members();
+        let alone = |number: u16| {
+            let axes = super::axes::Axes { workers: Some(1), ..cell.axes.clone() };
+            let seed = mix(cell.seed ^ cell.digest() ^ u64::from(number));
+            CellSpec { subject: Subject::Single, axes, seed, ..cell.clone() }
+        };
+        let (bytes, outstanding) = footprint(&alone(0), capacity)?;
+        let begin = Barrier::new(usize::from(drives));
+        let broken = AtomicBool::new(false);
+        let one = |number: u16| -> Result<CellResult, CellError> {
+            let opened = (self.open)(usize::from(number), bytes, outstanding);
+            broken.fetch_or(opened.is_err(), Ordering::SeqCst);
+            begin.wait();
+            let mut target = opened?;
+            if broken.load(Ordering::SeqCst) {
+                return Err(CellError::Failed("another drive could not be opened".into()));
+            }
+            measure(&mut *target, &alone(number))
+        };
+        let found: Vec<Result<CellResult, CellError>> = std::thread::scope(|scope| {
+            let one = &one;
+            let all: Vec<_> = (0..drives).map(|number| scope.spawn(move || one(number))).collect();
+            let ended =
+                all.into_iter().map(|drive| drive.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            ended.collect()
+        });
+        // What ended the target of one drive is the reason of all.
+        let gone = found.iter().position(|result| matches!(result, Err(CellError::Target(_))));
+        let mut found = found;
+        if let Some(Err(error)) = gone.map(|place| found.swap_remove(place)) {
+            return Err(error);
+        }
+        let all = found.into_iter().collect::<Result<Vec<CellResult>, CellError>>()?;
+        Ok(together(cell, &all))
+    }
+}
+
+/// The results of all drives as one: rates add up, latencies are those of all requests.
+fn together(cell: &CellSpec, all: &[CellResult]) -> CellResult {
+    let mut whole = CellResult { spec: cell.clone(), ..all[0].clone() };
+    for own in &all[1..] {
+        whole.elapsed_ns = whole.elapsed_ns.max(own.elapsed_ns);
+        whole.requests += own.requests;
+        whole.iops += own.iops;
+        whole.mbps += own.mbps;
+        whole.flushes += own.flushes;
+        whole.errors += own.errors;
+        whole.capacity += own.capacity;
+        whole.steady &= own.steady;
+        whole.workers.extend_from_slice(&own.workers);
+        for (sum, part) in [(&mut whole.reads, &own.reads), (&mut whole.writes, &own.writes)] {
+            sum.requests += part.requests;
+            sum.bytes += part.bytes;
+            sum.latency.merge(&part.latency);
+        }
+        // Each generator has a thread: the busiest one is the limit.
+        for component in &own.components {
+            match whole.components.iter_mut().find(|known| known.name == component.name) {
+                Some(known) => known.busy = known.busy.max(component.busy),
+                None => whole.components.push(component.clone()),
+            }
+        }
+        whole.host_cpu = whole.host_cpu.zip(own.host_cpu).map(|(sum, part)| sum + part);
+        for flag in &own.flags {
+            if !whole.flags.contains(flag) {
+                whole.flags.push(flag.clone());
+            }
+        }
+        for note in &own.notes {
+            if !whole.notes.contains(note) {
+                whole.notes.push(note.clone());
+            }
+        }
+    }
+    whole.latency = LatencySummary::of(&whole.histogram());
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axes::{Axes, Direction};
+    use super::super::pattern::Pattern;
+    use super::super::spec::Effort;
+    use super::*;
+    use crate::target::NullTarget;
+    use openraid_units::Bytes;
+
+    fn cell(drives: u16) -> CellSpec {
+        let axes = Axes { op: Some(Direction::Read), qd: Some(2), ..Axes::default() };
+        let effort = Effort { requests: u64::MAX, seconds_max: 1, warm_seconds_max: 0 };
+        let subject = format!("jbodx{drives}").parse().unwrap();
+        CellSpec { effort, ..CellSpec::new("null", subject, Pattern::SsdRandom).with(axes) }
+    }
+
+    #[test]
+    fn each_drive_has_a_worker_and_the_rates_are_those_of_all() {
+        let open = |_: usize, _, _| Ok(Box::new(NullTarget::new(Bytes::gib(1))) as Box<dyn Target>);
+        let result = Beside { drives: 3, open: &open }.measure(&cell(3), 1 << 30).unwrap();
+        assert_eq!((result.workers.len(), result.capacity), (3, 3 << 30));
+        let sum: f64 = result.workers.iter().map(|worker| worker.iops).sum();
+        assert!((result.iops / sum - 1.0).abs() < 1e-9, "{} {sum}", result.iops);
+        assert_eq!(result.requests, result.reads.requests);
+        assert_eq!(result.latency.count, result.requests);
+    }
+
+    #[test]
+    fn a_drive_that_cannot_be_opened_ends_the_cell_with_its_name() {
+        let open = |number: usize, _, _| match number {
+            1 => Err(TargetError::Gone { name: "d2".into(), reason: "it was pulled".into() }),
+            _ => Ok(Box::new(NullTarget::new(Bytes::gib(1))) as Box<dyn Target>),
+        };
+        let error = Beside { drives: 3, open: &open }.measure(&cell(3), 1 << 30).unwrap_err().to_string();
+        assert!(error.contains("d2") && error.contains("pulled"), "{error}");
+    }
+}
