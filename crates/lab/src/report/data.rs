@@ -12,8 +12,14 @@ pub use openraid_models::ArrayLevel as Level;
 pub struct Review {
     /// Heading of the page.
     pub title: String,
-    /// The results in sentences, first thing below the heading. May be empty.
+    /// The results in sentences, one for each question; first thing below the heading unless there is a brief. May be empty.
     pub summary: Vec<String>,
+    /// The whole in a few sentences: the order of arrays, which is best where, what to distrust. May be empty.
+    pub brief: Vec<String>,
+    /// Arrays by scenario, best first.
+    pub standings: Option<Table>,
+    /// Scenarios, and the verdict on each. May be empty.
+    pub verdicts: Vec<Fact>,
     /// Test bed: drives, bus, cache, firmware or commit, chunk, seed, simulated or real.
     pub bed: Vec<Fact>,
     /// Questions and results, in the order of showing.

@@ -53,10 +53,14 @@ pub fn render(review: &Review) -> String {
 
 fn top(m: &mut Markup, review: &Review, key: &Key) {
     m.text("h1", &[], &review.title);
-    if !review.summary.is_empty() {
-        m.inside("ul", &[("class", "summary")], |m| {
-            review.summary.iter().for_each(|line| m.text("li", &[], line));
-        });
+    if review.brief.is_empty() {
+        sentences(m, &review.summary, "summary");
+    } else {
+        sentences(m, &review.brief, "summary");
+        review.standings.iter().for_each(|standings| wide(m, standings));
+        facts(m, "Verdicts", &review.verdicts);
+        m.text("h2", &[], "Answers");
+        sentences(m, &review.summary, "answers");
     }
     if review.sections.len() > 1 {
         m.inside("nav", &[("aria-label", "Questions")], |m| {
@@ -68,6 +72,19 @@ fn top(m: &mut Markup, review: &Review, key: &Key) {
         });
     }
     key.draw(m);
+}
+
+/// Sentences as a list.
+fn sentences(m: &mut Markup, lines: &[String], class: &'static str) {
+    if !lines.is_empty() {
+        m.inside("ul", &[("class", class)], |m| lines.iter().for_each(|line| m.text("li", &[], line)));
+    }
+}
+
+/// A table that can be moved sideways on a narrow screen.
+fn wide(m: &mut Markup, one: &Table) {
+    let frame = [("class", "scroll"), ("tabindex", "0"), ("role", "group"), ("aria-label", one.caption.as_str())];
+    m.inside("div", &frame, |m| table::draw(m, one));
 }
 
 /// A section's heading: its question, or its method where it has none.

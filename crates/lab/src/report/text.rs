@@ -28,6 +28,20 @@ pub fn render(review: &Review, width: usize) -> String {
     let underline = clean(&review.title).chars().count().min(width);
     out.push_str(&"=".repeat(underline));
     out.push('\n');
+    for line in &review.brief {
+        paragraph(&mut out, line, width, "- ");
+    }
+    if let Some(standings) = &review.standings {
+        out.push('\n');
+        out.push_str(&table(standings, width));
+    }
+    for verdict in &review.verdicts {
+        out.push('\n');
+        paragraph(&mut out, &format!("{}: {}", verdict.name, verdict.value), width, "");
+    }
+    if !review.brief.is_empty() {
+        out.push('\n');
+    }
     for line in &review.summary {
         paragraph(&mut out, line, width, "- ");
     }

@@ -47,6 +47,7 @@ pub fn review() -> Review {
             Fact::new("distributed parity", "the parity of RAID 5 takes turns over all drives"),
             Fact::new("read-modify-write", "a small write reads old data and parity, then writes both"),
         ],
+        ..Review::default()
     };
     findings::explain(&mut review);
     review

@@ -11,6 +11,7 @@ mod latency;
 mod rated;
 mod shapes;
 mod tables;
+mod verdict;
 
 pub use crate::cell::Ceiling;
 pub use bed::{bed, limits};
@@ -56,6 +57,7 @@ pub fn review(title: &str, bed: Vec<Fact>, chapters: &[Chapter], ceilings: &[Cei
     let mut review = Review { title: title.into(), bed, sections, glossary: glossary(), ..Review::default() };
     findings::explain(&mut review);
     review.summary = summary(&review);
+    verdict::judge(&mut review, chapters);
     review
 }
 

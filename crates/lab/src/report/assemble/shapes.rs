@@ -225,7 +225,7 @@ pub fn bars(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-const fn step_words(step: FileStep) -> &'static str {
+pub const fn step_words(step: FileStep) -> &'static str {
     match step {
         FileStep::Create => "create",
         FileStep::Read => "read",
@@ -234,7 +234,7 @@ const fn step_words(step: FileStep) -> &'static str {
     }
 }
 
-const fn set_words(set: FileSet) -> &'static str {
+pub const fn set_words(set: FileSet) -> &'static str {
     match set {
         FileSet::Install => "Install",
         FileSet::Iso => "ISO",
@@ -320,7 +320,7 @@ pub fn graph(section: &mut Section, all: &[&Trial]) {
     push(section, "How fast is each place read?", Chart::Lines(drawn));
 }
 
-const fn app_words(app: TraceApp) -> &'static str {
+pub const fn app_words(app: TraceApp) -> &'static str {
     match app {
         TraceApp::Winmark99 => "WinMark 99",
         TraceApp::Photoshop40 => "Photoshop 4.0",

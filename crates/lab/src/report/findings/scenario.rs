@@ -1,0 +1,354 @@
+//! Which array suits which use, in sentences: the order, by how much, the reason that the counters give, and what to
+//! distrust.
+
+use super::super::data::{Cell, Evidence, Point, Row, Subject, Table, Unit};
+use super::super::format::{fixed, list, percent, value};
+use super::compare::times;
+use super::{busiest, cause, TIE};
+use std::collections::BTreeMap;
+
+/// Decisions that differ by less than this number per request explain nothing.
+const RATE_LEAST: f64 = 0.1;
+/// Decisions told of one comparison.
+const RATES_TOLD: usize = 2;
+/// Arrays named in the order of all scenarios; the table has all.
+const RANKED_TOLD: usize = 6;
+
+/// A use of arrays, with the result of each. More is better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// `File server`.
+    pub name: String,
+    /// What the figure is: `rating R1`, `4 streams read`.
+    pub what: String,
+    /// Unit of the figure.
+    pub unit: Unit,
+    /// Each array.
+    pub entries: Vec<Entry>,
+}
+
+/// An array in a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The array.
+    pub subject: Subject,
+    /// Its figure.
+    pub value: Point,
+    /// The results that the figure is made of: the load in words, and the result. Arrays are compared at equal words.
+    pub places: Vec<(String, Point)>,
+    /// So many of these say less about the drives than they seem to.
+    pub flagged: usize,
+}
+
+impl Scenario {
+    /// Best first.
+    fn sorted(&self) -> Vec<&Entry> {
+        let mut all: Vec<&Entry> = self.entries.iter().filter(|entry| entry.value.y.is_finite()).collect();
+        all.sort_by(|a, b| b.value.y.total_cmp(&a.value.y));
+        all
+    }
+
+    /// Arrays that are level with the best, and the others, best first.
+    fn split(&self) -> (Vec<&Entry>, Vec<&Entry>) {
+        let all = self.sorted();
+        let top = all.first().map_or(0.0, |entry| entry.value.y);
+        all.into_iter().partition(|entry| top - entry.value.y <= TIE * top)
+    }
+
+    fn figure(&self, entry: &Entry) -> String {
+        value(&self.unit, entry.value.y)
+    }
+}
+
+fn names(entries: &[&Entry]) -> String {
+    list(&entries.iter().map(|entry| entry.subject.to_string()).collect::<Vec<_>>())
+}
+
+/// The verdict on a scenario.
+#[must_use]
+pub fn verdict(scenario: &Scenario) -> String {
+    let (leaders, others) = scenario.split();
+    let Some(first) = leaders.first() else { return String::new() };
+    let mut parts = vec![order(scenario, &leaders, &others)];
+    let safe = |entry: &&&Entry| entry.subject.level.redundant();
+    if !leaders.iter().any(|entry| entry.subject.level.redundant()) {
+        if let Some(best) = others.iter().find(safe) {
+            let (of_these, survives) = if leaders.len() == 1 { ("It", "survives no") } else { ("These", "survive no") };
+            let (name, figure) = (&best.subject, scenario.figure(best));
+            parts.push(format!("{of_these} {survives} loss of a drive; {name} is the best that does, with {figure}."));
+        }
+    }
+    if let Some(second) = others.first() {
+        parts.push(why(first, second));
+        // The best with redundancy is what most will buy: its distance has a reason of its own.
+        let bought = others.iter().find(safe).filter(|entry| !std::ptr::eq(**entry, *second));
+        if let Some(bought) = bought.filter(|_| !first.subject.level.redundant()) {
+            parts.push(why(first, bought));
+        }
+    }
+    let compared: Vec<&Entry> = leaders.iter().chain(others.first()).copied().collect();
+    parts.extend(doubts(&compared));
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
+}
+
+fn order(scenario: &Scenario, leaders: &[&Entry], others: &[&Entry]) -> String {
+    let what = &scenario.what;
+    let first = leaders[0];
+    let top = scenario.figure(first);
+    let against = |other: &Entry| times(first.value.y / other.value.y);
+    match (leaders, others) {
+        ([one], []) => format!("{}: {top} ({what}); there is nothing to compare it with.", one.subject),
+        (many, []) => format!("{} are level with {top} ({what}).", names(many)),
+        ([one], [second, rest @ ..]) => {
+            let single = rest.iter().find(|entry| entry.subject == single());
+            let single = single.map_or_else(String::new, |entry| format!(" and {} the single drive", against(entry)));
+            let (next, times) = (&second.subject, against(second));
+            format!("{} is best with {top} ({what}), {times} {next} in second place{single}.", one.subject)
+        }
+        (many, [next, ..]) => {
+            let (name, figure) = (&next.subject, scenario.figure(next));
+            format!("{} are level with {top} ({what}); {name} follows with {figure}.", names(many))
+        }
+    }
+}
+
+const fn single() -> Subject {
+    Subject::new(super::super::data::Level::Single, 1)
+}
+
+/// Why one array is ahead of another, from the counters of both where they are farthest apart.
+fn why(first: &Entry, second: &Entry) -> String {
+    let pair = first.places.iter().filter_map(|(place, point)| {
+        let (_, other) = second.places.iter().find(|(known, _)| known == place)?;
+        (point.y / other.y).is_finite().then_some((place, point, other))
+    });
+    let Some((place, point, other)) = pair.max_by(|a, b| (a.1.y / a.2.y).total_cmp(&(b.1.y / b.2.y))) else {
+        return String::new();
+    };
+    let (a, b) = (&first.subject, &second.subject);
+    let mut words = Vec::new();
+    if let (Some(of_a), Some(of_b)) = (&point.evidence, &other.evidence) {
+        words.extend(rates(a, of_a, b, of_b));
+        words.extend(limits((a, point, of_a), (b, other, of_b)));
+    }
+    if words.is_empty() {
+        return format!("No counter tells why {b} is behind.");
+    }
+    format!("Where {b} is farthest behind, {place}: {}.", words.join("; "))
+}
+
+/// Decisions of the engine that differ most.
+fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Vec<String> {
+    let of = |evidence: &Evidence, what: &str| {
+        evidence.rates.iter().find(|rate| rate.what == what).map_or(0.0, |rate| rate.per_request)
+    };
+    let mut kinds: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for rate in of_a.rates.iter().chain(&of_b.rates) {
+        kinds.insert(&rate.what, (of(of_a, &rate.what), of(of_b, &rate.what)));
+    }
+    let mut found: Vec<(&str, (f64, f64))> =
+        kinds.into_iter().filter(|(_, (a, b))| (a - b).abs() >= RATE_LEAST).collect();
+    found.sort_by(|one, two| (two.1 .0 - two.1 .1).abs().total_cmp(&(one.1 .0 - one.1 .1).abs()));
+    let many = |count: f64| if count < 0.005 { "none".to_owned() } else { fixed(count, 2) };
+    let told = found.into_iter().take(RATES_TOLD);
+    told.map(|(what, (x, y))| format!("{what} for each request: {b} {}, {a} {}", many(y), many(x))).collect()
+}
+
+/// What limits both.
+fn limits((a, x, of_a): (&Subject, &Point, &Evidence), (b, y, of_b): (&Subject, &Point, &Evidence)) -> Option<String> {
+    let (one, two) = (busiest(of_a)?, busiest(of_b)?);
+    if one.part == two.part {
+        let (least, most) = (one.busy.min(two.busy).min(1.0), one.busy.max(two.busy).min(1.0));
+        return Some(format!(
+            "the busiest part of both is {} ({})",
+            one.part,
+            super::super::format::percent_range(least, most)
+        ));
+    }
+    Some(format!("{a}: {}; {b}: {}", cause(x)?, cause(y)?))
+}
+
+/// What makes the order doubtful.
+fn doubts(compared: &[&Entry]) -> Vec<String> {
+    let unsteady: Vec<&Entry> = compared.iter().copied().filter(|entry| entry.value.unsteady).collect();
+    let flagged: Vec<&Entry> = compared.iter().copied().filter(|entry| entry.flagged > 0).collect();
+    let mut found = Vec::new();
+    if !unsteady.is_empty() {
+        found.push(format!("Distrust: results of {} were not steady.", names(&unsteady)));
+    }
+    if !flagged.is_empty() {
+        found.push(format!("Distrust: caches have a part in results of {}.", names(&flagged)));
+    }
+    if let [first, .., second] = compared {
+        if first.value.runs > 1 && second.value.high >= first.value.low {
+            found.push("Their runs overlap, so the order is not certain.".into());
+        }
+    }
+    found
+}
+
+/// Arrays that have a figure in all scenarios, by the geometric mean of their shares of the best, with these shares.
+#[must_use]
+pub fn standings(scenarios: &[Scenario]) -> Vec<(Subject, f64, Vec<f64>)> {
+    let Some(first) = scenarios.first() else { return Vec::new() };
+    let shares = |subject: &Subject| -> Option<Vec<f64>> {
+        let share = |scenario: &Scenario| {
+            let best = scenario.sorted().first()?.value.y;
+            let own = scenario.entries.iter().find(|entry| entry.subject == *subject)?.value.y;
+            Some(own / best).filter(|share| share.is_finite() && *share > 0.0)
+        };
+        scenarios.iter().map(share).collect()
+    };
+    let mean = |shares: &[f64]| (shares.iter().map(|share| share.ln()).sum::<f64>() / shares.len() as f64).exp();
+    let mut found: Vec<(Subject, f64, Vec<f64>)> = first
+        .entries
+        .iter()
+        .filter_map(|entry| {
+            let shares = shares(&entry.subject)?;
+            Some((entry.subject.clone(), mean(&shares), shares))
+        })
+        .collect();
+    found.sort_by(|a, b| b.1.total_cmp(&a.1));
+    found
+}
+
+/// The shares of the best as a table, best array first; `None` where one scenario or one array makes none.
+#[must_use]
+pub fn table(scenarios: &[Scenario]) -> Option<Table> {
+    let standings = standings(scenarios);
+    if scenarios.len() < 2 || standings.len() < 2 {
+        return None;
+    }
+    let rows = standings.into_iter().map(|(subject, mean, shares)| {
+        let cells = std::iter::once(mean).chain(shares).map(|share| Cell::Text(percent(share))).collect();
+        Row { head: subject.to_string(), level: Some(subject.level), cells }
+    });
+    Some(Table {
+        caption: "Share of the best array in each scenario".into(),
+        corner: "array".into(),
+        columns: std::iter::once("all")
+            .chain(scenarios.iter().map(|scenario| scenario.name.as_str()))
+            .map(str::to_owned)
+            .collect(),
+        rows: rows.collect(),
+        formula: "all = geometric mean of the shares".into(),
+        notes: Vec::new(),
+    })
+}
+
+/// The order of arrays over all scenarios, and which wins where.
+#[must_use]
+pub fn brief(scenarios: &[Scenario]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let order = standings(scenarios);
+    if scenarios.len() > 1 && order.len() > 1 {
+        let told = order.iter().take(RANKED_TOLD).map(|(subject, mean, _)| format!("{subject} {}", percent(*mean)));
+        let told: Vec<String> = told.collect();
+        let more = order.len().saturating_sub(RANKED_TOLD);
+        let more = if more > 0 { format!(", {more} more in the table") } else { String::new() };
+        lines.push(format!(
+            "Order over {} scenarios, by the mean share of the best: {}{more}.",
+            scenarios.len(),
+            told.join(", ")
+        ));
+    }
+    lines.extend(wins(scenarios, "Best", |_| true));
+    let unsafe_wins = scenarios.iter().any(|scenario| {
+        let (leaders, others) = scenario.split();
+        !leaders.iter().any(|entry| entry.subject.level.redundant())
+            && others.iter().any(|entry| entry.subject.level.redundant())
+    });
+    if unsafe_wins {
+        lines.extend(wins(scenarios, "Best of those that survive the loss of a drive", |entry| {
+            entry.subject.level.redundant()
+        }));
+    }
+    lines
+}
+
+/// Which array is best in which scenarios, among those that count.
+fn wins(scenarios: &[Scenario], what: &str, counts: fn(&Entry) -> bool) -> Option<String> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for scenario in scenarios {
+        let entries = scenario.entries.iter().filter(|entry| counts(entry)).cloned().collect();
+        let of_these = Scenario { entries, ..scenario.clone() };
+        if of_these.entries.is_empty() || scenario.entries.len() < 2 {
+            continue;
+        }
+        let winners = names(&of_these.split().0);
+        let name = scenario.name.to_lowercase();
+        match found.iter_mut().find(|(known, _)| *known == winners) {
+            Some((_, uses)) => uses.push(name),
+            None => found.push((winners, vec![name])),
+        }
+    }
+    let words: Vec<String> = found.iter().map(|(who, uses)| format!("{}: {who}", list(uses))).collect();
+    (!words.is_empty()).then(|| format!("{what}. {}.", super::sentence(&words.join("; "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::data::{Load, Part, Rate};
+    use super::*;
+
+    fn entry(name: &str, y: f64, rmw: f64) -> Entry {
+        let rates = vec![Rate { what: "read-modify-writes".into(), per_request: rmw }];
+        let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy: 0.97 }], rates };
+        let point = Point::exact(0.0, y).with(evidence);
+        let places = vec![("at 16 outstanding".to_owned(), point.clone())];
+        Entry { subject: Subject::parse(name).unwrap(), value: point, places, flagged: 0 }
+    }
+
+    fn scenario(name: &str, entries: Vec<Entry>) -> Scenario {
+        Scenario { name: name.into(), what: "rating R1".into(), unit: Unit::named("IOPS"), entries }
+    }
+
+    #[test]
+    fn a_verdict_has_the_order_the_reason_and_the_safe_choice() {
+        let entries = vec![entry("single", 100.0, 0.0), entry("raid5x4", 200.0, 0.2), entry("raid0x4", 400.0, 0.0)];
+        assert_eq!(
+            verdict(&scenario("File server", entries)),
+            "RAID 0 x4 is best with 400 IOPS (rating R1), 2.0 times RAID 5 x4 in second place and 4.0 times the single \
+             drive. It survives no loss of a drive; RAID 5 x4 is the best that does, with 200 IOPS. Where RAID 5 x4 is \
+             farthest behind, at 16 outstanding: read-modify-writes for each request: RAID 5 x4 0.20, RAID 0 x4 none; the \
+             busiest part of both is the busiest drive (97 %)."
+        );
+    }
+
+    #[test]
+    fn no_reason_is_invented_and_doubts_are_told() {
+        let mut entries = vec![entry("raid10x4", 300.0, 0.0), entry("raid5x4", 200.0, 0.0)];
+        for entry in &mut entries {
+            entry.places[0].1.evidence = None;
+            entry.value.unsteady = true;
+        }
+        let text = verdict(&scenario("File server", entries));
+        assert!(text.contains("No counter tells why RAID 5 x4 is behind."), "{text}");
+        assert!(text.ends_with("Distrust: results of RAID 10 x4 and RAID 5 x4 were not steady."), "{text}");
+        let level = vec![entry("raid10x4", 300.0, 0.0), entry("raid5x4", 298.0, 0.0)];
+        let text = verdict(&scenario("File server", level));
+        assert_eq!(text, "RAID 10 x4 and RAID 5 x4 are level with 300 IOPS (rating R1).");
+    }
+
+    #[test]
+    fn arrays_are_ranked_by_the_mean_share_of_the_best() {
+        let all = [
+            scenario("File server", vec![entry("raid0x4", 400.0, 0.0), entry("raid5x4", 100.0, 0.0)]),
+            scenario("Video server", vec![entry("raid0x4", 50.0, 0.0), entry("raid5x4", 50.0, 0.0)]),
+        ];
+        // Of RAID 5: a quarter, and all: the geometric mean is a half.
+        let means: Vec<f64> = standings(&all).iter().map(|(_, mean, _)| *mean).collect();
+        assert!((means[0] - 1.0).abs() < 1e-12 && (means[1] - 0.5).abs() < 1e-12, "{means:?}");
+        assert_eq!(
+            brief(&all),
+            [
+                "Order over 2 scenarios, by the mean share of the best: RAID 0 x4 100 %, RAID 5 x4 50 %.",
+                "Best. File server: RAID 0 x4; video server: RAID 0 x4 and RAID 5 x4.",
+                "Best of those that survive the loss of a drive. File server and video server: RAID 5 x4.",
+            ]
+        );
+        assert_eq!(table(&all).unwrap().rows[1].cells[0], Cell::Text(percent(0.5)));
+        assert_eq!(table(&all[..1]), None);
+    }
+}
