@@ -195,8 +195,28 @@ fn journal_devices(journal: &mut Option<JournalSpec>, fields: &mut impl Fields) 
     fields.field("journal.volatile_cache", volatile);
 }
 
-fn settings(policy: &mut Policy, fields: &mut impl Fields) {
-    let Policy {
+fn hosts(load: &mut Load, fields: &mut impl Fields) {
+    let Load { depth, len_max, align, mix, span } = load;
+    fields.field("load.depth", depth);
+    fields.field("load.len_max", len_max);
+    fields.field("load.align", align);
+    fields.field("load.mix", mix);
+    fields.field("load.span", span);
+}
+
+/// A function that goes over all fields of a structure, each with its own name as the key.
+macro_rules! each_field {
+    ($function:ident, $prefix:literal, $structure:ident { $($name:ident),* $(,)? }) => {
+        fn $function(place: &mut $structure, fields: &mut impl Fields) {
+            let $structure { $($name),* } = place;
+            $(fields.field(concat!($prefix, stringify!($name)), $name);)*
+        }
+    };
+}
+each_field!(
+    settings,
+    "policy.",
+    Policy {
         partial_write,
         rebuild_rate,
         scrub_rate,
@@ -211,67 +231,39 @@ fn settings(policy: &mut Policy, fields: &mut impl Fields) {
         split_section,
         split_streams,
         adaptive,
-    } = policy;
-    fields.field("policy.partial_write", partial_write);
-    fields.field("policy.rebuild_rate", rebuild_rate);
-    fields.field("policy.scrub_rate", scrub_rate);
-    fields.field("policy.background_depth", background_depth);
-    fields.field("policy.write_cache", write_cache);
-    fields.field("policy.read_cache", read_cache);
-    fields.field("policy.sorting", sorting);
-    fields.field("policy.read_ahead", read_ahead);
-    fields.field("policy.read_ahead_max", read_ahead_max);
-    fields.field("policy.mirror_read", mirror_read);
-    fields.field("policy.split_above", split_above);
-    fields.field("policy.split_section", split_section);
-    fields.field("policy.split_streams", split_streams);
-    fields.field("policy.adaptive", adaptive);
-}
-
-fn hosts(load: &mut Load, fields: &mut impl Fields) {
-    let Load { depth, len_max, align, mix, span } = load;
-    fields.field("load.depth", depth);
-    fields.field("load.len_max", len_max);
-    fields.field("load.align", align);
-    fields.field("load.mix", mix);
-    fields.field("load.span", span);
-}
-
-macro_rules! tables {
-    ($($name:ident),*) => {
-        fn tables(limits: &mut Limits, fields: &mut impl Fields) {
-            let Limits { $($name),* } = limits;
-            $(fields.field(concat!("limits.", stringify!($name)), $name);)*
-        }
-    };
-}
-tables!(
-    pool,
-    cache,
-    journal,
-    journal_entries_max,
-    dirty_max_percent,
-    dirty_high_percent,
-    dirty_low_percent,
-    destage_delay,
-    destage_units_max,
-    destage_units_calm,
-    destage_zones,
-    destage_beside_reads,
-    work,
-    requests_max,
-    pieces_max,
-    piece_bytes_max,
-    ops_max,
-    commands_max,
-    drive_depth_max,
-    queue_age_max,
-    drives_max,
-    rows_max,
-    command_timeout,
-    clean_delay,
-    bitmap_clear_delay,
-    checkpoint_interval,
-    media_errors_max,
-    trace_entries
+    }
+);
+each_field!(
+    tables,
+    "limits.",
+    Limits {
+        pool,
+        cache,
+        journal,
+        journal_entries_max,
+        dirty_max_percent,
+        dirty_high_percent,
+        dirty_low_percent,
+        destage_delay,
+        destage_units_max,
+        destage_units_calm,
+        destage_zones,
+        destage_beside_reads,
+        work,
+        requests_max,
+        pieces_max,
+        piece_bytes_max,
+        ops_max,
+        commands_max,
+        drive_depth_max,
+        queue_age_max,
+        drives_max,
+        rows_max,
+        command_timeout,
+        clean_delay,
+        bitmap_clear_delay,
+        checkpoint_interval,
+        media_errors_max,
+        trace_entries,
+    }
 );
