@@ -281,8 +281,8 @@ impl Controller {
                         self.starved_since = None;
                     }
                     Some(Hold::Work(run)) => self.work_frames.come_back(run),
-                    Some(Hold::Journal(buffer)) => self.journal.held[buffer] -= 1,
-                    Some(Hold::Window) => self.journal.window.come_back(),
+                    Some(Hold::Journal(buffer)) => self.journal.buffer_came_back(buffer),
+                    Some(Hold::Window) => self.journal.window_came_back(),
                     None => {}
                 }
                 self.sets.look();
@@ -421,8 +421,8 @@ impl Controller {
         match command.hold {
             Some(Hold::Host(run)) => self.host_frames.give_up(run),
             Some(Hold::Work(run)) => self.work_frames.give_up(run),
-            Some(Hold::Journal(buffer)) => self.journal.held[buffer] += 1,
-            Some(Hold::Window) => self.journal.window.give_up(),
+            Some(Hold::Journal(buffer)) => self.journal.give_up_buffer(buffer),
+            Some(Hold::Window) => self.journal.give_up_window(),
             None => {}
         }
         self.command_ended(command, Err(CommandError::Timeout), actions);
@@ -514,7 +514,7 @@ impl Controller {
     /// in few steps.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
-        if self.cache.is_on() || self.journal.state != JournalState::None {
+        if self.cache.is_on() || self.journal.state() != JournalState::None {
             return false;
         }
         let pieces = self.splitting.len() | self.wanting.len() | self.restarting.len();
@@ -553,7 +553,7 @@ impl Controller {
         if self.cache.is_on() && self.pump_destage() {
             return true;
         }
-        if self.journal.state != JournalState::None && self.pump_journal(actions) {
+        if self.journal.state() != JournalState::None && self.pump_journal(actions) {
             return true;
         }
         if self.sets.logs_due && self.pump_logs(actions) {

@@ -40,22 +40,7 @@ impl Controller {
             cache.lines.room(),
         )?;
         self.tell_units(out)?;
-        let journal = &self.journal;
-        writeln!(
-            out,
-            "journal: {:?}, short {}, presses {}, lines {}, round {:?}, superblock {:?}, open {}, flying {}, replays \
-             {}, {:?}",
-            journal.state,
-            journal.short,
-            journal.presses,
-            journal.log.lines,
-            journal.round,
-            journal.writing,
-            journal.open.sequence,
-            journal.flying.sequence,
-            journal.replay.is_active(),
-            journal.window,
-        )?;
+        self.journal.write_state(out)?;
         let [lines, others] = self.cache_waiters.len();
         writeln!(out, "{lines} wait: for lines of the cache; {others} for the journal or a write past the cache")?;
         for (name, queue) in self.queues().into_iter().filter(|(_, queue)| !queue.is_empty()) {

@@ -285,7 +285,7 @@ impl Controller {
         if !failed && !self.quiesce_set(set_id, actions) {
             return None;
         }
-        let log = &mut self.journal.log;
+        let log = self.journal.log_mut();
         let lost = self.cache.forget_set(set_id, |sequence| log.unpin_if_held(sequence));
         let preserved = self.preserve_entries(set_id);
         if lost > 0 && !preserved {
@@ -294,7 +294,7 @@ impl Controller {
         self.cache_waiters.wake_all(&mut self.splitting);
         self.cache.awaited_changed = true;
         self.end_hurry(set_id);
-        self.journal.replay.forget_backlog(set_id);
+        self.journal.replay_mut().forget_backlog(set_id);
         let drives: Vec<DriveId> = self.sets.get(set_id).members.iter().map(|m| m.drive).collect();
         self.channels.release(&drives);
         self.sets.remove(set_id);

@@ -26,7 +26,6 @@ use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::io::mirror_read::Heads;
 use crate::journal::session::{SetJournal, Share};
-use crate::journal::JournalState;
 use crate::limits::Limits;
 use crate::occupancy::Occupancy;
 use crate::reason::ReasonCounts;
@@ -180,18 +179,16 @@ impl Controller {
     /// A set whose members say that the journal holds promises for it is loaded from there before it runs.
     fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
         let common = &set.metadata.as_ref().expect("just put").common;
-        let index = self.journal.superblock.as_ref().and_then(|superblock| superblock.index_of(common.set_uuid));
+        let index = self.journal.index_of(common.set_uuid);
         let Some(named) = common.journal else {
             // What the journal still has of it was void when it was stopped, or given up.
             if let Some(index) = index {
-                self.journal.log.settle_array(index);
+                self.journal.log_mut().settle_array(index);
             }
             return Ok(());
         };
         // Another journal may know the set from earlier, and what it has is older than what the members have.
-        let works = matches!(self.journal.state, JournalState::Live | JournalState::Opening)
-            && self.journal.superblock.as_ref().is_some_and(|superblock| superblock.journal == named);
-        let (Some(index), true) = (index, works) else {
+        let (Some(index), true) = (index, self.journal.is_working_as(named)) else {
             return Err(AdminError::Refused(format!(
                 "a journal holds writes that this array has promised to keep, and it is not the one that is here: it is \
                  {named}; start the server with that journal (--journal), or give those writes up (--journal-lost)"
@@ -203,14 +200,13 @@ impl Controller {
                  it reads them",
             ));
         }
-        if !self.journal.replay.is_in_blocks(index, set.block) {
+        if !self.journal.replay().is_in_blocks(index, set.block) {
             return Err(AdminError::NotPossible(
                 "the journal holds writes of this array in smaller blocks than its drives take: they were made while a drive with \
                  larger blocks was missing; start the array without that drive once, so that they are written",
             ));
         }
-        let superblock = self.journal.superblock.as_ref().expect("just seen");
-        let since = superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence);
+        let since = self.journal.first_entry_of(index);
         let is_stale =
             set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
         set.journal.begin_replay(Share { uuid: named, index, since }, is_stale);
@@ -220,13 +216,13 @@ impl Controller {
             // Before any redo: the absent members may mean that nothing has to be done.
             metadata.request();
         }
-        self.journal.replay.want(id);
+        self.journal.replay_mut().want(id);
         Ok(())
     }
 
     /// A set that could not be started is as if it had never been.
     pub(crate) fn take_back(&mut self, array: ArrayId, id: SetId) {
-        let log = &mut self.journal.log;
+        let log = self.journal.log_mut();
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
         let drives: Vec<DriveId> = self.sets.get(id).members.iter().map(|m| m.drive).collect();
         self.channels.release(&drives);

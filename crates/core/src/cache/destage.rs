@@ -69,8 +69,8 @@ impl Controller {
     /// Does anybody wait for what destage does?
     #[inline]
     pub(crate) fn note_hurry(&mut self) {
-        let waited = !self.cache_waiters.is_empty() | self.journal.short;
-        self.channels.destage_hurries = waited | self.cache.draining | (self.journal.presses > 0);
+        let waited = !self.cache_waiters.is_empty() | self.journal.is_short();
+        self.channels.destage_hurries = waited | self.cache.draining | (self.journal.presses() > 0);
         if core::mem::take(&mut self.cache.awaited_changed) {
             self.note_awaited();
         }
@@ -108,7 +108,7 @@ impl Controller {
         }
         let (mut moved, places) = (false, self.destage_places());
         while self.may_destage(places) {
-            let presses = self.journal.presses;
+            let presses = self.journal.presses();
             let Self { cache, sets, .. } = self;
             let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set, places), presses) else { break };
             let entry = *self.cache.units.get(unit);
@@ -137,7 +137,7 @@ impl Controller {
         if !self.may_destage(places) || self.is_destage_held() {
             return None;
         }
-        self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses)
+        self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
     }
 
     /// Why a dirty unit of so many sectors is written now.
@@ -151,7 +151,7 @@ impl Controller {
             Reason::DestageUrgent
         } else if self.cache.is_drained(entry.set) {
             Reason::DestagePressed
-        } else if self.cache.keeps_entry_below(unit, self.journal.presses) {
+        } else if self.cache.keeps_entry_below(unit, self.journal.presses()) {
             Reason::DestageForJournal
         } else {
             Reason::DestageAged
@@ -348,7 +348,7 @@ impl Controller {
     /// Lines do not need these entries of the journal any more; 0 is none.
     fn unpin_lines(&mut self, pins: [u64; 2]) {
         for sequence in pins.into_iter().filter(|sequence| *sequence != 0) {
-            self.journal.log.unpin_if_held(sequence);
+            self.journal.log_mut().unpin_if_held(sequence);
         }
     }
 

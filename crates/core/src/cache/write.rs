@@ -317,7 +317,7 @@ impl Controller {
         self.pieces[piece].waits = None;
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
-        let entry = if promise == Promise::Journal { self.journal.open.sequence } else { 0 };
+        let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
         self.trace.piece(&self.requests, &self.pieces, piece, || What::Cached { set, unit: number, len: taken, entry });
         Cached::Taken
     }
@@ -378,8 +378,10 @@ impl Controller {
 
     /// How many lines more the log may speak of: more could not be loaded again. If they are too few, a round is asked for.
     fn replay_room(&mut self) -> Result<u64, Reason> {
-        let lines = self.cache.replay_lines(self.journal.log.lines);
-        self.journal.short |= lines.is_none();
+        let lines = self.cache.replay_lines(self.journal.logged_lines());
+        if lines.is_none() {
+            self.journal.note_short();
+        }
         lines.ok_or(Reason::WaitedForReplayRoom)
     }
 
@@ -391,7 +393,7 @@ impl Controller {
         // A small cache has fewer lines than one look may take.
         let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));
         self.group_takes(1, first, spare)?;
-        let room = self.journal.buffer_sectors - self.journal.open.payload;
+        let room = self.journal.open_room();
         if room >= len {
             return Ok(len);
         }
@@ -409,12 +411,12 @@ impl Controller {
         (line, first, last): (u32, u64, u64),
     ) -> openraid_units::PoolOffset {
         let len = Sectors(last - first);
-        debug_assert!(self.journal.log.lines < self.cache.lines.len(), "what the log holds can be loaded again");
+        debug_assert!(self.journal.logged_lines() < self.cache.lines.len(), "what the log holds can be loaded again");
         let (payload_at, to) = self.append_data(set, at + taken, len, piece, taken.is_zero());
         let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
         let place = payload_at - i16::try_from(first).expect("a line is short");
-        let sequence = self.journal.open.sequence;
-        self.cache.log_line(&mut self.journal.log, line, Mask::range(first, last), Some(place), sequence);
+        let sequence = self.journal.open_entry();
+        self.cache.log_line(self.journal.log_mut(), line, Mask::range(first, last), Some(place), sequence);
         to
     }
 

@@ -9,7 +9,6 @@ use crate::geometry::{Parity, Row};
 use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::{Op, OpKind, Payload};
 use crate::io::plan::StripeView;
-use crate::io::row::RowFrames;
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;
@@ -243,7 +242,9 @@ impl Op {
 
     /// The work buffer of a slot.
     pub(crate) fn buffer(&self, slot: Slot) -> PoolOffset {
-        RowFrames::of(self).buffer(slot)
+        debug_assert!(self.buffers.contains(slot));
+        let before = u64::from(self.buffers.rank(slot)) * u64::from(self.rows());
+        self.work.expect("buffers were taken").at + Sectors(before).bytes()
     }
 
     /// Where its payload begins.

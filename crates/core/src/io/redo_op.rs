@@ -13,11 +13,8 @@ use crate::io::footprint::{Extent, Footprint, MemberExtent};
 use crate::io::op::{KindData, Op, OpKind, Payload, Phase, RedoData};
 use crate::io::wait::Wait;
 use crate::journal::commit::{JournalRead, JournalWork};
-use crate::journal::redo_backlog::RedoState;
 use crate::journal::window::SILENT;
-use crate::journal::DeviceState;
 use crate::reason::Reason;
-use crate::slab::NONE;
 
 /// The most redos at work that no operation waits for, and their share of the table of operations: enough to let every
 /// drive of a set sort them.
@@ -30,8 +27,8 @@ const NOT_TAKEN: &str = "a member does not take what the journal holds for it";
 impl Controller {
     /// Advance the backlogs; true if something has changed.
     pub(crate) fn pump_redos(&mut self, actions: &mut Actions) -> bool {
-        let mut moved = core::mem::take(&mut self.journal.replay.is_asked) && self.redo_for_waiters(actions);
-        for number in (0..self.journal.replay.backlogs.len()).rev() {
+        let mut moved = self.journal.replay_mut().take_asked() && self.redo_for_waiters(actions);
+        for number in (0..self.journal.replay().len()).rev() {
             moved |= self.pump_backlog(number, actions);
             if self.sets.has_signal() {
                 // A set has failed: that is handed on first.
@@ -42,15 +39,15 @@ impl Controller {
     }
 
     fn pump_backlog(&mut self, number: usize, actions: &mut Actions) -> bool {
-        if self.journal.replay.backlogs[number].is_over {
+        if self.journal.replay().backlog(number).is_over() {
             return false;
         }
-        let can_be_read = self.redo_device().is_some();
-        let backlog = &mut self.journal.replay.backlogs[number];
-        if backlog.left > 0 && !can_be_read {
-            backlog.error.get_or_insert(SILENT);
+        let can_be_read = self.redo_device(None).is_some();
+        let backlog = self.journal.replay_mut().backlog_mut(number);
+        let (left, out) = backlog.progress();
+        if left > 0 && !can_be_read {
+            backlog.fail(SILENT);
         }
-        let (left, out) = (backlog.left, backlog.out);
         if !self.may_redo(number) || left == 0 {
             return out == 0 && self.end_redos(number, actions);
         }
@@ -58,8 +55,8 @@ impl Controller {
             return false;
         }
         let mut moved = false;
-        while actions.has_room() && self.may_begin_redo(self.journal.replay.backlogs[number].out) {
-            let Some(index) = self.journal.replay.backlogs[number].next() else { break };
+        while actions.has_room() && self.may_begin_redo(self.journal.replay().backlog(number).progress().1) {
+            let Some(index) = self.journal.replay_mut().backlog_mut(number).next() else { break };
             if !self.begin_redo(number, index, false, actions) {
                 break;
             }
@@ -71,16 +68,17 @@ impl Controller {
     /// Take the spare frames that one write needs at any time; true if a redo may begin. From then on a set with parity serves
     /// hosts.
     fn prepare_redo(&mut self, number: usize) -> bool {
-        let backlog = &mut self.journal.replay.backlogs[number];
-        if backlog.spare.is_none() && (!backlog.serves || backlog.out == 0) {
-            backlog.spare = self.work_frames.take(backlog.bytes_max());
+        let backlog = self.journal.replay_mut().backlog_mut(number);
+        if backlog.needs_spare() {
+            backlog.keep_spare(self.work_frames.take(backlog.bytes_max()));
         }
-        let (id, array) = (backlog.set, backlog.array);
-        if backlog.spare.is_some() && !backlog.serves && matches!(self.sets.get(id).geometry, Geometry::Parity(_)) {
-            self.journal.replay.backlogs[number].serves = true;
+        let (id, array) = backlog.owner();
+        let may_begin = backlog.has_spare() || backlog.progress().1 > 0;
+        let is_by_rows = matches!(self.sets.get(id).geometry, Geometry::Parity(_));
+        if backlog.has_spare() && is_by_rows && backlog.begin_to_serve() {
             self.begin_to_serve(id, array);
         }
-        self.journal.replay.backlogs[number].spare.is_some() || self.journal.replay.backlogs[number].out > 0
+        may_begin
     }
 
     /// May one more redo begin that no operation waits for, with `out` at work? Operations that wait for places or frames
@@ -94,8 +92,8 @@ impl Controller {
     }
 
     fn may_redo(&self, number: usize) -> bool {
-        let backlog = &self.journal.replay.backlogs[number];
-        backlog.error.is_none() && self.sets.get(backlog.set).life != Life::Failed
+        let backlog = self.journal.replay().backlog(number);
+        backlog.error().is_none() && self.sets.get(backlog.owner().0).life != Life::Failed
     }
 
     /// Begin the redos that operations wait for; true if one began. If there is no room for all of them, this is called
@@ -106,15 +104,14 @@ impl Controller {
             let waiting = self.wait_redo.pop().expect("counted");
             self.wait_redo.push(waiting);
             let (set, rows) = (self.ops[waiting].set, self.member_rows_of(&self.ops[waiting]));
-            let number = self.journal.replay.backlogs.iter().position(|backlog| backlog.set == set);
+            let number = self.journal.replay().number_of(set);
             let (Some(number), Some((from, to))) = (number, rows) else { continue };
             while self.may_redo(number) {
-                let backlog = &self.journal.replay.backlogs[number];
-                let next = backlog.pending(from, to).find(|index| backlog.redos[*index].state == RedoState::Waits);
-                let Some(index) = next else { break };
+                let backlog = self.journal.replay().backlog(number);
+                let Some(index) = backlog.next_of(from, to) else { break };
                 let room = actions.has_room() && self.ops.may_make_awaited_op();
                 if !room || !self.begin_redo(number, index, true, actions) {
-                    self.journal.replay.is_asked = true;
+                    self.journal.replay_mut().ask();
                     return moved;
                 }
                 moved = true;
@@ -125,9 +122,9 @@ impl Controller {
 
     /// Begin a redo, with the neighbours that share its write; false if there is no room.
     fn begin_redo(&mut self, number: usize, index: usize, is_awaited: bool, actions: &mut Actions) -> bool {
-        let block = self.journal.superblock.as_ref().expect("it was attached").block.sectors().get();
-        let backlog = &mut self.journal.replay.backlogs[number];
-        let (id, own) = (backlog.set, backlog.redos[index]);
+        let block = self.journal.block_sectors();
+        let backlog = self.journal.replay_mut().backlog_mut(number);
+        let (id, own) = (backlog.owner().0, backlog.redo(index));
         let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
         if own.slot.0 >= set.slots() || !set.writable.contains(own.slot) {
@@ -135,18 +132,17 @@ impl Controller {
             self.redos_done(id, index, count);
             return true;
         }
-        let (Some(device), true) = (self.redo_device(), self.channels.may_issue()) else { return false };
+        let (Some(device), true) = (self.redo_device(None), self.channels.may_issue()) else { return false };
         let before = own.source.from.get() % block;
         let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
-        let backlog = &mut self.journal.replay.backlogs[number];
+        let backlog = self.journal.replay_mut().backlog_mut(number);
         let (mut run, mut has_spare) = (self.work_frames.take(bytes.get()), false);
         if run.is_none() {
-            run = backlog.spare.take();
+            run = backlog.take_spare();
             has_spare = true;
         }
         let Some(run) = run else { return false };
-        backlog.set_state(index, count, RedoState::InWork);
-        backlog.out += 1;
+        backlog.begin(index, count);
         let op = Op {
             work: Some(run),
             payload: Payload::Host(run.at + Sectors(before).bytes()),
@@ -162,12 +158,12 @@ impl Controller {
         let key = self.ops.put(op);
         self.sets.get_mut(id).ops += 1;
         if has_spare {
-            self.journal.replay.backlogs[number].spare_has = key.index;
+            self.journal.replay_mut().backlog_mut(number).spare_goes_to(key.index);
         }
-        self.journal.counters.replayed_redos += 1;
+        self.journal.count_redo();
         let mut done = Bytes::ZERO;
         for next in index..index + count {
-            let own = self.journal.replay.backlogs[number].redos[next];
+            let own = self.journal.replay().backlog(number).redo(next);
             let from = DriveLba(own.source.from.get() - before);
             let len = Sectors((before + own.len.get()).next_multiple_of(block));
             self.read_for_redo(key.index, device, (from, len), run.at + done, actions);
@@ -176,40 +172,25 @@ impl Controller {
         true
     }
 
-    /// The device of the journal to read from: a working one, or one that has failed since, perhaps because of a write. A
-    /// device that owes answers is not used.
-    fn redo_device(&self) -> Option<usize> {
-        self.redo_device_beside(None)
-    }
-
-    /// The same, without the device that was tried.
-    fn redo_device_beside(&self, tried: Option<usize>) -> Option<usize> {
-        let devices = &self.journal.devices;
-        let is_it = |number: usize, state| tried != Some(number) && devices[number].state == state;
-        let find = |state| (0..devices.len()).find(|number| is_it(*number, state));
-        let answers = |number: &usize| !self.channels.is_silent(devices[*number].drive);
-        find(DeviceState::Works).or_else(|| find(DeviceState::Dropped).filter(answers))
+    /// The device of the journal to read from, other than the one that was tried.
+    fn redo_device(&self, tried: Option<usize>) -> Option<usize> {
+        self.journal.device_to_read(tried, |drive| self.channels.is_silent(drive))
     }
 
     fn redos_done(&mut self, set: SetId, first: usize, count: usize) {
-        let Some(backlog) = self.journal.replay.backlogs.iter_mut().find(|backlog| backlog.set == set) else { return };
-        backlog.set_state(first, count, RedoState::Done);
-        for own in &backlog.redos[first..first + count] {
-            self.journal.log.unpin(own.source.sequence);
+        if self.journal.end_redos(set, first, count) {
+            self.sets.look();
         }
-        self.sets.look();
     }
 
     /// The backlog of a set is empty, or no more of it can be done.
     fn end_redos(&mut self, number: usize, actions: &mut Actions) -> bool {
         let may = self.may_redo(number);
-        let backlog = &mut self.journal.replay.backlogs[number];
-        let (id, array, error) = (backlog.set, backlog.array, backlog.error);
-        backlog.is_over = true;
-        let spare = backlog.spare.take();
-        for own in backlog.redos.iter().filter(|own| own.state != RedoState::Done) {
-            self.journal.log.unpin_if_held(own.source.sequence);
-        }
+        let backlog = self.journal.replay_mut().backlog_mut(number);
+        let ((id, array), error) = (backlog.owner(), backlog.error());
+        backlog.end();
+        let spare = backlog.take_spare();
+        self.journal.give_up_redos(number);
         if let Some(run) = spare {
             self.work_frames.release(run);
         }
@@ -218,7 +199,7 @@ impl Controller {
         set.journal.redoing = false;
         set.journal.logged -= 1;
         if may || starts {
-            self.journal.replay.backlogs.swap_remove(number);
+            self.journal.replay_mut().remove(number);
         }
         match (may, starts) {
             (true, true) => self.begin_to_serve(id, array),
@@ -246,16 +227,16 @@ impl Controller {
         }
         let Some((from, to)) = self.member_rows_of(op) else { return false };
         let (set, stripe) = (op.set, op.stripe().map_or(0, |stripe| stripe.0));
-        let Some(backlog) = self.journal.replay.backlog_of(set) else { return false };
+        let Some(backlog) = self.journal.replay_mut().backlog_of(set) else { return false };
         if backlog.pending(from, to).next().is_none() {
             return false;
         }
-        if backlog.is_over {
+        if backlog.is_over() {
             self.fail_op(index, ReplyStatus::IoError, actions);
         } else {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, stripe, 0);
             self.hold_op(index, Wait::Redo);
-            self.journal.replay.is_asked = true;
+            self.journal.replay_mut().ask();
         }
         true
     }
@@ -283,7 +264,7 @@ impl Controller {
         let KindData::Redo(data) = &mut self.ops[index].data else { unreachable!("it reads for a redo") };
         data.failed_reads += 1;
         let again = data.failed_reads <= data.count;
-        self.redo_device_beside(Some(tried)).filter(|_| again)
+        self.redo_device(Some(tried)).filter(|_| again)
     }
 
     fn read_for_redo(
@@ -306,7 +287,7 @@ impl Controller {
             ..Self::journal_command(
                 Owner::Journal(JournalWork::Read(JournalRead::Redo(index))),
                 member,
-                self.journal.devices[device].drive,
+                self.journal.drive_of(device),
             )
         };
         self.ops[index].pending += 1;
@@ -332,7 +313,7 @@ impl Controller {
             Err(CommandError::Timeout) => {
                 self.ops[index].frames_abandoned = true;
                 self.drop_journal_device(number, actions);
-                let works = self.journal.devices.iter().any(|device| device.state.works());
+                let works = self.journal.has_working_device();
                 (!works).then_some(SILENT)
             }
             Err(CommandError::Drive(_)) => match self.next_redo_device(index, number) {
@@ -344,8 +325,8 @@ impl Controller {
                 None => Some(UNREADABLE),
             },
         };
-        if let (Some(why), Some(backlog)) = (why, self.journal.replay.backlog_of(set)) {
-            backlog.error.get_or_insert(why);
+        if let (Some(why), Some(backlog)) = (why, self.journal.replay_mut().backlog_of(set)) {
+            backlog.fail(why);
             self.ops[index].frames_abandoned = true;
         }
         self.ops.command_ended(&mut self.ready, index);
@@ -381,12 +362,11 @@ impl Controller {
     /// A redo has ended. If it used the spare frames and a hung drive may still access them, others take their place.
     fn finish_redo(&mut self, index: u32, actions: &mut Actions) {
         let op = &mut self.ops[index];
-        let backlog = self.journal.replay.backlogs.iter_mut().find(|backlog| backlog.set == op.set);
+        let backlog = self.journal.replay_mut().backlog_of(op.set);
         let backlog = backlog.expect("it is kept while redos are out");
-        if let Some(run) = op.work.take_if(|_| backlog.spare_has == index) {
-            backlog.spare_has = NONE;
+        if let Some(run) = op.work.take_if(|_| backlog.spare_comes_back(index)) {
             self.work_frames.release(run);
-            backlog.spare = self.work_frames.take(backlog.bytes_max());
+            backlog.keep_spare(self.work_frames.take(backlog.bytes_max()));
         }
         self.finish_op(index, actions);
     }
@@ -394,12 +374,12 @@ impl Controller {
     pub(crate) fn on_redone(&mut self, op: &Op) {
         let RedoData { first, count, .. } = *op.redo();
         let count = count as usize;
-        let backlog = self.journal.replay.backlog_of(op.set).expect("it is kept while redos are out");
-        backlog.out -= 1;
-        if op.frames_abandoned || op.error.is_some() {
-            backlog.set_state(first, count, RedoState::Waits);
+        let backlog = self.journal.replay_mut().backlog_of(op.set).expect("it is kept while redos are out");
+        let failed = op.frames_abandoned || op.error.is_some();
+        backlog.end_work(first, count, failed);
+        if failed {
             if op.error.is_some() {
-                backlog.error.get_or_insert(NOT_TAKEN);
+                backlog.fail(NOT_TAKEN);
             }
         } else {
             self.redos_done(op.set, first, count);

@@ -136,7 +136,7 @@ impl Controller {
     }
 
     fn lock_op(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.journal.replay.is_redoing() && self.waits_for_redo(index, actions) {
+        if self.journal.replay().is_redoing() && self.waits_for_redo(index, actions) {
             return false;
         }
         if !self.reserve_room(index) {

@@ -48,7 +48,7 @@ pub(crate) mod window;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use openraid_format::{
-    journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
+    journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, Uuid, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
 };
 use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 
@@ -113,12 +113,12 @@ pub struct JournalCounters {
 /// A device that carries the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Device {
-    pub(super) drive: DriveId,
+    pub(in crate::journal) drive: DriveId,
     /// Its number in the superblock.
-    pub(super) mirror: u8,
+    pub(in crate::journal) mirror: u8,
     /// Its number when the present generation of the superblock began, so that both copies say the same.
-    pub(super) written_as: u8,
-    pub(super) state: DeviceState,
+    pub(in crate::journal) written_as: u8,
+    pub(in crate::journal) state: DeviceState,
 }
 
 /// The part that a device takes.
@@ -148,59 +148,59 @@ impl DeviceState {
 /// The journal of a controller.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    pub(super) state: JournalState,
-    pub(super) devices: Vec<Device>,
-    pub(super) superblock: Option<Box<JournalSuperblock>>,
+    pub(in crate::journal) state: JournalState,
+    pub(in crate::journal) devices: Vec<Device>,
+    pub(in crate::journal) superblock: Option<Box<JournalSuperblock>>,
     /// The superblock as it is being written.
-    pub(super) snapshot: Option<Box<JournalSuperblock>>,
-    pub(super) writing: SuperblockWrite,
+    pub(in crate::journal) snapshot: Option<Box<JournalSuperblock>>,
+    pub(in crate::journal) writing: SuperblockWrite,
     /// The generation that says that a device was dropped, or joins: until it is durable no write is acknowledged.
-    pub(super) epoch_raised: u64,
+    pub(in crate::journal) epoch_raised: u64,
     /// Where the next entry goes.
-    pub(super) head: RingSector,
+    pub(in crate::journal) head: RingSector,
     /// A write found no room in the ring.
-    pub(super) short: bool,
+    pub(in crate::journal) short: bool,
     /// Sectors of the ring that writes past the cache have reserved, and the largest need of the writes that wait for room.
-    pub(super) reserved: u64,
-    pub(super) asked: u64,
+    pub(in crate::journal) reserved: u64,
+    pub(in crate::journal) asked: u64,
     /// If not 0, the log is nearly full: dirty data in entries below this one is destaged whatever its age.
-    pub(super) presses: u64,
-    pub(super) log: Log,
-    pub(super) open: Group,
-    pub(super) flying: Group,
+    pub(in crate::journal) presses: u64,
+    pub(in crate::journal) log: Log,
+    pub(in crate::journal) open: Group,
+    pub(in crate::journal) flying: Group,
     /// Space in which headers are made: zero, or the last header.
-    pub(super) header: Vec<u8>,
+    pub(in crate::journal) header: Vec<u8>,
     /// Everything up to this entry is durable.
-    pub(super) durable: u64,
+    pub(in crate::journal) durable: u64,
     /// Which buffers of the pool are free.
-    pub(super) buffers: [bool; JOURNAL_BUFFERS],
+    pub(in crate::journal) buffers: [bool; JOURNAL_BUFFERS],
     /// For each buffer, the commands that were given up and point at it: drives may still read it.
-    pub(super) held: [u32; JOURNAL_BUFFERS],
-    pub(super) window: Window,
+    pub(in crate::journal) held: [u32; JOURNAL_BUFFERS],
+    pub(in crate::journal) window: Window,
     base: PoolOffset,
-    pub(super) buffer_sectors: Sectors,
-    pub(super) round: Round,
-    pub(super) spill: Spill,
-    pub(super) join: Join,
-    pub(super) replay: Replay,
+    pub(in crate::journal) buffer_sectors: Sectors,
+    pub(in crate::journal) round: Round,
+    pub(in crate::journal) spill: Spill,
+    pub(in crate::journal) join: Join,
+    pub(in crate::journal) replay: Replay,
     /// Pieces whose entry was being written when the journal was lost.
-    pub(super) orphans: Vec<u32>,
+    pub(in crate::journal) orphans: Vec<u32>,
     /// Time of the last record.
-    pub(super) last_append: Instant,
-    pub(super) counters: JournalCounters,
+    pub(in crate::journal) last_append: Instant,
+    pub(in crate::journal) counters: JournalCounters,
 }
 
 /// Writing the superblocks: first all first copies, then all last ones.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct SuperblockWrite {
     /// Generations asked for, being written, durable in both copies.
-    pub(super) wanted: u64,
-    pub(super) writing: u64,
-    pub(super) durable: u64,
+    pub(in crate::journal) wanted: u64,
+    pub(in crate::journal) writing: u64,
+    pub(in crate::journal) durable: u64,
     /// The epoch that is durable with it.
-    pub(super) epoch: u64,
-    pub(super) last_copy: bool,
-    pub(super) pending: u32,
+    pub(in crate::journal) epoch: u64,
+    pub(in crate::journal) last_copy: bool,
+    pub(in crate::journal) pending: u32,
 }
 
 impl Journal {
@@ -248,6 +248,150 @@ impl Journal {
     /// Were all entries that wait for this array read when the journal was opened?
     pub(crate) fn can_replay(&self, array: u8) -> bool {
         self.log.last_waiting_for(array).is_none_or(|last| self.replay.holds(last))
+    }
+
+    /// The state of the journal.
+    #[inline(always)]
+    pub(crate) const fn state(&self) -> JournalState {
+        self.state
+    }
+
+    /// The place in its table of the set with this UUID.
+    pub(crate) fn index_of(&self, set: Uuid) -> Option<u8> {
+        self.superblock.as_ref()?.index_of(set)
+    }
+
+    /// Is it the journal with this UUID, and does it protect writes, or will it soon?
+    pub(crate) fn is_working_as(&self, journal: Uuid) -> bool {
+        matches!(self.state, JournalState::Live | JournalState::Opening)
+            && self.superblock.as_ref().is_some_and(|superblock| superblock.journal == journal)
+    }
+
+    /// The first entry of the session in this place of the table.
+    pub(crate) fn first_entry_of(&self, index: u8) -> u64 {
+        let superblock = self.superblock.as_ref().expect("asked of a journal that was attached");
+        superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence)
+    }
+
+    /// The entry that takes records now.
+    pub(crate) const fn open_entry(&self) -> u64 {
+        self.open.sequence
+    }
+
+    /// Sectors of payload that this entry still takes.
+    pub(crate) fn open_room(&self) -> Sectors {
+        self.buffer_sectors - self.open.payload
+    }
+
+    /// Sectors of payload that one entry takes at the most.
+    pub(crate) const fn payload_max(&self) -> Sectors {
+        self.buffer_sectors
+    }
+
+    /// If not 0, dirty data in entries below this one is to be destaged whatever its age.
+    #[inline(always)]
+    pub(crate) const fn presses(&self) -> u64 {
+        self.presses
+    }
+
+    /// Does a write wait for room in the ring?
+    #[inline(always)]
+    pub(crate) const fn is_short(&self) -> bool {
+        self.short
+    }
+
+    /// A write finds no room: a round of flushes is to make some.
+    pub(crate) fn note_short(&mut self) {
+        self.short = true;
+    }
+
+    /// Lines of the cache that the log speaks of.
+    pub(crate) const fn logged_lines(&self) -> u32 {
+        self.log.lines
+    }
+
+    /// The log, for the lines of the cache: they pin its entries.
+    pub(crate) fn log_mut(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
+    /// The redo backlogs and the replay, for the operations that carry them out.
+    #[inline(always)]
+    pub(crate) const fn replay(&self) -> &Replay {
+        &self.replay
+    }
+
+    /// As [`Journal::replay`].
+    pub(crate) fn replay_mut(&mut self) -> &mut Replay {
+        &mut self.replay
+    }
+
+    /// A redo has begun.
+    pub(crate) fn count_redo(&mut self) {
+        self.counters.replayed_redos += 1;
+    }
+
+    /// Sectors of the blocks in which it is read and written.
+    pub(crate) fn block_sectors(&self) -> u64 {
+        self.superblock.as_ref().expect("asked of a journal that was attached").block.sectors().get()
+    }
+
+    /// The drive of a device.
+    pub(crate) fn drive_of(&self, device: usize) -> DriveId {
+        self.devices[device].drive
+    }
+
+    /// Does any device of it work?
+    pub(crate) fn has_working_device(&self) -> bool {
+        self.devices.iter().any(|device| device.state.works())
+    }
+
+    /// The device to read entries from, other than the one that was tried: a working one, or one that has failed since,
+    /// perhaps because of a write. A device that owes answers is not used.
+    pub(crate) fn device_to_read(&self, tried: Option<usize>, owes: impl Fn(DriveId) -> bool) -> Option<usize> {
+        let is_it = |number: usize, state| tried != Some(number) && self.devices[number].state == state;
+        let find = |state| (0..self.devices.len()).find(|number| is_it(*number, state));
+        let answers = |number: &usize| !owes(self.devices[*number].drive);
+        find(DeviceState::Works).or_else(|| find(DeviceState::Dropped).filter(answers))
+    }
+
+    /// A command that was given up still points at this buffer of the pool.
+    pub(crate) fn give_up_buffer(&mut self, buffer: usize) {
+        self.held[buffer] += 1;
+    }
+
+    /// It has come back.
+    pub(crate) fn buffer_came_back(&mut self, buffer: usize) {
+        self.held[buffer] -= 1;
+    }
+
+    /// The same for the window.
+    pub(crate) fn give_up_window(&mut self) {
+        self.window.give_up();
+    }
+
+    /// It has come back.
+    pub(crate) fn window_came_back(&mut self) {
+        self.window.come_back();
+    }
+
+    /// What it is doing, for [`Controller::tell_waiting`](crate::controller::Controller::tell_waiting).
+    pub(crate) fn write_state(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        writeln!(
+            out,
+            "journal: {:?}, short {}, presses {}, lines {}, round {:?}, superblock {:?}, open {}, flying {}, replays \
+             {}, {:?}",
+            self.state,
+            self.short,
+            self.presses,
+            self.log.lines,
+            self.round,
+            self.writing,
+            self.open.sequence,
+            self.flying.sequence,
+            self.replay.is_active(),
+            self.window,
+        )
     }
 
     /// Does the journal protect writes?

@@ -26,6 +26,7 @@ use alloc::vec::Vec;
 use openraid_units::{DriveLba, MemberLba, Sectors, SetId, Slot};
 
 use super::replay::Replay;
+use super::Journal;
 use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::Geometry;
@@ -113,29 +114,29 @@ pub(crate) struct PendingRedo {
 /// The redo records that the members of a set do not have yet.
 #[derive(Debug)]
 pub(crate) struct RedoBacklog {
-    pub(crate) set: SetId,
+    set: SetId,
     /// The set's place in the journal's table.
-    pub(crate) array: u8,
+    array: u8,
     /// Sectors of a member in one unit, and in one write.
     unit: Sectors,
     most: Sectors,
-    pub(crate) redos: Vec<PendingRedo>,
+    redos: Vec<PendingRedo>,
     /// No redo before this one waits.
     first: usize,
     /// Redos that are not done, and operations at work.
-    pub(crate) left: usize,
-    pub(crate) out: u32,
+    pub(super) left: usize,
+    out: u32,
     /// Why no more redos begin. The rest stays in the log.
-    pub(crate) error: Option<&'static str>,
+    error: Option<&'static str>,
     /// The set serves hosts already.
-    pub(crate) serves: bool,
+    pub(super) serves: bool,
     /// Frames for one write, kept in case all others are held by operations that wait for room in the journal: that room
     /// may depend on a redo.
-    pub(crate) spare: Option<Run>,
+    spare: Option<Run>,
     /// The operation that uses the spare frames.
-    pub(crate) spare_has: u32,
+    spare_has: u32,
     /// No more redos are done. Rows that lack a redo are neither read nor written until the set is started again.
-    pub(crate) is_over: bool,
+    pub(super) is_over: bool,
 }
 
 impl RedoBacklog {
@@ -158,6 +159,99 @@ impl RedoBacklog {
             spare_has: NONE,
             is_over: false,
         }
+    }
+
+    /// Its set, and the place of that in the journal's table.
+    pub(crate) const fn owner(&self) -> (SetId, u8) {
+        (self.set, self.array)
+    }
+
+    /// Redos that are not done, and how many are at work.
+    pub(crate) const fn progress(&self) -> (usize, u32) {
+        (self.left, self.out)
+    }
+
+    /// A redo of it.
+    pub(crate) fn redo(&self, index: usize) -> PendingRedo {
+        self.redos[index]
+    }
+
+    /// The first redo of these rows that has not begun.
+    pub(crate) fn next_of(&self, from: u64, to: u64) -> Option<usize> {
+        self.pending(from, to).find(|index| self.redos[*index].state == RedoState::Waits)
+    }
+
+    /// No more redos are to begin, for this reason or an earlier one.
+    pub(crate) fn fail(&mut self, why: &'static str) {
+        self.error.get_or_insert(why);
+    }
+
+    /// Why no more redos begin.
+    pub(crate) const fn error(&self) -> Option<&'static str> {
+        self.error
+    }
+
+    /// A redo begins, with the neighbours that share its write.
+    pub(crate) fn begin(&mut self, index: usize, count: usize) {
+        self.set_state(index, count, RedoState::InWork);
+        self.out += 1;
+    }
+
+    /// A redo is not at work any more. If it failed, it waits again.
+    pub(crate) fn end_work(&mut self, index: usize, count: usize, failed: bool) {
+        self.out -= 1;
+        if failed {
+            self.set_state(index, count, RedoState::Waits);
+        }
+    }
+
+    /// Does it serve hosts, and lack the spare frames, while none of its redos is at work?
+    pub(crate) const fn needs_spare(&self) -> bool {
+        self.spare.is_none() && (!self.serves || self.out == 0)
+    }
+
+    /// Keep these spare frames.
+    pub(crate) fn keep_spare(&mut self, run: Option<Run>) {
+        self.spare = run;
+    }
+
+    /// Are there spare frames?
+    pub(crate) const fn has_spare(&self) -> bool {
+        self.spare.is_some()
+    }
+
+    /// Take the spare frames out.
+    pub(crate) fn take_spare(&mut self) -> Option<Run> {
+        self.spare.take()
+    }
+
+    /// This operation has the spare frames.
+    pub(crate) fn spare_goes_to(&mut self, op: u32) {
+        self.spare_has = op;
+    }
+
+    /// This operation is over; true if it had the spare frames.
+    pub(crate) fn spare_comes_back(&mut self, op: u32) -> bool {
+        let had = self.spare_has == op;
+        if had {
+            self.spare_has = NONE;
+        }
+        had
+    }
+
+    /// The set serves hosts while the rest is done; false if it did before.
+    pub(crate) fn begin_to_serve(&mut self) -> bool {
+        !core::mem::replace(&mut self.serves, true)
+    }
+
+    /// Nothing more is done of it.
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Is nothing more done of it?
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Bytes of the longest write, with the parts of the journal's blocks that reach over its ends.
@@ -220,6 +314,23 @@ impl RedoBacklog {
     }
 }
 
+impl Journal {
+    /// Redos of a set are done: their entries are not needed for them any more. False if the set has no backlog.
+    pub(crate) fn end_redos(&mut self, set: SetId, first: usize, count: usize) -> bool {
+        let Self { replay, log, .. } = self;
+        let Some(backlog) = replay.backlog_of(set) else { return false };
+        backlog.set_state(first, count, RedoState::Done);
+        backlog.redos[first..first + count].iter().for_each(|own| log.unpin(own.source.sequence));
+        true
+    }
+
+    /// No more redos of a backlog are done: the entries of the others are not needed for them either.
+    pub(crate) fn give_up_redos(&mut self, number: usize) {
+        let left = self.replay.backlogs[number].redos.iter().filter(|own| own.state != RedoState::Done);
+        left.for_each(|own| self.log.unpin_if_held(own.source.sequence));
+    }
+}
+
 impl Replay {
     /// Does a set have a redo backlog, or did it have one when it failed?
     #[inline(always)]
@@ -230,6 +341,41 @@ impl Replay {
     /// How many redos are not done.
     pub(super) fn pending(&self) -> u64 {
         self.backlogs.iter().map(|backlog| backlog.left as u64).sum()
+    }
+
+    /// How many backlogs there are.
+    pub(crate) fn len(&self) -> usize {
+        self.backlogs.len()
+    }
+
+    /// A backlog by its number.
+    pub(crate) fn backlog(&self, number: usize) -> &RedoBacklog {
+        &self.backlogs[number]
+    }
+
+    /// As [`Replay::backlog`].
+    pub(crate) fn backlog_mut(&mut self, number: usize) -> &mut RedoBacklog {
+        &mut self.backlogs[number]
+    }
+
+    /// The number of the backlog of a set.
+    pub(crate) fn number_of(&self, set: SetId) -> Option<usize> {
+        self.backlogs.iter().position(|backlog| backlog.set == set)
+    }
+
+    /// A backlog is done; the last one takes its number.
+    pub(crate) fn remove(&mut self, number: usize) {
+        self.backlogs.swap_remove(number);
+    }
+
+    /// An operation waits for redos: they are to begin before all others.
+    pub(crate) fn ask(&mut self) {
+        self.is_asked = true;
+    }
+
+    /// Has one asked since this was called last?
+    pub(crate) fn take_asked(&mut self) -> bool {
+        core::mem::take(&mut self.is_asked)
     }
 
     pub(crate) fn backlog_of(&mut self, set: SetId) -> Option<&mut RedoBacklog> {

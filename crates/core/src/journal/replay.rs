@@ -61,9 +61,9 @@ pub(crate) struct Replay {
     /// Why the set that is being loaded cannot be started.
     error: Option<&'static str>,
     /// The redo backlogs of the sets that were loaded.
-    pub(crate) backlogs: Vec<RedoBacklog>,
+    pub(super) backlogs: Vec<RedoBacklog>,
     /// An operation waits for rows whose redos have not begun.
-    pub(crate) is_asked: bool,
+    pub(super) is_asked: bool,
 }
 
 impl Replay {

@@ -81,7 +81,7 @@ impl Controller {
             }
             if !is_read && !self.limits.journal.is_zero() {
                 // A write past the cache must fit into one entry of the journal.
-                len = len.min(self.journal.buffer_sectors);
+                len = len.min(self.journal.payload_max());
             }
         }
         self.make_extent_op(index, set, set_lba, len, is_read);
