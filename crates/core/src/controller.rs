@@ -198,7 +198,7 @@ impl Controller {
     /// # Errors
     /// [`QueueFull`] with the request when the controller has as many as it may have.
     pub fn submit(&mut self, request: BlockRequest) -> Result<(), QueueFull> {
-        let inside = self.requests.len() - self.ahead.requests;
+        let inside = self.requests.len() - self.ahead.requests();
         if self.submitted.len() as u64 + u64::from(inside) >= u64::from(self.limits.requests_max) {
             return Err(QueueFull(request));
         }
@@ -378,7 +378,7 @@ impl Controller {
                 Signal::FlushFailed => self.cache_waiters.wake_all(&mut self.splitting),
                 Signal::Ended(set) => {
                     self.wait_for_set_to_return(set);
-                    self.cache.units.end_rest(set);
+                    self.cache.end_rest(set);
                 }
                 Signal::Lost => self.wake_all_waiters(),
                 Signal::DriveLost(drive) => self.end_queued(drive, actions),
@@ -445,10 +445,7 @@ impl Controller {
             }
         }
         if cfg!(debug_assertions) {
-            assert!(
-                !self.sets.has_signal() && self.ended.pieces.is_empty() && !self.ended.has_others(),
-                "news are handed on at once"
-            );
+            assert!(!self.sets.has_signal() && self.ended.is_empty(), "news are handed on at once");
             let forgotten = self.find_forgotten();
             assert!(forgotten.is_none(), "an operation waits for what is there already: {forgotten:?}");
         }
@@ -470,7 +467,7 @@ impl Controller {
     #[inline(always)]
     fn tell_ended(&mut self, actions: &mut Actions) {
         loop {
-            while let Some(piece) = self.ended.pieces.pop() {
+            while let Some(piece) = self.ended.pop_piece() {
                 self.on_piece_op(piece, None, actions);
             }
             if !self.ended.has_others() {
@@ -490,7 +487,7 @@ impl Controller {
             match owner {
                 EndedFor::Piece(piece) => {
                     self.pieces[piece].error = self.pieces[piece].error.or(error);
-                    self.ended.pieces.push(piece);
+                    self.ended.push_piece(piece);
                 }
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
                 EndedFor::Unit(set, data) => self.on_destaged(set, data, error),
@@ -519,7 +516,8 @@ impl Controller {
         }
         let pieces = self.splitting.len() | self.wanting.len() | self.restarting.len();
         let waits = pieces | self.plain.len() | self.admin_waiting.len();
-        let is_due = self.sets.has_news() | self.sets.logs_due | self.ahead.wanted | (self.now >= self.sets.due().0);
+        let is_due =
+            self.sets.has_news() | self.sets.are_logs_due() | self.ahead.is_wanted() | (self.now >= self.sets.due().0);
         !(waits != 0 || is_due)
     }
 
@@ -546,7 +544,7 @@ impl Controller {
         if (!self.wanting.is_empty() || !self.restarting.is_empty()) && self.end_starved(actions) {
             return true;
         }
-        if self.ahead.wanted && self.pump_read_ahead() {
+        if self.ahead.is_wanted() && self.pump_read_ahead() {
             return true;
         }
         self.note_hurry();
@@ -556,7 +554,7 @@ impl Controller {
         if self.journal.state() != JournalState::None && self.pump_journal(actions) {
             return true;
         }
-        if self.sets.logs_due && self.pump_logs(actions) {
+        if self.sets.are_logs_due() && self.pump_logs(actions) {
             return true;
         }
         if self.now < self.sets.due().0 && self.admin_waiting.is_empty() {
@@ -607,7 +605,7 @@ impl Controller {
     /// Is anything of a host in work?
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.requests.len() == self.ahead.requests && self.submitted.is_empty()
+        self.requests.len() == self.ahead.requests() && self.submitted.is_empty()
     }
 
     /// The last decisions, oldest first.

@@ -7,13 +7,12 @@ use core::fmt::{Result, Write};
 use openraid_units::SetId;
 
 use crate::array::set::Set;
-use crate::cache::units::UnitState;
 use crate::controller::Controller;
 use crate::io::op::Op;
 use crate::slab::Queue;
 
 /// Lines of one kind that are worth reading.
-const LINES_MAX: usize = 40;
+pub(crate) const LINES_MAX: usize = 40;
 
 impl Controller {
     /// Say of everything that is in work where it is and what it waits for.
@@ -27,19 +26,7 @@ impl Controller {
         for (SetId(number), set) in self.sets.iter() {
             writeln!(out, "set {number}: {}", Told(set))?;
         }
-        let cache = &self.cache;
-        writeln!(
-            out,
-            "cache: {} lines, {} dirty, {} held, {} leaving, {} units in work, draining {}, room {}",
-            cache.lines.len(),
-            cache.dirty,
-            cache.held,
-            cache.leaving,
-            cache.writing,
-            cache.draining,
-            cache.lines.room(),
-        )?;
-        self.tell_units(out)?;
+        self.cache.write_state(out)?;
         self.journal.write_state(out)?;
         let [lines, others] = self.cache_waiters.len();
         writeln!(out, "{lines} wait: for lines of the cache; {others} for the journal or a write past the cache")?;
@@ -62,24 +49,6 @@ impl Controller {
                 piece.queued,
                 piece.way,
             )?;
-        }
-        Ok(())
-    }
-
-    fn tell_units(&self, out: &mut dyn Write) -> Result {
-        for set in (0..self.cache.units.sets()).map(SetId) {
-            for state in [UnitState::Waiting, UnitState::Ready, UnitState::Resting] {
-                let units = self.cache.units.all(set, state);
-                for unit in units.map(|index| self.cache.units.get(index)).take(LINES_MAX) {
-                    let (number, sectors, since, epoch) = (unit.number, unit.sectors, unit.since, unit.epoch);
-                    let (urgent, refused) = (unit.urgent, unit.refusals);
-                    writeln!(
-                        out,
-                        "unit {number} of set {set:?}: {state:?} since {since:?}, {sectors} sectors, epoch {epoch}, urgent \
-                         {urgent}, {refused} refusals"
-                    )?;
-                }
-            }
         }
         Ok(())
     }

@@ -199,19 +199,19 @@ impl Controller {
 
     fn detach(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let channel = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?;
-        if channel.set.is_some() {
+        if channel.is_claimed() {
             return Err(AdminError::DriveBusy(drive));
         }
         if self.channels.outstanding(drive) > 0 {
             return Err(AdminError::CommandsOutstanding(drive));
         }
-        self.channels.drives[drive.index()] = None;
+        self.channels.detach(drive);
         Ok(AdminOutcome::Done)
     }
 
     fn check_started(&mut self, array: ArrayId, id: SetId) -> Option<Result<AdminOutcome, AdminError>> {
         let set = self.sets.get_mut(id);
-        let log_error = set.ppl.as_ref().and_then(|ppl| ppl.error);
+        let log_error = set.ppl.as_ref().and_then(|ppl| ppl.error());
         if let Some(why) = set.journal.replay_error().or(log_error) {
             if set.is_busy() {
                 return None;
@@ -252,8 +252,8 @@ impl Controller {
             }
             set.repairs.clear();
             // Dirty data is written without delay from here on. Resting units are tried once more.
-            self.cache.units.end_rest(set_id);
-            self.cache.awaited_changed = true;
+            self.cache.end_rest(set_id);
+            self.cache.wait_changed();
         }
         self.wake_all_waiters();
         Ok(())
@@ -292,7 +292,7 @@ impl Controller {
             self.trace.notice(&self.sets, set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
         self.cache_waiters.wake_all(&mut self.splitting);
-        self.cache.awaited_changed = true;
+        self.cache.wait_changed();
         self.end_hurry(set_id);
         self.journal.replay_mut().forget_backlog(set_id);
         let drives: Vec<DriveId> = self.sets.get(set_id).members.iter().map(|m| m.drive).collect();

@@ -61,9 +61,7 @@ impl Controller {
         if was_spare {
             set.metadata.as_mut().ok_or(AdminError::NoRedundancy)?.request();
         }
-        if let Some(channel) = self.channels.get_mut(drive) {
-            channel.set = None;
-        }
+        self.channels.release(&[drive]);
         Ok(AdminOutcome::Done)
     }
 
@@ -77,7 +75,7 @@ impl Controller {
         if !self.sets.get(id).is_redundant() {
             return Err(AdminError::NoRedundancy);
         }
-        let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info;
+        let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info();
         let set = self.sets.get(id);
         self.check_suits(set, &new, info)?;
         self.channels.claim(&[new.drive], id)?;
@@ -182,7 +180,7 @@ impl Controller {
             .iter()
             .position(suits)
             .ok_or(AdminError::NotPossible("there is no spare to replace it with; add one first"))?;
-        if set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0) {
+        if set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing()) {
             return Err(AdminError::PreparingLog);
         }
         if self.channels.outstanding(set.members[spare].drive) > 0 {

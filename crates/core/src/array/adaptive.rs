@@ -358,7 +358,7 @@ impl Controller {
     fn facts_of(&self, request: &BlockRequest) -> Facts {
         let volume = &self.arrays.find(request.array).expect("requests belong to arrays").volume;
         let set = self.sets.get(volume.set(0));
-        let spins = |drive| self.channels.get(drive).is_some_and(|channel| channel.info.rotational);
+        let spins = |drive| self.channels.get(drive).is_some_and(|channel| channel.info().rotational);
         let mirrored = matches!(&set.geometry, Geometry::Mirror(mirror) if mirror.copy_count() > 1);
         let has_heads = |span: &Set| span.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive));
         Facts {

@@ -133,7 +133,7 @@ impl super::set::Set {
     pub(crate) fn plant(&mut self, planted: Planted) {
         self.metadata.iter_mut().for_each(|metadata| metadata.planted = planted);
         self.bitmap.iter_mut().for_each(|bitmap| bitmap.planted = planted);
-        self.ppl.iter_mut().for_each(|ppl| ppl.planted = planted);
+        self.ppl.iter_mut().for_each(|ppl| ppl.plant(planted));
     }
 
     /// The members were flushed since the bitmap was looked at: what was marked then and is still quiet is cleared.
@@ -162,8 +162,8 @@ impl super::set::Set {
             Intent::Marking(_) | Intent::Active | Intent::Flushing if self.needs_mark() => 0,
             _ if self.needs_mark() && self.has_failed_flush() => 0,
             // What its logs ask for is not done yet.
-            _ if self.needs_mark() && (self.is_replaying() || self.journal.redoing) => 0,
-            _ if self.ppl.as_ref().is_some_and(|ppl| ppl.dirty && !ppl.is_ready()) => 0,
+            _ if self.needs_mark() && (self.is_replaying() || self.journal.is_redoing()) => 0,
+            _ if self.ppl.as_ref().is_some_and(|ppl| ppl.is_recovering()) => 0,
             _ => self.consistent_to.get(),
         }
     }

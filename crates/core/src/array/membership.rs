@@ -35,7 +35,7 @@ impl Controller {
         let was_flash = core::mem::replace(&mut set.is_flash, true);
         for member in set.members.iter().filter(|member| !member.removed) {
             self.channels.sort(member.drive, set.policy.sorting);
-            set.is_flash &= self.channels.get(member.drive).is_some_and(|channel| !channel.info.rotational);
+            set.is_flash &= self.channels.get(member.drive).is_some_and(|channel| !channel.info().rotational);
         }
         if set.is_flash != was_flash {
             self.reset_adaptive(id);

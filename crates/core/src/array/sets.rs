@@ -91,7 +91,7 @@ pub(crate) struct Sets {
     /// Nothing of the sets' own is due before this, unless one changes.
     due: (Instant, Wake),
     /// A partial parity log may have to be moved on.
-    pub logs_due: bool,
+    logs_due: bool,
     signals: Signals,
 }
 
@@ -162,6 +162,22 @@ impl Sets {
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.look
+    }
+
+    /// A partial parity log has something to do.
+    pub(crate) fn logs_are_due(&mut self) {
+        self.logs_due = true;
+    }
+
+    /// Has one?
+    #[inline(always)]
+    pub(crate) const fn are_logs_due(&self) -> bool {
+        self.logs_due
+    }
+
+    /// Has one had since this was called last?
+    pub(crate) fn take_logs_due(&mut self) -> bool {
+        core::mem::take(&mut self.logs_due)
     }
 
     /// The controller looks at the sets now; true if there was news.

@@ -169,7 +169,7 @@ impl Controller {
     /// members' and of the one that its superblock asks for, as of Linux 6.19.
     fn block_and_rows_of(&self, assembly: &Assembly, drives: &[DriveId]) -> Result<(BlockSize, u32), AdminError> {
         let channels = drives.iter().filter_map(|d| self.channels.get(*d));
-        let largest = channels.map(|channel| channel.info.block).max();
+        let largest = channels.map(|channel| channel.info().block).max();
         let largest = largest.ok_or(AdminError::NotPossible("the array has no member"))?;
         let block = assembly.common.logical_block().map_or(largest, |asked| asked.max(largest));
         check_chunk(&assembly.common, block)?;
@@ -340,7 +340,7 @@ impl Controller {
 
     pub(crate) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let id = self.free_set()?;
-        let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info;
+        let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
         let spec = SetSpec {
             level: Level::Passthrough,
             members: 1,

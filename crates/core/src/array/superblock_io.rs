@@ -105,10 +105,10 @@ impl Set {
 impl Set {
     /// Is an operation of the set, or a command of its own, under way? It ends sooner or later, and wants to find the set.
     pub(crate) fn is_busy(&self) -> bool {
-        let flushes = self.clean_flushes + self.bitmap_flushes + self.checkpoint_flushes + self.journal.flushes;
+        let flushes = self.clean_flushes + self.bitmap_flushes + self.checkpoint_flushes + self.journal.flushes();
         self.ops > 0
             || flushes > 0
-            || self.journal.redoing
+            || self.journal.is_redoing()
             || self.is_ppl_busy()
             || self.metadata.as_ref().is_some_and(|metadata| metadata.pending > 0)
             || self.bitmap.as_ref().is_some_and(super::bitmap::Bitmap::is_writing)
@@ -133,7 +133,7 @@ impl Sets {
     ) {
         let member = &self.get(id).members[index];
         let (drive, slot) = (member.drive, member.slot.unwrap_or_default());
-        let block = channels.get(drive).map_or(512, |c| c.info.block.bytes().get());
+        let block = channels.get(drive).map_or(512, |c| c.info().block.bytes().get());
         let len = (len as u64).next_multiple_of(block);
         let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
         let narrow = usize::try_from(len).expect("at most a page");
@@ -401,7 +401,7 @@ impl Controller {
                     set.clear_marked();
                 }
             }
-            Owner::SessionFlush => set.journal.flushes -= 1,
+            Owner::SessionFlush => set.journal.flush_ended(),
             _ => unreachable!("these go elsewhere"),
         }
     }

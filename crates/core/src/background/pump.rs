@@ -60,10 +60,10 @@ impl Controller {
         moved |= self.pump_metadata(id, actions);
         if self.sets.get(id).ppl.is_some() {
             // Failures may have become durable.
-            self.sets.logs_due = true;
+            self.sets.logs_are_due();
             moved |= self.pump_ppl_start(id, actions);
         }
-        if self.sets.get(id).life != Life::Running || self.sets.get(id).journal.redoing {
+        if self.sets.get(id).life != Life::Running || self.sets.get(id).journal.is_redoing() {
             return moved;
         }
         self.tell_finished(id, actions);
@@ -131,7 +131,7 @@ impl Controller {
     /// When a set wants to be looked at.
     fn set_deadline(&self, set: &Set) -> Option<(Instant, Wake)> {
         set.metadata.as_ref()?;
-        if set.life != Life::Running || set.journal.redoing {
+        if set.life != Life::Running || set.journal.is_redoing() {
             return None;
         }
         let held = || set.journal_holds() || !set.journal.may_be_clean();

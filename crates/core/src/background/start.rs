@@ -25,7 +25,7 @@ impl Controller {
     pub(crate) fn start_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         // A spare is taken when its partial parity log is empty.
-        let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.setups > 0);
+        let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
         // A slot that is not missing waits for a member that can take the place of a missing one.
         let yields = set.task.as_ref().is_none_or(Task::yields);
         if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {

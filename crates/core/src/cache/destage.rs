@@ -70,7 +70,8 @@ impl Controller {
     #[inline]
     pub(crate) fn note_hurry(&mut self) {
         let waited = !self.cache_waiters.is_empty() | self.journal.is_short();
-        self.channels.destage_hurries = waited | self.cache.draining | (self.journal.presses() > 0);
+        let hurries = waited | self.cache.draining | (self.journal.presses() > 0);
+        self.channels.set_destage_hurries(hurries);
         if core::mem::take(&mut self.cache.awaited_changed) {
             self.note_awaited();
         }
@@ -80,17 +81,15 @@ impl Controller {
     /// to reads meanwhile, other drives do.
     #[inline(never)]
     fn note_awaited(&mut self) {
-        for channel in self.channels.drives.iter_mut().flatten() {
-            let set = channel.set.and_then(|id| self.sets.find(id));
-            channel.destage_hurries = set.is_some_and(|set| awaited_of(set) != Awaited::None);
-        }
+        let Self { channels, sets, .. } = self;
+        channels.set_hurries_of_sets(|id| sets.find(id).is_some_and(|set| awaited_of(set) != Awaited::None));
     }
 
     /// Few units while nothing waits for them: then a read finds short queues.
     fn destage_places(&self) -> Places {
         let most = self.limits.destage_units_max;
         let plain = most.min(self.limits.destage_units_calm);
-        Places { most, plain, hurries: self.channels.destage_hurries }
+        Places { most, plain, hurries: self.channels.destage_hurries() }
     }
 
     /// May one more dirty unit be in work? If operations wait for frames, no more than while nothing hurries: a host

@@ -173,6 +173,106 @@ impl Cache {
         self.lines.len() > 0
     }
 
+    /// Lines with a dirty sector.
+    pub(crate) const fn dirty_lines(&self) -> u32 {
+        self.dirty
+    }
+
+    /// All lines.
+    pub(crate) fn line_count(&self) -> u32 {
+        self.lines.len()
+    }
+
+    /// A flush or a stop begins or ends to wait for the dirty data of a set.
+    pub(crate) fn wait_changed(&mut self) {
+        self.awaited_changed = true;
+    }
+
+    /// The line of a place, if it has one.
+    pub(crate) fn find_line(&self, set: SetId, number: u64) -> Option<u32> {
+        self.lines.find(set, number)
+    }
+
+    /// The place of a sector of a line in the pool.
+    pub(crate) fn frame_of(&self, line: u32, sector: u64) -> PoolOffset {
+        self.lines.frame(line, sector)
+    }
+
+    /// The newest entry of the journal with data of the line of a place.
+    pub(crate) fn newest_entry_of(&self, set: SetId, number: u64) -> Option<u64> {
+        Some(self.lines.get(self.lines.find(set, number)?).newest)
+    }
+
+    /// The line of a place that lies in this dirty unit.
+    pub(crate) fn line_of_unit(&self, unit: u32, set: SetId, number: u64) -> Option<&lines::Line> {
+        Some(self.lines.get(self.line_in_unit(unit, set, number)?))
+    }
+
+    /// No line needs its entries of the journal any more.
+    pub(crate) fn release_all_pins(&mut self) {
+        for line in 0..self.lines.len() {
+            self.lines.get_mut(line).release_pins();
+        }
+    }
+
+    /// The number in its set of a dirty unit.
+    pub(crate) fn number_of_unit(&self, unit: u32) -> u64 {
+        self.units.get(unit).number
+    }
+
+    /// Free a dirty unit of a set without a dirty line; false if there is none.
+    pub(crate) fn free_empty_unit(&mut self, set: SetId) -> bool {
+        let empty = self.units.first_empty(set);
+        if let Some(unit) = empty {
+            self.units.free(unit);
+        }
+        empty.is_some()
+    }
+
+    /// Does any dirty unit of a set hold what only the journal has promised?
+    pub(crate) fn is_any_promising(&self, set: SetId) -> bool {
+        self.units.is_any_promising(set)
+    }
+
+    /// Dirty units of a set that were refused are tried again.
+    pub(crate) fn end_rest(&mut self, set: SetId) {
+        self.units.end_rest(set);
+    }
+
+    /// What it holds, for [`Controller::tell_waiting`](crate::controller::Controller::tell_waiting).
+    pub(crate) fn write_state(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        writeln!(
+            out,
+            "cache: {} lines, {} dirty, {} held, {} leaving, {} units in work, draining {}, room {}",
+            self.lines.len(),
+            self.dirty,
+            self.held,
+            self.leaving,
+            self.writing,
+            self.draining,
+            self.lines.room(),
+        )?;
+        self.write_units(out)
+    }
+
+    fn write_units(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        for set in (0..self.units.sets()).map(SetId) {
+            for state in [UnitState::Waiting, UnitState::Ready, UnitState::Resting] {
+                let units = self.units.all(set, state);
+                for unit in units.map(|index| self.units.get(index)).take(crate::waiting::LINES_MAX) {
+                    let (number, sectors, since, epoch) = (unit.number, unit.sectors, unit.since, unit.epoch);
+                    let (urgent, refused) = (unit.urgent, unit.refusals);
+                    writeln!(
+                        out,
+                        "unit {number} of set {set:?}: {state:?} since {since:?}, {sectors} sectors, epoch {epoch}, urgent \
+                         {urgent}, {refused} refusals"
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The line of a place that lies in this dirty unit: most units have but one, and it need not be looked for.
     pub(crate) fn line_in_unit(&self, unit: u32, set: SetId, number: u64) -> Option<u32> {
         let first = self.units.get(unit).lines.head;

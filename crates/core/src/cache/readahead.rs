@@ -37,11 +37,11 @@ const STEP_MAX: u64 = 512;
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// Requests of its own, and the bytes of their frames.
-    pub requests: u32,
+    requests: u32,
     bytes: u64,
     bytes_max: u64,
     /// Some stream may want more.
-    pub wanted: bool,
+    wanted: bool,
     /// Whose turn it is.
     turn: usize,
     /// Sectors of one reading at the most.
@@ -54,6 +54,17 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
+    /// Requests that read ahead.
+    pub(crate) const fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// Is there something to be read ahead?
+    #[inline(always)]
+    pub(crate) const fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
     pub(crate) fn new(limits: &Limits) -> Self {
         let bytes_max = limits.host_bytes_in_use().get() / SHARE;
         let piece = limits.piece_bytes_max.get().min(bytes_max / 2);

@@ -79,13 +79,13 @@ impl List {
 /// An attached drive.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    pub info: DriveInfo,
+    info: DriveInfo,
     /// The set that uses it.
-    pub set: Option<SetId>,
+    set: Option<SetId>,
     /// Issued and not answered, quarantined ones not counted.
-    pub(super) issued: u32,
+    issued: u32,
     /// Given up and not answered.
-    pub(super) quarantined: u32,
+    quarantined: u32,
     /// Waiting here, and where: see [`queue_of`].
     queued: u32,
     queues: [Waiting; QUEUES],
@@ -109,7 +109,7 @@ pub(crate) struct Channel {
     waiting: Occupancy,
     commands: u64,
     /// A request waits for the dirty data of its set: destage gives way to no reads here.
-    pub destage_hurries: bool,
+    destage_hurries: bool,
 }
 
 /// What a drive had to do since it was attached.
@@ -176,6 +176,17 @@ fn queue_of(op: DriveOp, class: IoClass) -> usize {
 }
 
 impl Channel {
+    /// What was said of the drive when it was attached.
+    #[inline(always)]
+    pub(crate) const fn info(&self) -> DriveInfo {
+        self.info
+    }
+
+    /// Does a set use it?
+    pub(crate) const fn is_claimed(&self) -> bool {
+        self.set.is_some()
+    }
+
     /// What the drive has to do.
     pub(crate) fn pending(&self) -> u32 {
         self.issued + self.quarantined + self.queued
@@ -312,8 +323,8 @@ struct Parked {
 /// All drives and all their commands.
 #[derive(Debug)]
 pub(crate) struct Channels {
-    pub drives: Vec<Option<Channel>>,
-    pub commands: Slab<Command>,
+    drives: Vec<Option<Channel>>,
+    pub(super) commands: Slab<Command>,
     /// By place in that table: what the elevators know of commands that wait.
     nodes: Vec<Node>,
     /// Bytes of metadata commands that wait: they have to outlive the actions in which they were made.
@@ -329,7 +340,7 @@ pub(crate) struct Channels {
     /// While hosts read from a drive, destage has no more than this many commands there.
     beside_reads_max: u32,
     /// But memory or the journal is short: whatever is destaged helps.
-    pub destage_hurries: bool,
+    destage_hurries: bool,
 }
 
 impl Channels {
@@ -384,6 +395,35 @@ impl Channels {
     /// Is there room for the commands of one more operation, on as many members as a set may have?
     pub(crate) fn may_issue(&self) -> bool {
         self.commands.room() >= 2 * u32::from(MEMBERS_MAX)
+    }
+
+    /// Commands that may be made.
+    pub(crate) fn room(&self) -> u32 {
+        self.commands.room()
+    }
+
+    /// Does destage give way to reads nowhere, because memory or the journal is short?
+    #[inline(always)]
+    pub(crate) const fn destage_hurries(&self) -> bool {
+        self.destage_hurries
+    }
+
+    /// See [`Channels::destage_hurries`].
+    #[inline(always)]
+    pub(crate) fn set_destage_hurries(&mut self, hurries: bool) {
+        self.destage_hurries = hurries;
+    }
+
+    /// Let destage hurry at the drives of these sets alone.
+    pub(crate) fn set_hurries_of_sets(&mut self, hurries: impl Fn(SetId) -> bool) {
+        for channel in self.drives.iter_mut().flatten() {
+            channel.destage_hurries = channel.set.is_some_and(&hurries);
+        }
+    }
+
+    /// A drive is not there any more.
+    pub(crate) fn detach(&mut self, drive: DriveId) {
+        self.drives[drive.index()] = None;
     }
 
     pub(crate) fn attach(&mut self, drive: DriveId, info: DriveInfo) -> bool {

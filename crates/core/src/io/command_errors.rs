@@ -169,7 +169,7 @@ impl Controller {
     ) -> Option<Failure> {
         let set = self.sets.get(command.set);
         let must_fit = set.is_redundant() && self.discards_to_zeroes(command.set);
-        let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info.write_zeroes);
+        let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
         match error {
             CommandError::Timeout if !must_fit => {
                 self.fail_member(command.set, command.member, FailReason::Timeout, actions);
@@ -401,7 +401,7 @@ impl Controller {
     /// The drive does not know WRITE ZEROES after all: from now on it gets zeroes as data.
     fn write_zeroes_plainly(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         if let Some(channel) = self.channels.get_mut(command.drive) {
-            channel.info.write_zeroes = false;
+            channel.info().write_zeroes = false;
         }
         // Frames of zeroes are never anything else: nothing is held.
         let op = DriveOp::Write { fua: self.ops[index].fua };

@@ -51,7 +51,7 @@ impl Ended {
 pub(crate) struct EndedOps {
     /// Pieces for which an operation, or the wait for the journal, is over and nothing is to be forgotten: nearly all.
     /// The piece has the error.
-    pub pieces: Queue,
+    pieces: Queue,
     others: VecDeque<Ended>,
 }
 
@@ -61,11 +61,28 @@ impl EndedOps {
         Self { pieces: Queue::new(ops_max + pieces_max), others: VecDeque::with_capacity(ops_max as usize) }
     }
 
+    /// An operation for this piece is over.
+    #[inline(always)]
+    pub(crate) fn push_piece(&mut self, piece: u32) {
+        self.pieces.push(piece);
+    }
+
+    /// The next of the pieces.
+    #[inline(always)]
+    pub(crate) fn pop_piece(&mut self) -> Option<u32> {
+        self.pieces.pop()
+    }
+
+    /// Is all news handed on?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.others.is_empty()
+    }
+
     pub(crate) fn push(&mut self, ended: Ended) {
         self.others.push_back(ended);
     }
 
-    /// Are there others than those of [`EndedOps::pieces`]?
+    /// Are there others than pieces?
     #[inline(always)]
     pub(crate) fn has_others(&self) -> bool {
         !self.others.is_empty()

@@ -214,7 +214,9 @@ impl Controller {
     pub(crate) fn discards_to_zeroes(&self, set_id: openraid_units::SetId) -> bool {
         let mut active = self.sets.get(set_id).members.iter().filter(|member| member.is_active());
         active.all(|member| {
-            self.channels.get(member.drive).is_some_and(|channel| channel.info.discard && channel.info.discard_zeroes)
+            self.channels
+                .get(member.drive)
+                .is_some_and(|channel| channel.info().discard && channel.info().discard_zeroes)
         })
     }
 
@@ -300,7 +302,7 @@ impl Controller {
         let place = set.places[slot.index()];
         for member in [place.member, place.replacement] {
             let takes = |m: &crate::array::set::Member| {
-                m.is_active() && self.channels.get(m.drive).is_some_and(|c| c.info.discard)
+                m.is_active() && self.channels.get(m.drive).is_some_and(|c| c.info().discard)
             };
             if member != NONE && takes(&self.sets.get(self.ops[index].set).members[member as usize]) {
                 self.issue_plain(index, member, DriveOp::Discard, lba, len, actions);

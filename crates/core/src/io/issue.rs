@@ -74,7 +74,7 @@ impl Issuer {
         member.counters.writes += 1;
         member.counters.sectors_written += range.len.get();
         let drive = member.drive;
-        let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info.write_zeroes);
+        let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info().write_zeroes);
         let may_discard = self.may_discard;
         Some(Command {
             op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },

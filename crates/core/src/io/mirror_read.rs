@@ -184,7 +184,7 @@ impl Controller {
         let is_long = parts && self.wanted_at_once(op, at, left) > set.policy.split_above.get();
         let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive);
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
-        let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info.rotational);
+        let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
         // Order spares ways of heads: a member without one is never worth waiting for another.
         let spins = rule == MirrorRead::LeastPending && mirror.copies(at).all(rotates);
         let mut deep = None;
@@ -201,7 +201,7 @@ impl Controller {
             if spins && !is_long && goes_on {
                 return Some((copy, Reason::ReadSequential));
             }
-            let may_be_deep = rule == MirrorRead::TwinStor && channel.info.rotational;
+            let may_be_deep = rule == MirrorRead::TwinStor && channel.info().rotational;
             let is_deep = may_be_deep && *deep.get_or_insert_with(|| mirror.copies(at).all(waits_long));
             let (rank, reason) = rank_of(rule, &set.heads, channel, &copy, is_deep);
             if best.is_none_or(|(least, _, _)| rank < least) {
@@ -326,10 +326,10 @@ fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, 
         }
         MirrorRead::LeastPending => {
             // Among equals, the one that does not spin.
-            let waits = u64::from(before) * 2 + u64::from(channel.info.rotational);
+            let waits = u64::from(before) * 2 + u64::from(channel.info().rotational);
             ((SPINS, waits), Reason::ReadLeastPending)
         }
-        MirrorRead::NearestHead | MirrorRead::TwinStor if !channel.info.rotational => {
+        MirrorRead::NearestHead | MirrorRead::TwinStor if !channel.info().rotational => {
             ((FLASH, u64::from(before)), Reason::ReadLeastPending)
         }
         MirrorRead::NearestHead => ((SPINS, heads.distance(copy.slot, at)), Reason::ReadNearestHead),

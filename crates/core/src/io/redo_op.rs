@@ -196,8 +196,7 @@ impl Controller {
         }
         let set = self.sets.get_mut(id);
         let starts = set.journal.is_replaying();
-        set.journal.redoing = false;
-        set.journal.logged -= 1;
+        set.journal.end_redoing();
         if may || starts {
             self.journal.replay_mut().remove(number);
         }

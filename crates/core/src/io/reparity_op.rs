@@ -14,7 +14,6 @@
 //! Rows of which a written column is missing are left alone: what was being written there cannot be told, and the
 //! columns that were not are all there.
 
-use openraid_format::crc32c_of_both;
 use openraid_units::{PoolOffset, Sectors};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
@@ -68,7 +67,7 @@ impl Controller {
 
     fn redoing(&self, op: &Op) -> &Redoing {
         let ppl = self.sets.get(op.set).ppl.as_ref().expect("it has logs");
-        ppl.redoing.as_ref().expect("an entry is in work")
+        ppl.redoing()
     }
 
     fn reparity_rows_done(&mut self, index: u32, actions: &mut Actions) {
@@ -91,7 +90,7 @@ impl Controller {
         }
         let redoing = *self.redoing(&op);
         self.ops[index].phase = Phase::ReadingOld;
-        if !redoing.sound {
+        if !redoing.is_sound() {
             self.ops[index].partial_parity = PartialParity::Buffered;
             if self.take_reparity_buffers(index, SlotSet::EMPTY) {
                 self.read_partial(index, actions);
@@ -109,7 +108,7 @@ impl Controller {
             return self.reparity_rows_done(index, actions);
         }
         self.ops[index].partial_parity =
-            if redoing.entry.at.is_some() { PartialParity::Buffered } else { PartialParity::None };
+            if redoing.entry().at.is_some() { PartialParity::Buffered } else { PartialParity::None };
         if !self.take_reparity_buffers(index, written.with(op.parity_slot())) {
             return;
         }
@@ -137,8 +136,8 @@ impl Controller {
     fn read_partial(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let redoing = self.redoing(&op);
-        let (slot, lo) = (redoing.entry.slot, redoing.entry.lo);
-        let at = redoing.entry.at.expect("it has partial parity") + Sectors(u64::from(op.part().from() - lo));
+        let (slot, lo) = (redoing.entry().slot, redoing.entry().lo);
+        let at = redoing.entry().at.expect("it has partial parity") + Sectors(u64::from(op.part().from() - lo));
         let place = self.sets.get(op.set).places[slot.index()].member;
         let member = &self.sets.get(op.set).members[place as usize];
         let (start, _) = member.ppl_area().expect("its log was read");
@@ -175,7 +174,9 @@ impl Controller {
             }
             self.ops[index].excluded.insert(command.slot);
             // With the parity's member gone there is no parity to be made.
-            self.sets.get_mut(command.set).ppl.as_mut().expect("it has logs").unread |= reason.is_none();
+            if reason.is_none() {
+                self.sets.get_mut(command.set).ppl.as_mut().expect("it has logs").entry_unread();
+            }
         }
         let op = &mut self.ops[index];
         op.pending -= 1;
@@ -190,7 +191,7 @@ impl Controller {
         if op.excluded.contains(op.parity_slot()) {
             return self.finish_op(index, actions);
         }
-        let sound = self.redoing(&op).sound;
+        let sound = self.redoing(&op).is_sound();
         if sound && op.plan.read.intersects(op.excluded) {
             self.release_work(index);
             self.ops[index].phase = Phase::Planning;
@@ -225,16 +226,12 @@ impl Controller {
         let op = self.ops[index];
         let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
         let ppl = self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs");
-        let redoing = ppl.redoing.as_mut().expect("an entry is in work");
-        redoing.crc = crc32c_of_both(redoing.crc, crc, u64::from(op.row_bytes()));
-        let entry = redoing.entry;
+        ppl.sum_partial(crc, u64::from(op.row_bytes()));
         if self.next_rows(index) {
             return self.plan_reparity(index, actions);
         }
-        let redoing = self.sets.get_mut(op.set).ppl.as_mut().and_then(|ppl| ppl.redoing.as_mut());
-        let redoing = redoing.expect("an entry is in work");
-        redoing.sound = redoing.crc == entry.checksum;
-        if !redoing.sound {
+        let is_sound = self.sets.get_mut(op.set).ppl.as_mut().is_some_and(|ppl| ppl.judge_partial());
+        if !is_sound {
             return self.finish_op(index, actions);
         }
         let rows_max = self.sets.get(op.set).rows_max;
@@ -246,7 +243,7 @@ impl Controller {
 
     /// An entry is carried out, or left out.
     pub(crate) fn on_reparity_done(&mut self, op: &Op) {
-        self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs").redoing = None;
+        self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs").end_entry();
         self.sets.look();
     }
 }

@@ -100,7 +100,7 @@ impl Controller {
             WorksFor::Op(parent) => For::Op(op_name(&self.ops, parent)),
             WorksFor::Set => {
                 let data = op.destage();
-                For::Unit(self.cache.units.get(data.unit).number, data.why)
+                For::Unit(self.cache.number_of_unit(data.unit), data.why)
             }
             WorksFor::Request(request) => For::Request(self.requests[request].number),
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => {
@@ -412,7 +412,7 @@ impl Controller {
             if error.is_some() {
                 self.pieces[piece].error = self.pieces[piece].error.or(error);
             }
-            self.ended.pieces.push(piece);
+            self.ended.push_piece(piece);
         }
     }
 

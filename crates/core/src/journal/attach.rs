@@ -214,9 +214,7 @@ impl Controller {
         let drives: Vec<DriveId> = claimed.map(|device| device.drive).collect();
         self.channels.release(&drives);
         // Entries of a failed set stay in the journal, and are found again with it.
-        for line in 0..self.cache.lines.len() {
-            self.cache.lines.get_mut(line).release_pins();
-        }
+        self.cache.release_all_pins();
         for id in self.sets.numbers() {
             if self.sets.find(id).is_some_and(|set| set.life == Life::Failed) {
                 self.end_hurry(id);

@@ -213,7 +213,7 @@ impl Controller {
     pub(crate) fn seal_group(&mut self, actions: &mut Actions) -> bool {
         let journal = &mut self.journal;
         let ready = journal.is_live() && journal.open.is_used() && !journal.open.records.is_empty();
-        if !ready || journal.flying.is_used() || self.channels.commands.room() < 16 {
+        if !ready || journal.flying.is_used() || self.channels.room() < 16 {
             return false;
         }
         core::mem::swap(&mut journal.open, &mut journal.flying);
@@ -466,7 +466,7 @@ impl Controller {
         let mut ops = core::mem::take(&mut journal.flying.ops);
         journal.flying.reset();
         for piece in pieces.drain(..) {
-            self.ended.pieces.push(piece);
+            self.ended.push_piece(piece);
         }
         for op in ops.drain(..) {
             self.logged_is_durable(op);

@@ -163,7 +163,7 @@ impl Controller {
         if place >= usize::from(JOURNAL_MIRRORS_MAX) {
             return Err(AdminError::NotPossible("both devices of the journal work"));
         }
-        let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info;
+        let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
         if self.channels.outstanding(drive) > 0 {
             return Err(AdminError::CommandsOutstanding(drive));
         }
@@ -222,7 +222,7 @@ impl Controller {
     pub(crate) fn pump_join(&mut self, actions: &mut Actions) -> bool {
         let (journal, durable) = (&self.journal, self.journal.writing.durable);
         let state = journal.join.state;
-        if state == JoinState::Idle || journal.join.pending > 0 || self.channels.commands.room() < COMMANDS {
+        if state == JoinState::Idle || journal.join.pending > 0 || self.channels.room() < COMMANDS {
             return false;
         }
         if !journal.is_live() {

@@ -120,7 +120,7 @@ impl Controller {
             if let Some(end) = end {
                 let entry = &mut self.pieces[*piece];
                 entry.error = entry.error.or(end);
-                self.ended.pieces.push(*piece);
+                self.ended.push_piece(*piece);
             }
             end.is_none()
         });
@@ -154,7 +154,7 @@ impl Controller {
     pub(crate) fn pump_journal_superblock(&mut self, actions: &mut Actions) -> bool {
         let writing = &mut self.journal.writing;
         let lost = matches!(self.journal.state, JournalState::Lost(_) | JournalState::None);
-        if lost || writing.pending > 0 || writing.wanted <= writing.writing || self.channels.commands.room() < 16 {
+        if lost || writing.pending > 0 || writing.wanted <= writing.writing || self.channels.room() < 16 {
             return false;
         }
         writing.writing = writing.wanted;

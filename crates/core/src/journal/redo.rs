@@ -164,8 +164,7 @@ impl Controller {
         let op = self.ops[index];
         let own = op.extent();
         let newest = lines_of(own.at, own.len)
-            .filter_map(|(number, ..)| self.cache.lines.find(op.set, number))
-            .map(|line| self.cache.lines.get(line).newest)
+            .filter_map(|(number, ..)| self.cache.newest_entry_of(op.set, number))
             .max()
             .unwrap_or(0);
         if newest <= self.journal.durable || self.planted.has(Flaw::DestageBeforeEntry) {
@@ -279,10 +278,8 @@ impl Controller {
             return false;
         }
         let (at, len) = op.band_extent(self.sets.get(op.set), slot);
-        lines_of(at, len).all(|(number, ..)| {
-            let line = self.cache.line_in_unit(op.destage().unit, op.set, number);
-            line.is_some_and(|line| self.cache.lines.get(line).staged)
-        })
+        let line = |number| self.cache.line_of_unit(op.destage().unit, op.set, number);
+        lines_of(at, len).all(|(number, ..)| line(number).is_some_and(|line| line.staged))
     }
 
     /// Revoke the older host data of these columns: the members get it with this entry, so that a replay has nothing to
@@ -339,7 +336,7 @@ impl Controller {
     fn logged_at(&self, op: &Op, at: SetLba, len: Sectors) -> Option<Logged> {
         let mut found: Option<Logged> = None;
         for (number, first, last) in lines_of(at, len) {
-            let line = self.cache.lines.get(self.cache.line_in_unit(op.destage().unit, op.set, number)?);
+            let line = self.cache.line_of_unit(op.destage().unit, op.set, number)?;
             let (true, Some(place)) = (line.staged, line.logged_at) else {
                 return found;
             };

@@ -397,7 +397,7 @@ impl Controller {
 
     fn revoke_lines(&mut self, set: SetId, at: SetLba, len: Sectors) {
         for (number, first, last) in lines_of(at, len) {
-            let Some(line) = self.cache.lines.find(set, number) else { continue };
+            let Some(line) = self.cache.find_line(set, number) else { continue };
             let [one, other] = self.cache.revoke(line, Mask::range(first, last));
             for sequence in [one, other] {
                 if sequence != 0 {
@@ -410,8 +410,7 @@ impl Controller {
 
     /// Free dirty units without a dirty line.
     fn settle_revoked_units(&mut self, set: SetId) {
-        while let Some(unit) = self.cache.units.first_empty(set) {
-            self.cache.units.free(unit);
+        while self.cache.free_empty_unit(set) {
             self.sets.get_mut(set).dirty.new -= 1;
         }
     }
@@ -458,7 +457,7 @@ impl Controller {
         self.cache.mark_dirty(line, mask, unit, unit_sectors.get());
         let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
         self.journal.replay.copies += 1;
-        actions.columns.push(JobColumn { index: 0, at: self.cache.lines.frame(line, first), old: from });
+        actions.columns.push(JobColumn { index: 0, at: self.cache.frame_of(line, first), old: from });
         actions.jobs.push(ParityJob {
             tag: Tag::new(TagKind::Journal, 1, 0),
             kind: JobKind::Copy,

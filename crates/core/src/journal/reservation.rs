@@ -41,7 +41,7 @@ impl Controller {
     /// have begun. The end of the ring counts too: one entry's length is lost there once while all that is written.
     fn room_kept(&self, lines: u64) -> u64 {
         let dirty: u32 = if self.cache.is_of_one_set() {
-            self.cache.dirty
+            self.cache.dirty_lines()
         } else {
             self.sets_in_session().map(|set| self.cache.dirty_of(set)).sum()
         };
@@ -114,7 +114,7 @@ impl Controller {
         for set in self.sets_in_session() {
             writing += self.cache.writing_of(set);
             passing += self.sets.get(set).direct_writes;
-            promising |= self.cache.units.is_any_promising(set);
+            promising |= self.cache.is_any_promising(set);
         }
         writing > destage || passing > direct || (promising && destage == 0)
     }

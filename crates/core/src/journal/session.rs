@@ -121,12 +121,12 @@ pub(crate) enum Stage {
 pub(crate) struct SetJournal {
     pub state: SetState,
     /// Operations whose redo is in the journal and not yet on the members; the redo backlog counts as one.
-    pub logged: u32,
+    pub(super) logged: u32,
     /// Flushes under way for a change of the session. They may still be under way after the set has failed and the journal is
     /// forgotten.
-    pub flushes: u32,
+    pub(super) flushes: u32,
     /// Its members lack redo records of the log: see [`super::redo_backlog`].
-    pub redoing: bool,
+    pub(super) redoing: bool,
     /// The notice that the journal's table has no place for the set was given.
     pub(super) told_full: bool,
 }
@@ -134,6 +134,27 @@ pub(crate) struct SetJournal {
 impl SetJournal {
     pub(crate) const NONE: Self =
         Self { state: SetState::Off(Demand::None), logged: 0, flushes: 0, redoing: false, told_full: false };
+
+    /// Flushes under way for a change of the session.
+    pub(crate) const fn flushes(&self) -> u32 {
+        self.flushes
+    }
+
+    /// One of them has ended.
+    pub(crate) fn flush_ended(&mut self) {
+        self.flushes -= 1;
+    }
+
+    /// Do its members lack redo records of the log?
+    pub(crate) const fn is_redoing(&self) -> bool {
+        self.redoing
+    }
+
+    /// They have them, or never will.
+    pub(crate) fn end_redoing(&mut self) {
+        self.redoing = false;
+        self.logged -= 1;
+    }
 
     /// The session as readers see it.
     #[inline]
@@ -542,7 +563,7 @@ impl Controller {
         let is_new = !own.hurries();
         if is_new {
             own.set_hurries(true);
-            self.cache.awaited_changed = true;
+            self.cache.wait_changed();
         }
         is_new
     }
@@ -552,7 +573,7 @@ impl Controller {
         let own = &mut self.sets.get_mut(id).journal;
         if own.hurries() {
             own.set_hurries(false);
-            self.cache.awaited_changed = true;
+            self.cache.wait_changed();
         }
     }
 

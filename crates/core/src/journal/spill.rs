@@ -79,7 +79,7 @@ impl Controller {
         if !may || journal.spill.broken || journal.spill.batch >= BATCH_MAX {
             return false;
         }
-        if !journal.short || self.channels.commands.room() < COMMANDS {
+        if !journal.short || self.channels.room() < COMMANDS {
             return false;
         }
         let end = journal.durable + 1;
@@ -87,7 +87,7 @@ impl Controller {
         let entry = *self.journal.log.get(sequence);
         let (_, room) = self.journal.superblock.as_ref().expect("it is live").keep_area();
         let fits = self.journal.spill.used + Sectors(entry.sectors) <= room;
-        if !fits || !self.journal.log.may_keep(&entry, self.cache.lines.len() / LINES_SHARE) {
+        if !fits || !self.journal.log.may_keep(&entry, self.cache.line_count() / LINES_SHARE) {
             return false;
         }
         if !self.journal.window.take(WindowUser::Spill) {

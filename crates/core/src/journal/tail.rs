@@ -104,7 +104,7 @@ impl Controller {
     fn is_log_long(&self) -> bool {
         let journal = &self.journal;
         journal.log.used * 2 > journal.ring().sectors.get()
-            || journal.log.lines > self.cache.lines.len() / 2
+            || journal.log.lines > self.cache.line_count() / 2
             || journal.log.is_taken_to(TABLE_PRESSED_SHARE)
     }
 
@@ -171,7 +171,7 @@ impl Controller {
             return u64::MAX;
         }
         let (part, whole) = PRESSED_SHARE;
-        let lines = u64::from(log.lines) * whole > u64::from(self.cache.lines.len()) * part;
+        let lines = u64::from(log.lines) * whole > u64::from(self.cache.line_count()) * part;
         let many = log.is_taken_to(TABLE_PRESSED_SHARE);
         if self.is_ring_pressed() || many || lines || journal.short {
             log.first + log.len() as u64 / ROUND_SHARE + 1
@@ -268,7 +268,7 @@ impl Controller {
 
     /// A write found no room, and destage of dirty data will make none: members refused the data, or none is dirty.
     fn is_short_for_good(&self) -> bool {
-        let written = |id| self.cache.is_writing(id) || self.cache.units.is_any_promising(id);
+        let written = |id| self.cache.is_writing(id) || self.cache.is_any_promising(id);
         if !self.journal.short || self.sets_in_session().any(written) {
             return false;
         }

@@ -35,7 +35,9 @@ impl Sets {
         if log.covered == 0 {
             log.state = if reused { LogState::Free } else { LogState::Stale };
             let is_due = log.is_wanted();
-            self.logs_due |= is_due;
+            if is_due {
+                self.logs_are_due();
+            }
         }
     }
 }
@@ -96,7 +98,7 @@ impl Controller {
                 let log = &mut ppl.logs[slot.index()];
                 log.waiting.push(index);
                 let waits = log.state != LogState::Free;
-                self.sets.logs_due = true;
+                self.sets.logs_are_due();
                 if waits {
                     self.trace.note_op(
                         &mut self.sets,
@@ -143,7 +145,7 @@ impl Controller {
 
     /// Let the logs of all sets move; true where one did.
     pub(crate) fn pump_ppl(&mut self, actions: &mut Actions) -> bool {
-        if !core::mem::take(&mut self.sets.logs_due) {
+        if !self.sets.take_logs_due() {
             return false;
         }
         let mut moved = false;
@@ -213,7 +215,7 @@ impl Controller {
             return self.release_waiting(id, slot);
         }
         if !self.channels.may_issue() || !actions.has_room() {
-            self.sets.logs_due = true;
+            self.sets.logs_are_due();
             self.more_to_do |= !actions.has_room();
             return false;
         }
@@ -275,7 +277,7 @@ impl Controller {
     pub(crate) fn on_log_written(&mut self, id: SetId, slot: Slot) {
         let log = self.log_mut(id, slot);
         log.pending -= 1;
-        self.sets.logs_due = true;
+        self.sets.logs_are_due();
     }
 
     /// The log being written is on the members that work: the operations that wait for it write now.
@@ -293,7 +295,9 @@ impl Controller {
         log.flying = flying;
         // The operations that came while an empty header was being written.
         let due = log.state == LogState::Free && log.is_wanted();
-        self.sets.logs_due |= due;
+        if due {
+            self.sets.logs_are_due();
+        }
     }
 
     /// Flush the members so that logs can be written over, all that are through with what they cover at once.
@@ -319,7 +323,7 @@ impl Controller {
             return moved;
         }
         if !self.channels.may_issue() {
-            self.sets.logs_due = true;
+            self.sets.logs_are_due();
             return moved;
         }
         let ppl = self.sets.get_mut(id).ppl.as_mut().expect("just seen");
@@ -329,7 +333,9 @@ impl Controller {
         let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
         // Nothing is to be flushed where a flush since then has done it.
-        self.sets.logs_due |= issued == 0;
+        if issued == 0 {
+            self.sets.logs_are_due();
+        }
         true
     }
 
@@ -337,7 +343,7 @@ impl Controller {
     pub(crate) fn on_ppl_flushed(&mut self, id: SetId) {
         let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it was flushed for its logs");
         ppl.flushes -= 1;
-        self.sets.logs_due = true;
+        self.sets.logs_are_due();
     }
 }
 
@@ -427,11 +433,11 @@ mod tests {
         assert_eq!(controller.log_mut(SET, slot).state, LogState::Covering);
         // The second one is waited for: then the log is to be moved on at once.
         controller.log_mut(SET, slot).waiting.push(5);
-        assert!(!controller.sets.logs_due);
+        assert!(!controller.sets.are_logs_due());
         let mut last = logged();
         controller.sets.end_record(&mut last, Planted::default());
         assert_eq!((last.partial, controller.log_mut(SET, slot).state), (Partial::No, LogState::Stale));
-        assert!(controller.sets.logs_due);
+        assert!(controller.sets.are_logs_due());
     }
 
     #[test]

@@ -34,6 +34,7 @@ use openraid_units::Sectors;
 
 use crate::planted::Planted;
 use crate::slab::Queue;
+use openraid_format::crc32c_of_both;
 use plan::{PlannedPpl, PplRedo};
 
 /// The most operations whose records one write of a log takes: their commands must fit next to those of others.
@@ -66,17 +67,17 @@ pub(crate) enum LogState {
 /// The log of one slot.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub(super) state: LogState,
+    pub(in crate::ppl) state: LogState,
     /// Operations that wait for the next write of it.
-    pub(super) waiting: Queue,
+    pub(in crate::ppl) waiting: Queue,
     /// Operations of the write that is on its way.
-    pub(super) flying: Vec<u32>,
+    pub(in crate::ppl) flying: Vec<u32>,
     /// Commands of that write that are out.
-    pub(super) pending: u32,
+    pub(in crate::ppl) pending: u32,
     /// Operations that the last write covers and that are not through.
-    pub(super) covered: u32,
+    pub(in crate::ppl) covered: u32,
     /// An empty header is to be written: the set is consistent now, and the one on disk does not say so.
-    pub(super) arm: bool,
+    pub(in crate::ppl) arm: bool,
 }
 
 impl Log {
@@ -103,37 +104,49 @@ pub(crate) enum Stage {
 /// An entry that is being carried out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Redoing {
-    pub(super) entry: PplRedo,
+    pub(in crate::ppl) entry: PplRedo,
     /// CRC-32C of the partial parity read so far.
-    pub(super) crc: u32,
+    pub(in crate::ppl) crc: u32,
     /// Its partial parity is as it was written.
-    pub(super) sound: bool,
+    pub(in crate::ppl) sound: bool,
+}
+
+impl Redoing {
+    /// The entry.
+    pub(crate) const fn entry(&self) -> &PplRedo {
+        &self.entry
+    }
+
+    /// Is its partial parity as it was written?
+    pub(crate) const fn is_sound(&self) -> bool {
+        self.sound
+    }
 }
 
 /// The partial parity logs of a set.
 #[derive(Debug)]
 pub(crate) struct SetPpl {
-    pub(super) logs: Vec<Log>,
+    pub(in crate::ppl) logs: Vec<Log>,
     /// The generation of the last header written.
-    pub(super) generation: u64,
+    pub(in crate::ppl) generation: u64,
     /// Partial parity that one write of a log takes at the most, on every member.
-    pub(super) room: Sectors,
+    pub(in crate::ppl) room: Sectors,
     /// Flushes under way.
-    pub(super) flushes: u32,
+    pub(in crate::ppl) flushes: u32,
     /// Writes to areas of members that are being prepared.
-    pub(super) setups: u32,
-    pub(super) stage: Stage,
+    pub(in crate::ppl) setups: u32,
+    pub(in crate::ppl) stage: Stage,
     /// Entries still to be carried out, and the one in work.
-    pub(super) redo: VecDeque<PplRedo>,
-    pub(super) redoing: Option<Redoing>,
+    pub(in crate::ppl) redo: VecDeque<PplRedo>,
+    pub(in crate::ppl) redoing: Option<Redoing>,
     /// Some entry could not be carried out because its partial parity could not be read, or its rows are not whole blocks.
-    pub(super) unread: bool,
+    pub(in crate::ppl) unread: bool,
     /// The set was not stopped cleanly.
-    pub(super) dirty: bool,
-    pub(super) force: bool,
+    pub(in crate::ppl) dirty: bool,
+    pub(in crate::ppl) force: bool,
     /// Why it cannot be started.
-    pub(super) error: Option<&'static str>,
-    pub(super) planted: Planted,
+    pub(in crate::ppl) error: Option<&'static str>,
+    pub(in crate::ppl) planted: Planted,
 }
 
 impl SetPpl {
@@ -161,6 +174,56 @@ impl SetPpl {
             error: None,
             planted: Planted::default(),
         }
+    }
+
+    /// Are areas of members being prepared?
+    pub(crate) const fn is_preparing(&self) -> bool {
+        self.setups > 0
+    }
+
+    /// Why the set cannot be started.
+    pub(crate) const fn error(&self) -> Option<&'static str> {
+        self.error
+    }
+
+    /// Was the set not stopped cleanly, and does it not take requests yet?
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.dirty && !self.is_ready()
+    }
+
+    pub(crate) fn plant(&mut self, planted: Planted) {
+        self.planted = planted;
+    }
+
+    /// The entry that is being carried out.
+    ///
+    /// # Panics
+    /// There is none.
+    pub(crate) fn redoing(&self) -> &Redoing {
+        self.redoing.as_ref().expect("an entry is in work")
+    }
+
+    /// A part of its partial parity was read, with this checksum.
+    pub(crate) fn sum_partial(&mut self, crc: u32, bytes: u64) {
+        let own = self.redoing.as_mut().expect("an entry is in work");
+        own.crc = crc32c_of_both(own.crc, crc, bytes);
+    }
+
+    /// All of its partial parity was read: is it as it was written?
+    pub(crate) fn judge_partial(&mut self) -> bool {
+        let own = self.redoing.as_mut().expect("an entry is in work");
+        own.sound = own.crc == own.entry.checksum;
+        own.sound
+    }
+
+    /// It is carried out, or left out.
+    pub(crate) fn end_entry(&mut self) {
+        self.redoing = None;
+    }
+
+    /// Its partial parity could not be read.
+    pub(crate) fn entry_unread(&mut self) {
+        self.unread = true;
     }
 
     /// May the set take requests?

@@ -87,7 +87,7 @@ impl Controller {
         let set = self.sets.get(set_id);
         let op =
             |footprint| Op { works_for: WorksFor::Request(request), ..Op::new(OpKind::Discard, set_id, footprint) };
-        let info = |m: &Member| self.channels.get(m.drive).map(|c| c.info);
+        let info = |m: &Member| self.channels.get(m.drive).map(|c| c.info());
         if let Geometry::Parity(parity) = &set.geometry {
             let safe = self.discards_to_zeroes(set_id);
             let (stripe, column, within) = parity.locate(at);
