@@ -72,6 +72,7 @@ fn performance(methods: &[&str], effort: Effort, facts: &TargetFacts) -> Perform
         store: None,
         stamp: "test",
         shard: None,
+        beside: None,
         remade: false,
     }
 }

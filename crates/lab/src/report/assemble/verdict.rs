@@ -200,7 +200,7 @@ fn distrust(chapters: &[Chapter]) -> Option<String> {
     for (doubt, what) in DOUBTS {
         let by_method = chapters.iter().filter_map(|chapter| {
             let count = results(chapter).iter().filter(|result| doubt(result)).count();
-            (count > 0).then(|| (chapter.method.title, count))
+            (count > 0).then_some((chapter.method.title, count))
         });
         let by_method: Vec<(&str, usize)> = by_method.collect();
         let sum: usize = by_method.iter().map(|(_, count)| count).sum();
