@@ -191,6 +191,52 @@ fn a_half_of_a_split_mirror_is_named_and_not_overwritten_unasked() {
 }
 
 #[test]
+fn doctor_on_one_half_of_a_split_mirror_tells_of_the_other_half_that_is_served() {
+    // d1 is the newer half. Either half may be the one that is served.
+    for (served, other) in [("d1", "d0"), ("d0", "d1")] {
+        let lab = split("");
+        let server = lab.serve(&[served]);
+        let (path, other_path) = (lab.path(served).display().to_string(), lab.path(other).display().to_string());
+        let looked = lab.run(&["doctor", &other_path]).expect(1);
+        let text = looked.text();
+        let line = text.lines().find(|line| line.contains("split brain")).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.matches("event ").count() == 2 && line.matches(" UTC").count() == 2, "{line}");
+        let next = text.split("next: ").nth(1).unwrap_or_else(|| panic!("{text}"));
+        for words in [
+            format!("choose the half that stays. `openraid copy-out {other_path}`"),
+            format!("to keep {path}: openraid add data {other_path} --yes; this overwrites {other_path}"),
+            format!("to keep {other_path}: openraid stop data; openraid serve {other_path}; then"),
+        ] {
+            assert!(next.contains(&words), "{words:?} is not in: {text}");
+        }
+        assert!(!text.contains("it starts degraded; ") && !text.contains("NEW"), "{text}");
+        let json = lab.run(&["doctor", &other_path, "--json"]).expect(1).json();
+        assert_eq!(json["served"][0]["used"], json!([path]));
+        assert_eq!(json["served"][0]["unused"], json!([other_path]));
+        assert_eq!(json["tried"], json!([]));
+        // What it says works.
+        lab.run(&["copy-out", &other_path]).expect(1);
+        lab.run(&["add", "data", &other_path, "--yes"]).expect(0);
+        lab.wait_for("data", optimal);
+        server.stop();
+    }
+}
+
+#[test]
+fn doctor_on_a_member_that_a_served_array_runs_without_says_how_it_comes_back() {
+    let lab = Lab::new("stale");
+    lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
+    let server = lab.serve(&["d0"]);
+    support::ask(&lab, &server, &[(WRITE, 4096, &[7; 4096])]);
+    let d1 = lab.path("d1").display().to_string();
+    let text = lab.run(&["doctor", &d1]).expect(1).text();
+    assert!(text.contains(&format!("next: openraid add data {d1}")) && !text.contains("split brain"), "{text}");
+    lab.run(&["add", "data", &d1]).expect(0);
+    lab.wait_for("data", optimal);
+    server.stop();
+}
+
+#[test]
 fn halves_of_the_same_age_are_split_as_well() {
     let lab = Lab::new("even");
     lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);

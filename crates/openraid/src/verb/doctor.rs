@@ -1,11 +1,14 @@
 //! `openraid doctor`: why each member is or is not usable, and the array tried out with all writes kept in memory.
 
+mod served;
+
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::Nesting;
 use openraid_sys::Use;
 use openraid_units::Bytes;
 use serde::Serialize;
 
+use self::served::ServedArray;
 use super::Context;
 use crate::arguments::DoctorArguments;
 use crate::exit::{Exit, Failure, Outcome};
@@ -29,6 +32,8 @@ pub(super) struct Body {
     sets: Vec<SetVerdict>,
     /// Members that belong to none of them.
     others: Vec<MemberVerdict>,
+    /// Arrays that a server has without some of these members. They are not tried.
+    served: Vec<ServedArray>,
     /// Arrays that were started and read, without a write.
     tried: Vec<Tried>,
     /// Why the others were not started.
@@ -57,8 +62,16 @@ pub(super) struct Tried {
 /// A name that names nothing.
 pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let specs = named(&arguments.members, &context.registry)?;
-    let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
-    let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
+    let (mut opened, mut failed) = open_some(&specs, options(Use::ReadExclusive));
+    let mut probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
+    // Without the members that a server uses, half of a split mirror looks like a degraded array.
+    let served = ServedArray::find(&probed, context);
+    for array in &served {
+        let used = array.look_at_used();
+        failed.retain(|(name, _)| !used.iter().any(|member| member.spec.text == *name));
+        probed.extend(used);
+        opened.retain(|(member, _)| !array.leaves(&member.spec.text));
+    }
     let (plans, strangers) = sets::plan(&probed, false);
     let sets: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
     let mut others: Vec<MemberVerdict> = strangers.iter().map(|place| stranger(&probed[*place])).collect();
@@ -66,16 +79,21 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let mut lines = vec!["members".to_owned()];
     lines.extend(sets.iter().map(set_text));
     lines.extend(others.iter().map(line));
-    let (mut tried, mut not_started) = try_out(opened, false, arguments.read)?;
+    let to_try: Vec<_> = opened.iter().map(|(member, _)| member.spec.clone()).collect();
+    let (mut tried, mut not_started) = match to_try.is_empty() {
+        true => Default::default(),
+        false => try_out(opened, false, arguments.read)?,
+    };
     let of_sets = sets.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
     let mut exit = verdict(&tried).max(of_sets);
     lines.push(String::new());
     if probed.is_empty() {
         lines.push(unopened_text(arguments, context));
+    } else if to_try.is_empty() {
+        lines.push("next".into());
     } else if tried.is_empty() {
         // A member that could not be opened a moment ago would cost its time limit again.
-        let again: Vec<_> = probed.iter().map(|member| member.spec.clone()).collect();
-        let (opened, _) = open_some(&again, options(Use::ReadExclusive));
+        let (opened, _) = open_some(&to_try, options(Use::ReadExclusive));
         (tried, not_started) = try_out(opened, true, arguments.read)?;
         lines.push(match (tried.is_empty(), not_started.is_empty()) {
             (true, true) => "tried in memory: no array starts, not even by force".into(),
@@ -91,13 +109,14 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     }
     lines.extend(tried.iter().map(|tried| tried_text(tried, &sets, &named_to_serve(&tried.array, context))));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
+    lines.extend(served.iter().map(|array| array.text(&sets)));
     lines.push("nothing was written to any member".into());
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
         let is_nothing_there = specs.iter().all(|spec| unfit(spec) == Some(Unfit::Missing));
         let is_written = arguments.members.iter().all(|name| matches!(remembered(name, &context.registry), Ok(None)));
         exit = if is_nothing_there && is_written { Exit::Refused } else { Exit::CannotTell };
     }
-    let body = Body { sets, others, tried, not_started, nothing_written: true };
+    let body = Body { sets, others, served, tried, not_started, nothing_written: true };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 

@@ -1,0 +1,107 @@
+//! Members whose array a server has while it runs without them: half of a split mirror, a member that was left out.
+
+use openraid_runtime::member::ProbedMember;
+use openraid_sys::Use;
+use serde::Serialize;
+
+use super::super::Context;
+use crate::members::{open_some, options, spec};
+use crate::model::{ArrayModel, StateWord};
+use crate::output::members::{MemberVerdict, SetVerdict};
+
+/// An array that a server has, and members that it does not use.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = ServedElsewhere)]
+pub struct ServedArray {
+    /// The name of the array that is served.
+    array: String,
+    /// The set that the members belong to: its identity.
+    uuid: String,
+    /// Members that the server uses.
+    used: Vec<String>,
+    /// Members that it still lists, but does not use.
+    listed: Vec<String>,
+    /// Members that it does not use, of those that were looked at.
+    unused: Vec<String>,
+}
+
+impl ServedArray {
+    /// The served arrays to which some of these members belong.
+    pub fn find(probed: &[ProbedMember], context: &Context) -> Vec<Self> {
+        let connections = context.servers.connect().unwrap_or_default();
+        let arrays = connections.into_iter().flat_map(|mut server| server.list().unwrap_or_default());
+        arrays.flat_map(|array| Self::of(&array, probed)).collect()
+    }
+
+    fn of(array: &ArrayModel, probed: &[ProbedMember]) -> Vec<Self> {
+        let with_unused = |set: &ArrayModel| {
+            let uuid = set.uuid.clone()?;
+            let own = |member: &&ProbedMember| {
+                member.look.superblock.as_ref().is_some_and(|own| own.set_uuid.to_string() == uuid)
+            };
+            let works = |state| matches!(state, StateWord::InSync | StateWord::Rebuilding | StateWord::Spare);
+            let named = |is_used| {
+                let members = set.members.iter().filter(move |member| works(member.state) == is_used);
+                members.filter_map(|member| member.member.clone()).collect()
+            };
+            let (used, listed): (Vec<String>, Vec<String>) = (named(true), named(false));
+            let names = probed.iter().filter(own).map(|member| member.spec.text.clone());
+            // A server that only reads shares its members.
+            let unused: Vec<String> = names.filter(|name| !used.contains(name)).collect();
+            (!unused.is_empty()).then(|| Self { array: array.name.clone(), uuid, used, listed, unused })
+        };
+        array.sets().into_iter().filter_map(with_unused).collect()
+    }
+
+    /// The members that the server uses, looked at without their locks.
+    pub fn look_at_used(&self) -> Vec<ProbedMember> {
+        let specs: Vec<_> = self.used.iter().filter_map(|text| spec(text).ok()).collect();
+        let (opened, _) = open_some(&specs, options(Use::Examine));
+        opened.into_iter().map(|(_, probed)| probed).collect()
+    }
+
+    /// Is it one of those that the server does not use?
+    pub fn leaves(&self, member: &str) -> bool {
+        self.unused.iter().any(|unused| unused == member)
+    }
+
+    /// What to do with the members that the server does not use.
+    pub fn text(&self, sets: &[SetVerdict]) -> String {
+        let name = &self.array;
+        let members = sets.iter().filter(|set| set.uuid == self.uuid).flat_map(|set| &set.members);
+        let (unused, used): (Vec<_>, Vec<_>) = members.partition(|member| self.leaves(&member.member));
+        // The superblock that counts may be that of the half which is not served.
+        let is_served_split = used.iter().any(|member| member.verdict == "split");
+        let is_half = |member: &&MemberVerdict| {
+            member.verdict == "split" || is_served_split && matches!(member.verdict, "member" | "rebuilding")
+        };
+        let (halves, others): (Vec<_>, Vec<_>) = unused.into_iter().partition(is_half);
+        let mut lines = vec![format!("  {name}: not tried: a server has it, with {}", self.used.join(", "))];
+        if !halves.is_empty() {
+            let halves: Vec<&str> = halves.iter().map(|half| half.member.as_str()).collect();
+            lines.push(self.choice_text(&halves));
+        }
+        lines.extend(others.iter().map(|member| match member.verdict {
+            "duplicate" => {
+                format!("    next: openraid show {name}: it has the member itself; {} is a copy", member.member)
+            }
+            _ if self.listed.contains(&member.member) => {
+                format!("    next: openraid remove {name} {0}, then openraid add {name} {0}", member.member)
+            }
+            _ => format!("    next: openraid add {name} {}", member.member),
+        }));
+        lines.join("\n")
+    }
+
+    /// The half that is served goes on by itself; the other one has writes of its own, which `add` overwrites.
+    fn choice_text(&self, halves: &[&str]) -> String {
+        let (name, served, other) = (&self.array, self.used.join(" "), halves.join(" "));
+        let adds: Vec<String> = halves.iter().map(|half| format!("openraid add {name} {half} --yes")).collect();
+        [
+            format!("    next: choose the half that stays. `openraid copy-out {other}` reads the half that is not served"),
+            format!("      to keep {served}: {}; this overwrites {other}", adds.join("; ")),
+            format!("      to keep {other}: openraid stop {name}; openraid serve {other}; then `openraid add` of each of: {served}"),
+        ]
+        .join("\n")
+    }
+}
