@@ -3,10 +3,14 @@
 
 mod support;
 
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use support::console::{blocks, guest_program, installed, page};
-use support::missing;
+use support::{missing, noise, skipped, Lab};
 
 /// Makes an array of files in the guest's memory and serves it; `serve` can be called again after `halt`. The pages
 /// assume a user with `sudo` and modules in another place, so both commands are functions here.
@@ -117,4 +121,75 @@ fn a_mounted_file_system_outlives_a_restart_of_the_server_by_the_unit_of_the_dis
         unit("ExecStop="),
     );
     in_guest(&job);
+}
+
+/// Run a program, which must do it.
+#[track_caller]
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("it is installed");
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A mount of an export by nbdfuse, and of the file system in it by a loop device; both end with it.
+struct Mounts<'a>(&'a Path);
+
+impl Mounts<'_> {
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Mounts<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["-q", &self.path("mnt")]).status();
+        let _ = Command::new("fusermount3").args(["-q", "-u", &self.path("disk")]).status();
+    }
+}
+
+#[test]
+fn a_file_system_is_mounted_by_nbdfuse_and_a_loop_device() {
+    for program in ["nbdfuse", "fusermount3", "mkfs.ext4", "debugfs", "losetup"] {
+        if !installed(program) {
+            return missing(&format!("{program} is not installed"));
+        }
+    }
+    for device in ["/dev/fuse", "/dev/loop-control"] {
+        if File::options().write(true).open(device).is_err() {
+            return skipped(&format!("{device} cannot be opened"));
+        }
+    }
+    let lab = Lab::new("loop");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d1 d2 d3").expect(0);
+    let server = lab.serve(&["data"]);
+    let mounts = Mounts(&lab.folder);
+    let (disk, file, mnt) = (mounts.path("disk"), mounts.path("disk/data"), mounts.path("mnt"));
+    fs::create_dir(&disk).and_then(|()| fs::create_dir(&mnt)).expect("folders");
+    let uri = format!("nbd+unix:///data?socket={}", lab.path("nbd.sock").display());
+    let mut fuse = Command::new("nbdfuse").args([&file, &uri]).stdin(Stdio::null()).spawn().expect("it is installed");
+    while !Path::new(&file).exists() {
+        assert!(fuse.try_wait().expect("a child").is_none(), "nbdfuse ended");
+        thread::sleep(Duration::from_millis(20));
+    }
+    run("mkfs.ext4", &["-q", &file]);
+    // A kernel or a sandbox may have no loop devices in spite of the control device.
+    let mounted = Command::new("mount").args(["-o", "loop", &file, &mnt]).output().expect("mount");
+    if !mounted.status.success() {
+        let why = String::from_utf8_lossy(&mounted.stderr).into_owned();
+        drop(mounts);
+        let _ = fuse.wait();
+        return skipped(&format!("mount -o loop: {why}"));
+    }
+    let content = noise(7, 1 << 20);
+    fs::write(lab.path("mnt/file"), &content).expect("room");
+    run("umount", &[&mnt]);
+    run("fusermount3", &["-u", &disk]);
+    let _ = fuse.wait();
+    server.stop();
+    // What is on the members says so, without the server and without a mount.
+    let image = lab.path("image").display().to_string();
+    fs::write(&image, lab.line("copy-out d1 d2 d3").expect(0).out).expect("room");
+    run("fsck.ext4", &["-fn", &image]);
+    run("debugfs", &["-R", &format!("dump /file {}", mounts.path("found")), &image]);
+    assert!(fs::read(lab.path("found")).expect("it was there") == content, "the file differs");
 }

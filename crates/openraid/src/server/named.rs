@@ -242,3 +242,57 @@ pub(super) fn is_named(view: &DriveView, text: &str) -> bool {
     let resolved = |path: &str| Path::new(path).canonicalize().ok();
     resolved(text).is_some_and(|path| resolved(&view.member) == Some(path))
 }
+
+#[cfg(test)]
+mod tests {
+    use openraid_format::{MdLevel, MinorVersion, SetName};
+    use openraid_runtime::member::{open, OpenOptions};
+    use openraid_runtime::service::CreateRequest;
+    use openraid_sys::Use;
+    use openraid_units::Sectors;
+
+    use super::*;
+    use crate::members::spec;
+    use crate::trial::quiet_service;
+
+    #[test]
+    fn orders_name_a_member_by_its_path_its_place_and_its_serial_number() {
+        let service = quiet_service().expect("it starts");
+        let opened = |name| open(&spec(name).expect("a name"), OpenOptions::new(Use::Exclusive)).expect("memory opens");
+        let request = CreateRequest {
+            name: SetName::new(None, "data").expect("a short name"),
+            level: MdLevel::Raid5,
+            layout: 2,
+            chunk: Sectors::kib(64),
+            minor: MinorVersion::V1_2,
+            slots: ["ram:32M", "ram:33M", "ram:33M"].map(|name| Some(opened(name))).into(),
+            spares: Vec::new(),
+            size: None,
+            assume_clean: true,
+            bitmap: false,
+            ppl: false,
+        };
+        let served = Served::of(service.handle().create(request).expect("it is made"));
+        // Memory has no serial number.
+        let mut status = service.handle().status().expect("it runs");
+        for (view, serial) in status.drives.iter_mut().zip([Some("WD-WMAKE1"), Some("WD-WMAKE2"), None]) {
+            view.names.serial = serial.map(Into::into);
+        }
+        let members = Members::of(&status, &served);
+        let [first, second, third] =
+            ["slot:0", "slot:1", "slot:2"].map(|slot| members.find(slot).unwrap_or_else(|why| panic!("{}", why.text)));
+        assert_eq!(members.described(&first, ""), "ram:32M (slot 0, in sync, serial WD-WMAKE1)");
+        assert_eq!(members.described(&first, "ram:32M"), "ram:32M (serial WD-WMAKE1)", "as the order names it");
+        let already = members.already(&first);
+        assert!(already.starts_with("ram:32M (slot 0, in sync, serial WD-WMAKE1) is a member of data"), "{already}");
+        // Two of one name are told apart by it.
+        let refused = members.find("ram:33M").expect_err("two have this name").text;
+        for found in [&second, &third] {
+            assert!(refused.contains(&format!("drive:{}  {}", found.drive, members.described(found, ""))), "{refused}");
+        }
+        assert!(refused.contains("serial WD-WMAKE2)") && refused.matches("serial").count() == 1, "{refused}");
+        let device = third.member.device.expect("it has a superblock").to_string();
+        let other = members.find_seen("slot:0", Some(&device)).expect_err("another member is there").text;
+        assert!(other.contains("is ram:32M (slot 0, in sync, serial WD-WMAKE1) now"), "{other}");
+    }
+}
