@@ -23,7 +23,11 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-parity", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-nbd", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-sys", own: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
-    Imports { package: "openraid-config", own: &["openraid-units", "openraid-format"], external: &["strsim", "toml"] },
+    Imports {
+        package: "openraid-config",
+        own: &["openraid-units", "openraid-format", "openraid-status"],
+        external: &["strsim", "toml"],
+    },
     Imports { package: "openraid-models", own: &["openraid-units"], external: &["toml"] },
     Imports { package: "openraid-drives", own: &["openraid-units", "openraid-core", "openraid-models"], external: &[] },
     Imports {

@@ -1,6 +1,6 @@
 //! The table `[care]`: how drives are looked after.
 
-use crate::desired::CareWish;
+use crate::desired::DesiredCare;
 use crate::read::ABSOLUTE;
 use crate::table::Section;
 
@@ -16,8 +16,8 @@ pub fn is_key(word: &str) -> bool {
 }
 
 /// The table, or what holds without it.
-pub fn read(top: &Section<'_>) -> CareWish {
-    let Some(section) = top.table("care") else { return CareWish::default() };
+pub fn read(top: &Section<'_>) -> DesiredCare {
+    let Some(section) = top.table("care") else { return DesiredCare::default() };
     section.know(KEYS);
     let path = |key: &str| {
         let word = section.text(key)?;
@@ -26,8 +26,8 @@ pub fn read(top: &Section<'_>) -> CareWish {
         }
         Some(word.text.into())
     };
-    let first = CareWish::default();
-    CareWish {
+    let first = DesiredCare::default();
+    DesiredCare {
         idle_probe: every(&section, "idle-probe").unwrap_or(first.idle_probe),
         smart: every(&section, "smart").unwrap_or(first.smart),
         smartctl: path("smartctl"),

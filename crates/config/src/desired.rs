@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use openraid_format::Uuid;
+use openraid_status::alarm::Level;
 use openraid_units::Bytes;
 
 /// A value, and the line on which it stands, counted from 1.
@@ -20,26 +21,26 @@ pub struct Placed<T> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Desired {
     /// The server itself.
-    pub server: ServerWish,
+    pub server: DesiredServer,
     /// Arrays, by name, in the order of the file's keys.
-    pub arrays: Vec<ArrayWish>,
+    pub arrays: Vec<DesiredArray>,
     /// The HTTP interfaces.
-    pub management: ManagementWish,
+    pub management: DesiredManagement,
     /// Spares.
-    pub spares: Vec<SpareWish>,
+    pub spares: Vec<DesiredSpare>,
     /// Where alarms are sent.
-    pub sinks: Vec<SinkWish>,
+    pub sinks: Vec<DesiredSink>,
     /// When arrays are checked.
-    pub schedules: Vec<ScheduleWish>,
+    pub schedules: Vec<DesiredSchedule>,
     /// How drives are looked after.
-    pub care: CareWish,
+    pub care: DesiredCare,
     /// Notes on values that are allowed but may be a mistake, such as a drive's name that can change.
     pub notes: Vec<crate::Problem>,
 }
 
 /// The table `[server]`: it takes effect when the server starts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ServerWish {
+pub struct DesiredServer {
     /// TCP addresses: `HOST:PORT`, or `PORT` on the loopback.
     pub nbd: Option<Placed<Vec<String>>>,
     /// Unix sockets.
@@ -56,7 +57,7 @@ pub struct ServerWish {
     pub journal: Option<Placed<Vec<String>>>,
 }
 
-impl ServerWish {
+impl DesiredServer {
     /// The keys whose values differ in another one.
     #[must_use]
     pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
@@ -78,7 +79,7 @@ impl ServerWish {
 
 /// The table `[management]`: it takes effect when the server starts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ManagementWish {
+pub struct DesiredManagement {
     /// The address of API, console, metrics and Redfish: `HOST:PORT`, or `PORT` on the loopback; without it there are none.
     pub listen: Option<Placed<String>>,
     /// The certificate chain, as PEM.
@@ -93,7 +94,7 @@ pub struct ManagementWish {
     pub drives: Option<Placed<Vec<String>>>,
 }
 
-impl ManagementWish {
+impl DesiredManagement {
     /// The keys whose values differ in another one.
     #[must_use]
     pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
@@ -114,7 +115,7 @@ impl ManagementWish {
 
 /// The table `[care]`: how drives are looked after.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CareWish {
+pub struct DesiredCare {
     /// Seconds after which a drive without commands is read; nothing: never.
     pub idle_probe: Option<u64>,
     /// Seconds from one question for a drive's health to the next; nothing: never.
@@ -126,7 +127,7 @@ pub struct CareWish {
     pub led: Option<PathBuf>,
 }
 
-impl Default for CareWish {
+impl Default for DesiredCare {
     fn default() -> Self {
         Self { idle_probe: Some(600), smart: Some(1800), smartctl: None, led: None }
     }
@@ -188,7 +189,7 @@ impl FromStr for Access {
 
 /// A table `[arrays.NAME]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ArrayWish {
+pub struct DesiredArray {
     /// Which array.
     pub id: ArrayId,
     /// The line of its table.
@@ -203,7 +204,7 @@ pub struct ArrayWish {
     pub settings: Vec<Setting>,
 }
 
-impl ArrayWish {
+impl DesiredArray {
     /// A setting by its name.
     #[must_use]
     pub fn setting(&self, key: &str) -> Option<&Setting> {
@@ -238,40 +239,13 @@ pub enum SpareFor {
 
 /// An entry of `[[spares]]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SpareWish {
+pub struct DesiredSpare {
     /// The drive.
     pub member: String,
     /// The line of its table.
     pub line: u32,
     /// Which arrays it is for.
     pub whom: SpareFor,
-}
-
-/// How much an alarm matters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum AlarmLevel {
-    /// All alarms.
-    Info,
-    /// Warnings and critical ones.
-    #[default]
-    Warning,
-    /// Critical ones.
-    Critical,
-}
-
-impl AlarmLevel {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
-
-    /// As it is written.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Critical => "critical",
-        }
-    }
 }
 
 /// The form of a webhook's messages.
@@ -348,13 +322,13 @@ impl SinkKind {
 
 /// A table `[sinks.NAME]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SinkWish {
+pub struct DesiredSink {
     /// Its name.
     pub name: String,
     /// The line of its table.
     pub line: u32,
     /// Alarms below this level are not sent.
-    pub level: AlarmLevel,
+    pub level: Level,
     /// Where they are sent.
     pub kind: SinkKind,
 }
@@ -381,7 +355,7 @@ impl ScheduleTask {
 
 /// A table `[schedules.NAME]`: arrays are checked again and again.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ScheduleWish {
+pub struct DesiredSchedule {
     /// Its name.
     pub name: String,
     /// Its task.
@@ -396,7 +370,7 @@ pub struct ScheduleWish {
     pub window: Option<(u32, u32)>,
 }
 
-impl ScheduleWish {
+impl DesiredSchedule {
     /// Is this time, in seconds since 1970, in the window?
     #[must_use]
     pub fn is_open(&self, now: u64) -> bool {

@@ -40,8 +40,8 @@ mod sinks;
 mod table;
 
 pub use desired::{
-    Access, AlarmLevel, ArrayId, ArrayWish, CareWish, Desired, MailTls, ManagementWish, Placed, ScheduleTask,
-    ScheduleWish, ServerWish, Setting, SinkKind, SinkWish, SpareFor, SpareWish, WebhookForm,
+    Access, ArrayId, Desired, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredServer,
+    DesiredSink, DesiredSpare, MailTls, Placed, ScheduleTask, Setting, SinkKind, SpareFor, WebhookForm,
 };
 pub use nearest::nearest;
 pub use problem::{Problem, Problems};

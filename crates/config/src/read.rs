@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use crate::cross::check_uses;
 use crate::desired::{
-    Access, ArrayId, ArrayWish, Desired, ManagementWish, Placed, ServerWish, Setting, SpareFor, SpareWish,
+    Access, ArrayId, Desired, DesiredArray, DesiredManagement, DesiredServer, DesiredSpare, Placed, Setting, SpareFor,
 };
 use crate::nearest::nearest;
 use crate::problem::{Problem, Problems, PROBLEMS_MAX};
@@ -98,13 +98,14 @@ fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
     if arrays.len() > ARRAYS_MAX {
         top.complain(top.at_key("arrays"), "arrays", &format!("{} arrays", arrays.len()), &most(ARRAYS_MAX));
     }
-    let arrays: Vec<ArrayWish> =
+    let arrays: Vec<DesiredArray> =
         arrays.iter().take(ARRAYS_MAX).filter_map(|(key, section)| array(key, section, words)).collect();
     let spares = top.tables("spares");
     if spares.len() > SPARES_MAX {
         top.complain(top.at_key("spares"), "spares", &format!("{} spares", spares.len()), &most(SPARES_MAX));
     }
-    let spares: Vec<SpareWish> = spares.iter().take(SPARES_MAX).filter_map(|section| spare(section, words)).collect();
+    let spares: Vec<DesiredSpare> =
+        spares.iter().take(SPARES_MAX).filter_map(|section| spare(section, words)).collect();
     check_uses(top);
     Desired {
         server,
@@ -122,7 +123,7 @@ pub(crate) fn most(count: usize) -> String {
     format!("{count} is the most")
 }
 
-fn server(section: &Section<'_>, words: &dyn Words) -> ServerWish {
+fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
     section.know(SERVER);
     let line = |key: &str| section.reader.line(section.at_key(key));
     let size = |key: &str| -> Option<Placed<Bytes>> {
@@ -151,7 +152,7 @@ fn server(section: &Section<'_>, words: &dyn Words) -> ServerWish {
     });
     let number = |key: &str, most: u64| section.number(key, 1, most).map(|value| Placed { value, line: line(key) });
     let depth = number("drive-depth", DRIVE_DEPTH_MAX);
-    ServerWish {
+    DesiredServer {
         nbd,
         nbd_unix,
         memory: size("memory"),
@@ -167,7 +168,7 @@ const NAMES_MAX: usize = 16;
 /// Drives that Redfish may make arrays of, at the most.
 const DRIVES_MAX: usize = 256;
 
-fn management(section: &Section<'_>) -> ManagementWish {
+fn management(section: &Section<'_>) -> DesiredManagement {
     section.know(MANAGEMENT);
     let line = |key: &str| section.reader.line(section.at_key(key));
     let path = |key: &str| {
@@ -200,7 +201,7 @@ fn management(section: &Section<'_>) -> ManagementWish {
         }
         Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("drives") }
     });
-    ManagementWish { listen, certificate, key, names, metrics_md, drives }
+    DesiredManagement { listen, certificate, key, names, metrics_md, drives }
 }
 
 pub(crate) const ABSOLUTE: &str = "write the whole path, from / on: a service has no folder of its own";
@@ -230,7 +231,7 @@ fn check_member(section: &Section<'_>, key: &str, word: &Word, words: &dyn Words
     }
 }
 
-fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<ArrayWish> {
+fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<DesiredArray> {
     section.know(ARRAY);
     let id = match key.parse::<Uuid>() {
         Ok(uuid) => ArrayId::Uuid(uuid),
@@ -265,7 +266,7 @@ fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<ArrayWis
     let settings = section.table("settings").map(|section| settings(&section, words)).unwrap_or_default();
     let line = section.reader.line(section.at);
     let text = |all: Vec<Word>| all.into_iter().map(|word| word.text).collect();
-    Some(ArrayWish { id, line, members: text(members), exports: text(exports), access, settings })
+    Some(DesiredArray { id, line, members: text(members), exports: text(exports), access, settings })
 }
 
 fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<Setting> {
@@ -292,7 +293,7 @@ fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<Setting> {
     settings
 }
 
-fn spare(section: &Section<'_>, words: &dyn Words) -> Option<SpareWish> {
+fn spare(section: &Section<'_>, words: &dyn Words) -> Option<DesiredSpare> {
     section.know(SPARE);
     let member = section.text("member");
     if !section.has("member") {
@@ -314,5 +315,5 @@ fn spare(section: &Section<'_>, words: &dyn Words) -> Option<SpareWish> {
     }
     let member = member?;
     check_member(section, "member", &member, words);
-    Some(SpareWish { member: member.text, line: section.reader.line(section.at), whom })
+    Some(DesiredSpare { member: member.text, line: section.reader.line(section.at), whom })
 }

@@ -2,7 +2,7 @@
 
 use openraid_units::Bytes;
 
-use crate::desired::{ScheduleTask, ScheduleWish};
+use crate::desired::{DesiredSchedule, ScheduleTask};
 use crate::read::{most, ARRAYS_MAX};
 use crate::table::{Section, Word};
 use crate::Words;
@@ -19,7 +19,7 @@ const PATROL_RATE_MIN: Bytes = Bytes::kib(64);
 const EVERY_SECONDS: std::ops::RangeInclusive<u64> = 3600..=3660 * 86_400;
 
 /// All schedules of the file.
-pub fn read(top: &Section<'_>, words: &dyn Words) -> Vec<ScheduleWish> {
+pub fn read(top: &Section<'_>, words: &dyn Words) -> Vec<DesiredSchedule> {
     let all = top.table("schedules").map(|section| section.all_tables()).unwrap_or_default();
     if all.len() > SCHEDULES_MAX {
         top.complain(top.at_key("schedules"), "schedules", &format!("{} schedules", all.len()), &most(SCHEDULES_MAX));
@@ -27,7 +27,7 @@ pub fn read(top: &Section<'_>, words: &dyn Words) -> Vec<ScheduleWish> {
     all.iter().take(SCHEDULES_MAX).filter_map(|(name, section)| schedule(name, section, words)).collect()
 }
 
-fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<ScheduleWish> {
+fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<DesiredSchedule> {
     let word = section.text("task");
     let is_patrol = word.as_ref().is_some_and(|word| word.text == "patrol");
     section.know(if is_patrol { PATROL } else { CHECK });
@@ -59,7 +59,7 @@ fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<Sche
     let arrays = section.texts("arrays", ARRAYS_MAX).unwrap_or_default();
     let line = section.reader.line(section.at);
     let arrays = arrays.into_iter().map(|word| word.text).collect();
-    Some(ScheduleWish { name: name.to_owned(), task, line, arrays, every_seconds: every?, window })
+    Some(DesiredSchedule { name: name.to_owned(), task, line, arrays, every_seconds: every?, window })
 }
 
 /// How fast a patrol reads each drive.

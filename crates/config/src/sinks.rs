@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::desired::{AlarmLevel, MailTls, SinkKind, SinkWish, WebhookForm};
+use openraid_status::alarm::Level;
+
+use crate::desired::{DesiredSink, MailTls, SinkKind, WebhookForm};
 use crate::nearest::nearest;
 use crate::read::{most, ABSOLUTE};
 use crate::table::{Section, Word};
@@ -26,7 +28,7 @@ pub fn is_key(word: &str) -> bool {
 }
 
 /// All sinks of the file.
-pub fn read(top: &Section<'_>) -> Vec<SinkWish> {
+pub fn read(top: &Section<'_>) -> Vec<DesiredSink> {
     let sinks = top.table("sinks").map(|section| section.all_tables()).unwrap_or_default();
     if sinks.len() > SINKS_MAX {
         top.complain(top.at_key("sinks"), "sinks", &format!("{} sinks", sinks.len()), &most(SINKS_MAX));
@@ -34,7 +36,7 @@ pub fn read(top: &Section<'_>) -> Vec<SinkWish> {
     sinks.iter().take(SINKS_MAX).filter_map(|(name, section)| sink(name, section)).collect()
 }
 
-fn sink(name: &str, section: &Section<'_>) -> Option<SinkWish> {
+fn sink(name: &str, section: &Section<'_>) -> Option<DesiredSink> {
     let fits = name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if name.is_empty() || !fits {
         let what = format!("{name:?} is no name of a sink");
@@ -49,9 +51,9 @@ fn sink(name: &str, section: &Section<'_>) -> Option<SinkWish> {
             &format!("write kind = one of {}", KINDS.join(", ")),
         );
     }
-    let levels = AlarmLevel::ALL.map(AlarmLevel::word);
+    let levels = Level::ALL.map(Level::word);
     let level = one_of(section, "level", &levels);
-    let level = AlarmLevel::ALL.into_iter().find(|own| Some(own.word()) == level.as_deref()).unwrap_or_default();
+    let level = level.as_deref().and_then(Level::named).unwrap_or(Level::Warning);
     let kind = match kind.as_deref() {
         Some("exec") => exec(section),
         Some("webhook") => webhook(section),
@@ -59,7 +61,7 @@ fn sink(name: &str, section: &Section<'_>) -> Option<SinkWish> {
         Some("journald") => journald(section),
         _ => None,
     }?;
-    Some(SinkWish { name: name.to_owned(), line: section.reader.line(section.at), level, kind })
+    Some(DesiredSink { name: name.to_owned(), line: section.reader.line(section.at), level, kind })
 }
 
 fn one_of(section: &Section<'_>, key: &str, known: &[&str]) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Whole files: what they mean, and each kind of mistake with its line and its remedy.
 
-use openraid_config::{parse, Access, AlarmLevel, ArrayId, Desired, Setting, SpareFor, Words, FILE_BYTES_MAX};
+use openraid_config::{parse, Access, ArrayId, Desired, Setting, SpareFor, Words, FILE_BYTES_MAX};
+use openraid_status::alarm::Level;
 use openraid_units::Bytes;
 
 /// Plain words, which share nothing with those of the program.
@@ -184,13 +185,13 @@ fn sinks_are_read_and_each_mistake_is_named() {
          server = \"mail:587\"\nfrom = \"a@b\"\nto = \"c@d\"\n[sinks.hook]\nkind = \"webhook\"\nurl = \"https://host/x\"\n\
          form = \"alertmanager\"\n[sinks.log]\nkind = \"journald\"\n",
     );
-    let sinks: Vec<(&str, &str, AlarmLevel)> =
+    let sinks: Vec<(&str, &str, Level)> =
         desired.sinks.iter().map(|sink| (sink.name.as_str(), sink.kind.word(), sink.level)).collect();
     let wanted = [
-        ("hook", "webhook", AlarmLevel::Warning),
-        ("log", "journald", AlarmLevel::Warning),
-        ("mail", "mail", AlarmLevel::Warning),
-        ("pager", "exec", AlarmLevel::Critical),
+        ("hook", "webhook", Level::Warning),
+        ("log", "journald", Level::Warning),
+        ("mail", "mail", Level::Warning),
+        ("pager", "exec", Level::Critical),
     ];
     assert_eq!(sinks, wanted);
     wrong(

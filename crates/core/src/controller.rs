@@ -261,7 +261,7 @@ impl Controller {
                 Some(TagKind::Journal) => {
                     if let Verdict::Checksum(crc) = verdict {
                         self.on_checksum(crc, actions);
-                        self.tell_ended(actions);
+                        self.hand_on_ended(actions);
                     } else {
                         self.on_replay_copy();
                     }
@@ -299,11 +299,11 @@ impl Controller {
             }
             Owner::Journal(JournalWork::Read(JournalRead::Redo(op))) => {
                 self.on_redo_read(op, command, result, actions);
-                self.tell_ended(actions);
+                self.hand_on_ended(actions);
             }
             Owner::Journal(work) => {
                 self.on_journal_command(work, command, result, actions);
-                self.tell_ended(actions);
+                self.hand_on_ended(actions);
             }
             Owner::Superblock
             | Owner::BitmapPage(_)
@@ -347,7 +347,7 @@ impl Controller {
             || self.pump_loss(actions)
             || (self.pump_redos(actions) | self.pump_replay(actions))
             || self.seal_group(actions);
-        self.tell_ended(actions);
+        self.hand_on_ended(actions);
         self.hand_on(actions);
         moved
     }
@@ -358,7 +358,7 @@ impl Controller {
         while let Some(op) = self.refused.pop() {
             self.fail_op(op, ReplyStatus::IoError, actions);
         }
-        self.tell_ended(actions);
+        self.hand_on_ended(actions);
         moved
     }
 
@@ -460,12 +460,12 @@ impl Controller {
             None => {}
         }
         self.hand_on(actions);
-        self.tell_ended(actions);
+        self.hand_on_ended(actions);
     }
 
     /// Hand on which operations are over.
     #[inline(always)]
-    fn tell_ended(&mut self, actions: &mut Actions) {
+    fn hand_on_ended(&mut self, actions: &mut Actions) {
         loop {
             while let Some(piece) = self.ended.pop_piece() {
                 self.on_piece_op(piece, None, actions);
@@ -473,13 +473,13 @@ impl Controller {
             if !self.ended.has_others() {
                 return;
             }
-            self.tell_other_ended(actions);
+            self.hand_on_others(actions);
         }
     }
 
     /// The same for operations that worked for something else than a piece, or wrote past the cache.
     #[inline(never)]
-    fn tell_other_ended(&mut self, actions: &mut Actions) {
+    fn hand_on_others(&mut self, actions: &mut Actions) {
         while let Some(Ended { owner, error, past }) = self.ended.pop_other() {
             if let Some((set, past)) = past {
                 self.forget_written(set, past);

@@ -298,7 +298,7 @@ impl Controller {
 
     /// Steps since [`Controller::keep_steps`], those included that are not kept any more; none: they are not kept.
     #[must_use]
-    pub fn steps_told(&self) -> Option<u64> {
+    pub fn steps_traced(&self) -> Option<u64> {
         let steps = self.trace.steps();
         steps.on.then_some(steps.total)
     }

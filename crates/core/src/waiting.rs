@@ -19,12 +19,12 @@ impl Controller {
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn tell_waiting(&self, out: &mut dyn Write) -> Result {
+    pub fn write_waiting(&self, out: &mut dyn Write) -> Result {
         for (token, waiting) in &self.admin_waiting {
             writeln!(out, "command {token:?}: {waiting:?}")?;
         }
         for (SetId(number), set) in self.sets.iter() {
-            writeln!(out, "set {number}: {}", Told(set))?;
+            writeln!(out, "set {number}: {}", SetLine(set))?;
         }
         self.cache.write_state(out)?;
         self.journal.write_state(out)?;
@@ -34,7 +34,7 @@ impl Controller {
             writeln!(out, "{} wait: {name}", queue.len())?;
         }
         for (index, op) in self.ops.iter().take(LINES_MAX) {
-            writeln!(out, "operation {index}: {}", ToldOp(op))?;
+            writeln!(out, "operation {index}: {}", OpLine(op))?;
         }
         for (index, piece) in self.pieces.iter().take(LINES_MAX) {
             writeln!(
@@ -68,9 +68,9 @@ impl Controller {
     }
 }
 
-struct Told<'a>(&'a Set);
+struct SetLine<'a>(&'a Set);
 
-impl core::fmt::Display for Told<'_> {
+impl core::fmt::Display for SetLine<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
         let set = self.0;
         let metadata = set.metadata.as_ref().map(|m| (m.wanted, m.writing, m.durable, m.failure, m.wave, m.pending));
@@ -91,9 +91,9 @@ impl core::fmt::Display for Told<'_> {
     }
 }
 
-struct ToldOp<'a>(&'a Op);
+struct OpLine<'a>(&'a Op);
 
-impl core::fmt::Display for ToldOp<'_> {
+impl core::fmt::Display for OpLine<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
         let op = self.0;
         write!(f, "{:?} {:?} of {:?}, waits for {:?}, for {:?}", op.kind, op.phase, op.set, op.wait, op.works_for)?;

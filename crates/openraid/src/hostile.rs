@@ -5,7 +5,7 @@ use openraid_format::{detect_foreign, MinorVersion, Superblock, SUPERBLOCK_BYTES
 use openraid_runtime::member::{Look, ProbedMember};
 use openraid_units::{BlockSize, Bytes, Sectors};
 
-use crate::making::{Shape, Wish};
+use crate::making::{CreateOptions, Shape};
 
 /// Size of every drive.
 pub const SIZE: Sectors = Sectors::mib(64);
@@ -31,7 +31,7 @@ pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
 /// The superblocks of a new array on drives of 64 MiB, as bytes.
 fn superblocks(level: &str, count: usize) -> Vec<Vec<u8>> {
     let members: Vec<String> = (0..count).map(|n| format!("/d{n}")).collect();
-    let wish = Wish {
+    let wish = CreateOptions {
         name: "data",
         level: crate::words::level(level).expect("a level"),
         layout: None,

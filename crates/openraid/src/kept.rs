@@ -9,12 +9,12 @@
 
 use std::collections::BTreeMap;
 
-use openraid_config::{Access, ArrayWish};
+use openraid_config::{Access, DesiredArray};
 use openraid_core::admin::{Policy, WriteCache};
 use serde::{Deserialize, Serialize};
 
 use crate::departed::Departed;
-use crate::server::Wish;
+use crate::server::DriveCacheOption;
 use crate::settings::{apply, is_reset};
 
 /// The setting that stands for what hosts may do.
@@ -108,7 +108,7 @@ pub struct Plan {
     /// The profile that it began with.
     pub profile: Option<String>,
     /// The wish for the caches inside its drives.
-    pub drive_cache: Option<Wish>,
+    pub drive_cache: Option<DriveCacheOption>,
     /// What hosts may do.
     pub access: Access,
     /// Do members that vanished come back by themselves?
@@ -118,7 +118,7 @@ pub struct Plan {
 }
 
 /// How an array starts. `journalled`: whether the journal acknowledges its writes, if the command line says so.
-pub fn plan(kept: &Kept, file: Option<&ArrayWish>, able: Able, journalled: Option<bool>) -> Plan {
+pub fn plan(kept: &Kept, file: Option<&DesiredArray>, able: Able, journalled: Option<bool>) -> Plan {
     let of_file = file.map_or(&[][..], |wish| &wish.settings[..]);
     let in_file = |key: &str| of_file.iter().find(|own| own.key == key).map(|own| own.value.as_str());
     let profile = in_file(PROFILE).or(kept.profile.as_deref()).map(ToOwned::to_owned);
@@ -190,8 +190,8 @@ mod tests {
         kept
     }
 
-    fn wish(settings: &str) -> ArrayWish {
-        ArrayWish {
+    fn wish(settings: &str) -> DesiredArray {
+        DesiredArray {
             id: ArrayId::Name("a".into()),
             line: 1,
             members: Vec::new(),
@@ -206,11 +206,11 @@ mod tests {
         let plan_of = |text: &str| plan(&kept(text), None, ALL, None);
         let set = plan_of("rebuild.rate=50M mirror-read=primary drive.cache=off access=read-only");
         assert_eq!((set.policy.rebuild_rate, set.policy.mirror_read), (Sectors::mib(50), MirrorRead::Primary));
-        assert_eq!((set.drive_cache, set.access, set.profile), (Some(Wish::Off), Access::ReadOnly, None));
+        assert_eq!((set.drive_cache, set.access, set.profile), (Some(DriveCacheOption::Off), Access::ReadOnly, None));
         assert_eq!(set.notes, [""; 0]);
         let set = plan_of("rebuild.rate=50M drive.cache=off profile=performance scrub.rate=1M");
         let wanted = Policy { scrub_rate: Sectors::mib(1), ..Policy::of(Profile::Performance, true) };
-        assert_eq!((set.policy, set.drive_cache), (wanted, Some(Wish::Off)));
+        assert_eq!((set.policy, set.drive_cache), (wanted, Some(DriveCacheOption::Off)));
         assert_eq!(set.profile.as_deref(), Some("performance"));
         assert!(plan_of("adaptive=reset").policy.adaptive);
         assert_eq!(kept("adaptive=reset").settings["adaptive"], "on");
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((set.policy.rebuild_rate, set.policy.scrub_rate), (Sectors::mib(7), Sectors::mib(1)));
         assert_eq!((set.policy.adaptive, set.profile.as_deref()), (false, Some("balanced")));
         let file =
-            ArrayWish { access: Some(Placed { value: Access::Blocked, line: 1 }), ..wish("write.cache=journal") };
+            DesiredArray { access: Some(Placed { value: Access::Blocked, line: 1 }), ..wish("write.cache=journal") };
         let set = plan(&kept, Some(&file), ALL, None);
         assert_eq!((set.policy.write_cache, set.access), (WriteCache::Journal, Access::Blocked));
     }

@@ -27,7 +27,7 @@ const SPANS_DEFAULT: u16 = 2;
 
 /// The order.
 #[derive(Clone, Debug)]
-pub struct Wish<'a> {
+pub struct CreateOptions<'a> {
     /// Name of the array.
     pub name: &'a str,
     /// Level.
@@ -95,7 +95,7 @@ impl Shape {
     ///
     /// # Errors
     /// What does not fit together, as wrong usage.
-    pub fn of(wish: &Wish<'_>) -> Result<Self, Failure> {
+    pub fn of(wish: &CreateOptions<'_>) -> Result<Self, Failure> {
         let md =
             words::md_level(wish.level).ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
         let spans = spans(wish)?;
@@ -262,7 +262,7 @@ impl Shape {
     }
 }
 
-fn spans(wish: &Wish<'_>) -> Result<Vec<Span>, Failure> {
+fn spans(wish: &CreateOptions<'_>) -> Result<Vec<Span>, Failure> {
     let nested = wish.level.has_spans();
     if let (false, Some(_)) = (nested, wish.spans) {
         return Err(Failure::usage("--spans is for levels 50 and 60"));
@@ -309,8 +309,8 @@ mod tests {
         words.iter().map(ToString::to_string).collect()
     }
 
-    fn wish<'a>(level: &str, members: &'a [String], spares: &'a [String]) -> Wish<'a> {
-        Wish {
+    fn wish<'a>(level: &str, members: &'a [String], spares: &'a [String]) -> CreateOptions<'a> {
+        CreateOptions {
             name: "data",
             level: words::level(level).expect("a level"),
             layout: None,
@@ -341,14 +341,14 @@ mod tests {
     #[test]
     fn what_does_not_fit_together_is_wrong_usage() {
         let (two, five, none) = (strings(&["a", "b"]), strings(&["a", "b", "c", "d", "e"]), Vec::new());
-        let refused = |wish: Wish<'_>| Shape::of(&wish).expect_err("refused").text;
+        let refused = |wish: CreateOptions<'_>| Shape::of(&wish).expect_err("refused").text;
         assert!(refused(wish("6", &two, &none)).contains("at least 4 members"));
         assert!(refused(wish("50", &five, &none)).contains("shared out"));
         assert!(refused(wish("single", &two, &none)).contains("one drive"));
-        assert!(refused(Wish { chunk: Some(Sectors(8)), ..wish("1", &two, &none) }).contains("no chunk"));
-        assert!(refused(Wish { spans: Some(2), ..wish("5", &five, &none) }).contains("--spans"));
-        assert!(refused(Wish { layout: Some("n3"), ..wish("10", &two, &none) }).contains("3 copies"));
-        assert!(refused(Wish { bitmap: Some(true), ..wish("0", &two, &none) }).contains("bitmap"));
+        assert!(refused(CreateOptions { chunk: Some(Sectors(8)), ..wish("1", &two, &none) }).contains("no chunk"));
+        assert!(refused(CreateOptions { spans: Some(2), ..wish("5", &five, &none) }).contains("--spans"));
+        assert!(refused(CreateOptions { layout: Some("n3"), ..wish("10", &two, &none) }).contains("3 copies"));
+        assert!(refused(CreateOptions { bitmap: Some(true), ..wish("0", &two, &none) }).contains("bitmap"));
         let missing = strings(&["missing"]);
         assert!(refused(wish("5", &five, &missing)).contains("spare"));
     }
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_bitmap_comes_with_large_members_or_when_asked_for() {
         let members = strings(&["a", "b", "c"]);
-        let plan = |wish: Wish<'_>, size| {
+        let plan = |wish: CreateOptions<'_>, size| {
             let shape = Shape::of(&wish).expect("a shape");
             shape.plan(&[size; 3], &members).expect("a plan")[0].bitmap.is_some()
         };
@@ -364,8 +364,8 @@ mod tests {
         let five = || wish("5", &members, &[]);
         assert!(!plan(five(), Sectors::mib(64)));
         assert!(plan(five(), large));
-        assert!(plan(Wish { bitmap: Some(true), ..five() }, Sectors::mib(64)));
-        assert!(!plan(Wish { bitmap: Some(false), ..five() }, large));
+        assert!(plan(CreateOptions { bitmap: Some(true), ..five() }, Sectors::mib(64)));
+        assert!(!plan(CreateOptions { bitmap: Some(false), ..five() }, large));
         assert!(!plan(wish("0", &members, &[]), large));
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::kept::{Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::quantity::{human, rate, size};
-use crate::server::Wish;
+use crate::server::DriveCacheOption;
 
 /// The profiles by name.
 pub const PROFILES: [(&str, Profile); 3] =
@@ -71,7 +71,7 @@ pub fn names() -> Vec<&'static str> {
 /// The values that the setting takes.
 pub fn check(key: &str, value: &str) -> Result<(), String> {
     match key {
-        DRIVE_CACHE => value.parse::<Wish>().map(drop),
+        DRIVE_CACHE => value.parse::<DriveCacheOption>().map(drop),
         READD => value.parse::<Readd>().map(drop),
         _ => apply(&mut Policy::default(), key, value, true),
     }
@@ -161,7 +161,7 @@ pub fn json(policy: &Policy) -> Map<String, Json> {
         (_, Value::Time(time)) => Json::from(time.get() / 1_000_000),
     };
     let mut all: Map<String, Json> = Policy::TABLE.iter().map(|spec| (json_key(spec.name), value(spec))).collect();
-    add_json(&mut all, DRIVE_CACHE, Wish::default().word());
+    add_json(&mut all, DRIVE_CACHE, DriveCacheOption::default().word());
     add_json(&mut all, READD, Readd::default().word());
     all
 }
@@ -350,7 +350,7 @@ mod tests {
         let [drives, profiles, access, readd] = &OTHERS;
         assert_eq!(access.values, Access::ALL.map(Access::word).join(", "));
         assert_eq!(profiles.values, PROFILES.map(|(name, _)| name).join(", "));
-        assert!(drives.values.split(", ").all(|word| word.parse::<Wish>().is_ok()));
+        assert!(drives.values.split(", ").all(|word| word.parse::<DriveCacheOption>().is_ok()));
         assert!(readd.values.split(", ").all(|word| word.parse::<Readd>().is_ok()) && "yes".parse::<Readd>().is_err());
         assert!(help().lines().all(|line| line.len() <= HELP_WIDTH), "{}", help());
     }

@@ -186,7 +186,7 @@ impl Control {
     /// The steps that are kept, the oldest first, and how many there were in all; none if they are not kept.
     #[must_use]
     pub fn steps(&self) -> Option<(Vec<Step>, u64)> {
-        Some((self.controller.steps().copied().collect(), self.controller.steps_told()?))
+        Some((self.controller.steps().copied().collect(), self.controller.steps_traced()?))
     }
 
     /// The load of a drive until now.

@@ -307,8 +307,7 @@ impl Controller {
     fn quiesce_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get_mut(id);
         if let Some(task) = &mut set.task {
-            if task.position > task.flushed {
-                task.flushed = task.position;
+            if task.begin_checkpoint() {
                 let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
                 self.sets.get_mut(id).checkpoint_flushes = issued;
                 if issued > 0 {

@@ -67,7 +67,7 @@ impl Sets {
             set.members[index as usize].slot = None;
             set.members[index as usize].left = Some(slot);
         }
-        let task = set.task.as_ref().map(|t| (t.kind, t.slot));
+        let task = set.task.as_ref().map(|t| (t.kind(), t.slot()));
         let stops = match task {
             Some((TaskKind::Rebuild | TaskKind::Replace, filled)) => filled == slot,
             Some((TaskKind::Resync | TaskKind::Check | TaskKind::Repair, _)) => state == MemberState::InSync,
@@ -182,7 +182,7 @@ impl Sets {
             if let Some(heir) = set.members.get_mut(place.member as usize) {
                 heir.replacement = false;
                 if let Some(task) = &mut set.task {
-                    if task.kind == TaskKind::Replace && task.slot == Some(slot) {
+                    if task.kind() == TaskKind::Replace && task.slot() == Some(slot) {
                         // It is begun again as a rebuild, from its last checkpoint.
                         set.task = None;
                     }

@@ -363,7 +363,7 @@ impl Set {
     /// sync, and members' sectors follow each other as the set's do.
     pub(crate) fn restored_to(&self) -> Sectors {
         let open = self.missing();
-        let filling = self.task.as_ref().filter(|t| t.kind == TaskKind::Rebuild && t.slot == open.first());
+        let filling = self.task.as_ref().filter(|t| t.kind() == TaskKind::Rebuild && t.slot() == open.first());
         let Some(task) = filling.filter(|_| open.len() == 1) else { return Sectors::ZERO };
         match &self.geometry {
             // A unit may be shorter than a chunk: a stripe is whole when all of its rows are done.

@@ -98,8 +98,8 @@ impl Controller {
         let member = &set.members[index];
         let mut state = member.state;
         if let (MemberState::Rebuilding { to }, Some(task)) = (&mut state, &set.task) {
-            let mine = task.slot == member.slot;
-            if mine && (member.replacement == (task.kind == crate::admin::TaskKind::Replace)) {
+            let mine = task.slot() == member.slot;
+            if mine && (member.replacement == (task.kind() == crate::admin::TaskKind::Replace)) {
                 *to = task.done_sectors();
             }
         }
@@ -151,12 +151,12 @@ fn missing(slot: Slot) -> MemberStatus {
 
 fn task_status(set: &Set, task: &crate::background::Task) -> TaskStatus {
     TaskStatus {
-        kind: task.kind,
+        kind: task.kind(),
         done: task.done_sectors(),
-        total: Sectors(task.total),
+        total: Sectors(task.total()),
         paused: set.paused,
-        since: task.since,
-        done_at_start: task.done_at_start,
+        since: task.since(),
+        done_at_start: task.done_at_start(),
         mismatches: if task.is_scrub() { set.scrub.mismatches } else { 0 },
         scrub: task.is_scrub().then_some(set.scrub.mode),
     }

@@ -21,37 +21,37 @@ use crate::scrub::AbortReason;
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     /// Tells the operations of this task from those of an earlier one.
-    pub(super) id: u32,
-    pub(super) kind: TaskKind,
+    pub(in crate::background) id: u32,
+    pub(in crate::background) kind: TaskKind,
     /// The slot that is filled.
-    pub(super) slot: Option<Slot>,
+    pub(in crate::background) slot: Option<Slot>,
     /// Sectors of a unit, and of the whole (of a member; of the set for a resync or scrub of RAID 10).
-    pub(super) unit: u64,
-    pub(super) total: u64,
-    pub(super) position: u64,
-    pub(super) next: u64,
-    pub(super) end: u64,
+    pub(in crate::background) unit: u64,
+    pub(in crate::background) total: u64,
+    pub(in crate::background) position: u64,
+    pub(in crate::background) next: u64,
+    pub(in crate::background) end: u64,
     /// Units from `position` on that are done.
     done: u64,
-    pub(super) in_flight: u32,
+    pub(in crate::background) in_flight: u32,
     /// Only parts that the bitmap marks.
-    pub(super) only_marked: bool,
+    pub(in crate::background) only_marked: bool,
     /// Not before this generation of superblocks is durable.
-    pub(super) generation: u64,
-    pub(super) since: Instant,
-    pub(super) done_at_start: Sectors,
-    pub(super) next_unit_at: Instant,
-    pub(super) next_checkpoint: Instant,
+    pub(in crate::background) generation: u64,
+    pub(in crate::background) since: Instant,
+    pub(in crate::background) done_at_start: Sectors,
+    pub(in crate::background) next_unit_at: Instant,
+    pub(in crate::background) next_checkpoint: Instant,
     /// The position when the flush for the next checkpoint was issued.
-    pub(super) flushed: u64,
+    pub(in crate::background) flushed: u64,
     /// Everything is done; the members are being flushed before that is recorded.
-    pub(super) finishing: bool,
+    pub(in crate::background) finishing: bool,
     /// A replacement is complete, which this generation of superblocks says; 0 is none.
-    pub(super) complete: u64,
+    pub(in crate::background) complete: u64,
     /// It ended before its end.
-    pub(super) aborted: Option<AbortReason>,
+    pub(in crate::background) aborted: Option<AbortReason>,
     /// For a resync: which units it compares before it writes.
-    pub(super) sync: Comparing,
+    pub(in crate::background) sync: Comparing,
 }
 
 /// Units in a row that differed, after which a resync writes without comparing.
@@ -80,6 +80,55 @@ impl Comparing {
 }
 
 impl Task {
+    /// Tells the operations of this task from those of an earlier one.
+    pub(crate) const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What it does.
+    pub(crate) const fn kind(&self) -> TaskKind {
+        self.kind
+    }
+
+    /// The slot that it fills.
+    pub(crate) const fn slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
+    /// Sectors of the whole.
+    pub(crate) const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// When it began.
+    pub(crate) const fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Sectors that were done when it began.
+    pub(crate) const fn done_at_start(&self) -> Sectors {
+        self.done_at_start
+    }
+
+    /// Is this unit of a resync compared before it is written?
+    pub(crate) fn is_compared(&self, unit: u64) -> bool {
+        self.sync.is_due(unit)
+    }
+
+    /// It was compared.
+    pub(crate) fn note_compared(&mut self, differs: bool) {
+        self.sync.note(differs);
+    }
+
+    /// The position to be recorded after a flush, if it has moved since the last one.
+    pub(crate) fn begin_checkpoint(&mut self) -> bool {
+        let has_moved = self.position > self.flushed;
+        if has_moved {
+            self.flushed = self.position;
+        }
+        has_moved
+    }
+
     /// The slot that a rebuild fills, if the finished part can be read.
     pub(crate) fn filling(&self) -> Option<Slot> {
         (self.kind == TaskKind::Rebuild).then_some(self.slot).flatten()

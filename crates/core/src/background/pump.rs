@@ -66,7 +66,7 @@ impl Controller {
         if self.sets.get(id).life != Life::Running || self.sets.get(id).journal.is_redoing() {
             return moved;
         }
-        self.tell_finished(id, actions);
+        self.notice_finished(id, actions);
         self.pump_bitmap_age(id, actions);
         moved |= self.start_task(id, actions);
         moved |= self.pump_task(id, actions);
@@ -304,7 +304,7 @@ impl Controller {
             task.unit_done(unit);
         }
         let below = task.done_sectors();
-        self.sets.tell_ranges(&self.trace, op.set, below, actions);
+        self.sets.notice_ranges(&self.trace, op.set, below, actions);
         self.checkpoint_task(op.set, actions);
     }
 }

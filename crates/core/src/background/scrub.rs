@@ -40,16 +40,16 @@ impl Sets {
             return;
         }
         if let Some(range) = self.get_mut(op.set).scrub.note(sector) {
-            self.tell_range(trace, op.set, range, actions);
+            self.notice_range(trace, op.set, range, actions);
         }
     }
     /// Tell of the ranges that end below this place.
-    pub(crate) fn tell_ranges(&mut self, trace: &Trace, id: SetId, below: Sectors, actions: &mut Actions) {
+    pub(crate) fn notice_ranges(&mut self, trace: &Trace, id: SetId, below: Sectors, actions: &mut Actions) {
         while let Some(range) = self.get_mut(id).scrub.take_ended(below) {
-            self.tell_range(trace, id, range, actions);
+            self.notice_range(trace, id, range, actions);
         }
     }
-    fn tell_range(&self, trace: &Trace, id: SetId, range: MismatchRange, actions: &mut Actions) {
+    fn notice_range(&self, trace: &Trace, id: SetId, range: MismatchRange, actions: &mut Actions) {
         let kind = if range.is_repaired() { NoticeKind::RowCorrected(range) } else { NoticeKind::RowMismatch(range) };
         trace.notice(self, id, range.slot, None, kind, actions);
     }
@@ -93,8 +93,8 @@ impl Controller {
     }
 
     /// A check or repair ended.
-    pub(super) fn tell_scrub_ended(&mut self, id: SetId, task: &Task, actions: &mut Actions) {
-        self.sets.tell_ranges(&self.trace, id, Sectors::MAX, actions);
+    pub(super) fn notice_scrub_ended(&mut self, id: SetId, task: &Task, actions: &mut Actions) {
+        self.sets.notice_ranges(&self.trace, id, Sectors::MAX, actions);
         let now = self.now;
         let outcome = self.sets.get_mut(id).end_scrub(task, now);
         let mode = self.sets.get(id).scrub.mode;

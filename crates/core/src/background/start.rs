@@ -33,7 +33,7 @@ impl Controller {
         }
         if let Some((slot, member)) = self.find_rebuild(id) {
             self.sets.get_mut(id).cancel_task(AbortReason::RebuildBegan);
-            self.tell_finished(id, actions);
+            self.notice_finished(id, actions);
             self.start_rebuild(id, slot, member, actions);
             return true;
         }
@@ -177,10 +177,10 @@ impl Controller {
     }
 
     /// Tell of tasks that have ended.
-    pub(crate) fn tell_finished(&mut self, id: SetId, actions: &mut Actions) {
+    pub(crate) fn notice_finished(&mut self, id: SetId, actions: &mut Actions) {
         let Some(task) = self.sets.get_mut(id).finished.take() else { return };
         let kind = match (task.kind, task.finishing) {
-            (TaskKind::Check | TaskKind::Repair, _) => return self.tell_scrub_ended(id, &task, actions),
+            (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, actions),
             (TaskKind::Rebuild | TaskKind::Replace, true) => NoticeKind::RebuildFinished,
             (TaskKind::Rebuild | TaskKind::Replace, false) => NoticeKind::RebuildAborted,
             (TaskKind::Resync, true) => NoticeKind::ResyncFinished,

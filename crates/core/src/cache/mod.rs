@@ -239,7 +239,7 @@ impl Cache {
         self.units.end_rest(set);
     }
 
-    /// What it holds, for [`Controller::tell_waiting`](crate::controller::Controller::tell_waiting).
+    /// What it holds, for [`Controller::write_waiting`](crate::controller::Controller::write_waiting).
     pub(crate) fn write_state(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         writeln!(
             out,

@@ -395,7 +395,7 @@ impl Controller {
     /// Does this unit of a resync compare before it writes?
     fn compares(&self, op: &Op) -> bool {
         let task = self.sets.get(op.set).task.as_ref();
-        task.is_some_and(|task| op.background().unit_of(task.id).is_some_and(|unit| task.sync.is_due(unit)))
+        task.is_some_and(|task| op.background().unit_of(task.id()).is_some_and(|unit| task.is_compared(unit)))
     }
 
     /// The source of the bytes for a slot: its own buffer if they are computed, or the copy that counts.
@@ -502,9 +502,9 @@ impl Controller {
         let op = self.ops[index];
         let differs = op.verdict != Verdict::Match;
         if let Some(task) =
-            self.sets.get_mut(op.set).task.as_mut().filter(|task| op.background().unit_of(task.id).is_some())
+            self.sets.get_mut(op.set).task.as_mut().filter(|task| op.background().unit_of(task.id()).is_some())
         {
-            task.sync.note(differs);
+            task.note_compared(differs);
         }
         if !differs {
             return self.background_rows_done(index, actions);

@@ -130,7 +130,7 @@ impl Controller {
     ) {
         let by = self.issuer(index);
         if self.trace.steps().is_on() {
-            return self.issue_reads_told(&by, &mut slots, &range_of, tried, actions);
+            return self.issue_reads_traced(&by, &mut slots, &range_of, tried, actions);
         }
         let Self { sets, ops, channels, now, .. } = self;
         let set = sets.get_mut(by.set);
@@ -145,7 +145,7 @@ impl Controller {
     }
 
     #[cold]
-    fn issue_reads_told(
+    fn issue_reads_traced(
         &mut self,
         by: &Issuer,
         slots: &mut dyn Iterator<Item = Slot>,
@@ -177,7 +177,7 @@ impl Controller {
     ) {
         let by = self.issuer(index);
         if self.trace.steps().is_on() {
-            return self.issue_writes_told(&by, &mut slots, &range_of, actions);
+            return self.issue_writes_traced(&by, &mut slots, &range_of, actions);
         }
         let Self { sets, ops, channels, now, .. } = self;
         let set = sets.get_mut(by.set);
@@ -200,7 +200,7 @@ impl Controller {
     }
 
     #[cold]
-    fn issue_writes_told(
+    fn issue_writes_traced(
         &mut self,
         by: &Issuer,
         slots: &mut dyn Iterator<Item = Slot>,
@@ -240,12 +240,12 @@ impl Controller {
         self.ops[index].pending += 1;
         let waits = self.channels.enter(self.now, key, actions);
         if self.trace.steps().is_on() {
-            self.tell_asked(index, key, waits);
+            self.trace_asked(index, key, waits);
         }
     }
 
     #[cold]
-    fn tell_asked(&mut self, index: u32, key: Key, waits: bool) {
+    fn trace_asked(&mut self, index: u32, key: Key, waits: bool) {
         let step = self.channels.commands[key.index].asked_step(waits);
         self.trace.op(&self.ops, index, || step);
     }

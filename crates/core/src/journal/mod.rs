@@ -375,7 +375,7 @@ impl Journal {
         self.window.come_back();
     }
 
-    /// What it is doing, for [`Controller::tell_waiting`](crate::controller::Controller::tell_waiting).
+    /// What it is doing, for [`Controller::write_waiting`](crate::controller::Controller::write_waiting).
     pub(crate) fn write_state(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         writeln!(
             out,

@@ -128,12 +128,12 @@ pub(crate) struct SetJournal {
     /// Its members lack redo records of the log: see [`super::redo_backlog`].
     pub(super) redoing: bool,
     /// The notice that the journal's table has no place for the set was given.
-    pub(super) told_full: bool,
+    pub(super) full_noticed: bool,
 }
 
 impl SetJournal {
     pub(crate) const NONE: Self =
-        Self { state: SetState::Off(Demand::None), logged: 0, flushes: 0, redoing: false, told_full: false };
+        Self { state: SetState::Off(Demand::None), logged: 0, flushes: 0, redoing: false, full_noticed: false };
 
     /// Flushes under way for a change of the session.
     pub(crate) const fn flushes(&self) -> u32 {
@@ -470,12 +470,12 @@ impl Controller {
     fn begin_session(&mut self, id: SetId, demand: Demand, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         if demand == Demand::None {
-            self.tell_table_full(id, actions);
+            self.notice_table_full(id, actions);
             return false;
         }
         if !self.wants_journal(id) {
             self.end_hurry(id);
-            self.tell_table_full(id, actions);
+            self.notice_table_full(id, actions);
             return self.set_session(id, SetState::Off(Demand::None));
         }
         if !set.is_settled() {
@@ -508,17 +508,17 @@ impl Controller {
         let own = superblock.journal;
         let generation = journal.request_superblock();
         let set = self.sets.get_mut(id);
-        set.journal.told_full = false;
+        set.journal.full_noticed = false;
         let share = Share { uuid: own, index, since: first };
         self.set_session(id, SetState::Entering(share, generation))
     }
 
     /// The policy asks for the journal, and its table is full: one notice each time that it becomes full.
-    fn tell_table_full(&mut self, id: SetId, actions: &mut Actions) {
+    fn notice_table_full(&mut self, id: SetId, actions: &mut Actions) {
         let set = self.sets.get(id);
-        let asked = set.policy.write_cache == WriteCache::Journal && !set.journal.told_full;
+        let asked = set.policy.write_cache == WriteCache::Journal && !set.journal.full_noticed;
         if asked && self.why_unprotected(id) == Some(Unprotected::TableFull) {
-            self.sets.get_mut(id).journal.told_full = true;
+            self.sets.get_mut(id).journal.full_noticed = true;
             self.trace.notice(&self.sets, id, None, None, NoticeKind::JournalTableFull, actions);
         }
     }

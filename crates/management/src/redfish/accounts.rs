@@ -111,15 +111,15 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
 
 /// A user in the body of a request.
 #[derive(Default)]
-struct Wish {
+struct AccountChange {
     name: Option<String>,
     password: Option<String>,
     role: Option<Role>,
     locked: Option<bool>,
 }
 
-fn wish(request: &Request) -> Result<Wish, Problem> {
-    let mut wish = Wish::default();
+fn asked(request: &Request) -> Result<AccountChange, Problem> {
+    let mut wish = AccountChange::default();
     for (key, value) in object(request)? {
         match key.as_str() {
             "UserName" => wish.name = Some(text(&key, &value)?),
@@ -154,7 +154,7 @@ fn wish(request: &Request) -> Result<Wish, Problem> {
 
 /// Add a user.
 pub fn add(request: &Request) -> Result<Reply, Problem> {
-    let wish = wish(request)?;
+    let wish = asked(request)?;
     let missing = |name: &str| property("property-missing", name, "it is missing");
     let name = wish.name.ok_or_else(|| missing("UserName"))?;
     let secret = wish.password.ok_or_else(|| missing("Password"))?;
@@ -184,7 +184,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     if object(request)?.is_empty() {
         return Err(no_operation("Password, RoleId, Enabled"));
     }
-    let wish = wish(request)?;
+    let wish = asked(request)?;
     if wish.name.as_ref().is_some_and(|name| *name != known.name) {
         return Err(property("property-read-only", "UserName", "a user keeps its name; add another one"));
     }

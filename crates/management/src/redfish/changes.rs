@@ -16,7 +16,7 @@ use crate::limits::MEMBERS_MAX;
 
 /// A new volume in the body of a request.
 #[derive(Default)]
-struct Wish {
+struct VolumeChange {
     name: Option<String>,
     level: Option<&'static str>,
     drives: Vec<String>,
@@ -76,7 +76,7 @@ fn apply_time(value: &Value) -> Result<(), Problem> {
 }
 
 /// What Redfish has no word for: `Oem.Openraid`.
-fn oem(value: &Value, wish: &mut Wish) -> Result<(), Problem> {
+fn oem(value: &Value, wish: &mut VolumeChange) -> Result<(), Problem> {
     let own = value.get("Openraid").and_then(Value::as_object);
     let own = own.ok_or_else(|| wrong("Oem", "this service knows Oem.Openraid, an object"))?;
     for (key, value) in own {
@@ -94,7 +94,7 @@ fn oem(value: &Value, wish: &mut Wish) -> Result<(), Problem> {
     Ok(())
 }
 
-fn links(request: &Request, value: &Value, wish: &mut Wish) -> Result<(), Problem> {
+fn links(request: &Request, value: &Value, wish: &mut VolumeChange) -> Result<(), Problem> {
     for (key, value) in value.as_object().ok_or_else(|| wrong("Links", "it is not an object"))? {
         let name = format!("Links.{key}");
         match key.as_str() {
@@ -107,8 +107,8 @@ fn links(request: &Request, value: &Value, wish: &mut Wish) -> Result<(), Proble
     Ok(())
 }
 
-fn wish(request: &Request, body: &Map<String, Value>) -> Result<Wish, Problem> {
-    let mut wish = Wish::default();
+fn wish(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, Problem> {
+    let mut wish = VolumeChange::default();
     for (key, value) in body {
         match key.as_str() {
             "Name" | "DisplayName" => wish.name = Some(text(key, value)?),
@@ -236,7 +236,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
             "WriteCachePolicy" => settings.push(("write.cache".to_owned(), setting(&key, &value, &WRITE_CACHES)?)),
             "ReadCachePolicy" => settings.push(("read-ahead".to_owned(), setting(&key, &value, &READ_AHEADS)?)),
             "Links" => {
-                let mut wish = Wish::default();
+                let mut wish = VolumeChange::default();
                 links(request, &value, &mut wish)?;
                 if value.get("Drives").is_some() {
                     let why = "members are replaced with `openraid replace` or the API";

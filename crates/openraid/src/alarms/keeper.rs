@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{io, mem};
 
-use openraid_config::SinkWish;
+use openraid_config::DesiredSink;
 
 use super::book::{Alarm, Book, Subject};
 use super::sinks::thread::Running;
@@ -151,7 +151,7 @@ impl Keeper {
     }
 
     /// Alarms go to these sinks from now on; what does not work is told.
-    pub fn set_sinks(&self, wishes: &[SinkWish]) -> Vec<String> {
+    pub fn set_sinks(&self, wishes: &[DesiredSink]) -> Vec<String> {
         let mut running = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let names: BTreeSet<String> = wishes.iter().map(|wish| wish.name.clone()).collect();
@@ -161,7 +161,7 @@ impl Keeper {
             state.is_new = true;
         }
         // The line is only where it stands.
-        let is_same = |a: &SinkWish, b: &SinkWish| (&a.name, a.level, &a.kind) == (&b.name, b.level, &b.kind);
+        let is_same = |a: &DesiredSink, b: &DesiredSink| (&a.name, a.level, &a.kind) == (&b.name, b.level, &b.kind);
         running.retain(|own| {
             let stays = wishes.iter().any(|wish| is_same(wish, &own.wish));
             if !stays {

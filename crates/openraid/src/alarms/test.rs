@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use openraid_config::SinkWish;
+use openraid_config::DesiredSink;
 
 use super::sinks::{host, send, Batch};
 use crate::events::Level;
@@ -14,9 +14,9 @@ pub use openraid_status::care::TestModel;
 ///
 /// # Errors
 /// There is no such sink, or none at all.
-pub fn test(sinks: &[SinkWish], name: Option<&str>) -> Result<Vec<TestModel>, Failure> {
+pub fn test(sinks: &[DesiredSink], name: Option<&str>) -> Result<Vec<TestModel>, Failure> {
     let meant = sinks.iter().filter(|sink| name.is_none_or(|name| sink.name == name));
-    let meant: Vec<&SinkWish> = meant.collect();
+    let meant: Vec<&DesiredSink> = meant.collect();
     if meant.is_empty() {
         let names: Vec<&str> = sinks.iter().map(|sink| sink.name.as_str()).collect();
         return Err(Failure::refused(match name {

@@ -27,7 +27,7 @@ use crate::arguments::DemoArguments;
 use crate::control::{self, Answerer, Command};
 use crate::events::{Draft, Log, Writer};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::making::{Shape, Wish};
+use crate::making::{CreateOptions, Shape};
 use crate::members::{open_every, options, spec, written_spec, NewFiles};
 use crate::model::{ArrayModel, HealthWord};
 use crate::output::live::Live;
@@ -192,7 +192,7 @@ fn drives(folder: &Path, model: Option<&str>) -> Result<Vec<String>, Failure> {
 
 fn make(server: &Arc<Server>, drives: &[String]) -> Result<(), Failure> {
     let (members, spares) = drives.split_at(DRIVES - 1);
-    let shape = Shape::of(&Wish {
+    let shape = Shape::of(&CreateOptions {
         name: NAME,
         level: ArrayLevel::Raid6,
         layout: None,

@@ -1,7 +1,7 @@
 //! The desired state as it is told: each value with its source.
 
 use openraid_config::{
-    ArrayId, ArrayWish, Desired, ScheduleTask, ScheduleWish, ServerWish, SinkKind, SinkWish, SpareFor,
+    ArrayId, Desired, DesiredArray, DesiredSchedule, DesiredServer, DesiredSink, ScheduleTask, SinkKind, SpareFor,
 };
 use openraid_status::care::{ScheduleModel, SinkModel};
 use openraid_units::Bytes;
@@ -68,7 +68,7 @@ pub struct SpareConfigModel {
 }
 
 /// A sink, as it is told.
-pub fn sink(own: &SinkWish) -> SinkModel {
+pub fn sink(own: &DesiredSink) -> SinkModel {
     let target = match &own.kind {
         SinkKind::Exec { program } => program.display().to_string(),
         SinkKind::Webhook { url, .. } => url.clone(),
@@ -80,7 +80,7 @@ pub fn sink(own: &SinkWish) -> SinkModel {
 }
 
 /// A schedule, as it is told.
-pub fn schedule(own: &ScheduleWish) -> ScheduleModel {
+pub fn schedule(own: &DesiredSchedule) -> ScheduleModel {
     let time = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
     ScheduleModel {
         name: own.name.clone(),
@@ -131,7 +131,7 @@ pub struct ReloadModel {
 }
 
 /// The values that the file has for the server.
-pub fn server_values(wish: &ServerWish) -> Vec<ValueModel> {
+pub fn server_values(wish: &DesiredServer) -> Vec<ValueModel> {
     let value = |key: &str, value: String, line: u32| ValueModel {
         key: key.into(),
         value,
@@ -155,14 +155,14 @@ pub fn server_values(wish: &ServerWish) -> Vec<ValueModel> {
 
 /// The desired state of arrays, from a file and from the registry.
 pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, entries: &[Entry]) -> ConfigModel {
-    let is_of = |wish: &ArrayWish, entry: &Entry| match &wish.id {
+    let is_of = |wish: &DesiredArray, entry: &Entry| match &wish.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
         ArrayId::Name(name) => entry.name == *name,
     };
     let mut arrays: Vec<ArrayConfigModel> = entries
         .iter()
         .map(|entry| {
-            let mut wishes: Vec<&ArrayWish> = desired.arrays.iter().filter(|wish| is_of(wish, entry)).collect();
+            let mut wishes: Vec<&DesiredArray> = desired.arrays.iter().filter(|wish| is_of(wish, entry)).collect();
             wishes.sort_by_key(|wish| matches!(wish.id, ArrayId::Name(_)));
             array(Some(entry), wishes.first().copied())
         })
@@ -183,7 +183,7 @@ pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, 
     ConfigModel { path, server, arrays, spares: spares.collect(), sinks, schedules, notes }
 }
 
-fn array(entry: Option<&Entry>, wish: Option<&ArrayWish>) -> ArrayConfigModel {
+fn array(entry: Option<&Entry>, wish: Option<&DesiredArray>) -> ArrayConfigModel {
     let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
     let file = |key: &str, value: &str, line: u32| ValueModel {
         key: key.into(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use openraid_config::CareWish;
+use openraid_config::DesiredCare;
 use openraid_core::limits::Limits;
 use openraid_runtime::member::{self, Place};
 use openraid_runtime::service::{DriveView, ServiceStatus};
@@ -97,7 +97,7 @@ const FIRST_FILE_BYTES_MAX: u64 = 4 << 20;
 const FIRST_MAX: usize = 1024;
 
 impl Server {
-    fn care_wish(&self) -> CareWish {
+    fn care_wish(&self) -> DesiredCare {
         self.in_force().map(|own| own.desired.care.clone()).unwrap_or_default()
     }
 
@@ -126,7 +126,7 @@ impl Server {
     }
 
     /// Read drives that have had no command for a while: one that is dead is known before it is needed.
-    fn probe_idle(&self, status: &ServiceStatus, wish: &CareWish) {
+    fn probe_idle(&self, status: &ServiceStatus, wish: &DesiredCare) {
         let Some(interval) = wish.idle_probe.map(Duration::from_secs) else {
             self.state().care.idle.clear();
             return;
@@ -179,7 +179,7 @@ impl Server {
     }
 
     /// Ask drives for their health.
-    fn ask_health(&self, status: &ServiceStatus, wish: &CareWish) {
+    fn ask_health(&self, status: &ServiceStatus, wish: &DesiredCare) {
         self.state().care.health.retain(|name, _| status.drives.iter().any(|view| view.member == *name));
         let Some(interval) = wish.smart.map(Duration::from_secs) else {
             self.state().care.health.clear();
@@ -268,7 +268,7 @@ impl Server {
     }
 
     /// Tell the program of the lights what has changed.
-    fn set_lights(&self, wish: &CareWish) {
+    fn set_lights(&self, wish: &DesiredCare) {
         let Some(program) = &wish.led else { return };
         let Ok(arrays) = self.arrays() else { return };
         let mut wanted = BTreeMap::new();

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use openraid_config::{Access as ArrayAccess, ArrayId as WishId, ArrayWish, Desired};
+use openraid_config::{Access as ArrayAccess, ArrayId as WishId, Desired, DesiredArray};
 use openraid_core::admin::{AdminCommand, WriteCache};
 use openraid_runtime::service::{ExportRequest, ServiceStatus};
 
 use super::members::set_status;
 use super::settings::{never_protected, without_effect};
 use super::view::{unprotected, Served};
-use super::{Access, Server, Wish};
+use super::{Access, DriveCacheOption, Server};
 use crate::exit::Failure;
 use crate::kept::{plan, Able, Kept, Plan};
 use crate::output;
@@ -26,7 +26,7 @@ pub struct InForce {
 
 impl InForce {
     /// The file's entry for an array. Its UUID goes before its name.
-    pub fn wish(&self, served: &Served) -> Option<&ArrayWish> {
+    pub fn wish(&self, served: &Served) -> Option<&DesiredArray> {
         let uuid = served.started.as_ref().map(|started| started.superblock.set_uuid);
         let by = |is: &dyn Fn(&WishId) -> bool| self.desired.arrays.iter().find(|wish| is(&wish.id));
         by(&|id| uuid.is_some_and(|uuid| *id == WishId::Uuid(uuid)))
@@ -40,7 +40,7 @@ impl Server {
         self.state().in_force.clone()
     }
 
-    pub(super) fn wish_of(&self, served: &Served) -> Option<ArrayWish> {
+    pub(super) fn wish_of(&self, served: &Served) -> Option<DesiredArray> {
         self.in_force().and_then(|in_force| in_force.wish(served).cloned())
     }
 
@@ -148,7 +148,8 @@ impl Server {
                 notes.push(format!("its settings are not in force: {error}"));
             }
         }
-        let is_new = |wish: &Wish| self.access != Access::Untouched && *wish != self.drive_cache_wish(&served.name);
+        let is_new =
+            |wish: &DriveCacheOption| self.access != Access::Untouched && *wish != self.drive_cache_wish(&served.name);
         if let Some(wish) = plan.drive_cache.filter(is_new) {
             let planned = self.plan_drive_caches(status, served, wish);
             let done = planned.and_then(|drives| self.switch_drive_caches(&served.name, wish, &drives));
@@ -213,7 +214,7 @@ impl Server {
 }
 
 /// Settings from the file or from `set`.
-fn asked(kept: &Kept, wish: Option<&ArrayWish>) -> Vec<(String, String)> {
+fn asked(kept: &Kept, wish: Option<&DesiredArray>) -> Vec<(String, String)> {
     let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
     let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|own| own.key != **key));
     let of_file = of_file.iter().map(|own| (own.key.clone(), own.value.clone()));

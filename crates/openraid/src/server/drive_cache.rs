@@ -19,7 +19,7 @@ use crate::model::ArrayModel;
 
 /// The wish for the caches of an array's drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Wish {
+pub enum DriveCacheOption {
     /// As they were found.
     #[default]
     AsFound,
@@ -30,17 +30,21 @@ pub enum Wish {
 }
 
 /// The first word of each is the one that is written; `as-found` was it before.
-const WORDS: [(&str, Wish); 4] =
-    [("on", Wish::On), ("off", Wish::Off), ("unchanged", Wish::AsFound), ("as-found", Wish::AsFound)];
+const WORDS: [(&str, DriveCacheOption); 4] = [
+    ("on", DriveCacheOption::On),
+    ("off", DriveCacheOption::Off),
+    ("unchanged", DriveCacheOption::AsFound),
+    ("as-found", DriveCacheOption::AsFound),
+];
 
-impl Wish {
+impl DriveCacheOption {
     /// As it is written.
     pub fn word(self) -> &'static str {
         WORDS.iter().find(|(_, wish)| *wish == self).map_or("", |(word, _)| word)
     }
 }
 
-impl FromStr for Wish {
+impl FromStr for DriveCacheOption {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -53,7 +57,7 @@ impl FromStr for Wish {
 #[derive(Debug, Default)]
 pub struct DriveCaches {
     /// By the array's name.
-    wishes: BTreeMap<String, Wish>,
+    wishes: BTreeMap<String, DriveCacheOption>,
     /// The state of each member's cache before it was switched.
     found: BTreeMap<String, bool>,
 }
@@ -95,10 +99,10 @@ impl Server {
         &self,
         status: &ServiceStatus,
         served: &Served,
-        wish: Wish,
+        wish: DriveCacheOption,
     ) -> Result<Drives, Failure> {
         let mut names = members(status, served);
-        if wish == Wish::AsFound {
+        if wish == DriveCacheOption::AsFound {
             let state = self.state();
             names.retain(|name| state.drive_caches.found.contains_key(name));
         }
@@ -123,7 +127,12 @@ impl Server {
     ///
     /// # Errors
     /// A drive refuses; those before it are switched.
-    pub(super) fn switch_drive_caches(&self, array: &str, wish: Wish, drives: &Drives) -> Result<(), Failure> {
+    pub(super) fn switch_drive_caches(
+        &self,
+        array: &str,
+        wish: DriveCacheOption,
+        drives: &Drives,
+    ) -> Result<(), Failure> {
         let mut state = self.state();
         state.drive_caches.wishes.insert(array.into(), wish);
         for (name, cache) in drives {
@@ -133,7 +142,7 @@ impl Server {
     }
 
     /// The setting of an array.
-    pub(super) fn drive_cache_wish(&self, array: &str) -> Wish {
+    pub(super) fn drive_cache_wish(&self, array: &str) -> DriveCacheOption {
         self.state().drive_caches.wishes.get(array).copied().unwrap_or_default()
     }
 
@@ -141,7 +150,7 @@ impl Server {
     pub(super) fn keep_drive_caches(&self, array: &str) -> Vec<String> {
         let wish = self.drive_cache_wish(array);
         let (Ok(served), Ok(status)) = (self.find(array), self.status()) else { return Vec::new() };
-        if wish == Wish::AsFound {
+        if wish == DriveCacheOption::AsFound {
             return Vec::new();
         }
         let mut state = self.state();
@@ -166,7 +175,7 @@ impl Server {
     }
 
     /// Fill in what only the drives know.
-    pub(super) fn add_drive_caches(&self, model: &mut ArrayModel, wish: Wish) {
+    pub(super) fn add_drive_caches(&self, model: &mut ArrayModel, wish: DriveCacheOption) {
         let fill = |set: &mut ArrayModel| {
             crate::settings::add_json(&mut set.settings, crate::kept::DRIVE_CACHE, wish.word());
             for member in &mut set.members {
@@ -188,15 +197,15 @@ impl DriveCaches {
     }
 
     /// The setting of an array.
-    pub(super) fn wish(&self, array: &str) -> Wish {
+    pub(super) fn wish(&self, array: &str) -> DriveCacheOption {
         self.wishes.get(array).copied().unwrap_or_default()
     }
 
-    fn switch(&mut self, name: &str, cache: &DriveCache, wish: Wish) -> Result<(), String> {
+    fn switch(&mut self, name: &str, cache: &DriveCache, wish: DriveCacheOption) -> Result<(), String> {
         let on = match wish {
-            Wish::On => true,
-            Wish::Off => false,
-            Wish::AsFound => match self.found.get(name) {
+            DriveCacheOption::On => true,
+            DriveCacheOption::Off => false,
+            DriveCacheOption::AsFound => match self.found.get(name) {
                 Some(found) => *found,
                 None => return Ok(()),
             },
@@ -205,7 +214,7 @@ impl DriveCaches {
             self.found.entry(name.into()).or_insert(was);
         }
         cache.set(on).map_err(|error| format!("{name}: {error}"))?;
-        if wish == Wish::AsFound {
+        if wish == DriveCacheOption::AsFound {
             self.found.remove(name);
         }
         Ok(())
@@ -215,7 +224,7 @@ impl DriveCaches {
         let names: Vec<String> = self.found.keys().filter(|name| which(name)).cloned().collect();
         let restore = |name: String| {
             let cache = switchable(&name)?;
-            self.switch(&name, &cache, Wish::AsFound)
+            self.switch(&name, &cache, DriveCacheOption::AsFound)
         };
         names.into_iter().map(restore).filter_map(Result::err).collect()
     }
@@ -230,8 +239,8 @@ mod tests {
         for (word, wish) in &WORDS[..3] {
             assert_eq!((word.parse(), wish.word()), (Ok(*wish), *word));
         }
-        assert_eq!("as-found".parse(), Ok(Wish::AsFound));
-        assert!("maybe".parse::<Wish>().unwrap_err().contains("unchanged"));
+        assert_eq!("as-found".parse(), Ok(DriveCacheOption::AsFound));
+        assert!("maybe".parse::<DriveCacheOption>().unwrap_err().contains("unchanged"));
     }
 
     #[test]

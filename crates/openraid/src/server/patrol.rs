@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use openraid_config::{ScheduleTask, ScheduleWish};
+use openraid_config::{DesiredSchedule, ScheduleTask};
 use openraid_runtime::member::{self, Place};
 use openraid_status::care::{PatrolMemberModel, PatrolModel};
 use openraid_sys::{Direct, Use};
@@ -37,7 +37,7 @@ impl Server {
     /// Begin a patrol read if one of these arrays is due.
     pub fn begin_patrol(self: &Arc<Self>, arrays: &[ArrayModel]) {
         let schedules = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
-        let schedules: Vec<ScheduleWish> =
+        let schedules: Vec<DesiredSchedule> =
             schedules.into_iter().filter(|own| matches!(own.task, ScheduleTask::Patrol(_))).collect();
         if schedules.is_empty() || self.access != Access::ReadWrite || self.patrolling.load(Ordering::Relaxed) {
             return;
@@ -74,7 +74,7 @@ impl Server {
         })
     }
 
-    fn is_patrol_due(&self, array: &ArrayModel, schedule: &ScheduleWish, now: u64) -> bool {
+    fn is_patrol_due(&self, array: &ArrayModel, schedule: &DesiredSchedule, now: u64) -> bool {
         let Some(uuid) = &array.uuid else { return false };
         self.last_patrol(uuid).is_none_or(|last| {
             let is_whole = last.ended_seconds.is_some();
@@ -88,7 +88,7 @@ impl Server {
         self.add_told(vec![news]);
     }
 
-    fn patrol(&self, schedule: &ScheduleWish, array: &ArrayModel) {
+    fn patrol(&self, schedule: &DesiredSchedule, array: &ArrayModel) {
         let (Some(uuid), ScheduleTask::Patrol(rate)) = (&array.uuid, schedule.task) else { return };
         let at_seconds = openraid_sys::clock::wall_seconds();
         let (ended_seconds, schedule_name) = (None, schedule.name.clone());
@@ -121,7 +121,7 @@ impl Server {
 
     fn patrol_member(
         &self,
-        schedule: &ScheduleWish,
+        schedule: &DesiredSchedule,
         array: &str,
         line: &MemberModel,
         name: &str,
@@ -163,7 +163,7 @@ impl Server {
     ///
     /// # Errors
     /// It is over, and why.
-    fn may_go_on(&self, schedule: &ScheduleWish, array: &str) -> Result<bool, &'static str> {
+    fn may_go_on(&self, schedule: &DesiredSchedule, array: &str) -> Result<bool, &'static str> {
         let in_force = self.in_force();
         let mut schedules = in_force.iter().flat_map(|own| &own.desired.schedules);
         if !schedules.any(|own| own.name == schedule.name && own.task == schedule.task) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use openraid_config::{ArrayId, ArrayWish};
+use openraid_config::{ArrayId, DesiredArray};
 
 use super::desired::InForce;
 use super::members::set_status;
@@ -49,7 +49,7 @@ impl Server {
     }
 
     /// An array becomes what the file says now.
-    fn follow_file(&self, served: &Served, wish: Option<&ArrayWish>, told: &mut ReloadModel) -> Result<(), Failure> {
+    fn follow_file(&self, served: &Served, wish: Option<&DesiredArray>, told: &mut ReloadModel) -> Result<(), Failure> {
         let name = &served.name;
         let status = self.status()?;
         let before = set_status(&status, served.sets()[0])?.policy;
@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// New names are opened. A name that went away takes no new clients; clients that came by it stay connected.
-    fn follow_exports(&self, name: &str, wish: Option<&ArrayWish>, told: &mut ReloadModel) -> Result<(), Failure> {
+    fn follow_exports(&self, name: &str, wish: Option<&DesiredArray>, told: &mut ReloadModel) -> Result<(), Failure> {
         let served = self.find(name)?;
         let wanted = wish.map(|wish| wish.exports.clone()).filter(|exports| !exports.is_empty());
         let wanted = wanted.unwrap_or_else(|| vec![name.to_owned()]);
@@ -115,7 +115,7 @@ impl Server {
         }
     }
 
-    fn members_of(&self, wish: &ArrayWish) -> Vec<String> {
+    fn members_of(&self, wish: &DesiredArray) -> Vec<String> {
         if !wish.members.is_empty() {
             return wish.members.clone();
         }
@@ -128,7 +128,7 @@ impl Server {
 }
 
 /// The note on an array with unknown members.
-pub fn unknown(wish: &ArrayWish) -> String {
+pub fn unknown(wish: &DesiredArray) -> String {
     format!(
         "line {}: array {} is not remembered, and the file names no members of it; write members = [\"...\"], or assemble it \
          with `openraid assemble`",

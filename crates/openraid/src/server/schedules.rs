@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use openraid_config::{ScheduleTask, ScheduleWish};
+use openraid_config::{DesiredSchedule, ScheduleTask};
 
 use super::news::{plain, News};
 use super::Server;
@@ -54,7 +54,7 @@ impl Server {
         }
         let now = openraid_sys::clock::wall_seconds();
         for array in arrays {
-            let of_array = |own: &&ScheduleWish| own.arrays.is_empty() || own.arrays.contains(&array.name);
+            let of_array = |own: &&DesiredSchedule| own.arrays.is_empty() || own.arrays.contains(&array.name);
             for schedule in schedules.iter().filter(of_array) {
                 let (paused, refused) = {
                     let scheduled = &self.state().scheduled;
@@ -76,7 +76,7 @@ impl Server {
         }
     }
 
-    fn carry_out_step(&self, array: &ArrayModel, schedule: &ScheduleWish, step: Step, now: u64) -> Option<News> {
+    fn carry_out_step(&self, array: &ArrayModel, schedule: &DesiredSchedule, step: Step, now: u64) -> Option<News> {
         // An order of the administrator goes first: the next tick comes.
         let _one_at_a_time = self.changing.try_lock().ok()?;
         let name = array.name.clone();
@@ -105,7 +105,7 @@ fn check_of(array: &ArrayModel) -> Option<&TaskModel> {
 }
 
 /// The next step for an array. `paused` is known of a check that was begun by schedule.
-fn step(array: &ArrayModel, schedule: &ScheduleWish, paused: Option<bool>, now: u64) -> Option<Step> {
+fn step(array: &ArrayModel, schedule: &DesiredSchedule, paused: Option<bool>, now: u64) -> Option<Step> {
     let is_open = schedule.is_open(now);
     match (check_of(array), paused) {
         (Some(_), Some(false)) if !is_open => return Some(Step::Pause),
@@ -117,7 +117,7 @@ fn step(array: &ArrayModel, schedule: &ScheduleWish, paused: Option<bool>, now: 
     (is_open && is_well && is_redundant && is_due(array, schedule, now)).then_some(Step::Begin)
 }
 
-fn is_due(array: &ArrayModel, schedule: &ScheduleWish, now: u64) -> bool {
+fn is_due(array: &ArrayModel, schedule: &DesiredSchedule, now: u64) -> bool {
     array.sets().into_iter().any(|set| {
         set.last_check.as_ref().is_none_or(|last| {
             let is_complete = matches!(last.outcome, OutcomeModel::Clean | OutcomeModel::Mismatches { .. });

@@ -9,7 +9,7 @@ use openraid_core::settings::Needs;
 use openraid_format::{MdLevel, MinorVersion, Superblock};
 use openraid_runtime::service::ServiceStatus;
 
-use super::drive_cache::Wish;
+use super::drive_cache::DriveCacheOption;
 use super::members::set_status;
 use super::view::{unprotected, Served};
 use super::Server;
@@ -22,7 +22,7 @@ use crate::settings;
 /// A change of settings by a command.
 struct Change {
     policy: Policy,
-    drive_cache: Option<Wish>,
+    drive_cache: Option<DriveCacheOption>,
     access: Option<Access>,
     readd: Option<Readd>,
 }

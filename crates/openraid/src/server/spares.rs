@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use openraid_config::{SpareFor, SpareWish};
+use openraid_config::{DesiredSpare, SpareFor};
 use openraid_core::admin::MemberState;
 use openraid_units::ArrayId;
 
@@ -51,7 +51,7 @@ impl Tried {
 }
 
 impl Server {
-    fn spares(&self) -> Vec<SpareWish> {
+    fn spares(&self) -> Vec<DesiredSpare> {
         self.in_force().map(|in_force| in_force.desired.spares.clone()).unwrap_or_default()
     }
 
@@ -153,7 +153,7 @@ impl Server {
 
     /// Give a spare for all arrays to a set that lacks a member and has no spare of its own; what came of that.
     fn give_spares(&self) -> Vec<News> {
-        let pool: Vec<SpareWish> = self.spares().into_iter().filter(|spare| spare.whom == SpareFor::All).collect();
+        let pool: Vec<DesiredSpare> = self.spares().into_iter().filter(|spare| spare.whom == SpareFor::All).collect();
         if pool.is_empty() || self.access == Access::Untouched {
             return Vec::new();
         }

@@ -19,7 +19,7 @@ use crate::arguments::CreateArguments;
 use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::kept::Kept;
-use crate::making::{Shape, Wish};
+use crate::making::{CreateOptions, Shape};
 use crate::members::{lasting_spec, open_every, options, NewFiles, MISSING};
 use crate::quantity::{counted, human};
 use crate::registry::Entry;
@@ -162,8 +162,8 @@ fn check_journalled(arguments: &CreateArguments) -> Result<(), Failure> {
     )))
 }
 
-fn wish(arguments: &CreateArguments, bitmap: Option<bool>) -> Wish<'_> {
-    Wish {
+fn wish(arguments: &CreateArguments, bitmap: Option<bool>) -> CreateOptions<'_> {
+    CreateOptions {
         name: &arguments.name,
         level: arguments.level,
         layout: arguments.layout.as_deref(),

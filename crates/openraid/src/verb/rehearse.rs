@@ -31,7 +31,7 @@ use crate::arguments::RehearseArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::in_process::InProcess;
 use crate::laboratory::{figure, flagged, library, may_be_written};
-use crate::making::{Shape, Wish};
+use crate::making::{CreateOptions, Shape};
 use crate::members::{open_every, options, spec};
 use crate::output::progress::Progress;
 use crate::output::table::Table;
@@ -237,8 +237,8 @@ impl Rehearsal {
         library: &Library,
     ) -> Result<Self, Failure> {
         let level = level(subject)?;
-        let plant = machine.plant(library).map_err(Failure::usage)?;
-        let host = InProcess::start("rehearsal", limits(&plant.limits()))?;
+        let parts = machine.parts(library).map_err(Failure::usage)?;
+        let host = InProcess::start("rehearsal", limits(&parts.limits()))?;
         let server = &host.server;
         let cache = if machine.drive_caches() { "on" } else { "off" };
         let name = format!("model:{},cache={cache}", profile(library, &arguments.drive)?);
@@ -249,7 +249,7 @@ impl Rehearsal {
         if level == ArrayLevel::Jbod {
             opened.into_iter().try_for_each(|member| server.take_raw(NAME, member))?;
         } else {
-            let shape = Shape::of(&Wish {
+            let shape = Shape::of(&CreateOptions {
                 name: NAME,
                 level,
                 layout: None,
@@ -268,7 +268,7 @@ impl Rehearsal {
             let started = shape.make(&server.handle(), &plans, opened)?;
             let array = started.array;
             server.serve_started(started)?;
-            let policy = AdminCommand::SetPolicy { array, policy: plant.policy };
+            let policy = AdminCommand::SetPolicy { array, policy: parts.policy };
             server.handle().admin(policy).map_err(Failure::failed)?;
         }
         let choice = host.choice(NAME)?;
@@ -292,23 +292,23 @@ impl Rehearsal {
     }
 }
 
-/// The limits of a service that is to be as the simulated machine: those of the engine that the plant sets, with memory
+/// The limits of a service that is to be as the simulated machine: those of the engine that the parts sets, with memory
 /// for payload as a service has it.
-fn limits(plant: &Limits) -> Limits {
+fn limits(parts: &Limits) -> Limits {
     let own = Limits::default();
     Limits {
-        pool: own.pool + plant.cache,
-        cache: plant.cache,
-        dirty_max_percent: plant.dirty_max_percent,
-        dirty_high_percent: plant.dirty_high_percent,
-        dirty_low_percent: plant.dirty_low_percent,
-        destage_delay: plant.destage_delay,
-        destage_units_max: plant.destage_units_max,
-        destage_units_calm: plant.destage_units_calm,
-        destage_zones: plant.destage_zones,
-        destage_beside_reads: plant.destage_beside_reads,
-        queue_age_max: plant.queue_age_max,
-        drive_depth_max: plant.drive_depth_max,
+        pool: own.pool + parts.cache,
+        cache: parts.cache,
+        dirty_max_percent: parts.dirty_max_percent,
+        dirty_high_percent: parts.dirty_high_percent,
+        dirty_low_percent: parts.dirty_low_percent,
+        destage_delay: parts.destage_delay,
+        destage_units_max: parts.destage_units_max,
+        destage_units_calm: parts.destage_units_calm,
+        destage_zones: parts.destage_zones,
+        destage_beside_reads: parts.destage_beside_reads,
+        queue_age_max: parts.queue_age_max,
+        drive_depth_max: parts.drive_depth_max,
         ..own
     }
 }

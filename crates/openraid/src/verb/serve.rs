@@ -30,7 +30,7 @@ use crate::control;
 use crate::desired;
 use crate::events::{Draft, Log, Writer};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::making::{Shape, Wish};
+use crate::making::{CreateOptions, Shape};
 use crate::members::{in_memory, is_memory, lasting_spec, open_every, open_some, options, protected};
 use crate::notify::Notifier;
 use crate::output::array::{health_text, title};
@@ -331,7 +331,7 @@ fn make(
         return Ok(());
     }
     let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
-    let shape = Shape::of(&Wish {
+    let shape = Shape::of(&CreateOptions {
         name,
         level,
         layout: None,

@@ -168,7 +168,7 @@ fn replay(
 fn stories(target: &SimTarget, count: u8) -> Vec<StoryModel> {
     let (engine, arrays) = (target.machine().engine(), target.machine().arrays());
     let steps: Vec<_> = engine.steps().copied().collect();
-    let first = engine.steps_told().unwrap_or(0) - steps.len() as u64;
+    let first = engine.steps_traced().unwrap_or(0) - steps.len() as u64;
     let all = story::assemble(&steps, first);
     let names: Vec<Names> = arrays
         .iter()

@@ -136,7 +136,7 @@ impl<D: DriveModel> Machine<D> {
 
     /// A request is with the controller: its processor looks at it first.
     fn arrive(&mut self, slot: u32) {
-        let cost = &self.plant.processor;
+        let cost = &self.parts.processor;
         let io = &self.inside[slot as usize].io;
         let own = if io.kind == IoKind::Write { cost.write } else { cost.read };
         let own = own + Nanos(cost.kib.0 * u64::from(io.len) / 1024);
@@ -152,18 +152,18 @@ impl<D: DriveModel> Machine<D> {
     /// If the array is redundant, a write enters the engine when the stage before the cache is free, and occupies it
     /// for its time: a write that follows soon waits, a later one does not.
     fn stage(&mut self, slot: u32) {
-        let own = self.plant.redundancy_stage;
+        let own = self.parts.redundancy_stage;
         if own == Nanos::ZERO || self.inside[slot as usize].io.kind != IoKind::Write {
             self.enter(slot);
             return;
         }
-        let time = if self.nested { own + self.plant.processor.nested } else { own };
+        let time = if self.nested { own + self.parts.processor.nested } else { own };
         let begin = Instant(self.stage.take(self.now, time).0 - time.0);
         self.push(self.line.stage, begin, Event::of(What::Staged, slot));
     }
 
     fn enter(&mut self, slot: u32) {
-        if self.entered >= self.plant.requests_max {
+        if self.entered >= self.parts.requests_max {
             self.door.push_back(slot);
             return;
         }
@@ -233,7 +233,7 @@ impl<D: DriveModel> Machine<D> {
     /// The cost of touching the payload on the host, for this kind of request.
     pub(super) fn payload_cost(&self, io: &HostIo, way: IoKind) -> Nanos {
         if io.kind == way {
-            Nanos(self.plant.host.kib.0 * u64::from(io.len) / 1024)
+            Nanos(self.parts.host.kib.0 * u64::from(io.len) / 1024)
         } else {
             Nanos::ZERO
         }
@@ -285,7 +285,7 @@ impl<D: DriveModel> Machine<D> {
     /// A command to a member: the processor, then the way there; data of a write goes along.
     fn issue(&mut self, number: usize) {
         let command = &mut self.actions.drive[number];
-        if let (DriveOp::Write { fua }, false) = (&mut command.op, self.plant.through_below.is_zero()) {
+        if let (DriveOp::Write { fua }, false) = (&mut command.op, self.parts.through_below.is_zero()) {
             // The drives may cache writes that the controller does not.
             *fua = false;
         }
@@ -301,7 +301,7 @@ impl<D: DriveModel> Machine<D> {
         let moved = u32::try_from(if reads { bytes } else { 0 }).expect("a command is small");
         self.flights[index] = Flight { drive: command.drive.0, bytes: moved };
         let mut at = self.now;
-        let cost = if command.class == IoClass::Metadata { Nanos::ZERO } else { self.plant.processor.command };
+        let cost = if command.class == IoClass::Metadata { Nanos::ZERO } else { self.parts.processor.command };
         if !self.processor_is_free {
             at = self.processor.take(at, cost);
         }
@@ -360,7 +360,7 @@ impl<D: DriveModel> Machine<D> {
         let (at, line) = if reads {
             let io = self.inside[usize::try_from(transfer.token.0).expect("tokens are slots")].io;
             let alone = self.workers[usize::from(io.worker)].asked == 1;
-            let waits = if alone { self.plant.read_kib.0 * bytes.min(WAITING_BYTES_MAX) / 1024 } else { 0 };
+            let waits = if alone { self.parts.read_kib.0 * bytes.min(WAITING_BYTES_MAX) / 1024 } else { 0 };
             let at = (self.host_ways.read(self.now, bytes) + Nanos(waits)).max(self.to_host_last);
             self.to_host_last = at;
             (at, self.line.to_host)
@@ -374,11 +374,11 @@ impl<D: DriveModel> Machine<D> {
     fn compute(&mut self, job: &ParityJob) {
         let (columns, len) = (u64::from(job.columns_len), u64::from(job.len));
         if job.kind == JobKind::Copy {
-            if self.plant.copy_picos == 0 {
+            if self.parts.copy_picos == 0 {
                 self.complete(Completion::Job { tag: job.tag, verdict: Verdict::Done });
                 return;
             }
-            let at = self.parity.take(self.now, Nanos(columns * len * self.plant.copy_picos / 1000));
+            let at = self.parity.take(self.now, Nanos(columns * len * self.parts.copy_picos / 1000));
             self.push(self.line.parity, at, Event::tagged(What::Computed, job.tag));
             return;
         }
@@ -398,12 +398,12 @@ impl<D: DriveModel> Machine<D> {
         let bytes = inputs * len;
         self.parity_jobs += 1;
         self.parity_bytes += bytes;
-        let cost = self.plant.parity;
+        let cost = self.parts.parity;
         let mut time = cost.setup.0 + self.set_members * cost.member.0 + bytes * cost.picos / 1000;
         if job.q.is_some() {
             time = time * cost.second_percent / 100;
         }
-        if time == 0 && self.plant.copy_picos == 0 {
+        if time == 0 && self.parts.copy_picos == 0 {
             self.complete(Completion::Job { tag: job.tag, verdict });
             return;
         }

@@ -17,7 +17,7 @@ mod counters;
 mod error;
 mod flow;
 mod gate;
-pub mod plant;
+pub mod parts;
 mod profile;
 mod server;
 mod station;
@@ -37,14 +37,14 @@ use calendar::{Calendar, Entry, Lines};
 use flow::{Event, Inside, What};
 use gate::Gate;
 use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
-use plant::{HostCost, ProcessorCost};
+use parts::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
 
 pub use array::ArraySpec;
 pub use counters::{MachineCounters, MemberCounters};
 pub use error::MachineError;
 pub use openraid_models::ArrayLevel;
-pub use plant::Plant;
+pub use parts::MachineParts;
 pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
 pub use server::{Rate, Server, Servers};
 
@@ -126,7 +126,7 @@ const TURNS_MAX: u32 = 1_000_000;
 /// See the module header.
 #[derive(Debug)]
 pub struct Machine<D = AnyDrive> {
-    plant: Plant,
+    parts: MachineParts,
     nested: bool,
     controller: Controller,
     actions: Actions,
@@ -192,7 +192,7 @@ impl Machine {
     /// # Errors
     /// Why it cannot be, with the controller's reason.
     pub fn in_library(spec: &MachineSpec, library: &Library) -> Result<Self, MachineError> {
-        let plant = spec.plant(library)?;
+        let parts = spec.parts(library)?;
         let port = spec.port(library)?;
         let behind = |drive: &DriveProfile| match spec.is_held_back(drive, port) {
             true => DriveKit::new(&drive.clone().behind(port)),
@@ -208,7 +208,7 @@ impl Machine {
         let drives = (0..spec.array.members).map(build).collect();
         let array = ArraySpec { chunk: Some(spec.chunk()), ..spec.array };
         let rotational = spec.drives.iter().any(DriveProfile::rotational);
-        Self::with_drives(plant, &array, drives, rotational)
+        Self::with_drives(parts, &array, drives, rotational)
     }
 }
 
@@ -218,7 +218,7 @@ impl<D: DriveModel> Machine<D> {
     /// # Errors
     /// Why the array cannot be.
     pub fn with_drives(
-        plant: Plant,
+        parts: MachineParts,
         array: &ArraySpec,
         drives: Vec<D>,
         rotational: bool,
@@ -227,10 +227,10 @@ impl<D: DriveModel> Machine<D> {
         if drives.len() != usize::from(array.members) {
             return Err(MachineError::Drives { have: drives.len(), members: array.members });
         }
-        let limits = plant.limits();
+        let limits = parts.limits();
         let controller = Controller::new(limits.clone()).map_err(|error| MachineError::Part(error.to_string()))?;
         let mut calendar = Calendar::new();
-        let channels: Vec<Ways> = plant.channels.iter().map(Ways::new).collect();
+        let channels: Vec<Ways> = parts.channels.iter().map(Ways::new).collect();
         let channel_of = |number: usize| (!channels.is_empty()).then(|| number % channels.len());
         let stations: Vec<_> = drives
             .into_iter()
@@ -243,8 +243,8 @@ impl<D: DriveModel> Machine<D> {
             nested: array.level.is_nested(),
             controller,
             actions: Actions::new(&limits),
-            processor_is_free: plant.processor == ProcessorCost::default(),
-            host_is_free: HostCost { processors: 1, ..plant.host } == HostCost::FREE,
+            processor_is_free: parts.processor == ProcessorCost::default(),
+            host_is_free: HostCost { processors: 1, ..parts.host } == HostCost::FREE,
             started: Started { arrays: Vec::new(), sets: Vec::new() },
             capacity: Bytes::ZERO,
             now: Instant::ZERO,
@@ -255,18 +255,18 @@ impl<D: DriveModel> Machine<D> {
             lines,
             line: PLACES,
             channels,
-            host_ways: Ways::new(&plant.host_way),
-            member_ways: Ways::new(&plant.member_way),
-            processor: Servers::new(plant.processors),
+            host_ways: Ways::new(&parts.host_way),
+            member_ways: Ways::new(&parts.member_way),
+            processor: Servers::new(parts.processors),
             stage: Server::default(),
             parity: Server::default(),
             workers: Vec::new(),
-            host_servers: vec![Server::default(); plant.host.processors.max(1) as usize],
+            host_servers: vec![Server::default(); parts.host.processors.max(1) as usize],
             inside: Vec::new(),
             free: Vec::new(),
             entered: 0,
             door: VecDeque::new(),
-            gate: Gate::new(plant.adapts_after, plant.taught, plant.through_below),
+            gate: Gate::new(parts.adapts_after, parts.taught, parts.through_below),
             to_host_last: Instant::ZERO,
             chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
             set_members: u64::from(array.members / array.spans()),
@@ -280,7 +280,7 @@ impl<D: DriveModel> Machine<D> {
             parity_jobs: 0,
             parity_bytes: 0,
             events: 0,
-            plant,
+            parts,
         };
         machine.start(array, rotational)?;
         Ok(machine)
@@ -292,19 +292,19 @@ impl<D: DriveModel> Machine<D> {
         let told: Result<Vec<EngineDrive>, MachineError> = sizes
             .iter()
             .map(|sectors| {
-                let front = self.plant.metadata_in_front;
+                let front = self.parts.metadata_in_front;
                 let capacity = if front { *sectors } else { told_capacity(array.level, chunk, *sectors)? };
                 Ok(EngineDrive { capacity, rotational })
             })
             .collect();
         let told = told?;
-        let metadata_in_front = self.plant.metadata_in_front;
+        let metadata_in_front = self.parts.metadata_in_front;
         let mut setup = Setup { controller: &mut self.controller, actions: &mut self.actions, metadata_in_front };
         for (number, drive) in (0..).zip(&told) {
             setup.attach(DriveId(number), *drive)?;
         }
         let started = setup.array(array, chunk, &told)?;
-        setup.policy(&started, self.plant.policy)?;
+        setup.policy(&started, self.parts.policy)?;
         let controller = &self.controller;
         self.capacity = started.arrays.iter().map(|array| controller.capacity(*array).expect("it was started")).sum();
         self.started = started;
@@ -360,7 +360,7 @@ impl<D: DriveModel> Machine<D> {
     /// The array is deleted and created again while the controller keeps running: it forgets its learned state, unless
     /// its firmware keeps that.
     pub fn make_anew(&mut self) {
-        if !self.plant.keeps_lessons {
+        if !self.parts.keeps_lessons {
             self.gate.forget();
         }
     }
@@ -391,7 +391,7 @@ impl<D: DriveModel> Machine<D> {
 
     /// The cost of a request on its thread, each way.
     fn host_cost(&mut self, worker: usize, io: &HostIo) -> Nanos {
-        let cost = &self.plant.host;
+        let cost = &self.parts.host;
         let end = &mut self.workers[worker].end;
         let follows = io.kind != IoKind::Flush && *end == io.offset;
         *end = io.offset + u64::from(io.len);
@@ -497,7 +497,7 @@ impl<D: DriveModel> Machine<D> {
     /// faster one's share follows from the bytes.
     fn bus_and_path(&self) -> ([Nanos; 2], Option<[Nanos; 2]>) {
         let ways = if self.host_ways.is_free() { &self.member_ways } else { &self.host_ways };
-        let (bus, Some(parts)) = (ways.busy(), self.plant.way_parts) else { return (ways.busy(), None) };
+        let (bus, Some(parts)) = (ways.busy(), self.parts.way_parts) else { return (ways.busy(), None) };
         if ways.is_shared() {
             return (bus, Some(ways.own_busy()));
         }
@@ -535,14 +535,14 @@ impl<D: DriveModel> Machine<D> {
             bytes: self.bytes,
             host_processor: self.host_servers.iter().fold(Nanos::ZERO, |sum, server| sum + server.busy()),
             host_threads: self.host_servers.iter().map(Server::busy).collect(),
-            processors: self.plant.processors,
+            processors: self.parts.processors,
             processor: self.processor.busy(),
             parity: self.parity.busy(),
             parity_jobs: self.parity_jobs,
             parity_bytes: self.parity_bytes,
             bus,
             data_path,
-            open_stripes: self.plant.open_stripes,
+            open_stripes: self.parts.open_stripes,
             channels: self.channels.iter().filter_map(|channel| channel.busy().into_iter().max()).collect(),
             cache,
             rebuilt,

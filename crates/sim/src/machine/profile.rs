@@ -1,4 +1,4 @@
-//! From profiles to a plant: a controller, its bus, its host and its drives in numbers.
+//! From profiles to a parts: a controller, its bus, its host and its drives in numbers.
 //!
 //! Physics comes from the profiles' tables, quirks from their table of quirks. Rules of a controller (levels,
 //! members, ports) are kept here, with the reason that its profile gives.
@@ -14,7 +14,7 @@ use openraid_drives::DriveState;
 
 use super::array::{ArraySpec, LevelFacts};
 use super::error::MachineError;
-use super::plant::{HostCost, ParityCost, Plant, ProcessorCost, WayCost, WayParts, REQUESTS_MAX};
+use super::parts::{HostCost, MachineParts, ParityCost, ProcessorCost, WayCost, WayParts, REQUESTS_MAX};
 use super::server::Rate;
 
 /// When the controller acknowledges writes.
@@ -183,11 +183,11 @@ impl MachineSpec {
         self.array.chunk.unwrap_or(self.controller.chunk.value)
     }
 
-    /// The plant of this machine; names of buses and hosts are looked up in `library`.
+    /// The parts of this machine; names of buses and hosts are looked up in `library`.
     ///
     /// # Errors
     /// What does not fit, or a name that no profile has.
-    pub fn plant(&self, library: &Library) -> Result<Plant, MachineError> {
+    pub fn parts(&self, library: &Library) -> Result<MachineParts, MachineError> {
         self.check()?;
         let lost = |error: openraid_models::LookupError| MachineError::Part(error.to_string());
         let controller = &self.controller;
@@ -203,7 +203,7 @@ impl MachineSpec {
         let way = self.way(bus);
         let software = controller.kind == ControllerKind::Software;
         let (cache, dirty_percent) = self.cache(self.cache_size());
-        let mut plant = Plant {
+        let mut parts = MachineParts {
             host: self.host_cost(host),
             processor: self.processor_cost(),
             processors: controller.cpu.cores.value,
@@ -217,34 +217,34 @@ impl MachineSpec {
             cache,
             dirty_percent,
             policy: self.policy(),
-            ..Plant::default()
+            ..MachineParts::default()
         };
         if !software {
-            (plant.destage_delay, plant.queue_age) = (CARD_DESTAGE_DELAY, CARD_QUEUE_AGE);
-            (plant.destage_zones, plant.destage_beside_reads) = (CARD_DESTAGE_ZONES, CARD_DESTAGE_BESIDE_READS);
+            (parts.destage_delay, parts.queue_age) = (CARD_DESTAGE_DELAY, CARD_QUEUE_AGE);
+            (parts.destage_zones, parts.destage_beside_reads) = (CARD_DESTAGE_ZONES, CARD_DESTAGE_BESIDE_READS);
         }
-        plant.read_kib = micros(quirk_number(controller, "read_kib_us"));
+        parts.read_kib = micros(quirk_number(controller, "read_kib_us"));
         if self.array.is_redundant() {
-            plant.redundancy_stage = micros(quirk_number(controller, "redundancy_stage_us"));
+            parts.redundancy_stage = micros(quirk_number(controller, "redundancy_stage_us"));
         }
         if self.array.level.has_parity() && controller.quirk_truth("partial_stripes_through") {
             let columns = self.array.members / self.array.spans() - self.array.parities();
-            plant.through_below = self.chunk() * u64::from(columns);
+            parts.through_below = self.chunk() * u64::from(columns);
         }
         if let Some(depth) = quirk(controller, "write_pipeline_depth").or((!software).then_some(CARD_DESTAGE_DEPTH)) {
-            plant.destage_units = [self.destage_units(depth); 2];
+            parts.destage_units = [self.destage_units(depth); 2];
         }
         // A drive by itself keeps its order anyway.
         if let Some(stripes) = self.open_stripes() {
-            plant.destage_units = plant.destage_units.map(|units| units.min(stripes));
-            plant.open_stripes = (plant.destage_units[0] == stripes).then_some(stripes);
+            parts.destage_units = parts.destage_units.map(|units| units.min(stripes));
+            parts.open_stripes = (parts.destage_units[0] == stripes).then_some(stripes);
         }
         if self.array.level != ArrayLevel::Single && controller.quirk_text("adapt_mode_state").is_some() {
-            plant.adapts_after = quirk(controller, "adapt_after_requests").map_or(1, whole).max(1);
-            plant.keeps_lessons = controller.quirk_truth("adapt_persist_across_arrays");
-            plant.taught = plant.keeps_lessons && self.history == LoadHistory::Random;
+            parts.adapts_after = quirk(controller, "adapt_after_requests").map_or(1, whole).max(1);
+            parts.keeps_lessons = controller.quirk_truth("adapt_persist_across_arrays");
+            parts.taught = parts.keeps_lessons && self.history == LoadHistory::Random;
         }
-        Ok(plant)
+        Ok(parts)
     }
 
     /// The link of the controller's ports.
@@ -280,7 +280,7 @@ impl MachineSpec {
     /// only so many stripes at once, an array with parity has no use for more dirty data than theirs; read data keeps
     /// its room.
     fn cache(&self, whole_cache: Bytes) -> (Bytes, [u64; 3]) {
-        let usual = Plant::default().dirty_percent;
+        let usual = MachineParts::default().dirty_percent;
         let Some(stripes) = self.open_stripes() else { return (whole_cache, usual) };
         let columns = self.array.members / self.array.spans() - self.array.parities();
         let dirty = self.chunk() * u64::from(columns) * u64::from(stripes);

@@ -7,7 +7,7 @@ use openraid_units::{DriveLba, Instant, Nanos, Sectors, Tag};
 
 use super::calendar::Calendar;
 use super::counters::MemberCounters;
-use super::plant::WayCost;
+use super::parts::WayCost;
 use super::server::{Rate, Server, Way};
 use openraid_drives::{DriveModel, Given};
 

@@ -29,7 +29,7 @@ impl World {
             line(format!("admin {token:?} since {since:?}"));
         }
         let mut inside = String::new();
-        let _ = self.controller.tell_waiting(&mut inside);
+        let _ = self.controller.write_waiting(&mut inside);
         line(inside);
         for action in self.in_flight.values().take(LINES_MAX) {
             line(format!("in flight {action:?}"));

@@ -3,8 +3,8 @@
 use openraid_core::admin::{MirrorRead, Policy};
 use openraid_drives::{DriveKit, DriveModel, DriveOptions};
 use openraid_models::{DriveKind, Library, SeekPoints, ServiceLaw};
-use openraid_sim::machine::plant::{HostCost, ProcessorCost};
-use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, MachineSpec, Plant};
+use openraid_sim::machine::parts::{HostCost, ProcessorCost};
+use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoKind, Machine, MachineParts, MachineSpec};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant, Nanos, Sectors};
 
@@ -29,8 +29,8 @@ fn requests_over_exponential_drives_make_the_known_throughput() {
     for (drives, depth) in [(1, 1), (2, 4), (4, 16), (8, 1), (8, 16), (8, 64)] {
         let models = (0..drives).map(|n| ExponentialDrive::new(SERVICE, 100 + u64::from(n))).collect();
         let array = ArraySpec::new(if drives == 1 { ArrayLevel::Single } else { ArrayLevel::Raid0 }, drives);
-        let plant = Plant { depth_max: 128, ..Plant::default() };
-        let mut machine = Machine::with_drives(plant, &array, models, true).expect("it can run");
+        let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
+        let mut machine = Machine::with_drives(parts, &array, models, true).expect("it can run");
         let requests = 400_000;
         let capacity = machine.capacity().get();
         let (time, _) = closed_loop(&mut machine, depth, requests, places(depth, capacity));
@@ -79,10 +79,10 @@ fn open_loop<D: DriveModel>(machine: &mut Machine<D>, load: f64, kind: IoKind, r
 #[test]
 fn open_queues_wait_as_long_as_theory_says() {
     for load in [0.3, 0.6, 0.8] {
-        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
         let array = ArraySpec::new(ArrayLevel::Single, 1);
         let model = vec![ExponentialDrive::new(SERVICE, 3)];
-        let mut machine = Machine::with_drives(plant.clone(), &array, model, true).expect("it can run");
+        let mut machine = Machine::with_drives(parts.clone(), &array, model, true).expect("it can run");
         // M/M/1: s / (1 - rho).
         let service = SERVICE.0 as f64;
         let requests = 2_000_000;
@@ -91,7 +91,7 @@ fn open_queues_wait_as_long_as_theory_says() {
         let error = error_of_queue(load, requests);
         assert!((mean / expected - 1.0).abs() < error.max(0.01), "M/M/1 at {load}: {mean} is not {expected}");
         // M/D/1: s (1 + rho / (2 (1 - rho))).
-        let mut machine = Machine::with_drives(plant, &array, constant(1, SERVICE), true).expect("it can run");
+        let mut machine = Machine::with_drives(parts, &array, constant(1, SERVICE), true).expect("it can run");
         let mean = open_loop(&mut machine, load, IoKind::Read, requests);
         let expected = service * (1.0 + load / (2.0 * (1.0 - load)));
         // Its waiting times vary less than those above.
@@ -104,7 +104,7 @@ fn a_mirror_is_written_as_fast_as_the_slower_half() {
     // The larger of two exponential times: 3/2 of the mean.
     let models = (0..2).map(|n| ExponentialDrive::new(SERVICE, 40 + n)).collect();
     let array = ArraySpec::new(ArrayLevel::Raid1, 2);
-    let mut machine = Machine::with_drives(Plant::default(), &array, models, true).expect("it can run");
+    let mut machine = Machine::with_drives(MachineParts::default(), &array, models, true).expect("it can run");
     let write = |id| HostIo { id, kind: IoKind::Write, offset: 0, len: 4096, worker: 0 };
     let requests = 200_000;
     let (time, _) = closed_loop(&mut machine, 1, requests, write);
@@ -120,9 +120,9 @@ fn writes_that_come_by_themselves_wait_for_both_halves_of_a_mirror_as_long_as_th
     // of one, s / (1 - rho).
     for (load, seed) in [(0.3, 60), (0.6, 70), (0.8, 80)] {
         let models = (0..2).map(|n| ExponentialDrive::new(SERVICE, seed + n)).collect();
-        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
         let array = ArraySpec::new(ArrayLevel::Raid1, 2);
-        let mut machine = Machine::with_drives(plant, &array, models, true).expect("it can run");
+        let mut machine = Machine::with_drives(parts, &array, models, true).expect("it can run");
         let requests = 1_000_000;
         let mean = open_loop(&mut machine, load, IoKind::Write, requests);
         let expected = (12.0 - load) / 8.0 * SERVICE.0 as f64 / (1.0 - load);
@@ -138,7 +138,7 @@ fn a_write_to_more_copies_waits_for_the_slowest() {
     for copies in [3, 4] {
         let models = (0..u64::from(copies)).map(|n| ExponentialDrive::new(SERVICE, 140 + n)).collect();
         let array = ArraySpec::new(ArrayLevel::Raid1, copies);
-        let mut machine = Machine::with_drives(Plant::default(), &array, models, true).expect("it can run");
+        let mut machine = Machine::with_drives(MachineParts::default(), &array, models, true).expect("it can run");
         let write = |id| HostIo { id, kind: IoKind::Write, offset: 0, len: 4096, worker: 0 };
         let requests = 200_000;
         let (time, _) = closed_loop(&mut machine, 1, requests, write);
@@ -155,9 +155,9 @@ fn writes_that_come_by_themselves_wait_for_more_copies_as_the_approximation_says
     // Nelson and Tantawi 1988: R_K = (H_K / H_2 + 4/11 rho (1 - H_K / H_2)) R_2, within 5 % of their simulations.
     for (copies, load, seed) in [(3, 0.3, 160), (3, 0.7, 170), (4, 0.5, 180), (4, 0.8, 190)] {
         let models = (0..u64::from(copies)).map(|n| ExponentialDrive::new(SERVICE, seed + n)).collect();
-        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
         let array = ArraySpec::new(ArrayLevel::Raid1, copies);
-        let mut machine = Machine::with_drives(plant, &array, models, true).expect("it can run");
+        let mut machine = Machine::with_drives(parts, &array, models, true).expect("it can run");
         let mean = open_loop(&mut machine, load, IoKind::Write, 500_000);
         let two = (12.0 - load) / 8.0 * SERVICE.0 as f64 / (1.0 - load);
         let more = (1..=copies).map(|n| 1.0 / f64::from(n)).sum::<f64>() / 1.5;
@@ -180,9 +180,9 @@ fn an_open_queue_waits_by_the_square_of_its_service_times() {
     for load in [0.3, 0.6, 0.8] {
         let drive =
             DriveKit::new(&law(ServiceLaw::Uniform)).build(&DriveOptions { seed: 4, ..DriveOptions::default() });
-        let plant = Plant { depth_max: 128, ..Plant::default() };
+        let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
         let array = ArraySpec::new(ArrayLevel::Single, 1);
-        let mut machine = Machine::with_drives(plant, &array, vec![drive], true).expect("it can run");
+        let mut machine = Machine::with_drives(parts, &array, vec![drive], true).expect("it can run");
         let requests = 1_000_000;
         let mean = open_loop(&mut machine, load, IoKind::Read, requests);
         let expected = service * (1.0 + load * 4.0 / 3.0 / (2.0 * (1.0 - load)));
@@ -196,7 +196,7 @@ fn small_writes_make_the_throughput_of_their_member_commands() {
     // N drives of rate X make N X / 4 small writes of RAID 5, N X / 6 of RAID 6 and N X / 2 of RAID 10.
     for (level, each) in [(ArrayLevel::Raid5, 4.0), (ArrayLevel::Raid6, 6.0), (ArrayLevel::Raid10, 2.0)] {
         for members in [8, 12] {
-            let mut machine = machine(Plant::default(), level, members, SERVICE);
+            let mut machine = machine(MachineParts::default(), level, members, SERVICE);
             let blocks = machine.capacity().get() / 4096;
             let mut random = Random::derived(u64::from(members), 15);
             let next = |id| HostIo { kind: IoKind::Write, ..read(id, random.below(blocks) * 4096) };
@@ -233,9 +233,10 @@ fn nearer_seek_ms(points: &SeekPoints) -> f64 {
 fn read_ms(kit: &DriveKit, (level, members): (ArrayLevel, u64), parts: u64, requests: u64) -> f64 {
     let drive = |index| kit.build(&DriveOptions { index, seed: 6, ..DriveOptions::default() });
     let policy = Policy { mirror_read: MirrorRead::NearestHead, ..Policy::default() };
-    let plant = Plant { policy, ..Plant::default() };
+    let machine_parts = MachineParts { policy, ..MachineParts::default() };
     let array = ArraySpec::new(level, members as u16);
-    let mut machine = Machine::with_drives(plant, &array, (0..members).map(drive).collect(), true).expect("it can run");
+    let drives = (0..members).map(drive).collect();
+    let mut machine = Machine::with_drives(machine_parts, &array, drives, true).expect("it can run");
     let capacity = machine.capacity().get();
     let (time, _) = closed_loop(&mut machine, 1, requests, places(7, capacity / parts));
     time.0 as f64 / requests as f64 / 1e6
@@ -305,8 +306,9 @@ fn a_small_write_of_raid_5_takes_two_reads_and_a_turn() {
                 kit.build(&DriveOptions { write_cache: Some(false), index, seed: 5, ..DriveOptions::default() })
             };
             let models = (0..u64::from(members)).map(drive).collect();
-            let mut machine = Machine::with_drives(Plant::default(), &ArraySpec::new(level, members), models, true)
-                .expect("it can run");
+            let mut machine =
+                Machine::with_drives(MachineParts::default(), &ArraySpec::new(level, members), models, true)
+                    .expect("it can run");
             let capacity = machine.capacity().get();
             let mut random = Random::derived(1, 6);
             let next = |id| HostIo { kind, ..read(id, random.below(capacity / 4096) * 4096) };
@@ -326,7 +328,7 @@ fn a_thread_costs_its_time_and_two_threads_are_twice_as_fast() {
     let time = Nanos(6_700);
     let host = HostCost { read: time, write: time, sequential: time, kib: Nanos::ZERO, processors: 4 };
     let rate = |workers: u16| {
-        let mut machine = machine(Plant { host, ..Plant::default() }, ArrayLevel::Raid0, 4, Nanos(100));
+        let mut machine = machine(MachineParts { host, ..MachineParts::default() }, ArrayLevel::Raid0, 4, Nanos(100));
         let requests = 50_000;
         let next = |id: u64| HostIo { worker: u16::try_from(id).unwrap() % workers, ..read(id, id * 65_536) };
         let (time, _) = closed_loop(&mut machine, 32, requests, next);
@@ -346,9 +348,9 @@ fn the_controllers_processor_is_a_ceiling() {
         command: Nanos::from_micros(20),
         kib: Nanos(500),
     };
-    let plant = Plant { processor, ..Plant::default() };
+    let parts = MachineParts { processor, ..MachineParts::default() };
     let rate = |level, members, kind: IoKind| {
-        let mut machine = machine(plant.clone(), level, members, Nanos(100));
+        let mut machine = machine(parts.clone(), level, members, Nanos(100));
         let requests = 20_000;
         let next = |id: u64| HostIo { kind, ..read(id, id * 65_536) };
         let (time, _) = closed_loop(&mut machine, 64, requests, next);
@@ -382,7 +384,7 @@ fn the_same_seed_is_the_same_run() {
     let run = |seed| {
         let models = (0..5).map(|n| ExponentialDrive::new(SERVICE, seed + n)).collect();
         let array = ArraySpec::new(ArrayLevel::Raid5, 5);
-        let mut machine = Machine::with_drives(Plant::default(), &array, models, true).expect("it can run");
+        let mut machine = Machine::with_drives(MachineParts::default(), &array, models, true).expect("it can run");
         machine.keep_digest();
         let capacity = machine.capacity().get();
         let mut random = Random::derived(seed, 1);

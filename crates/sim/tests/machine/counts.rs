@@ -1,17 +1,17 @@
 //! How many commands a request costs, and what an array holds.
 
 use openraid_core::admin::{PartialWritePolicy, Policy};
-use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineError, Plant};
+use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineError, MachineParts};
 use openraid_units::{Bytes, Nanos};
 
 use crate::support::{constant, machine, one, SECTORS};
 
 const MS: Nanos = Nanos::from_millis(1);
 
-fn rmw() -> Plant {
-    Plant {
+fn rmw() -> MachineParts {
+    MachineParts {
         policy: Policy { partial_write: PartialWritePolicy::ReadModifyWrite, ..Policy::default() },
-        ..Plant::default()
+        ..MachineParts::default()
     }
 }
 
@@ -95,7 +95,7 @@ fn arrays_hold_what_their_members_hold() {
         (Raid50, 8, 6),
         (Raid60, 8, 4),
     ] {
-        let machine = machine(Plant::default(), level, members, MS);
+        let machine = machine(MachineParts::default(), level, members, MS);
         let capacity = machine.capacity().get();
         let full = chunks(drive) * data;
         assert!(capacity <= full, "{level}: {capacity} of {full}");
@@ -109,7 +109,7 @@ fn arrays_hold_what_their_members_hold() {
 fn impossible_arrays_are_refused_with_the_reason() {
     let refused = |array: ArraySpec| {
         let drives = constant(array.members, MS);
-        Machine::with_drives(Plant::default(), &array, drives, true).map(|_| ()).expect_err("it cannot be")
+        Machine::with_drives(MachineParts::default(), &array, drives, true).map(|_| ()).expect_err("it cannot be")
     };
     let text = |array| refused(array).to_string();
     assert!(text(ArraySpec::new(ArrayLevel::Raid6, 3)).contains("give it at least 4"));
@@ -134,12 +134,12 @@ fn impossible_arrays_are_refused_with_the_reason() {
         degraded(ArrayLevel::Raid50, 8, 2),
     ] {
         let drives = constant(array.members, MS);
-        let machine = Machine::with_drives(Plant::default(), &array, drives, true);
+        let machine = Machine::with_drives(MachineParts::default(), &array, drives, true);
         assert!(machine.is_ok(), "{array:?}: {}", machine.map(|_| ()).unwrap_err());
     }
     let drives = constant(3, MS);
     let array = ArraySpec::new(ArrayLevel::Raid5, 4);
-    let error = Machine::with_drives(Plant::default(), &array, drives, true).map(|_| ()).expect_err("too few");
+    let error = Machine::with_drives(MachineParts::default(), &array, drives, true).map(|_| ()).expect_err("too few");
     assert_eq!(error, MachineError::Drives { have: 3, members: 4 });
 }
 
@@ -147,7 +147,7 @@ fn impossible_arrays_are_refused_with_the_reason() {
 fn a_rebuild_reads_the_others_and_fills_the_new_one() {
     let array = ArraySpec { degraded: 1, rebuilding: true, ..ArraySpec::new(ArrayLevel::Raid5, 4) };
     let drives = constant(4, Nanos::from_micros(100));
-    let mut machine = Machine::with_drives(Plant::default(), &array, drives, true).expect("it can run");
+    let mut machine = Machine::with_drives(MachineParts::default(), &array, drives, true).expect("it can run");
     machine.advance(openraid_units::Instant(2_000_000_000), &mut Vec::new());
     let members = machine.counters().members;
     assert!(members[0].writes > 0 && members[0].reads == 0, "{members:?}");
@@ -158,8 +158,8 @@ fn a_rebuild_reads_the_others_and_fills_the_new_one() {
 #[test]
 fn a_write_in_the_cache_is_answered_before_the_members_have_it() {
     let policy = Policy { write_cache: openraid_core::admin::WriteCache::Volatile, ..Policy::default() };
-    let plant = Plant { cache: Bytes::mib(16), policy, ..Plant::default() };
-    let mut machine = machine(plant, ArrayLevel::Raid5, 4, MS);
+    let parts = MachineParts { cache: Bytes::mib(16), policy, ..MachineParts::default() };
+    let mut machine = machine(parts, ArrayLevel::Raid5, 4, MS);
     assert_eq!(one(&mut machine, IoKind::Write, 0, 8192), Nanos::ZERO);
     // Once it is written, it is still there to be read.
     machine.advance(openraid_units::Instant(20_000_000_000), &mut Vec::new());
@@ -173,14 +173,14 @@ fn a_write_in_the_cache_is_answered_before_the_members_have_it() {
 /// the longest.
 fn reads_beside_destage(destage_beside_reads: u32) -> [Nanos; 2] {
     let policy = Policy { write_cache: openraid_core::admin::WriteCache::Volatile, ..Policy::default() };
-    let plant = Plant {
+    let parts = MachineParts {
         cache: Bytes::mib(256),
         policy,
         destage_delay: Nanos::from_millis(200),
         destage_beside_reads,
-        ..Plant::default()
+        ..MachineParts::default()
     };
-    let mut machine = machine(plant, ArrayLevel::Raid5, 4, MS);
+    let mut machine = machine(parts, ArrayLevel::Raid5, 4, MS);
     let blocks = 2 * SECTORS * 512 / 4096;
     let mut state = 1_u64;
     let mut place = || {

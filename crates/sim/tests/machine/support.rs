@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use openraid_models::{ConstantProfile, DriveKind, DriveProfile, Head, ServiceLaw, Sourced};
-use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, Plant};
+use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineParts};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
 
@@ -88,9 +88,9 @@ pub fn constant(members: u16, time: Nanos) -> Vec<AnyDrive> {
     (0..members).map(|_| kit.build(&DriveOptions::default())).collect()
 }
 
-pub fn machine(plant: Plant, level: ArrayLevel, members: u16, time: Nanos) -> Machine {
+pub fn machine(parts: MachineParts, level: ArrayLevel, members: u16, time: Nanos) -> Machine {
     let array = ArraySpec::new(level, members);
-    Machine::with_drives(plant, &array, constant(members, time), true).unwrap_or_else(|error| panic!("{error}"))
+    Machine::with_drives(parts, &array, constant(members, time), true).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Carry out one request alone: when it ended.

@@ -1,7 +1,7 @@
 //! Buses, channels and the parity engine as ceilings.
 
-use openraid_sim::machine::plant::{ParityCost, WayCost};
-use openraid_sim::machine::{ArrayLevel, HostIo, IoKind, Plant, Rate};
+use openraid_sim::machine::parts::{ParityCost, WayCost};
+use openraid_sim::machine::{ArrayLevel, HostIo, IoKind, MachineParts, Rate};
 use openraid_units::Nanos;
 
 use crate::support::{closed_loop, machine, one};
@@ -9,8 +9,8 @@ use crate::support::{closed_loop, machine, one};
 const QUICK: Nanos = Nanos(10);
 
 /// MB/s of a load in which every other request is a write, or all are of one kind.
-fn rate(plant: &Plant, level: ArrayLevel, members: u16, len: u32, kinds: [IoKind; 2]) -> f64 {
-    let mut machine = machine(plant.clone(), level, members, QUICK);
+fn rate(parts: &MachineParts, level: ArrayLevel, members: u16, len: u32, kinds: [IoKind; 2]) -> f64 {
+    let mut machine = machine(parts.clone(), level, members, QUICK);
     let requests = 4_000;
     let mut count = 0;
     let stripe = u64::from(len);
@@ -34,60 +34,60 @@ const BOTH: [IoKind; 2] = [IoKind::Read, IoKind::Write];
 #[test]
 fn each_direction_of_a_bus_has_its_own_ceiling_and_a_shared_bus_one_for_both() {
     let two = WayCost { read: Rate::mb_per_second(500), write: Rate::mb_per_second(400), shared: None };
-    let plant = Plant { host_way: two, ..Plant::default() };
-    near(rate(&plant, ArrayLevel::Raid0, 4, 65_536, READS), 500.0);
-    near(rate(&plant, ArrayLevel::Raid0, 4, 65_536, WRITES), 400.0);
+    let parts = MachineParts { host_way: two, ..MachineParts::default() };
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, READS), 500.0);
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 400.0);
     // Readers and writers do not wait for each other.
-    near(rate(&plant, ArrayLevel::Raid0, 4, 65_536, BOTH), 900.0);
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, BOTH), 900.0);
     let one = WayCost { read: Rate::FREE, write: Rate::FREE, shared: Some(Rate::mb_per_second(200)) };
-    let plant = Plant { host_way: one, ..Plant::default() };
+    let parts = MachineParts { host_way: one, ..MachineParts::default() };
     for kinds in [READS, WRITES, BOTH] {
-        near(rate(&plant, ArrayLevel::Raid0, 4, 65_536, kinds), 200.0);
+        near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, kinds), 200.0);
     }
     let both = WayCost { read: Rate::mb_per_second(180), write: Rate::mb_per_second(250), ..one };
-    let plant = Plant { host_way: both, ..Plant::default() };
-    near(rate(&plant, ArrayLevel::Raid0, 4, 65_536, READS), 180.0);
-    near(rate(&plant, ArrayLevel::Raid0, 4, 65_536, WRITES), 200.0);
+    let parts = MachineParts { host_way: both, ..MachineParts::default() };
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, READS), 180.0);
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 200.0);
 }
 
 #[test]
 fn a_bus_to_the_members_carries_redundancy_too() {
     let way = WayCost { read: Rate::mb_per_second(1600), write: Rate::mb_per_second(1000), shared: None };
-    let plant = Plant { member_way: way, ..Plant::default() };
-    near(rate(&plant, ArrayLevel::Raid0, 4, 65_536, WRITES), 1000.0);
-    near(rate(&plant, ArrayLevel::Raid1, 2, 65_536, WRITES), 500.0);
-    near(rate(&plant, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 750.0);
-    near(rate(&plant, ArrayLevel::Raid1, 2, 65_536, READS), 1600.0);
+    let parts = MachineParts { member_way: way, ..MachineParts::default() };
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 1000.0);
+    near(rate(&parts, ArrayLevel::Raid1, 2, 65_536, WRITES), 500.0);
+    near(rate(&parts, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 750.0);
+    near(rate(&parts, ArrayLevel::Raid1, 2, 65_536, READS), 1600.0);
 }
 
 #[test]
 fn members_on_a_shared_channel_share_it() {
     let shared = Some(Rate { setup: Nanos::ZERO, picos: 4000 });
     let channel = WayCost { shared, ..WayCost::default() };
-    let plant = |channels: usize| Plant { channels: vec![channel; channels], ..Plant::default() };
-    near(rate(&plant(1), ArrayLevel::Raid0, 4, 4 * 65_536, READS), 250.0);
-    near(rate(&plant(2), ArrayLevel::Raid0, 4, 4 * 65_536, READS), 500.0);
-    near(rate(&plant(2), ArrayLevel::Raid0, 4, 4 * 65_536, WRITES), 500.0);
-    near(rate(&plant(2), ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 375.0);
+    let parts = |channels: usize| MachineParts { channels: vec![channel; channels], ..MachineParts::default() };
+    near(rate(&parts(1), ArrayLevel::Raid0, 4, 4 * 65_536, READS), 250.0);
+    near(rate(&parts(2), ArrayLevel::Raid0, 4, 4 * 65_536, READS), 500.0);
+    near(rate(&parts(2), ArrayLevel::Raid0, 4, 4 * 65_536, WRITES), 500.0);
+    near(rate(&parts(2), ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 375.0);
 }
 
 #[test]
 fn the_parity_engine_is_a_ceiling() {
     // 100 MB/s of what goes in.
     let parity = ParityCost { setup: Nanos::ZERO, member: Nanos::ZERO, picos: 10_000, second_percent: 200 };
-    let plant = Plant { parity, ..Plant::default() };
-    near(rate(&plant, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 100.0);
+    let parts = MachineParts { parity, ..MachineParts::default() };
+    near(rate(&parts, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 100.0);
     // Two syndromes take twice the time.
-    near(rate(&plant, ArrayLevel::Raid6, 8, 6 * 65_536, WRITES), 50.0);
-    near(rate(&Plant { parity, ..Plant::default() }, ArrayLevel::Raid0, 4, 65_536, WRITES).min(1e4), 1e4);
+    near(rate(&parts, ArrayLevel::Raid6, 8, 6 * 65_536, WRITES), 50.0);
+    near(rate(&MachineParts { parity, ..MachineParts::default() }, ArrayLevel::Raid0, 4, 65_536, WRITES).min(1e4), 1e4);
 }
 
 #[test]
 fn a_request_alone_takes_the_sum_of_its_parts() {
     let way = WayCost { read: Rate::mb_per_second(1000), write: Rate::mb_per_second(1000), shared: None };
-    let plant = Plant { host_way: way, ..Plant::default() };
+    let parts = MachineParts { host_way: way, ..MachineParts::default() };
     let drive = Nanos::from_millis(3);
-    let mut machine = machine(plant, ArrayLevel::Raid5, 4, drive);
+    let mut machine = machine(parts, ArrayLevel::Raid5, 4, drive);
     // Drive, then 8 KiB over the bus at a nanosecond a byte.
     assert_eq!(one(&mut machine, IoKind::Read, 0, 8192), drive + Nanos(8192));
     // The first write waits until the array is marked as in use.

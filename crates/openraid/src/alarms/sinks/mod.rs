@@ -20,7 +20,7 @@ pub use webhook::post;
 
 use std::time::Duration;
 
-use openraid_config::{SinkKind, SinkWish};
+use openraid_config::{DesiredSink, SinkKind};
 
 use crate::quantity::counted;
 use openraid_status::alarm::AlarmModel;
@@ -64,7 +64,7 @@ fn line(alarm: &AlarmModel) -> String {
 ///
 /// # Errors
 /// Why the sink did not take it, in words.
-pub fn send(sink: &SinkWish, batch: &Batch) -> Result<(), String> {
+pub fn send(sink: &DesiredSink, batch: &Batch) -> Result<(), String> {
     match &sink.kind {
         SinkKind::Exec { program } => exec::send(program, batch),
         SinkKind::Webhook { url, form } => webhook::send(url, *form, batch),

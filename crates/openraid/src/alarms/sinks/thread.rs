@@ -4,12 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use openraid_config::{AlarmLevel, SinkWish};
+use openraid_config::DesiredSink;
 
 use super::{host, send, Batch};
 use crate::alarms::book::Alarm;
 use crate::alarms::keeper::{lock, Shared};
-use crate::events::Level;
 
 /// Alarms that come within this time of the first one share its message.
 const COLLECT: Duration = Duration::from_millis(700);
@@ -24,7 +23,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Running {
     /// The sink's configuration.
-    pub wish: SinkWish,
+    pub wish: DesiredSink,
     ends: Arc<AtomicBool>,
 }
 
@@ -33,7 +32,7 @@ impl Running {
     ///
     /// # Errors
     /// The system makes no thread.
-    pub fn start(wish: SinkWish, shared: &Arc<Shared>) -> std::io::Result<Self> {
+    pub fn start(wish: DesiredSink, shared: &Arc<Shared>) -> std::io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let (shared, own, is_over) = (Arc::clone(shared), wish.clone(), Arc::clone(&ends));
         std::thread::Builder::new().name("sink".into()).spawn(move || run(&own, &shared, &is_over))?;
@@ -46,16 +45,7 @@ impl Running {
     }
 }
 
-/// The level of the file as that of alarms.
-pub const fn level(level: AlarmLevel) -> Level {
-    match level {
-        AlarmLevel::Info => Level::Info,
-        AlarmLevel::Warning => Level::Warning,
-        AlarmLevel::Critical => Level::Critical,
-    }
-}
-
-fn run(wish: &SinkWish, shared: &Shared, ends: &AtomicBool) {
+fn run(wish: &DesiredSink, shared: &Shared, ends: &AtomicBool) {
     let host = host();
     let mut pause = RETRY_FIRST;
     while wait_for_alarms(wish, shared, ends) {
@@ -82,13 +72,13 @@ fn run(wish: &SinkWish, shared: &Shared, ends: &AtomicBool) {
     }
 }
 
-fn pending(wish: &SinkWish, shared: &Shared) -> Vec<Alarm> {
+fn pending(wish: &DesiredSink, shared: &Shared) -> Vec<Alarm> {
     let state = lock(&shared.state);
-    state.book.pending(&wish.name, level(wish.level), |subject| state.own.contains(subject))
+    state.book.pending(&wish.name, wish.level, |subject| state.own.contains(subject))
 }
 
 /// False if the sink is not wanted any more.
-fn wait_for_alarms(wish: &SinkWish, shared: &Shared, ends: &AtomicBool) -> bool {
+fn wait_for_alarms(wish: &DesiredSink, shared: &Shared, ends: &AtomicBool) -> bool {
     loop {
         if ends.load(Ordering::Relaxed) {
             return false;

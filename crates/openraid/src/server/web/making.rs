@@ -12,7 +12,7 @@ use super::super::members::{check_free, contents};
 use super::super::view::survives_losses;
 use super::super::{Access, Server};
 use crate::exit::Failure;
-use crate::making::{Shape, Wish};
+use crate::making::{CreateOptions, Shape};
 use crate::members::{lasting_spec, open_every, options};
 use crate::quantity;
 use crate::verb::create::forget_what_was_inside;
@@ -31,7 +31,7 @@ fn planned(creation: &Creation, usage: Use) -> Result<Planned, Failure> {
     let level = words::level(&creation.level).map_err(Failure::usage)?;
     let name = words::array_name(&creation.name).map_err(Failure::usage)?;
     let chunk = creation.chunk.as_deref().map(quantity::sectors).transpose().map_err(Failure::usage)?;
-    let shape = Shape::of(&Wish {
+    let shape = Shape::of(&CreateOptions {
         name: &name,
         level,
         layout: None,

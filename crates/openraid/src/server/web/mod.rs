@@ -218,7 +218,7 @@ impl Controller for Web {
     fn sinks(&self) -> Vec<SinkModel> {
         let failing = self.server.alarms.failing_sinks();
         let wishes = self.server.in_force().map(|own| own.desired.sinks.clone()).unwrap_or_default();
-        let of_wish = |wish: &openraid_config::SinkWish| {
+        let of_wish = |wish: &openraid_config::DesiredSink| {
             let error = failing.iter().find(|(name, _)| *name == wish.name).map(|(_, why)| why.clone());
             SinkModel { error, ..model::sink(wish) }
         };

@@ -40,7 +40,7 @@ use crate::arguments::{CacheWord, ReviewArguments};
 use crate::control::{Answerer as _, Command};
 use crate::exit::Failure;
 use crate::in_process::InProcess;
-use crate::making::{Shape, Wish};
+use crate::making::{CreateOptions, Shape};
 use crate::members::{open_every, options, written_spec};
 use crate::model::HealthWord;
 use crate::output::progress::Progress;
@@ -387,7 +387,7 @@ impl Bench<'_> {
             _ => openraid_models::ArrayLevel::Single,
         };
         let striped = words::md_level(level).is_some_and(|md| md.is_striped()) || level.has_spans();
-        Shape::of(&Wish {
+        Shape::of(&CreateOptions {
             name: &self.array,
             level,
             layout: None,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use openraid_config::ManagementWish;
+use openraid_config::DesiredManagement;
 use openraid_management::{Management, Options, Role};
 
 use super::addresses;
@@ -31,7 +31,7 @@ pub fn start(
 /// The address is none.
 pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Option<Options>, Failure> {
     let wish = file.map(|file| file.desired.management.clone()).unwrap_or_default();
-    let ManagementWish { listen, certificate, key, names, metrics_md, drives } = wish;
+    let DesiredManagement { listen, certificate, key, names, metrics_md, drives } = wish;
     let Some(listen) = arguments.http.clone().or(listen.map(|own| own.value)) else {
         return Ok(None);
     };

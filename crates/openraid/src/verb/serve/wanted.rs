@@ -1,6 +1,6 @@
 //! Which arrays a server is to serve: named on the command line, remembered, in the configuration file.
 
-use openraid_config::{ArrayId, ArrayWish};
+use openraid_config::{ArrayId, DesiredArray};
 use openraid_runtime::member::MemberSpec;
 
 use super::super::Context;
@@ -71,12 +71,12 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
 }
 
 /// The file's entry for a remembered array.
-fn wish_of<'w>(entry: &Entry, wishes: &'w [ArrayWish]) -> Option<&'w ArrayWish> {
-    let by_uuid = |wish: &&ArrayWish| match &wish.id {
+fn wish_of<'w>(entry: &Entry, wishes: &'w [DesiredArray]) -> Option<&'w DesiredArray> {
+    let by_uuid = |wish: &&DesiredArray| match &wish.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
         ArrayId::Name(_) => false,
     };
-    let by_name = |wish: &&ArrayWish| wish.id == ArrayId::Name(entry.name.clone());
+    let by_name = |wish: &&DesiredArray| wish.id == ArrayId::Name(entry.name.clone());
     wishes.iter().find(by_uuid).or_else(|| wishes.iter().find(by_name))
 }
 
@@ -103,7 +103,7 @@ impl Wanted {
     }
 
     /// Everything that is remembered or in the file. One array that cannot be found does not keep the others away.
-    fn add_all(&mut self, entries: &[Entry], wishes: &[ArrayWish]) {
+    fn add_all(&mut self, entries: &[Entry], wishes: &[DesiredArray]) {
         let mut known = Vec::new();
         for entry in entries {
             let wish = wish_of(entry, wishes);
@@ -121,7 +121,7 @@ impl Wanted {
         }
     }
 
-    fn add(&mut self, entry: &Entry, wish: Option<&ArrayWish>) -> Result<(), Failure> {
+    fn add(&mut self, entry: &Entry, wish: Option<&DesiredArray>) -> Result<(), Failure> {
         if let Some(wish) = wish.filter(|wish| !wish.members.is_empty()) {
             return self.add_members(&wish.members);
         }

@@ -6,9 +6,9 @@ use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock
 use openraid_parity::Kernels;
 use openraid_units::{DriveLba, Nanos, Sectors};
 
+use super::device_lease::{numbered, Leased};
 use super::hanging::Held;
-use super::lent::{numbered, Lent};
-use super::patience::{ask, Asked, Pulse, Unanswered};
+use super::heartbeat::{ask, Asked, Heartbeat, Unanswered};
 use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_SILENCE_MAX;
 use crate::member::{open, MemberSpec, OpenError, OpenOptions, OpenedMember, Place};
@@ -163,33 +163,33 @@ struct Reader<F> {
     read: F,
     kernels: Kernels,
     /// The waiting caller sees that devices answer.
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     /// The lender, which may take them back.
-    lent: Option<Lent>,
+    leased: Option<Leased>,
 }
 
 impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> Reader<F> {
     /// `read` fills the bytes from a device, and says whether it could.
-    fn new(pulse: Pulse, read: F) -> Self {
-        Self { read, kernels: Kernels::detect(), pulse, lent: None }
+    fn new(heartbeat: Heartbeat, read: F) -> Self {
+        Self { read, kernels: Kernels::detect(), heartbeat, leased: None }
     }
 
-    fn of(self, lent: &Lent) -> Self {
-        Self { lent: Some(lent.clone()), ..self }
+    fn of(self, leased: &Leased) -> Self {
+        Self { leased: Some(leased.clone()), ..self }
     }
 }
 
 impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> ReadDevice for Reader<F> {
     fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
         let read = (self.read)(device, at, bytes);
-        self.pulse.beat();
+        self.heartbeat.beat();
         read
     }
     fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
         !self.kernels.crc32c(!register, bytes)
     }
     fn is_over(&self) -> bool {
-        self.lent.as_ref().is_some_and(Lent::is_over)
+        self.leased.as_ref().is_some_and(Leased::is_over)
     }
 }
 
@@ -216,14 +216,14 @@ pub(super) fn look_beside(
     }
     let mut notes = Vec::new();
     let (devices, superblocks) = open_each(specs, options, wanted, held, &mut notes)?;
-    let (lent, wanted) = (Lent::new(devices), wanted.clone());
-    let own = lent.clone();
-    let asked = ask("journal-read", move |pulse| read(&own, superblocks, &wanted, notes, pulse));
-    let answer = asked.and_then(|asked| held.wait(asked, JOURNAL_SILENCE_MAX, lent.specs.iter()));
+    let (leased, wanted) = (Leased::new(devices), wanted.clone());
+    let own = leased.clone();
+    let asked = ask("journal-read", move |heartbeat| read(&own, superblocks, &wanted, notes, heartbeat));
+    let answer = asked.and_then(|asked| held.wait(asked, JOURNAL_SILENCE_MAX, leased.specs.iter()));
     answer.unwrap_or_else(|unanswered| {
         // The one that is read hangs; the others are free.
-        drop(lent.take_back());
-        Err(unanswered_by(names(lent.specs.iter()), unanswered, JOURNAL_SILENCE_MAX))
+        drop(leased.take_back());
+        Err(unanswered_by(names(leased.specs.iter()), unanswered, JOURNAL_SILENCE_MAX))
     })
 }
 
@@ -243,32 +243,32 @@ fn names<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> String {
 }
 
 fn read(
-    lent: &Lent,
+    leased: &Leased,
     superblocks: Vec<JournalSuperblock>,
     wanted: &LookFor,
     mut notes: Vec<String>,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
 ) -> Result<FoundDevices, JournalStartError> {
-    let mut reader = Reader::new(pulse, |device, at, bytes: &mut [u8]| {
-        lent.with(device, |device| device.read_at(at, bytes).is_ok()).unwrap_or(false)
+    let mut reader = Reader::new(heartbeat, |device, at, bytes: &mut [u8]| {
+        leased.with(device, |device| device.read_at(at, bytes).is_ok()).unwrap_or(false)
     })
-    .of(lent);
+    .of(leased);
     let mut found = if wanted.damaged {
-        inspect_journal(&lent.numbered, &mut reader)
+        inspect_journal(&leased.numbered, &mut reader)
     } else {
-        find_journal(&lent.numbered, false, &mut reader).map(|found| (found, None))
+        find_journal(&leased.numbered, false, &mut reader).map(|found| (found, None))
     };
     if found.is_err() && !may_know_of_others(&superblocks, &wanted.void) {
-        found = find_journal(&lent.numbered, true, &mut reader).map(|found| (found, None));
+        found = find_journal(&leased.numbered, true, &mut reader).map(|found| (found, None));
         notes.push("the journal's log was damaged; no array had anything in it, and it starts empty".into());
     }
     let (journal, damage) = found.map_err(|error| match error {
         FindError::Count(count) => JournalStartError::Count(count),
-        FindError::Journal(drive, error) => device_error(&lent.specs[drive.index()], error),
-        FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(lent.specs.iter()), error },
-        FindError::GivenUp => JournalStartError::Hangs(names(lent.specs.iter())),
+        FindError::Journal(drive, error) => device_error(&leased.specs[drive.index()], error),
+        FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(leased.specs.iter()), error },
+        FindError::GivenUp => JournalStartError::Hangs(names(leased.specs.iter())),
     })?;
-    Ok(FoundDevices { devices: lent.take_back(), superblocks, journal, notes, damage })
+    Ok(FoundDevices { devices: leased.take_back(), superblocks, journal, notes, damage })
 }
 
 /// May a log say something of arrays that are not among those of which nothing in it counts?
@@ -349,11 +349,11 @@ impl<'a> Look<'a> {
 }
 
 fn send(spec: MemberSpec, options: OpenOptions) -> Asking {
-    ask("journal-look", move |pulse| {
+    ask("journal-look", move |heartbeat| {
         let mut opened = open(&spec, options)?;
-        pulse.beat();
+        heartbeat.beat();
         let device = numbered(0, &opened);
-        let mut reader = Reader::new(pulse, |_, at, bytes: &mut [u8]| opened.read_at(at, bytes).is_ok());
+        let mut reader = Reader::new(heartbeat, |_, at, bytes: &mut [u8]| opened.read_at(at, bytes).is_ok());
         let superblock = superblock_of(0, &device, &mut reader);
         Ok((opened, superblock))
     })
@@ -433,17 +433,17 @@ mod tests {
         let opened = pair.open();
         let used = JournalSuperblock { clean: false, ..pair.superblocks[0].clone() };
         write_superblock(&opened[0], &used).expect("written");
-        let lent = Lent::new(opened);
+        let leased = Leased::new(opened);
         let mut reads = 0;
-        let mut reader = Reader::new(Pulse::default(), |device, at, bytes: &mut [u8]| {
+        let mut reader = Reader::new(Heartbeat::default(), |device, at, bytes: &mut [u8]| {
             reads += 1;
             if reads == 7 {
-                drop(lent.take_back());
+                drop(leased.take_back());
             }
-            lent.with(device, |device| device.read_at(at, bytes).is_ok()).unwrap_or(false)
+            leased.with(device, |device| device.read_at(at, bytes).is_ok()).unwrap_or(false)
         })
-        .of(&lent);
-        let found = find_journal(&lent.numbered[..1], false, &mut reader).map(drop);
+        .of(&leased);
+        let found = find_journal(&leased.numbered[..1], false, &mut reader).map(drop);
         assert_eq!(found, Err(FindError::GivenUp));
         assert_eq!(reads, 7);
     }

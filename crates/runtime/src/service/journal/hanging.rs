@@ -10,7 +10,7 @@ use openraid_core::admin::AdminError;
 use openraid_sys::MemberError;
 use openraid_units::{DriveId, Nanos};
 
-use super::patience::{Asked, Unanswered, Watch};
+use super::heartbeat::{Asked, Unanswered, Watch};
 use super::JournalStartError;
 use crate::member::{MemberSpec, OpenError, Place};
 use crate::service::{DriveView, ServiceError, ServiceHandle};
@@ -95,7 +95,7 @@ impl Held {
         wait_or_note(asked, silence_max, |watch| self.hanging.gave_up(specs, watch, false))
     }
 
-    /// The same for a thread that opens a device, and whose pulse beats for the first time when it has.
+    /// The same for a thread that opens a device, and whose heartbeat beats for the first time when it has.
     pub(super) fn wait_for_opening<T>(
         &self,
         asked: Asked<T>,
@@ -189,7 +189,7 @@ mod tests {
     use openraid_units::{BlockSize, Sectors};
 
     use super::super::find::Look;
-    use super::super::patience::ask;
+    use super::super::heartbeat::ask;
     use super::*;
     use crate::member::OpenOptions;
 
@@ -241,9 +241,9 @@ mod tests {
         let (opens, is_open) = mpsc::channel::<()>();
         let (answers, hangs) = mpsc::channel::<()>();
         let (was_opened, opened) = mpsc::channel();
-        let asked = ask("hangs", move |pulse| {
+        let asked = ask("hangs", move |heartbeat| {
             let _ = is_open.recv();
-            pulse.beat();
+            heartbeat.beat();
             was_opened.send(()).expect("it is heard");
             let _ = hangs.recv();
         });

@@ -9,23 +9,23 @@
 //!  keeper  a journal that was lost, or one of its devices, is looked for again
 //!  hanging devices that are still open because they do not answer
 //!  lost    places of discarded log data in its array
-//!  lent    devices that are read and written on threads that may be silent for so long
+//!  leased    devices that are read and written on threads that may be silent for so long
 //! ```
 //!
 //! It must never take the journal of another controller, or one of two devices alone that may have missed what the
 //! other one promised.
 
+mod device_lease;
 mod error;
 mod find;
 mod hanging;
-mod heal;
+mod heartbeat;
 mod keeper;
-mod lent;
 mod lost;
 mod make;
+mod mirror_resync;
 #[cfg(test)]
 mod pair;
-mod patience;
 mod rejoin;
 
 pub use error::JournalStartError;
@@ -120,7 +120,7 @@ impl ServiceHandle {
             return Err(found.left_behind());
         }
         let was_half = found.is_half();
-        heal::heal(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
+        mirror_resync::heal(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
         if found.devices.len() == 1 && (was_half || last.is_some_and(|last| last.devices == 2)) {
             notes.push(
                 "one of the journal's two devices is not there, and the other one is used alone; `openraid journal attach \

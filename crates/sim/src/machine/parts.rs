@@ -1,6 +1,6 @@
 //! The parts of a machine, in numbers: costs of the processors, rates of the ways, sizes of the tables.
 //!
-//! A plant has no names and no sources: those are in the profiles that it is made from. Everything here is a
+//! A parts has no names and no sources: those are in the profiles that it is made from. Everything here is a
 //! cause (a time, a rate, a bound), never an outcome.
 
 use openraid_core::admin::Policy;
@@ -82,7 +82,7 @@ pub struct WayParts {
 
 /// All of it.
 #[derive(Clone, Debug)]
-pub struct Plant {
+pub struct MachineParts {
     /// Threads of the host.
     pub host: HostCost,
     /// The controller's processor.
@@ -159,7 +159,7 @@ pub const NEVER_CLEAN: Nanos = Nanos::from_secs(24 * 3600);
 /// Requests inside the engine at the most.
 pub const REQUESTS_MAX: u32 = 4096;
 
-impl Default for Plant {
+impl Default for MachineParts {
     /// Everything is free and unbounded: only the engine and its drives take time.
     fn default() -> Self {
         Self {
@@ -195,8 +195,8 @@ impl Default for Plant {
     }
 }
 
-impl Plant {
-    /// The engine's limits for this plant.
+impl MachineParts {
+    /// The engine's limits for this parts.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let cache = self.cache.round_down(Bytes::kib(4));

@@ -1,4 +1,4 @@
-//! Devices that are lent to a thread which may hang on one of them for good. A caller that gives up the thread takes
+//! Devices that are leased to a thread which may hang on one of them for good. A caller that gives up the thread takes
 //! back the devices that the thread is not using at that moment, and the thread does nothing more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,9 @@ use openraid_units::DriveId;
 
 use crate::member::{MemberSpec, OpenedMember};
 
-/// Devices that are lent.
+/// Devices that are leased.
 #[derive(Clone, Debug)]
-pub(super) struct Lent {
+pub(super) struct Leased {
     pub devices: Arc<[Mutex<Option<OpenedMember>>]>,
     /// They are wanted back.
     is_over: Arc<AtomicBool>,
@@ -21,7 +21,7 @@ pub(super) struct Lent {
     pub numbered: Vec<JournalDevice>,
 }
 
-impl Lent {
+impl Leased {
     pub fn new(devices: Vec<OpenedMember>) -> Self {
         let specs = devices.iter().map(|device| device.spec.clone()).collect();
         let numbered = (0..).zip(&devices).map(|(number, device)| numbered(number, device)).collect();
@@ -29,7 +29,7 @@ impl Lent {
         Self { devices, is_over: Arc::default(), specs, numbered }
     }
 
-    /// Do something with a device; nothing if it is not lent any more.
+    /// Do something with a device; nothing if it is not leased any more.
     pub fn with<T>(&self, device: usize, work: impl FnOnce(&mut OpenedMember) -> T) -> Option<T> {
         let mut device = self.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
         let device = device.as_mut().filter(|_| !self.is_over());
@@ -65,16 +65,16 @@ mod tests {
 
     #[test]
     fn who_gives_up_a_thread_takes_back_what_it_is_not_at_and_nothing_more_is_done() {
-        let pair = Pair::new("lent");
-        let lent = Lent::new(pair.open());
-        let is_at = lent.devices[0].lock().expect("nobody else is");
-        let back = lent.take_back();
+        let pair = Pair::new("leased");
+        let leased = Leased::new(pair.open());
+        let is_at = leased.devices[0].lock().expect("nobody else is");
+        let back = leased.take_back();
         assert_eq!(back.iter().map(|device| &device.spec).collect::<Vec<_>>(), [&pair.specs[1]]);
         drop(back);
-        assert!(lent.with(1, |_| ()).is_none(), "it was taken back");
+        assert!(leased.with(1, |_| ()).is_none(), "it was taken back");
         assert!(open(&pair.specs[0], options()).is_err());
         open(&pair.specs[1], options()).expect("it is free");
         drop(is_at);
-        assert!(lent.with(0, |_| ()).is_none(), "it answers, and nobody listens");
+        assert!(leased.with(0, |_| ()).is_none(), "it answers, and nobody listens");
     }
 }

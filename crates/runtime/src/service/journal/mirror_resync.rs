@@ -8,11 +8,11 @@ use openraid_core::journal::mirror_resync::{HealMark, HealPlan, HealStep};
 use openraid_format::{journal_superblock_lba, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
+use super::device_lease::Leased;
 use super::find::{unanswered_by, FoundDevices};
 use super::hanging::Held;
-use super::lent::Lent;
+use super::heartbeat::{ask, Heartbeat, Unanswered};
 use super::make::{sync, write, write_copy};
-use super::patience::{ask, Pulse, Unanswered};
 use super::JournalStartError;
 use crate::member::OpenedMember;
 
@@ -31,8 +31,8 @@ pub fn heal(
         return Ok(());
     }
     let Some(plan) = plan_of(found) else { return Ok(()) };
-    let lent = Lent::new(std::mem::take(&mut found.devices));
-    match carry_out(&plan, &lent, held, silence_max)? {
+    let leased = Leased::new(std::mem::take(&mut found.devices));
+    match carry_out(&plan, &leased, held, silence_max)? {
         Healed::Both(devices) => {
             let device = &devices[plan.stale].spec.text;
             notes.push(format!("{device}: this device of the journal was behind and has been brought up to date"));
@@ -66,17 +66,17 @@ enum Healed {
     Alone(Box<OpenedMember>, JournalStartError),
 }
 
-fn carry_out(plan: &HealPlan, lent: &Lent, held: &Held, silence_max: Nanos) -> Result<Healed, JournalStartError> {
-    let (own, lent_to) = (plan.clone(), lent.clone());
-    let asked = ask("journal-heal", move |pulse| Healing { plan: own, lent: lent_to, pulse }.all());
-    let answer = asked.and_then(|asked| held.wait(asked, silence_max, lent.specs.iter()));
-    let name = |device: usize| lent.specs[device].text.clone();
+fn carry_out(plan: &HealPlan, leased: &Leased, held: &Held, silence_max: Nanos) -> Result<Healed, JournalStartError> {
+    let (own, lent_to) = (plan.clone(), leased.clone());
+    let asked = ask("journal-heal", move |heartbeat| Healing { plan: own, leased: lent_to, heartbeat }.all());
+    let answer = asked.and_then(|asked| held.wait(asked, silence_max, leased.specs.iter()));
+    let name = |device: usize| leased.specs[device].text.clone();
     let (failed, error) = match answer {
-        Ok(Ok(())) => return Ok(Healed::Both(lent.take_back())),
+        Ok(Ok(())) => return Ok(Healed::Both(leased.take_back())),
         Ok(Err(failed)) => failed,
         Err(unanswered) => {
             // The one that does not come back hangs. If that is the stale one, nothing was written to the other one.
-            let (best, behind) = (lent.take(plan.best), lent.take(plan.stale));
+            let (best, behind) = (leased.take(plan.best), leased.take(plan.stale));
             let silent = if best.is_some() { plan.stale } else { plan.best };
             let is_behind = unanswered == Unanswered::Silent && behind.is_none();
             let error = unanswered_by(name(silent), unanswered, silence_max);
@@ -86,7 +86,7 @@ fn carry_out(plan: &HealPlan, lent: &Lent, held: &Held, silence_max: Nanos) -> R
             };
         }
     };
-    match lent.take(plan.best) {
+    match leased.take(plan.best) {
         Some(best) if failed == plan.stale => Ok(Healed::Alone(Box::new(best), error)),
         _ => Err(error),
     }
@@ -98,8 +98,8 @@ type Failed = (usize, JournalStartError);
 /// A thread that brings a device up to date.
 struct Healing {
     plan: HealPlan,
-    lent: Lent,
-    pulse: Pulse,
+    leased: Leased,
+    heartbeat: Heartbeat,
 }
 
 impl Healing {
@@ -124,19 +124,19 @@ impl Healing {
         device: usize,
         work: impl FnOnce(&mut OpenedMember) -> Result<T, JournalStartError>,
     ) -> Result<T, Failed> {
-        let done = self.lent.with(device, work);
-        self.pulse.beat();
+        let done = self.leased.with(device, work);
+        self.heartbeat.beat();
         // The caller has given up.
-        let done = done.unwrap_or_else(|| Err(JournalStartError::Hangs(self.lent.specs[device].text.clone())));
+        let done = done.unwrap_or_else(|| Err(JournalStartError::Hangs(self.leased.specs[device].text.clone())));
         done.map_err(|error| (device, error))
     }
 
     fn check_size(&self) -> Result<(), Failed> {
         let behind = self.plan.stale;
         let ring = self.plan.superblock(behind, HealMark::Whole).ring();
-        let last = journal_superblock_lba(SuperblockCopy::Last, self.lent.numbered[behind].capacity);
+        let last = journal_superblock_lba(SuperblockCopy::Last, self.leased.numbered[behind].capacity);
         if last.map_or(0, DriveLba::get) < ring.start.get() + ring.sectors.get() {
-            let device = self.lent.specs[behind].text.clone();
+            let device = self.leased.specs[behind].text.clone();
             let why = "it has become smaller than the other device's log".into();
             return Err((behind, JournalStartError::Io { device, why }));
         }
@@ -165,9 +165,9 @@ mod tests {
         let mut found = pair.look(&Held::default()).expect("both can be read");
         let plan = plan_of(&found).expect("one is behind");
         assert_eq!((plan.best, plan.stale), (1, 0));
-        let lent = Lent::new(std::mem::take(&mut found.devices));
-        let hangs = lent.devices[device].lock().expect("nobody else is at it");
-        let healed = carry_out(&plan, &lent, &Held::default(), Nanos::ZERO);
+        let leased = Leased::new(std::mem::take(&mut found.devices));
+        let hangs = leased.devices[device].lock().expect("nobody else is at it");
+        let healed = carry_out(&plan, &leased, &Held::default(), Nanos::ZERO);
         drop(hangs);
         (pair, healed)
     }

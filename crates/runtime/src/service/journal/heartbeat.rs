@@ -11,9 +11,9 @@ use openraid_units::Nanos;
 
 /// How a thread says that a device has answered.
 #[derive(Clone, Default, Debug)]
-pub struct Pulse(Arc<AtomicU64>);
+pub struct Heartbeat(Arc<AtomicU64>);
 
-impl Pulse {
+impl Heartbeat {
     /// A device has answered.
     pub fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -55,7 +55,7 @@ pub enum Unanswered {
 #[derive(Debug)]
 pub struct Asked<T> {
     answer: mpsc::Receiver<T>,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
 }
 
 /// Have a thread of this name do something.
@@ -64,43 +64,43 @@ pub struct Asked<T> {
 /// There is no room for it.
 pub fn ask<T: Send + 'static>(
     name: &str,
-    work: impl FnOnce(Pulse) -> T + Send + 'static,
+    work: impl FnOnce(Heartbeat) -> T + Send + 'static,
 ) -> Result<Asked<T>, Unanswered> {
     let (sender, answer) = mpsc::channel();
-    let pulse = Pulse::default();
-    let own = pulse.clone();
+    let heartbeat = Heartbeat::default();
+    let own = heartbeat.clone();
     let spawned = thread::Builder::new().name(name.into()).spawn(move || {
         let _watched = own.clone();
         // The caller may have given up.
         let _ = sender.send(work(own));
     });
     spawned.map_err(|error| Unanswered::NoThread(error.to_string()))?;
-    Ok(Asked { answer, pulse })
+    Ok(Asked { answer, heartbeat })
 }
 
 impl<T> Asked<T> {
     /// How to know later whether the thread goes on.
     pub fn watch(&self) -> Watch {
-        Watch(Arc::downgrade(&self.pulse.0))
+        Watch(Arc::downgrade(&self.heartbeat.0))
     }
 
-    /// Wait for the answer while the thread's pulse beats.
+    /// Wait for the answer while the thread's heartbeat beats.
     ///
     /// # Errors
     /// It did not for so long, or the thread ended without one.
     pub fn wait(self, silence_max: Nanos) -> Result<T, Unanswered> {
         let limit = Duration::from_nanos(silence_max.get());
-        wait_with(&self.pulse, || self.answer.recv_timeout(limit))
+        wait_with(&self.heartbeat, || self.answer.recv_timeout(limit))
     }
 }
 
 /// Wait as often as something was heard meanwhile.
-fn wait_with<T>(pulse: &Pulse, mut wait: impl FnMut() -> Result<T, RecvTimeoutError>) -> Result<T, Unanswered> {
+fn wait_with<T>(heartbeat: &Heartbeat, mut wait: impl FnMut() -> Result<T, RecvTimeoutError>) -> Result<T, Unanswered> {
     loop {
-        let heard = pulse.beats();
+        let heard = heartbeat.beats();
         match wait() {
             Ok(answer) => return Ok(answer),
-            Err(RecvTimeoutError::Timeout) if pulse.beats() != heard => {}
+            Err(RecvTimeoutError::Timeout) if heartbeat.beats() != heard => {}
             Err(RecvTimeoutError::Timeout) => return Err(Unanswered::Silent),
             Err(RecvTimeoutError::Disconnected) => return Err(Unanswered::Panicked),
         }
@@ -113,11 +113,11 @@ mod tests {
 
     /// A device that answers once in each of so many waits, and then has all of it.
     fn read(answers: u32, is_whole: bool) -> Result<&'static str, Unanswered> {
-        let (pulse, mut waits) = (Pulse::default(), 0);
-        wait_with(&pulse, || {
+        let (heartbeat, mut waits) = (Heartbeat::default(), 0);
+        wait_with(&heartbeat, || {
             waits += 1;
             match waits {
-                _ if waits <= answers => pulse.beat(),
+                _ if waits <= answers => heartbeat.beat(),
                 _ if is_whole => return Ok("read"),
                 _ => assert_eq!(waits, answers + 1, "nothing was heard, and it is waited on"),
             }
@@ -138,7 +138,7 @@ mod tests {
         let asked =
             ask::<()>("panics", |_| std::panic::resume_unwind(Box::new("on purpose"))).expect("room for a thread");
         assert_eq!(asked.wait(Nanos::from_secs(3600)), Err(Unanswered::Panicked));
-        let asked = ask("answers", |pulse| pulse.beat()).expect("room for a thread");
+        let asked = ask("answers", |heartbeat| heartbeat.beat()).expect("room for a thread");
         assert_eq!(asked.wait(Nanos::from_secs(3600)), Ok(()));
     }
 
