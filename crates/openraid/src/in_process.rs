@@ -58,6 +58,12 @@ impl InProcess {
         Choice::parse(&Listening::Unix(self.socket.clone()).uri(array)).map_err(Failure::failed)
     }
 
+    /// The socket at which clients come in.
+    #[cfg(test)]
+    pub fn socket(&self) -> &std::path::Path {
+        &self.socket
+    }
+
     /// End it.
     pub fn stop(self) {
         self.service.stop();

@@ -4,7 +4,7 @@
 //! All of it runs in this process: the service, the clients, the administrator. Every step can be repeated by hand,
 //! and the last lines say how.
 
-mod client;
+pub(crate) mod client;
 mod load;
 
 use std::fs;

@@ -62,4 +62,58 @@ impl Client {
         }
         Ok(error)
     }
+
+    /// Send requests of 4 KiB (command, offset) at once, written blocks filled with this byte, and wait for all answers, which come
+    /// in any order.
+    ///
+    /// # Errors
+    /// The server has closed the connection, or refuses one of them.
+    pub fn burst(&mut self, requests: &[(u16, u64)], fill: u8) -> std::io::Result<()> {
+        const LEN: usize = 4096;
+        let mut words = Vec::with_capacity(requests.len() * (28 + LEN));
+        for (cookie, (command, offset)) in requests.iter().enumerate() {
+            words.extend_from_slice(&0x2560_9513_u32.to_be_bytes());
+            words.extend_from_slice(&[0, 0]);
+            words.extend_from_slice(&command.to_be_bytes());
+            words.extend_from_slice(&(cookie as u64).to_be_bytes());
+            words.extend_from_slice(&offset.to_be_bytes());
+            words.extend_from_slice(&u32::try_from(LEN).expect("4 KiB").to_be_bytes());
+            if *command == WRITE {
+                words.resize(words.len() + LEN, fill);
+            }
+        }
+        self.stream.write_all(&words)?;
+        let (mut reply, mut data) = ([0; 16], vec![0; LEN]);
+        for _ in requests {
+            self.stream.read_exact(&mut reply)?;
+            if reply[4..8] != [0; 4] {
+                return Err(std::io::Error::other("the request was refused"));
+            }
+            let cookie = u64::from_be_bytes(reply[8..].try_into().expect("eight bytes"));
+            if requests[usize::try_from(cookie).expect("small")].0 != WRITE {
+                self.stream.read_exact(&mut data)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Read a block of 4 KiB.
+    ///
+    /// # Errors
+    /// The server has closed the connection, or refuses it.
+    pub fn read_block(&mut self, offset: u64) -> std::io::Result<Vec<u8>> {
+        let mut request = Vec::new();
+        request.extend_from_slice(&0x2560_9513_u32.to_be_bytes());
+        request.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        request.extend_from_slice(&offset.to_be_bytes());
+        request.extend_from_slice(&4096_u32.to_be_bytes());
+        self.stream.write_all(&request)?;
+        let (mut reply, mut data) = ([0; 16], vec![0; 4096]);
+        self.stream.read_exact(&mut reply)?;
+        if reply[4..8] != [0; 4] {
+            return Err(std::io::Error::other("the read was refused"));
+        }
+        self.stream.read_exact(&mut data)?;
+        Ok(data)
+    }
 }

@@ -5,6 +5,7 @@
 pub mod client;
 pub mod console;
 pub mod journalled;
+pub mod load;
 pub mod web;
 
 use std::fs::{self, File};

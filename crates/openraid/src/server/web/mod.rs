@@ -1,5 +1,7 @@
 //! The HTTP interfaces of a server: what the crate `management` asks is answered as the control socket answers it.
 
+#[cfg(test)]
+mod faces;
 mod making;
 mod place;
 

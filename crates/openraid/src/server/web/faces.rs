@@ -1,0 +1,436 @@
+//! Arrays in as many states as the table has rows, on members in memory, and every face of the server beside the table: the
+//! command line, the API, Redfish, metrics, alarms. The console shows the API's documents.
+//!
+//! What the table says was worked out by hand from the level and the orders. The member whose loss makes an array fail keeps its
+//! slot: the others do not record it any more.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use openraid_core::limits::Limits;
+use openraid_format::MinorVersion;
+use openraid_management::Options;
+use openraid_sys::Use;
+use openraid_units::Sectors;
+use serde_json::Value;
+
+use super::super::Server;
+use crate::checks::CheckWord;
+use crate::control::{Answerer, Command};
+use crate::demo::client::Client;
+use crate::in_process::InProcess;
+use crate::making::{Shape, Wish};
+use crate::members::{open_every, options, spec};
+use crate::model::{ArrayModel, HealthWord, StateWord};
+use crate::output::array::{mdstat, text};
+use crate::words;
+
+/// name | level, members, spares | orders | health, losses that are survived | in sync, rebuilding, spare, missing, faulty | task
+const TABLE: &str = "
+one       | single 1 0 |                              | optimal 0  | 1 0 0 0 0 | -
+stripe    | 0 3 0      |                              | optimal 0  | 3 0 0 0 0 | -
+line      | linear 2 0 |                              | optimal 0  | 2 0 0 0 0 | -
+pair      | 1 2 0      |                              | optimal 1  | 2 0 0 0 0 | -
+trio      | 1 3 0      |                              | optimal 2  | 3 0 0 0 0 | -
+four      | 4 3 0      |                              | optimal 1  | 3 0 0 0 0 | -
+five      | 5 3 0      |                              | optimal 1  | 3 0 0 0 0 | -
+five6     | 5 6 0      |                              | optimal 1  | 6 0 0 0 0 | -
+six       | 6 4 0      |                              | optimal 2  | 4 0 0 0 0 | -
+six8      | 6 8 0      |                              | optimal 2  | 8 0 0 0 0 | -
+ten       | 10 4 0     |                              | optimal 1  | 4 0 0 0 0 | -
+onee      | 1e 3 0     |                              | optimal 1  | 3 0 0 0 0 | -
+fifty     | 50 6 0     |                              | optimal 1  | 6 0 0 0 0 | -
+sixty     | 60 8 0     |                              | optimal 2  | 8 0 0 0 0 | -
+pair-f    | 1 2 0      | fail:1                       | degraded 0 | 1 0 0 1 1 | -
+trio-f    | 1 3 0      | fail:0                       | degraded 1 | 2 0 0 1 1 | -
+trio-ff   | 1 3 0      | fail:0 fail:2                | degraded 0 | 1 0 0 2 2 | -
+four-f    | 4 3 0      | fail:2                       | degraded 0 | 2 0 0 1 1 | -
+five-f    | 5 3 0      | fail:0                       | degraded 0 | 2 0 0 1 1 | -
+six-f     | 6 4 0      | fail:3                       | degraded 1 | 3 0 0 1 1 | -
+six-ff    | 6 4 0      | fail:3 fail:0                | degraded 0 | 2 0 0 2 2 | -
+ten-f     | 10 4 0     | fail:0                       | degraded 0 | 3 0 0 1 1 | -
+ten-fff   | 10 6 0     | fail:0 fail:2 fail:4         | degraded 0 | 3 0 0 3 3 | -
+onee-f    | 1e 3 0     | fail:1                       | degraded 0 | 2 0 0 1 1 | -
+fifty-f   | 50 6 0     | fail:0.1                     | degraded 0 | 5 0 0 1 1 | -
+fifty-ff  | 50 6 0     | fail:0.1 fail:1.2            | degraded 0 | 4 0 0 2 2 | -
+sixty-f   | 60 8 0     | fail:1.0                     | degraded 1 | 7 0 0 1 1 | -
+pair-r    | 1 2 0      | fail:0 remove                | degraded 0 | 1 0 0 1 0 | -
+six-r     | 6 4 0      | fail:0 remove fail:1         | degraded 0 | 2 0 0 2 1 | -
+ten-r     | 10 4 0     | fail:3 remove                | degraded 0 | 3 0 0 1 0 | -
+pair-s    | 1 2 1      |                              | optimal 1  | 2 0 1 0 0 | -
+five-s    | 5 3 1      |                              | optimal 1  | 3 0 1 0 0 | -
+five-ss   | 5 3 2      |                              | optimal 1  | 3 0 2 0 0 | -
+fifty-s   | 50 6 2     |                              | optimal 1  | 6 0 2 0 0 | -
+pair-b    | 1 2 0      | slow fail:1 remove add       | degraded 0 | 1 1 0 0 0 | rebuild
+five-b    | 5 3 0      | slow fail:1 remove add       | degraded 0 | 2 1 0 0 0 | rebuild
+six-b     | 6 4 0      | slow fail:1 remove add       | degraded 1 | 3 1 0 0 0 | rebuild
+six-bf    | 6 4 0      | slow fail:0 fail:1 remove add | degraded 0 | 2 1 0 1 0 | rebuild
+five-bp   | 5 3 0      | slow fail:1 remove add pause | degraded 0 | 2 1 0 0 0 | rebuild
+five-sb   | 5 3 1      | slow fail:1                  | degraded 0 | 2 1 0 0 1 | rebuild
+fifty-sb  | 50 6 2     | slow fail:1.0                | degraded 0 | 5 1 1 0 1 | rebuild
+pair-c    | 1 2 0      | slow check pause             | optimal 1  | 2 0 0 0 0 | check
+five-c    | 5 3 0      | slow check                   | optimal 1  | 3 0 0 0 0 | check
+six-c     | 6 4 0      | slow repair                  | optimal 2  | 4 0 0 0 0 | repair
+ten-c     | 10 4 0     | slow check                   | optimal 1  | 4 0 0 0 0 | check
+five-m    | 5 3 1      | slow replace:1               | optimal 1  | 3 1 0 0 0 | replacement
+pair-m    | 1 2 1      | slow replace:0               | optimal 1  | 2 1 0 0 0 | replacement
+five-ro   | 5 3 0      | access=read-only             | optimal 1  | 3 0 0 0 0 | -
+five-no   | 5 3 0      | access=blocked fail:2        | degraded 0 | 2 0 0 1 1 | -
+five-p    | 5 3 0      | profile=protection           | optimal 1  | 3 0 0 0 0 | -
+dead      | 0 2 0      | lose:1                       | failed 0   | 1 0 0 0 1 | -
+dead5     | 5 3 0      | fail:0 lose:1                | failed 0   | 1 0 0 1 2 | -
+dead50    | 50 6 0     | fail:0.0 lose:1              | failed 0   | 4 0 0 1 2 | -
+";
+
+/// A row.
+struct Case {
+    name: &'static str,
+    level: &'static str,
+    members: usize,
+    spares: usize,
+    orders: Vec<&'static str>,
+    health: &'static str,
+    survives: u64,
+    /// In sync, rebuilding, spare, missing, faulty.
+    counts: [u64; 5],
+    task: Option<&'static str>,
+}
+
+fn cases() -> Vec<Case> {
+    let case = |line: &'static str| {
+        let cells: Vec<Vec<&str>> = line.split('|').map(|cell| cell.split_whitespace().collect()).collect();
+        let number = |word: &str| word.parse::<u64>().expect("a number");
+        let counts: Vec<u64> = cells[4].iter().map(|word| number(word)).collect();
+        Case {
+            name: cells[0][0],
+            level: cells[1][0],
+            members: cells[1][1].parse().expect("a number"),
+            spares: cells[1][2].parse().expect("a number"),
+            orders: cells[2].clone(),
+            health: cells[3][0],
+            survives: number(cells[3][1]),
+            counts: counts.try_into().expect("five numbers"),
+            task: Some(cells[5][0]).filter(|task| *task != "-"),
+        }
+    };
+    TABLE.trim().lines().map(case).collect()
+}
+
+/// The server, and a source of members: memory, or files that can be cut short.
+struct Lab {
+    host: InProcess,
+    folder: std::path::PathBuf,
+    made: u64,
+}
+
+impl Lab {
+    fn member(&mut self, in_file: bool) -> String {
+        self.made += 1;
+        if !in_file {
+            // Each has a size of its own, and so a name of its own.
+            return format!("ram:{}", (8 << 20) + self.made * 4096);
+        }
+        let path = self.folder.join(format!("d{}", self.made));
+        File::create(&path).and_then(|file| file.set_len(8 << 20)).expect("room");
+        path.display().to_string()
+    }
+
+    fn make(&mut self, case: &Case) {
+        let in_file = case.orders.iter().any(|order| order.starts_with("lose:"));
+        let names: Vec<String> = (0..case.members + case.spares).map(|_| self.member(in_file)).collect();
+        let (members, spares) = names.split_at(case.members);
+        let level = words::level(case.level).expect("a level");
+        let chunk = (!matches!(case.level, "1" | "single" | "linear")).then_some(Sectors::kib(64));
+        let wish = Wish {
+            name: case.name,
+            level,
+            layout: None,
+            chunk,
+            spans: None,
+            members,
+            spares,
+            size: None,
+            assume_clean: true,
+            bitmap: None,
+            ppl: false,
+            minor: MinorVersion::V1_2,
+        };
+        let shape = Shape::of(&wish).expect("a shape");
+        let specs: Vec<_> = names.iter().map(|name| spec(name).expect("a name")).collect();
+        let opened = open_every(&specs, options(Use::Exclusive)).expect("members");
+        let sizes: Vec<Sectors> = opened.iter().map(|(opened, _)| opened.info.capacity).collect();
+        let plans = shape.plan(&sizes, &names).expect("a plan");
+        let opened = opened.into_iter().map(|(opened, _)| opened).collect();
+        let started = shape.make(&self.host.service.handle(), &plans, opened).expect("an array");
+        self.host.server.serve_started(started).expect("served");
+        for order in &case.orders {
+            self.carry_out(case.name, order);
+        }
+    }
+
+    fn carry_out(&mut self, name: &str, order: &str) {
+        let array = || name.to_owned();
+        let set = |key: &str, value: &str| Command::Set {
+            array: array(),
+            settings: vec![(key.into(), value.into())],
+            yes: true,
+        };
+        let slot = |slot: &str| format!("slot:{slot}");
+        let commands = match order.split_once([':', '=']) {
+            Some(("fail", at)) => {
+                vec![Command::Fail { array: array(), member: slot(at), unsynced: false, device: None }]
+            }
+            Some(("replace", at)) => vec![Command::Replace {
+                array: array(),
+                member: slot(at),
+                with: None,
+                overwrite: true,
+                device: None,
+                split: false,
+            }],
+            Some(("lose", at)) => return self.lose(name, at.parse().expect("a number")),
+            Some((key, value)) => vec![set(key, value)],
+            None => match order {
+                "slow" => vec![set("rebuild.rate", "64K"), set("scrub.rate", "64K")],
+                "check" => vec![Command::Check { array: array(), kind: CheckWord::Check }],
+                "repair" => vec![Command::Check { array: array(), kind: CheckWord::Repair }],
+                "pause" => vec![Command::Pause { array: array() }],
+                "add" => vec![Command::Add {
+                    array: array(),
+                    member: self.member(false),
+                    span: None,
+                    overwrite: true,
+                    split: false,
+                }],
+                "remove" => faulty(&self.host.server.array(name).expect("it is served"))
+                    .map(|member| Command::Remove { array: array(), member, spare: false, device: None })
+                    .collect(),
+                _ => panic!("{order} is no order"),
+            },
+        };
+        for command in commands {
+            self.host.server.answer(command).unwrap_or_else(|failure| panic!("{name}, {order}: {}", failure.text));
+        }
+    }
+
+    /// The file of this member ends: what reads it learns that the drive is gone.
+    fn lose(&self, name: &str, nth: usize) {
+        // A failure that is being recorded would be recorded on this member as well.
+        settled(&self.host.server);
+        let array = self.host.server.array(name).expect("it is served");
+        let members: Vec<_> = array.sets().into_iter().flat_map(|set| &set.members).collect();
+        let there = members.iter().filter(|member| member.state == StateWord::InSync);
+        let path = there.clone().nth(nth - 1 + usize::from(array.level == "raid0")).and_then(|own| own.member.clone());
+        File::options().write(true).open(path.expect("a file")).and_then(|file| file.set_len(0)).expect("it is ours");
+        let mut client = Client::connect(self.host.socket(), name).expect("it is served");
+        assert!(client.read(0, 1 << 20).is_err(), "{name} cannot be read");
+    }
+}
+
+/// Members that failed, by their drives' numbers.
+fn faulty(array: &ArrayModel) -> impl Iterator<Item = String> + '_ {
+    let members = array.sets().into_iter().flat_map(|set| &set.members);
+    let failed = members.filter(|member| member.state == StateWord::Faulty);
+    failed.filter_map(|member| member.drive.map(|drive| format!("drive:{drive}")))
+}
+
+/// The differences from the table.
+#[derive(Default)]
+struct Wrong(Vec<String>);
+
+impl Wrong {
+    fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, found: T, wanted: T) {
+        if found != wanted {
+            self.0.push(format!("{what}: {found:?}, not {wanted:?}"));
+        }
+    }
+}
+
+/// A document of the server.
+fn get(url: &str, token: &str) -> String {
+    let answer = ureq::get(url).header("Authorization", &format!("Bearer {token}")).call();
+    let mut answer = answer.unwrap_or_else(|error| panic!("{url}: {error}"));
+    answer.body_mut().read_to_string().expect("text")
+}
+
+fn json(url: &str, token: &str) -> Value {
+    serde_json::from_str(&get(url, token)).expect("JSON")
+}
+
+/// Figures by their names and labels.
+fn figures(text: &str) -> BTreeMap<String, u64> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(name, value)| (name.into(), value.parse().expect("a number")))
+        .collect()
+}
+
+fn check_model(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
+    let name = case.name;
+    let health = match array.health {
+        HealthWord::Optimal => "optimal",
+        HealthWord::Degraded => "degraded",
+        HealthWord::Failed => "failed",
+    };
+    wrong.same(&format!("{name}, health"), health, case.health);
+    wrong.same(&format!("{name}, survives"), u64::from(array.survives), case.survives);
+    let count = |state: StateWord| {
+        let of = |set: &&ArrayModel| set.members.iter().filter(|own| own.state == state).count() as u64;
+        array.sets().iter().map(of).sum::<u64>()
+    };
+    let states = [StateWord::InSync, StateWord::Rebuilding, StateWord::Spare, StateWord::Missing, StateWord::Faulty];
+    wrong.same(&format!("{name}, members"), states.map(count), case.counts);
+    wrong.same(&format!("{name}, task"), array.tasks().next().map(|(_, task)| task.kind.text()), case.task);
+    let exit = match case.health {
+        "optimal" => 0,
+        "degraded" => 1,
+        _ => 2,
+    };
+    wrong.same(&format!("{name}, exit code"), array.exit().code(), exit);
+    let open = |event: &str| array.alarms.iter().filter(|own| own.what.event == event && own.is_open()).count();
+    wrong.same(&format!("{name}, alarm of degradation"), open("DegradedArray"), usize::from(case.health == "degraded"));
+    wrong.same(&format!("{name}, alarm of failure"), open("FailedArray"), usize::from(case.health == "failed"));
+}
+
+fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str) {
+    let word = if case.health == "failed" { "FAILED" } else { case.health };
+    let line = listed.lines().find(|line| line.split_whitespace().next() == Some(case.name)).unwrap_or_default();
+    wrong.same(
+        &format!("{}, list: {line}", case.name),
+        (line.contains(word), case.task.is_none_or(|task| line.contains(task))),
+        (true, true),
+    );
+    let shown = text(array);
+    let state = shown.lines().find(|line| line.trim_start().starts_with("state ")).unwrap_or_default();
+    wrong.same(&format!("{}, show: {state}", case.name), state.contains(word), true);
+    let losses = match case.survives {
+        0 => "no further loss of a member".to_owned(),
+        1 => "the loss of any 1 member".to_owned(),
+        n => format!("the loss of any {n} members"),
+    };
+    wrong.same(&format!("{}, show: {shown}", case.name), shown.contains(&losses), true);
+    // md's form: a letter for each slot in sync.
+    let slots: String = mdstat(&[array])
+        .lines()
+        .filter_map(|line| line.rsplit_once('['))
+        .filter(|(_, marks)| marks.chars().all(|c| "U_]".contains(c)))
+        .map(|(_, marks)| marks.to_owned())
+        .collect();
+    let is_redundant = !matches!(case.level, "0" | "linear");
+    let up = slots.chars().filter(|mark| *mark == 'U').count() as u64;
+    if is_redundant {
+        wrong.same(&format!("{}, mdstat {slots}", case.name), up, case.counts[0]);
+    }
+}
+
+fn check_metrics(wrong: &mut Wrong, case: &Case, array: &ArrayModel, figures: &BTreeMap<String, u64>) {
+    let name = case.name;
+    let mut same = |line: String, wanted: u64| wrong.same(&line, figures.get(&line).copied(), Some(wanted));
+    for health in ["optimal", "degraded", "failed"] {
+        let line = format!("openraid_array_health{{array=\"{name}\",level=\"{}\",health=\"{health}\"}}", array.level);
+        same(line, u64::from(health == case.health));
+    }
+    same(format!("openraid_array_survives{{array=\"{name}\"}}"), case.survives);
+    let [in_sync, rebuilding, spare, missing, faulty] = case.counts;
+    for (state, count) in
+        [("in-sync", in_sync), ("rebuilding", rebuilding), ("spare", spare), ("removed", missing), ("faulty", faulty)]
+    {
+        same(format!("openraid_members{{array=\"{name}\",state=\"{state}\"}}"), count);
+    }
+    same(format!("node_md_disks{{device=\"{name}\",state=\"active\"}}"), in_sync);
+    same(format!("node_md_disks{{device=\"{name}\",state=\"failed\"}}"), faulty);
+    same(format!("node_md_disks{{device=\"{name}\",state=\"spare\"}}"), spare + rebuilding);
+    same(format!("node_md_disks{{device=\"{name}\",state=\"removed\"}}"), case.members as u64 - in_sync);
+    let state = match case.task {
+        Some("check" | "repair") => "check",
+        Some(_) => "recovering",
+        None if case.health == "failed" => "inactive",
+        None => "active",
+    };
+    for word in ["active", "inactive", "recovering", "resync", "check"] {
+        same(format!("node_md_state{{device=\"{name}\",state=\"{word}\"}}"), u64::from(word == state));
+    }
+    let of_tasks = format!("openraid_task_paused{{array=\"{name}\",");
+    let tasks = figures.keys().filter(|own| own.starts_with(&of_tasks)).count();
+    wrong.same(&format!("{name}, tasks of the metrics"), tasks, usize::from(case.task.is_some()));
+}
+
+fn check_redfish(wrong: &mut Wrong, case: &Case, volume: &Value) {
+    let health = match case.health {
+        "optimal" => "OK",
+        "degraded" => "Warning",
+        _ => "Critical",
+    };
+    wrong.same(&format!("{}, Redfish", case.name), volume["Status"]["Health"].as_str(), Some(health));
+    let [in_sync, rebuilding, spare, _, faulty] = case.counts;
+    let count = |key: &str| volume["Links"][key].as_array().map(|all| all.len() as u64);
+    wrong.same(&format!("{}, Redfish drives", case.name), count("Drives"), Some(in_sync + rebuilding + faulty));
+    wrong.same(&format!("{}, Redfish spares", case.name), count("DedicatedSpareDrives"), Some(spare));
+    wrong.same(
+        &format!("{}, Redfish operation", case.name),
+        volume["Operations"][0]["OperationName"].as_str(),
+        case.task,
+    );
+}
+
+#[test]
+fn every_face_says_the_same_of_fifty_states() {
+    let cases = cases();
+    assert!(cases.len() >= 50, "{}", cases.len());
+    let limits = Limits { drives_max: 400, ..Limits::default() };
+    let host = InProcess::start("faces", limits).expect("a server");
+    let folder = std::env::temp_dir().join(format!("openraid-faces-drives-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("room");
+    let mut lab = Lab { host, folder: folder.clone(), made: 0 };
+    cases.iter().for_each(|case| lab.make(case));
+    let wrong = compared(&lab.host.server, &cases, &folder);
+    fs::remove_dir_all(&folder).expect("it is ours");
+    lab.host.stop();
+    assert!(wrong.0.is_empty(), "{}", wrong.0.join("\n"));
+}
+
+/// All arrays, once no failure is still being recorded.
+fn settled(server: &Server) -> Vec<ArrayModel> {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let arrays = server.arrays().expect("it runs");
+        let sets = arrays.iter().flat_map(ArrayModel::sets);
+        let mut failing = sets.filter(|set| set.members.iter().any(|member| member.state == StateWord::Failing));
+        let Some(set) = failing.next() else { return arrays };
+        assert!(std::time::Instant::now() < until, "a failure is not recorded: {}", text(set));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
+    let options = Options {
+        listen: ([127, 0, 0, 1], 0).into(),
+        folder: folder.to_owned(),
+        certificate: None,
+        names: Vec::new(),
+        metrics_md: true,
+        drives: Vec::new(),
+    };
+    let management = super::start(server, options).expect("it listens");
+    let (url, token) = (management.url(), management.token(openraid_management::Role::ReadOnly));
+    let mut wrong = Wrong::default();
+    let arrays = settled(server);
+    let listed = crate::verb::list::text(&arrays, &[]);
+    let by_api: Vec<ArrayModel> =
+        serde_json::from_value(json(&format!("{url}api/v1/arrays"), &token)["arrays"].clone()).expect("arrays");
+    let figures = figures(&get(&format!("{url}metrics"), &token));
+    for case in cases {
+        let of = |arrays: &[ArrayModel]| arrays.iter().find(|own| own.name == case.name).cloned().expect("it is there");
+        let array = of(&arrays);
+        check_model(&mut wrong, case, &array);
+        check_model(&mut wrong, case, &of(&by_api));
+        check_words(&mut wrong, case, &array, &listed);
+        check_metrics(&mut wrong, case, &array, &figures);
+        let volume = json(&format!("{url}redfish/v1/Systems/1/Storage/openraid/Volumes/{}", case.name), &token);
+        check_redfish(&mut wrong, case, &volume);
+    }
+    wrong
+}
