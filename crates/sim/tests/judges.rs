@@ -1,0 +1,129 @@
+//! Other simulators as judges: the cells that they ran, run by the machine of this project, and compared one by one.
+//!
+//! `tools/judges.py` wrote their answers; docs/judges.md explains the differences. `make soak` compares all cells, and
+//! with `OPENRAID_BLESS=1` it writes the tables of that page.
+
+#![allow(clippy::cast_possible_truncation)] // small numbers of a table
+
+#[path = "judges/cells.rs"]
+mod cells;
+#[path = "judges/queues.rs"]
+mod queues;
+#[path = "judges/run.rs"]
+mod run;
+#[path = "machine/support.rs"]
+#[allow(dead_code)] // a part of it
+mod support;
+
+use std::fmt::Write;
+
+use cells::{disksim, mqsim, Cell};
+use run::{error, Profiles};
+
+/// A cell that ran: its group, and how far the mean response is from the other simulator's.
+struct Run {
+    group: String,
+    name: String,
+    theirs: f64,
+    ours: f64,
+    error: f64,
+}
+
+/// All cells with the parameters that the other simulator was told, then those of drives that this project ships.
+fn runs(cells: &[Cell]) -> Vec<Run> {
+    let profiles = Profiles::new();
+    let run = |cell: &Cell, ours: f64, group: String| {
+        let error = error(cell, ours) * 100.0;
+        Run { group, name: cell.to_string(), theirs: cell.mean_ms, ours, error }
+    };
+    let told = cells.iter().map(|cell| run(cell, run::run(cell, profiles.told(cell), true), cell.group()));
+    let own = cells.iter().filter_map(|cell| {
+        let ours = run::run(cell, profiles.own(cell)?, false);
+        Some(run(cell, ours, format!("{} as shipped", cell.group())))
+    });
+    told.chain(own).collect()
+}
+
+/// How many are within so many percent.
+fn within<'a>(runs: impl IntoIterator<Item = &'a Run>, percent: f64) -> usize {
+    runs.into_iter().filter(|run| run.error.abs() <= percent).count()
+}
+
+/// The table of groups, and the cells that differ by more than a tenth.
+fn tables(runs: &[Run]) -> String {
+    let mut groups: Vec<&str> = Vec::new();
+    runs.iter().for_each(|run| match groups.contains(&run.group.as_str()) {
+        true => {}
+        false => groups.push(&run.group),
+    });
+    let mut text = String::from(
+        "| group | cells | within 5 % | within 10 % | from | to |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    for group in groups {
+        let of: Vec<&Run> = runs.iter().filter(|run| run.group == group).collect();
+        let errors = || of.iter().map(|run| run.error);
+        let (least, most) = (errors().fold(f64::MAX, f64::min), errors().fold(f64::MIN, f64::max));
+        let (five, ten) = (within(of.iter().copied(), 5.0), within(of.iter().copied(), 10.0));
+        writeln!(text, "| {group} | {} | {five} | {ten} | {least:+.1} % | {most:+.1} % |", of.len()).expect("memory");
+    }
+    text += "\n| more than a tenth apart | theirs, ms | ours, ms | |\n| --- | --- | --- | --- |\n";
+    for Run { group, name, theirs, ours, error } in runs.iter().filter(|run| run.error.abs() > 10.0) {
+        let shipped = if group.ends_with("as shipped") { ", as shipped" } else { "" };
+        writeln!(text, "| {name}{shipped} | {theirs:.3} | {ours:.3} | {error:+.1} % |").expect("memory");
+    }
+    text
+}
+
+/// Compare all cells of a simulator: of those with the same parameters at least so many are within 5 and within 10 percent,
+/// of those of shipped drives so many within 10. These numbers may rise, and not fall.
+fn agree(simulator: &str, cells: &[Cell], least: [usize; 3]) {
+    let runs = runs(cells);
+    for Run { name, theirs, ours, error, .. } in &runs {
+        println!("{name:44} {theirs:9.3} {ours:9.3} {error:+6.1} %");
+    }
+    let (told, own) = runs.split_at(cells.len());
+    let found = [within(told, 5.0), within(told, 10.0), within(own, 10.0)];
+    let tables = tables(&runs);
+    println!("{simulator}: {found:?} of {} and {}\n{tables}", told.len(), own.len());
+    if std::env::var_os("OPENRAID_BLESS").is_some() {
+        bless(simulator, &tables);
+    }
+    assert!(found.iter().zip(least).all(|(found, least)| *found >= least), "{found:?} where {least:?} were");
+}
+
+/// Write the tables of a simulator into docs/judges.md.
+fn bless(simulator: &str, tables: &str) {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/judges.md");
+    let text = std::fs::read_to_string(page).expect("the page is there");
+    let (begin, end) = (format!("<!-- {simulator} -->\n"), format!("<!-- end of {simulator} -->"));
+    let (before, rest) = text.split_once(&begin).expect("a place for the tables");
+    let (_, after) = rest.split_once(&end).expect("the end of that place");
+    std::fs::write(page, format!("{before}{begin}\n{tables}\n{end}{after}")).expect("it can be written");
+}
+
+#[test]
+#[ignore = "all cells"]
+fn disksim_agrees() {
+    agree("DiskSim", &disksim(), [0, 0, 0]);
+}
+
+#[test]
+#[ignore = "all cells"]
+fn mqsim_agrees() {
+    agree("MQSim", &mqsim(), [0, 0, 0]);
+}
+
+#[test]
+fn single_requests_take_as_long_as_in_disksim() {
+    // A slice of the cells: one request at a time, fewer of them.
+    let profiles = Profiles::new();
+    let few = disksim().into_iter().filter(|cell| cell.depth == 1 && cell.group().starts_with("4 KiB"));
+    let wrong: Vec<String> = few
+        .filter_map(|cell| {
+            let cell = Cell { requests: 2000, ..cell };
+            let off = error(&cell, run::run(&cell, profiles.told(&cell), true));
+            (off.abs() > 0.03).then(|| format!("{cell}: {:+.1} %", off * 100.0))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -1,0 +1,82 @@
+//! Queueing theory as a judge: closed forms for disks and mirrors. Those for synthetic drives are in `machine/closed.rs`.
+
+use openraid_core::admin::{MirrorRead, Policy};
+use openraid_sim::machine::{ArrayLevel, ArraySpec, Machine, Plant};
+use openraid_units::{Instant, Nanos};
+
+use crate::cells::Cell;
+use crate::run::{machine, open, responses, Load, Profiles};
+use crate::support::ExponentialDrive;
+
+/// A cell of random reads of 4 KiB from a disk that takes one command at a time.
+fn reads(rate: f64, requests: u64) -> Cell {
+    Cell {
+        drive: "common".into(),
+        level: ArrayLevel::Single,
+        members: 1,
+        reads: 100,
+        sequential: false,
+        kib: 4,
+        depth: u64::from(rate == 0.0),
+        rate,
+        window: 1,
+        cache: false,
+        mirror: "none".into(),
+        requests,
+        mean_ms: 0.0,
+    }
+}
+
+#[test]
+fn random_reads_of_a_disk_wait_as_m_g_1_says() {
+    // Pollaczek and Khinchin: E[S] + lambda E[S^2] / (2 (1 - rho)). The service times are those of one request at a time.
+    // The closed form takes them as independent; two seeks in a row have one place in common, which is worth a percent.
+    let profiles = Profiles::new();
+    let alone = reads(0.0, 20_000);
+    let profile = profiles.told(&alone);
+    let mut disk = machine(&alone, profile, true);
+    let mut load = Load::new(&alone, disk.capacity());
+    let times = responses(&mut disk, &alone, &mut load);
+    let mean = times.iter().sum::<f64>() / times.len() as f64;
+    let square = times.iter().map(|time| time * time).sum::<f64>() / times.len() as f64;
+    for busy in [0.3, 0.6] {
+        let cell = reads(busy * 1e3 / mean, 60_000);
+        let mut disk = machine(&cell, profile, true);
+        let mut load = Load::new(&cell, disk.capacity());
+        let measured = open(&mut disk, &cell, &mut load);
+        let expected = mean + busy / mean * square / (2.0 * (1.0 - busy));
+        let error = measured / expected - 1.0;
+        assert!(error.abs() < 0.03, "at {busy}: {measured} ms are not {expected} ms");
+    }
+}
+
+#[test]
+fn mirrors_wait_as_queues_of_their_rule_say() {
+    // Turns give each copy every second arrival, Erlang's law: E2/M/1 has the response s / (1 - sigma), where sigma is the
+    // root of sigma = (2 rho / (2 rho + 1 - sigma))^2. The shorter queue is better than that, and no rule is better than
+    // M/M/2, where a copy never rests while a request waits: s / (1 - rho^2).
+    let service = Nanos::from_millis(5);
+    let mean = |mirror_read, busy: f64| {
+        let drives = (0..2).map(|n| ExponentialDrive::new(service, 60 + n)).collect();
+        let policy = Policy { mirror_read, ..Policy::default() };
+        let plant = Plant { depth_max: 128, policy, ..Plant::default() };
+        let array = ArraySpec::new(ArrayLevel::Raid1, 2);
+        let mut mirror = Machine::with_drives(plant, &array, drives, true).expect("it can run");
+        let cell = reads(busy * 2e3 / 5.0, 150_000);
+        let mut load = Load::new(&cell, mirror.capacity());
+        assert_eq!(mirror.now(), Instant::ZERO);
+        open(&mut mirror, &cell, &mut load) / 5.0
+    };
+    for busy in [0.4, 0.6] {
+        let mut sigma: f64 = 0.5;
+        for _ in 0..200 {
+            sigma = (2.0 * busy / (2.0 * busy + 1.0 - sigma)).powi(2);
+        }
+        let turns = mean(MirrorRead::RoundRobin, busy);
+        let expected = 1.0 / (1.0 - sigma);
+        assert!((turns / expected - 1.0).abs() < 0.03, "turns at {busy}: {turns} is not {expected}");
+        let shorter = mean(MirrorRead::LeastPending, busy);
+        let best = 1.0 / (1.0 - busy * busy);
+        assert!((best * 0.99..turns).contains(&shorter), "shorter at {busy}: {shorter}; {best} to {turns}");
+    }
+}
