@@ -157,3 +157,78 @@ impl Metadata {
         self.wave == Wave::Idle && self.wanted > self.writing
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::create::{plan, CreateSpec, NewDrive};
+    use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
+    use openraid_units::{Bytes, DriveId, Sectors};
+
+    /// Of a new mirror.
+    fn metadata() -> Metadata {
+        let capacity = Bytes::mib(16).sectors_floor();
+        let drive =
+            |number| NewDrive { drive: DriveId(number), capacity, uuid: Uuid([number.to_le_bytes()[0] + 1; 16]) };
+        let spec = CreateSpec {
+            uuid: Uuid([9; 16]),
+            name: SetName::new(None, "wave").unwrap(),
+            created: Timestamp::new(0, 0),
+            level: MdLevel::Raid1,
+            layout: 0,
+            chunk: Sectors::ZERO,
+            minor: MinorVersion::V1_2,
+            slots: [0, 1].map(|number| Some(drive(number))).to_vec(),
+            spares: Vec::new(),
+            size: None,
+            assume_clean: true,
+            bitmap: false,
+            ppl: false,
+        };
+        Metadata::new(plan(&spec).unwrap().common)
+    }
+
+    /// Write all generations that are asked for; returns by how much each raises `events`.
+    fn write(metadata: &mut Metadata) -> Vec<u64> {
+        let mut raised = Vec::new();
+        while metadata.may_begin() {
+            raised.push(metadata.begin());
+            (metadata.wave, metadata.durable) = (Wave::Idle, metadata.writing);
+        }
+        raised
+    }
+
+    #[test]
+    fn changes_that_come_while_a_generation_is_written_become_one() {
+        let mut metadata = metadata();
+        assert_eq!(metadata.request(), 1);
+        assert_eq!(metadata.begin(), 1);
+        assert!(!metadata.may_begin(), "one is being written");
+        assert_eq!((metadata.request(), metadata.request()), (2, 2));
+        (metadata.wave, metadata.durable) = (Wave::Idle, 1);
+        assert_eq!(write(&mut metadata), [1]);
+        assert!(metadata.is_settled());
+    }
+
+    #[test]
+    fn a_member_that_failed_is_two_events_short_and_an_absent_one_three() {
+        let mut failed = metadata();
+        assert_eq!(failed.request_failure(), 2);
+        assert!(!failed.failures_recorded());
+        assert_eq!(write(&mut failed), [1, 1]);
+        assert!(failed.failures_recorded());
+        let mut absent = metadata();
+        absent.note_absence(alloc::vec![1]);
+        absent.request();
+        assert_eq!(write(&mut absent), [1, 1, 1]);
+        assert!(!absent.steps());
+    }
+
+    #[test]
+    fn members_that_lack_an_event_are_brought_up_without_another_one() {
+        let mut metadata = metadata();
+        metadata.request_catch_up();
+        assert_eq!(metadata.request(), 2, "what is asked for comes after it");
+        assert_eq!(write(&mut metadata), [0, 1]);
+    }
+}

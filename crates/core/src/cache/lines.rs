@@ -324,3 +324,53 @@ pub(crate) fn lines_of(at: SetLba, len: Sectors) -> impl Iterator<Item = (u64, u
         (number, start.saturating_sub(line), (end - line).min(LINE_SECTORS))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: SetId = SetId(0);
+
+    /// A line of this place with bytes, which nothing keeps.
+    fn clean(lines: &mut Lines, number: u64) -> u32 {
+        let index = lines.take(SET, number).expect("there is room");
+        lines.get_mut(index).valid = Mask::range(0, LINE_SECTORS);
+        lines.settle(index);
+        index
+    }
+
+    #[test]
+    fn the_clean_line_that_was_used_longest_ago_is_evicted_and_its_place_forgotten() {
+        let mut lines = Lines::new(PoolOffset(1 << 20), 3 * FRAME_BYTES);
+        let [first, second, third] = [5, 6, 7].map(|number| clean(&mut lines, number));
+        assert_eq!(lines.room(), 3);
+        lines.touch(first);
+        let mut coming = [NONE; 2];
+        lines.evicted_next(&mut coming);
+        assert_eq!(coming, [second, third]);
+        assert_eq!(lines.take(SET, 8), Some(second));
+        assert_eq!((lines.find(SET, 6), lines.find(SET, 8), lines.find(SET, 5)), (None, Some(second), Some(first)));
+        assert_eq!(lines.frame(second, 2), PoolOffset((1 << 20) + FRAME_BYTES * u64::from(second) + 1024));
+    }
+
+    #[test]
+    fn a_line_in_use_is_never_evicted_and_one_without_bytes_is_free_again() {
+        let mut lines = Lines::new(PoolOffset(0), 2 * FRAME_BYTES);
+        let used = lines.take(SET, 1).unwrap();
+        let empty = lines.take(SET, 2).unwrap();
+        assert_eq!((lines.take(SET, 3), lines.room()), (None, 0));
+        lines.settle(empty);
+        assert_eq!((lines.find(SET, 2), lines.room(), lines.is_used(empty)), (None, 1, false));
+        assert_eq!(lines.take(SET, 3), Some(empty));
+        assert!(lines.is_used(used));
+    }
+
+    #[test]
+    fn sectors_that_were_read_ahead_and_never_asked_for_are_counted_as_wasted() {
+        let mut lines = Lines::new(PoolOffset(0), FRAME_BYTES);
+        let index = clean(&mut lines, 1);
+        lines.get_mut(index).ahead = true;
+        lines.take(SET, 2);
+        assert_eq!(lines.wasted, LINE_SECTORS);
+    }
+}

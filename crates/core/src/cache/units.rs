@@ -393,3 +393,65 @@ impl Units {
         self.lists[set.index()][list].first()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: SetId = SetId(0);
+
+    fn units() -> (Units, [u32; 2]) {
+        let mut units = Units::new(4, 1);
+        units.make_room_for(SET);
+        let made = [3, 9].map(|number| units.make((SET, number, NO_ZONE), Instant(1), 0));
+        (units, made)
+    }
+
+    #[test]
+    fn a_unit_is_in_the_list_of_its_state_and_in_no_other() {
+        let (mut units, [first, second]) = units();
+        assert!(units.all(SET, UnitState::Waiting).eq([first, second]));
+        for (state, first_of) in [
+            (UnitState::Ready, Units::first_ready as fn(&Units, SetId) -> Option<u32>),
+            (UnitState::Resting, Units::first_resting),
+            (UnitState::Waiting, Units::first_waiting),
+        ] {
+            units.set_state(first, state);
+            let lists = [UnitState::Waiting, UnitState::Ready, UnitState::Resting];
+            let holds = |own: &UnitState| units.all(SET, *own).any(|unit| unit == first);
+            assert!(lists.iter().filter(|own| holds(own)).eq([&state]), "{state:?}");
+            assert!(first_of(&units, SET).is_some());
+        }
+        // It comes after the one that has waited all the time.
+        assert!(units.all(SET, UnitState::Waiting).eq([second, first]));
+        units.set_state(second, UnitState::Resting);
+        units.end_rest(SET);
+        assert_eq!((units.first_resting(SET), units.first_ready(SET)), (None, Some(second)));
+    }
+
+    #[test]
+    fn a_refused_unit_promises_nothing_until_it_is_written() {
+        let (mut units, [first, second]) = units();
+        units.free(second);
+        units.set_state(first, UnitState::Writing);
+        assert!(!units.is_all_refused(), "what is being written may become clean");
+        units.was_written(first, true);
+        units.set_state(first, UnitState::Ready);
+        assert!(units.is_any_refused(SET) && units.is_all_refused() && !units.is_any_promising(SET));
+        units.set_state(first, UnitState::Writing);
+        units.was_written(first, false);
+        units.set_state(first, UnitState::Waiting);
+        assert!(!units.is_any_refused(SET) && units.is_any_promising(SET));
+        assert_eq!(units.first_empty(SET), Some(first));
+        units.free(first);
+        assert!(units.is_idle(SET) && units.find(SET, 3).is_none());
+    }
+
+    #[test]
+    fn each_refusal_doubles_the_rest_up_to_three_minutes() {
+        let (units, [first, _]) = units();
+        let rest = |refusals| DirtyUnit { refusals, ..*units.get(first) }.rest(Nanos::from_secs(1));
+        assert_eq!([1, 2, 3, 8].map(rest), [1, 2, 4, 128].map(Nanos::from_secs));
+        assert_eq!([9, 65, 255].map(rest), [Nanos::from_secs(180); 3]);
+    }
+}

@@ -300,6 +300,30 @@ mod tests {
     }
 
     #[test]
+    fn parts_cover_their_range_once_and_go_on_after_a_search() {
+        let mut part = Part::first(4, 30, 10);
+        let mut covered = Vec::new();
+        loop {
+            covered.push((part.from(), part.to()));
+            // The second part turns out bad, and is searched to its end.
+            if covered.len() == 2 {
+                assert!(part.narrow(1));
+                assert_eq!((part.from(), part.len()), (14, 2), "an eighth of ten");
+                covered[1].1 = part.to();
+            }
+            if !part.advance(1, 10) {
+                break;
+            }
+        }
+        assert_eq!((covered[0], covered.last().map(|last| last.1)), ((4, 14), Some(30)));
+        assert!(covered.windows(2).all(|pair| pair[0].1 == pair[1].0 && pair[1].0 < pair[1].1), "{covered:?}");
+        assert_eq!(part.range(), (4, 30));
+        let mut block = Part::whole(3, 4);
+        assert!(!block.narrow(1), "one block is lost");
+        assert_eq!(Part::not_begun(3, 9).len(), 0);
+    }
+
+    #[test]
     fn a_defect_of_one_block_costs_its_neighbours_nothing() {
         for bad in 0..512 {
             let (reads, lost) = search(512, 1, bad..bad + 1);

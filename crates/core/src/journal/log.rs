@@ -303,3 +303,64 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log of so many entries of eight sectors and two lines, the first at sector 0.
+    fn log(entries: u64) -> Log {
+        let mut log = Log::new(8, 2, 1);
+        for at in 0..entries {
+            log.push(Entry { position: at * 8, sectors: 8, pins: 0, lines: 2, waiting: 0 });
+        }
+        log
+    }
+
+    #[test]
+    fn the_tail_stops_at_the_first_entry_that_a_line_an_operation_or_an_absent_array_needs() {
+        let mut log = log(4);
+        log.pin(3);
+        assert_eq!(log.first_needed(10), 3);
+        log.wait_for_array(5, 2);
+        assert_eq!((log.first_needed(10), log.waiting_for(5), log.last_waiting_for(5)), (2, 3, Some(4)));
+        assert_eq!(log.front_waiting(10), Some(2), "only the array needs it");
+        log.settle_array(5);
+        assert_eq!(log.first_needed(10), 3);
+        log.unpin(3);
+        assert_eq!((log.first_needed(4), log.first_needed(10)), (4, 5), "not past what was asked, nor past the last");
+        log.drop_below(4);
+        assert_eq!((log.len(), log.used, log.lines, log.next()), (1, 8, 2, 5));
+        assert!(log.holds(4) && !log.holds(3) && !log.holds(5));
+    }
+
+    #[test]
+    fn an_entry_that_is_kept_outside_frees_the_ring_and_is_still_found() {
+        let mut log = log(3);
+        log.wait_for_array(0, 1);
+        log.keep(1);
+        assert!(log.may_shrink() && log.is_kept_for(0));
+        log.drop_below(2);
+        assert!(log.holds(1));
+        assert_eq!((log.lines, log.used, log.waiting_for(0)), (6, 16, 3), "its lines may be loaded again");
+        // The array is back, and a line needs the entry until it is clean.
+        log.pin(1);
+        log.settle_array(0);
+        assert!(log.is_kept_pinned() && !log.may_empty_kept());
+        log.unpin_if_held(1);
+        assert!(log.may_empty_kept());
+        log.empty_kept();
+        assert_eq!((log.holds(1), log.lines), (false, 4));
+        log.unpin_if_held(1);
+    }
+
+    #[test]
+    fn host_data_leaves_the_last_places_to_redo_records() {
+        // Eight places for hosts, and 2 + 2 x 1 more for what is dirty.
+        for (entries, of_hosts, of_redo) in [(6, true, true), (7, false, true), (10, false, true), (11, false, false)] {
+            let log = log(entries);
+            assert_eq!((log.takes_group(true), log.takes_group(false)), (of_hosts, of_redo), "{entries} entries");
+        }
+        assert!(log(5).is_taken_to((1, 2)) && !log(4).is_taken_to((1, 2)));
+    }
+}

@@ -642,3 +642,53 @@ impl Set {
         (own.map(|own| own.share.uuid), own.is_some_and(|own| own.stale.is_some()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARE: Share = Share { uuid: Uuid([7; 16]), index: 3, since: 9 };
+
+    fn marked(stage: Stage) -> SetState {
+        SetState::Marked(Marked { share: SHARE, stage, stale: None, asked: false, hurries: false })
+    }
+
+    #[test]
+    fn each_state_of_a_set_is_one_session_with_or_without_a_part_of_the_journal() {
+        let table = [
+            (SetState::Off(Demand::None), Session::Off, false, true),
+            (SetState::Settling, Session::Settling, false, false),
+            (SetState::Entering(SHARE, 4), Session::Entering, true, false),
+            (marked(Stage::Replaying), Session::Off, true, true),
+            (marked(Stage::Refused("no")), Session::Off, true, true),
+            (marked(Stage::Marking(5)), Session::Marking, true, false),
+            (marked(Stage::On), Session::On, true, true),
+            (marked(Stage::Leaving { settled: true }), Session::Leaving, true, false),
+            (marked(Stage::Unmarking(6)), Session::Unmarking, true, false),
+        ];
+        for (state, session, has_part, may_be_clean) in table {
+            let own = SetJournal { state, ..SetJournal::NONE };
+            assert_eq!((own.session(), own.share().is_some()), (session, has_part), "{state:?}");
+            assert_eq!((own.may_be_clean(), own.is_on()), (may_be_clean, session == Session::On), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_asked_for_once_and_hurries_only_if_it_was() {
+        let mut own = SetJournal::NONE;
+        own.set_hurries(true);
+        assert!(!own.hurries(), "no write asks for it");
+        assert!(own.ask() && !own.ask());
+        own.set_hurries(true);
+        assert!(own.is_asked() && own.hurries());
+        own.set_hurries(false);
+        assert!(own.is_asked() && !own.hurries(), "the write still waits");
+        // A session that began with a replay was not asked for.
+        own.begin_replay(SHARE, true);
+        assert_eq!((own.is_asked(), own.is_replaying(), own.stale()), (false, true, Some(0)));
+        assert!(own.ask() && own.is_asked());
+        own.refuse("why");
+        own.forget();
+        assert_eq!(own.replay_error(), Some("why"), "the reason stays when the journal goes");
+    }
+}
