@@ -1,15 +1,29 @@
 // The server: requests, the stream of events, and the last state of everything.
 
-export const state = { session: null, arrays: [], server: null, journal: null, versions: new Map(), fresh: false };
+/** @type {{ session: any, arrays: any[], fresh: boolean }} */
+export const state = { session: null, arrays: [], fresh: false };
+/** @type {Set<(kind: "session" | "status" | "log", value?: any) => void>} */
 const listeners = new Set();
 export const listen = (listener) => { listeners.add(listener); return () => listeners.delete(listener); };
+/** @type {(kind: "session" | "status" | "log", value?: any) => void} */
 const tell = (kind, value) => listeners.forEach((listener) => listener(kind, value));
 
 export class Problem extends Error {
+  /** @param {number} status @param {string} text */
   constructor(status, text) { super(text); this.status = status; }
 }
 
+/**
+ * Ask the server.
+ * @param {string} method
+ * @param {string} path below `/api/v1`
+ * @param {object} [body]
+ * @param {string | null} [version] the state that the change is for
+ * @returns {Promise<{ value: any, version: string | null }>}
+ * @throws {Problem} its refusal, or that it does not answer
+ */
 export async function call(method, path, body, version) {
+  /** @type {Record<string, string>} */
   const headers = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (version) headers["If-Match"] = version;
@@ -28,14 +42,23 @@ export async function call(method, path, body, version) {
   return { value, version: answer.headers.get("etag") };
 }
 
+/** @type {(path: string) => Promise<any>} */
 export const get = async (path) => (await call("GET", path)).value;
+/** @type {(name: string) => any} */
 export const array = (name) => state.arrays.find((own) => own.name === name);
 const path = (name) => `/arrays/${encodeURIComponent(name)}`;
 
 /** Orders for an array as it is by then, whatever its members do. */
 const LOOSE = ["/settings", "/check", "/pause", "/resume"];
 
-/** Change an array: only if it still is what this page shows. */
+/**
+ * Change an array: only if it still is what this page shows.
+ * @param {string} name
+ * @param {string} method
+ * @param {string} what the path below that of the array
+ * @param {object} [body]
+ * @returns {Promise<any>}
+ */
 export async function change(name, method, what, body = {}) {
   if (LOOSE.includes(what)) return (await call(method, path(name) + what, body)).value;
   const seen = array(name);
@@ -45,6 +68,7 @@ export async function change(name, method, what, body = {}) {
   return (await call(method, path(name) + what, body, version)).value;
 }
 
+/** @type {EventSource | undefined} */
 let stream;
 export function open() {
   stream?.close();

@@ -1,6 +1,6 @@
-import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag } from "./ui.js";
-import { array as find, change } from "./api.js";
-import { level, members, percent, sentence, stateKind, step, tasks, taskText } from "./words.js";
+import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag, written } from "./ui.js";
+import { array as find, change, get } from "./api.js";
+import { count, CRASH, errors, level, members, percent, sentence, sentenceCase, stateKind, step, tasks, taskText, WRITES } from "./words.js";
 import { Chart } from "./chart.js";
 import { explainPanel, storyPanel } from "./explain.js";
 import { stripeMap } from "./map.js";
@@ -60,7 +60,7 @@ function memberTable(array) {
     if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.span)));
     const place = member.slot ?? (member.left_slot === null ? "\u2013" : `was ${member.left_slot}`);
     return [member.span === null ? String(place) : `${member.span}.${place}`, member.member || "no member", member.serial || "\u2013", bytes(member.size_bytes),
-      [tag(member.state, stateKind(member.state)), member.reason ? ` ${member.reason}` : ""], `${member.media_errors} media, ${member.bad_ranges} bad ranges`, h("td", { className: "act" }, acts)];
+      [tag(member.state, stateKind(member.state)), member.reason ? ` ${member.reason}` : ""], errors(member), h("td", { className: "act" }, acts)];
   });
   return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Serial", "Size", "State", "Errors", "Actions"], rows),
     h("p", {}, h("button", { id: "add-spare", onclick: () => addDrive(array) }, "Add a drive or spare"))];
@@ -94,7 +94,7 @@ function replaceMember(array, member) {
 function checkText(check) {
   const when = new Date(check.at_seconds * 1000).toLocaleString();
   if (check.outcome === "clean") return `${check.kind} of ${when}: everything agrees`;
-  if (check.outcome === "mismatches") return `${check.kind} of ${when}: ${check.mismatches} sectors differed, ${check.repaired} repaired, ${check.left} left`;
+  if (check.outcome === "mismatches") return `${check.kind} of ${when}: ${count(check.mismatches, "sector")} differed, ${check.repaired} repaired, ${check.left} left`;
   if (check.outcome === "aborted") return `${check.kind} of ${when}: ended early (${check.reason})`;
   return `${check.kind} of ${when}: nothing could be compared (${check.reason})`;
 }
@@ -111,40 +111,53 @@ function taskCard(array) {
     own.some((task) => task.paused) ? h("button", { id: "resume", onclick: run("POST", "/resume") }, "Resume") : h("button", { id: "pause", onclick: run("POST", "/pause") }, "Pause")];
 }
 
-const WORDS = { "write-through": 0, through: "acknowledged when they are on the members", journal: "acknowledged when they are in the journal; nothing is lost in a power cut", volatile: "acknowledged from memory: what was not flushed is lost in a power cut" };
-
 function policy(array) {
   const s = array.settings;
   return [h("h2", {}, "Policy"), facts([
     ["Profile", array.profile ? `${array.profile.name}${array.profile.set ? "" : " (as at first)"}` : "\u2013"],
     ["Level", `${level(array)}${array.layout ? `, ${array.layout}` : ""}`], ["Size", bytes(array.size_bytes)], ["Chunk", array.chunk_bytes ? bytes(array.chunk_bytes) : "none"],
-    ["Access", array.access], ["Writes", WORDS[s.write_cache]], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
-    ["After a crash", array.consistency_policy || "no redundancy"], ["Rebuild", s.rebuild_rate ? `at most ${rate(s.rebuild_rate)}` : "no bound"], ["Check", s.scrub_rate ? `at most ${rate(s.scrub_rate)}` : "no bound"],
+    ["Access", array.access], ["Writes", WRITES[s.write_cache] || s.write_cache], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
+    ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", s.rebuild_rate ? `at most ${rate(s.rebuild_rate)}` : "no bound"], ["Check", s.scrub_rate ? `at most ${rate(s.scrub_rate)}` : "no bound"],
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
   h("button", { id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
-  h("button", { id: "stop-array", className: "risk", onclick: () => ask({ title: `Stop ${array.name}`, risk: true, name: array.name, text: "Its clients are disconnected. The members keep their data.", button: "Stop", cli: `openraid stop ${array.name}`,
-    act: async (typed) => { done(await change(array.name, "DELETE", "", { confirm: typed })); location.hash = "#/"; } }) }, "Stop this array")];
+  h("button", { id: "stop-array", className: "risk", onclick: () => stopArray(array) }, "Stop or delete this array")];
 }
 
-function setPolicy(array) {
-  const s = array.settings;
-  const size = (count) => (count ? `${Math.round(count / 1048576)}M` : "none");
-  const inputs = { profile: [select([["", "unchanged"], "protection", "balanced", "performance"], ""), ""], access: [select(["read-write", "read-only", "blocked"], array.access), array.access],
-    "write.cache": [select(["through", "journal", "volatile"], s.write_cache), s.write_cache], "read-ahead": [select(["none", "always", "adaptive"], s.read_ahead), s.read_ahead],
-    "rebuild.rate": [h("input", { value: size(s.rebuild_rate) }), size(s.rebuild_rate)], "scrub.rate": [h("input", { value: size(s.scrub_rate) }), size(s.scrub_rate)],
-    "mirror-read": [select(["primary", "round-robin", "least-pending", "nearest-head", "twinstor"], s.mirror_read), s.mirror_read], adaptive: [select(["on", "off"], s.adaptive ? "on" : "off"), s.adaptive ? "on" : "off"] };
+function stopArray(array) {
+  const forget = h("input", { type: "checkbox", id: "forget" });
+  ask({ title: `Stop ${array.name}`, risk: true, name: array.name, text: "Its clients are disconnected. The members keep their data.", button: "Stop", cli: `openraid stop ${array.name}`,
+    fields: h("label", { className: "check", htmlFor: "forget" }, forget, "Delete it too: its name is forgotten, and its members can be used for another array (openraid forget)"),
+    act: async (typed) => { done(await change(array.name, "DELETE", "", { confirm: typed, forget: forget.checked })); location.hash = "#/"; } });
+}
+
+/** Every setting that there is, with its meaning; only what was changed is sent. */
+async function setPolicy(array) {
+  let known;
+  try { known = (await get("/settings/known")).settings; } catch (problem) { say(problem.message); return; }
+  const now = (own) => {
+    if (own.name === "access") return array.access;
+    const value = array.settings[own.name.replace(/[.-]/g, "_")];
+    if (value === undefined) return "";
+    return own.kind === "switch" ? (value ? "on" : "off") : ["size", "rate"].includes(own.kind) ? written(value) : String(value);
+  };
+  const order = (own) => ["profile", "access", "write.cache"].indexOf(own.name) + 1 || 9;
+  const inputs = [...known].sort((a, b) => order(a) - order(b)).map((own) => {
+    const before = now(own);
+    const words = own.words.includes(before) ? own.words : [[before, before || "unchanged"], ...own.words];
+    return { own, before, input: own.words.length ? select(words, before) : h("input", { value: before, spellcheck: false, autocomplete: "off" }) };
+  });
   const risk = h("input", { type: "checkbox", id: "accept-risk" });
   ask({ title: `Settings of ${array.name}`, button: "Apply", cli: `openraid set ${array.name} KEY=VALUE \u2026`,
-    fields: [Object.entries(inputs).map(([key, [input]]) => field(key, input)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose what was not flushed")],
+    fields: [inputs.map(({ own, input }) => field(own.name, input, `${sentenceCase(own.help)}${own.words.length ? "" : ` (${own.values})`}${own.needs ? `; needs ${own.needs}` : ""}.`)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose what was not flushed")],
     act: async () => {
-      const settings = Object.fromEntries(Object.entries(inputs).filter(([, [input, before]]) => input.value !== before).map(([key, [input]]) => [key, input.value]));
+      const settings = Object.fromEntries(inputs.filter(({ input, before }) => input.value !== before).map(({ own, input }) => [own.name, input.value.trim()]));
       if (Object.keys(settings).length) { const value = await change(array.name, "PATCH", "/settings", { settings, accept_risk: risk.checked }); say(value.text.split("\n").filter((line) => /^(note|warning)/.test(line)).join("\n") || "The settings are changed."); }
     } });
 }
 
 function cache(array) {
   const own = array.cache;
-  return [h("h2", {}, "Cache and journal"), own ? facts([["Cache", bytes(own.size_bytes)], ["Not on the members yet", `${bytes(own.dirty_bytes)} of at most ${bytes(own.dirty_max_bytes)}`],
+  return [h("h2", {}, "Cache and journal"), own ? facts([["Size", bytes(own.size_bytes)], ["Not on the members yet", `${bytes(own.dirty_bytes)} of at most ${bytes(own.dirty_max_bytes)}`],
     ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache. ", h("code", {}, "openraid serve --cache SIZE"), " gives it one."),
   array.journal ? h("p", {}, array.journal.protected ? "The journal promises its writes." : `Not protected: ${array.journal.reason}.`) : h("p", {}, "No journal promises its writes.")];
 }

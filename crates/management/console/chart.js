@@ -28,7 +28,7 @@ export class Chart {
     const top = Math.max(1, ...this.values.flat());
     this.values.forEach((own, nth) => this.lines[nth].setAttribute("points", own.map((value, at) => `${POINTS - own.length + at},${(98 - (95 * value) / top).toFixed(1)}`).join(" ")));
     const text = values.map((value, nth) => (this.names.length > 1 ? `${this.names[nth]} ${this.format(value)}` : this.format(value))).join(", ");
-    this.now.textContent = `${text} (highest ${this.format(top)})`;
+    this.now.textContent = `${text} (highest ${this.format(Math.max(...this.values.flat()))})`;
     this.svg.setAttribute("aria-label", `${this.title}: ${text}`);
   }
 }

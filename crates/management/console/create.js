@@ -34,7 +34,6 @@ export function page(main) {
       shown(value, own);
     } catch (problem) { error(problem); }
     const plans = [];
-    // One after the other: each opens the drives for itself alone.
     for (const [key] of LEVELS) {
       if (turn !== asked) return;
       try { plans.push([key, (await call("POST", "/plan", { ...own, level: key, spans: ["50", "60"].includes(key) ? own.spans : null })).value]); } catch (problem) { plans.push([key, null, problem.message]); }
@@ -62,8 +61,9 @@ export function page(main) {
         const one = of(key);
         const wait = told?.waits !== false ? "is computed \u2026" : "\u2013";
         const cell = (text) => (one ? text(one) : wait);
+        const healthy = one?.impossible ? `not simulated: ${one.impossible}` : cell((l) => speed(l.healthy));
         const choose = key === own.level ? tag("chosen", "optimal") : h("button", { id: `level-${key}`, type: "button", "aria-label": `Choose level ${key}`, onclick: () => { level.value = key; preview(); } }, "Choose");
-        return [key, bytes(plan.size_bytes), survives(plan.survives), cell((l) => speed(l.healthy)), cell((l) => speed(l.degraded)), cell((l) => (l.rebuild_hours === null ? "\u2013" : `${hours(l.rebuild_hours)}, under the load ${hours(l.rebuild_loaded_hours)}`)), h("td", { className: "act" }, choose)];
+        return [key, bytes(plan.size_bytes), survives(plan.survives), healthy, cell((l) => speed(l.degraded)), cell((l) => (l.rebuild_hours === null ? "\u2013" : `${hours(l.rebuild_hours)}, under the load ${hours(l.rebuild_loaded_hours)}`)), h("td", { className: "act" }, choose)];
       });
       beside.hidden = false;
       beside.replaceChildren(h("h2", {}, "Levels beside one another"),
@@ -86,8 +86,17 @@ export function page(main) {
     work.append(...choices.loads.map((own) => h("option", { value: own.name }, `${own.name}: ${own.title}`)));
     profile.append(h("option", { value: "" }, "the nearest profile"), ...choices.drives.map((own) => h("option", { value: own.name }, own.title)));
   }, () => {});
+  const free = h("div", {});
+  get("/drives").then((found) => {
+    if (!found.free.length) return;
+    const box = (path, nth) => {
+      const own = h("input", { type: "checkbox", id: `free-${nth}`, checked: lines(drives).includes(path), onchange: () => { const kept = lines(drives).filter((line) => line !== path); drives.value = (own.checked ? [...kept, path] : kept).join("\n"); } });
+      return h("label", { className: "check", htmlFor: own.id }, own, path);
+    };
+    free.replaceChildren(h("fieldset", {}, h("legend", {}, "Free drives"), found.free.map(box)));
+  }, () => {});
   main.append(h("h1", {}, "Create an array"), h("form", { className: "card", onsubmit: preview },
-    field("Name", name), field("Level", level), field("Members", drives, "One path on each line. Files and devices both work; they must be there."), field("Spares", spares, "One path on each line; may be empty."),
+    field("Name", name), field("Level", level), free, field("Members", drives, "One path on each line. Files and devices both work; they must be there. Drives that management.drives names can be ticked."), field("Spares", spares, "One path on each line; may be empty."),
     h("div", { className: "row" }, field("Chunk", chunk), field("Spans", spans)), h("label", { className: "check", htmlFor: "overwrite" }, overwrite, "The content of the drives may be lost"), h("p", {}, h("button", { className: "main" }, "Preview"))), beside, out);
   return () => {};
 }

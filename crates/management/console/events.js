@@ -29,12 +29,15 @@ export function page(main) {
   const open = h("input", { type: "checkbox", id: "only-open" });
   const list = h("div", {});
   let before = null;
+  let turn = 0;
   const load = async (more) => {
     const query = new URLSearchParams({ limit: "100", level: level.value });
     if (array.value) query.set("array", array.value);
     if (open.checked) query.set("unacknowledged", "true");
     if (more && before) query.set("before", String(before));
+    const own = (turn += 1);
     const found = await get(`/events?${query}`);
+    if (own !== turn) return;
     before = found.events[0]?.number;
     const events = found.events.reverse();
     const rows = events.map((event) => [String(event.number), time(event.at_seconds), tag(event.level, event.level), event.event, event.text,
@@ -43,7 +46,8 @@ export function page(main) {
       h("p", {}, found.more ? h("button", { onclick: () => load(true) }, "Older") : null, events.some((event) => !event.acknowledged) ? h("button", { onclick: async () => { await call("POST", "/events/acknowledge", { from: events.at(-1).number, to: events[0].number }); load(); } }, "Acknowledge all of these") : null));
   };
   [level, array, open].forEach((input) => input.addEventListener("change", () => load()));
-  main.append(h("h1", {}, "Events and alarms"), alarms.element, h("h2", {}, "Event log"), h("div", { className: "card row" }, field("Level", level), field("Array", array), h("label", { className: "check", htmlFor: "only-open" }, open, "Only those not acknowledged")), h("section", { className: "card" }, list));
+  const whole = h("a", { href: "/api/v1/events?limit=1000", download: "openraid-events.json" }, "Download the last 1000 events as JSON");
+  main.append(h("h1", {}, "Events and alarms"), alarms.element, h("h2", {}, "Event log"), h("p", {}, whole), h("div", { className: "card row" }, field("Level", level), field("Array", array), h("label", { className: "check", htmlFor: "only-open" }, open, "Only those not acknowledged")), h("section", { className: "card" }, list));
   load().catch((problem) => say(problem.message));
   const refresh = () => alarms.load().catch(() => {});
   let looked = 0;

@@ -28,9 +28,9 @@ export function explainPanel(name) {
 function decisions(own) {
   const all = own.reasons.reduce((sum, reason) => sum + reason.count, 0) || 1;
   const reasons = [...own.reasons].sort((a, b) => b.count - a.count);
-  return [h("p", {}, `Hosts asked for ${count(own.host.reads, "read")} (${bytes(own.host.read_bytes)}), ${count(own.host.writes, "write")} (${bytes(own.host.written_bytes)}) and ${count(own.host.flushes, "flush", "flushes")}. Each read or write of a host cost ${own.member_reads_per_host_request} reads and ${own.member_writes_per_host_request} writes of members, background work included.`),
+  return [h("p", {}, `Hosts asked for ${count(own.host.reads, "read")} (${bytes(own.host.read_bytes)}), ${count(own.host.writes, "write")} (${bytes(own.host.written_bytes)}) and ${count(own.host.flushes, "flush", "flushes")}.${own.host.reads + own.host.writes ? ` Each read or write of a host cost ${own.member_reads_per_host_request} reads and ${own.member_writes_per_host_request} writes of members, background work included.` : ""}`),
     reasons.length ? table("Decisions", ["Decision", "Times", "Share"], reasons.map((reason) => [reason.text, String(reason.count), `${Math.floor((reason.count * 100) / all)} %`])) : h("p", {}, "Nothing was decided yet."),
-    own.write_amplification.length ? table("Written by members", ["Member", "Bytes written for each byte of a host"], own.write_amplification.map((member) => [member.member || `slot ${member.slot}`, member.written_per_host_byte])) : null,
+    own.host.written_bytes ? table("Written by members", ["Member", "Bytes written for each byte of a host"], own.write_amplification.map((member) => [member.member || `slot ${member.slot}`, member.written_per_host_byte])) : null,
     own.adaptive ? h("p", {}, `Adaptive: ${count(own.adaptive.switches, "change")} after ${count(own.adaptive.windows, "look")}; now read-ahead ${own.adaptive.now.read_ahead}, mirror reads ${own.adaptive.now.mirror_read}.`) : null];
 }
 
@@ -48,7 +48,7 @@ export function storyPanel(name) {
     try {
       const found = await get(`${at(name)}/stories?slowest=${STORIES}`);
       if (list.querySelector("details[open]")) return; // It is being read.
-      keyed(list, found.stories.map((story) => [story.request, story.took_ns]), () => found.stories.length ? found.stories.map(story) : h("p", {}, "No request has ended since then."));
+      keyed(list, found.stories.map((own) => [own.request, own.took_ns]), () => found.stories.length ? found.stories.map(story) : h("p", {}, "No request has ended since then."));
     } catch (problem) { list.replaceChildren(h("p", { className: "error" }, problem.message)); }
   };
   return { element: h("section", { className: "card" }, h("h2", {}, "Stories of slow requests"), h("p", {}, button, " ", h("code", {}, `openraid explain ${name} --slowest ${STORIES}`)), list), read: () => (watches ? read() : null) };

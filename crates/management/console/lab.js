@@ -14,6 +14,7 @@ export function page(main, name) {
   const reports = h("section", { className: "card" });
   const wish = h("section", { className: "card" }, h("h2", {}, "New"), h("p", {}, "Reading what can be simulated \u2026"));
   main.append(h("h1", {}, "Laboratory"), h("p", {}, "What arrays would do, computed by the same engine in virtual time. Jobs run beside the server at the lowest priority, one at a time; no drive is read or written."), jobs, wish, reports);
+  /** @type {Set<string>} */
   const chosen = new Set();
   const load = async () => {
     const lab = await get("/lab");
@@ -23,7 +24,8 @@ export function page(main, name) {
   };
   get("/lab/choices").then((choices) => wish.replaceChildren(...forms(choices, load)), (problem) => say(problem.message));
   load().catch((problem) => say(problem.message));
-  return () => { load().catch(() => {}); };
+  let ticks = 0;
+  return () => { if ((ticks += 1) % 2) load().catch(() => {}); };
 }
 
 function jobList(jobs, load) {
@@ -36,14 +38,14 @@ function jobList(jobs, load) {
 }
 
 function reportList(lab, chosen, load) {
-  const compare = h("button", { id: "compare", disabled: true, onclick: () => compareTwo([...chosen], load) }, "Compare the two chosen reviews");
+  const compare = h("button", { id: "compare", disabled: true, onclick: () => { const [a, b] = chosen; compareTwo(a, b, load); } }, "Compare the two chosen reviews");
   const choose = () => { compare.disabled = chosen.size !== 2; };
   for (const name of chosen) if (!lab.reports.some((report) => report.name === name && report.kind === "review")) chosen.delete(name);
   choose();
   const rows = lab.reports.map((report) => {
     const box = h("input", { type: "checkbox", "aria-label": `Choose ${report.name}`, id: `choose-${report.name}`, checked: chosen.has(report.name), onchange: () => { if (box.checked) chosen.add(report.name); else chosen.delete(report.name); choose(); } });
-    const page = report.files.includes("report.html") ? h("a", { href: file(report.name, "report.html"), target: "_blank", rel: "noopener" }, report.name) : report.kind === "plan" ? h("a", { href: `#/lab/${encodeURIComponent(report.name)}` }, report.name) : report.name;
-    return [report.kind === "review" ? box : "\u2013", page, report.kind === "part" ? "not ended: begin it again to go on" : report.kind, time(report.at_seconds), h("td", {}, report.command ? h("code", {}, report.command) : "\u2013"),
+    const link = report.files.includes("report.html") ? h("a", { href: file(report.name, "report.html"), target: "_blank", rel: "noopener" }, report.name) : report.kind === "plan" ? h("a", { href: `#/lab/${encodeURIComponent(report.name)}` }, report.name) : report.name;
+    return [report.kind === "review" ? box : "\u2013", link, report.kind === "part" ? "not ended: begin it again to go on" : report.kind, time(report.at_seconds), h("td", {}, report.command ? h("code", {}, report.command) : "\u2013"),
       h("td", { className: "act" }, h("button", { className: "risk", id: `remove-${report.name}`, "aria-label": `Remove ${report.name}`, onclick: () => remove(report.name, load) }, "Remove"))];
   });
   return [h("h2", {}, "Reports"), rows.length ? [table("Reports", ["Choose", "Report", "Kind", "Written", "Made by", "Actions"], rows), h("p", {}, compare)] : h("p", {}, "No reports yet."),
@@ -54,7 +56,7 @@ function remove(name, load) {
   ask({ title: `Remove ${name}`, risk: true, name, text: "Its files are deleted.", button: "Remove", act: async (typed) => { await call("DELETE", `/lab/reports/${encodeURIComponent(name)}`, { confirm: typed }); load(); } });
 }
 
-function compareTwo([a, b], load) {
+function compareTwo(a, b, load) {
   const name = h("input", { required: true, value: `${a}-${b}`.slice(0, 60), spellcheck: false });
   ask({ title: `Compare ${a} with ${b}`, text: "Cells that both have are put side by side.", button: "Compare", fields: field("Name of the report", name), cli: `openraid compare ${a} ${b}`,
     act: async () => { await call("POST", "/lab/jobs", { kind: "comparison", name: name.value.trim(), a, b }); load(); } });

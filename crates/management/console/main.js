@@ -2,7 +2,7 @@
 
 import { h, keyed, field, say } from "./ui.js";
 import { call, close, get, listen, open, state } from "./api.js";
-import { sentence } from "./words.js";
+import { count, openAlarms, sentence } from "./words.js";
 import { page as overview } from "./overview.js";
 import { page as array } from "./array.js";
 import { page as drives } from "./drives.js";
@@ -12,11 +12,15 @@ import { page as lab } from "./lab.js";
 import { page as events } from "./events.js";
 import { page as settings } from "./settings.js";
 
+/** A page shows itself, and gives what is called every second.
+ * @typedef {(() => void) & { log?: (event: any) => void }} Update
+ * @type {[string, string, (main: HTMLElement, name?: string) => Update][]} */
 const PAGES = [["", "Overview", overview], ["drives", "Drives", drives], ["journal", "Battery", journal], ["create", "Create", create], ["lab", "Lab", lab], ["events", "Events", events], ["settings", "Settings", settings]];
 const main = document.getElementById("main");
 const top = document.getElementById("top");
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;
+/** @type {Update} */
 let update = () => {};
 const health = h("div", {});
 
@@ -32,9 +36,13 @@ function showHealth() {
   const order = { failed: 0, degraded: 1, optimal: 2 };
   const worst = [...state.arrays].sort((a, b) => order[a.health] - order[b.health])[0];
   const bad = state.arrays.filter((own) => own.health !== "optimal").length;
-  const kind = !state.fresh ? "degraded" : worst ? worst.health : "optimal";
-  const text = !state.fresh ? "The server does not answer; this page may be out of date." : !worst ? "No array is served." : worst.health === "optimal" ? `All well: ${state.arrays.length === 1 ? "1 array is" : `${state.arrays.length} arrays are`} optimal.` : `${sentence(worst)}${bad > 1 ? ` ${bad - 1} more need attention.` : ""}`;
-  keyed(health, [text, kind], () => h("p", { className: `health ${kind}`, role: "status" }, text, worst && worst.health !== "optimal" ? h("a", { href: `#/array/${encodeURIComponent(worst.name)}` }, "Look at it") : null));
+  const alarms = openAlarms(state.arrays).length;
+  const told = alarms ? ` ${count(alarms, "alarm is", "alarms are")} open.` : "";
+  const well = `${state.arrays.length === 1 ? "The array is" : `All ${state.arrays.length} arrays are`} optimal.`;
+  const kind = !state.fresh ? "degraded" : worst && worst.health !== "optimal" ? worst.health : alarms ? "degraded" : "optimal";
+  const text = !state.fresh ? "The server does not answer; this page may be out of date." : !worst ? "No array is served." : worst.health === "optimal" ? well + told : `${sentence(worst)}${bad > 1 ? ` ${count(bad - 1, "more array needs", "more arrays need")} attention.` : ""}`;
+  const link = !worst || !state.fresh ? null : worst.health !== "optimal" ? h("a", { href: `#/array/${encodeURIComponent(worst.name)}` }, "Look at it") : alarms ? h("a", { href: "#/events" }, "See the alarms") : null;
+  keyed(health, [text, kind], () => h("p", { className: `health ${kind}`, role: "status" }, text, link));
 }
 
 function route() {

@@ -32,7 +32,7 @@ export function stripeMap(name) {
   const buttons = (byte) => {
     const first = Math.floor(byte / chunk);
     const from = first - (first % SHOWN);
-    const focused = chunks.contains(document.activeElement) ? document.activeElement.dataset.nth : null;
+    const focused = chunks.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.nth : null;
     chunks.replaceChildren(...Array.from({ length: SHOWN }, (_, nth) => from + nth).filter((nth) => nth * chunk <= last).map((nth) => {
       const own = h("button", { type: "button", "aria-pressed": String(nth === first), "aria-label": `Chunk ${nth}, byte ${nth * chunk}`, onclick: () => look(nth * chunk) }, String(nth));
       own.dataset.nth = String(nth);

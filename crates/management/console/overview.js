@@ -1,15 +1,18 @@
 import { h, keyed, bytes, facts, tag } from "./ui.js";
 import { state, get } from "./api.js";
-import { arrayLink, level, members, sentence, tasks, taskText, percent } from "./words.js";
+import { arrayLink, CACHES, count, level, members, sentence, tasks, taskText, percent } from "./words.js";
 
 export function page(main) {
   const list = h("div", { className: "grid" });
   const server = h("section", { className: "card" });
   const open = h("section", { className: "card" });
   main.append(h("h1", {}, "Overview"), list, h("div", { className: "grid" }, server, open));
-  Promise.all([get("/server"), get("/alarms?level=warning")]).then(([own, found]) => {
+  Promise.all([get("/server"), get("/alarms?level=warning"), get("/journal")]).then(([own, found, journal]) => {
+    const cache = state.arrays.map((array) => array.cache?.size_bytes || 0).reduce((a, b) => Math.max(a, b), 0);
+    const drives = state.arrays.flatMap(members).filter((member) => member.member).length;
     server.replaceChildren(h("h2", {}, "Controller"), facts([
-      ["Program", `openraid ${own.version}, process ${own.pid}`], ["Engine", own.engine], ["Parity", own.kernels],
+      ["Model", "openraid, a controller in user space"], ["Firmware", `version ${own.version}, process ${own.pid}`], ["Cache", cache ? bytes(cache) : "none"], ["Battery", journal ? h("a", { href: "#/journal" }, journal.state === "live" ? "journal, ready" : `journal, ${journal.state}`) : "no journal"],
+      ["Ports in use", count(drives, "drive")], ["Engine", own.engine], ["Parity", own.kernels],
       ["Clients", String(own.clients)], ["Listens at", own.listens.join(" ")], own.notes.length ? ["Notes", own.notes.join("; ")] : null]));
     const alarms = found.alarms.filter((alarm) => !alarm.acknowledged_seconds).slice(0, 5);
     open.replaceChildren(h("h2", {}, "Open alarms"), alarms.length
@@ -26,5 +29,5 @@ function card(array) {
     h("p", {}, sentence(array)),
     tasks(array).map((task) => h("progress", { max: 100, value: percent(task), "aria-label": taskText(task) })),
     facts([["Level", level(array)], ["Size", bytes(array.size_bytes)], ["Members", String(members(array).length)],
-      ["Write cache", array.settings.write_cache], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
+      ["Writes", CACHES[array.settings.write_cache] || array.settings.write_cache], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
 }

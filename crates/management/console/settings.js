@@ -1,5 +1,6 @@
 import { h, ask, facts, field, say, select, table } from "./ui.js";
 import { call, get, state } from "./api.js";
+import { FROM } from "./words.js";
 
 export function page(main) {
   const users = h("section", { className: "card" });
@@ -14,10 +15,10 @@ export function page(main) {
     care.replaceChildren(h("h2", {}, "Alarms and schedules"), sinks.length ? table("Sinks", ["Sink", "Kind", "To", "From level", "State", "Actions"], sinks.map((sink) => [sink.name, sink.kind, sink.target, sink.level, sink.error || "works",
       h("td", { className: "act" }, h("button", { id: `test-${sink.name}`, "aria-label": `Test ${sink.name}`, onclick: () => test(sink.name) }, "Test"))])) : h("p", {}, "Alarms are sent nowhere: the configuration file has no [sinks.NAME]."),
       schedules.length ? table("Schedules", ["Schedule", "Task", "Arrays", "Every", "Window (UTC)"], schedules.map((plan) => [plan.name, plan.task, plan.arrays.join(", ") || "all", `${plan.every_seconds / 3600} h`, plan.window || "any time"])) : h("p", {}, "Nothing is scheduled: the configuration file has no [schedules.NAME]."));
-    const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : value.from]);
+    const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : FROM[value.from] || value.from]);
     config.replaceChildren(h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
       own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "The server is as at first."),
-      own.arrays.map((array) => [h("h2", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "As at first. Settings are changed on the page of the array.")]),
+      own.arrays.map((array) => [h("h3", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "As at first. Settings are changed on the page of the array.")]),
       own.spares.length ? table("Spares", ["Drive", "For"], own.spares.map((spare) => [spare.member, spare.array || "all arrays"])) : h("p", {}, "No spares for all arrays are configured.")));
     if (state.session.role !== "Administrator") { users.replaceChildren(h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
     const all = (await get("/users")).users;

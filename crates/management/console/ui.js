@@ -1,8 +1,14 @@
 // Elements, formats, dialogs. Text from the server only ever becomes text, never markup.
 
-/** Make an element: properties, `on...` listeners, attributes; children are nodes, texts or lists of both. */
-export function h(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
+/**
+ * Make an element: properties, `on...` listeners, attributes; children are nodes, texts or lists of both.
+ * @param {string} kind of element
+ * @param {Record<string, any>} [properties]
+ * @param {...any} children
+ * @returns {any}
+ */
+export function h(kind, properties = {}, ...children) {
+  const element = document.createElement(kind);
   for (const [key, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
@@ -13,7 +19,12 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Build a part of the page again only if what it shows has changed; the focus stays where it was. */
+/**
+ * Build a part of the page again only if what it shows has changed; the focus stays where it was.
+ * @param {any} element
+ * @param {any} key what it shows
+ * @param {() => any} build
+ */
 export function keyed(element, key, build) {
   const text = JSON.stringify(key);
   if (element.shown === text) return;
@@ -23,6 +34,7 @@ export function keyed(element, key, build) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
+/** @param {number | null | undefined} count */
 export function bytes(count) {
   if (count === null || count === undefined) return "\u2013";
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -31,8 +43,10 @@ export function bytes(count) {
   return `${nth === 0 || count >= 100 ? Math.round(count) : count.toFixed(1)} ${units[nth]}`;
 }
 
+/** @param {number} count */
 export const rate = (count) => `${bytes(count)}/s`;
 
+/** @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "unknown";
   if (seconds < 90) return `${seconds} s`;
@@ -40,12 +54,15 @@ export function duration(seconds) {
   return `${(seconds / 3600).toFixed(1)} h`;
 }
 
+/** @param {number} seconds since 1970 */
 export const time = (seconds) => new Date(seconds * 1000).toLocaleString();
 
+/** @param {string} text @param {string} [kind] */
 export function tag(text, kind) {
   return h("span", { className: `tag ${kind || ""}` }, text);
 }
 
+/** @param {string} label @param {string[]} columns @param {any[][]} rows */
 export function table(label, columns, rows) {
   const head = h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column))));
   const body = rows.map((cells) => h("tr", {}, cells.map((cell, nth) => {
@@ -57,11 +74,14 @@ export function table(label, columns, rows) {
     h("table", { className: "stack" }, head, h("tbody", {}, body)));
 }
 
+/** @param {(any[] | null)[]} pairs names with values */
 export function facts(pairs) {
   return h("dl", {}, pairs.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value ?? "\u2013")]));
 }
 
+/** @type {ReturnType<typeof setTimeout> | undefined} */
 let hides;
+/** @param {string} text */
 export function say(text) {
   const element = document.getElementById("say");
   element.textContent = text;
@@ -69,7 +89,12 @@ export function say(text) {
   hides = setTimeout(() => { element.textContent = ""; }, 8000);
 }
 
-/** A field with its label. */
+/**
+ * A field with its label.
+ * @param {string} label
+ * @param {any} input
+ * @param {string} [hint]
+ */
 export function field(label, input, hint) {
   input.id ||= `f-${label.toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
   const parts = [h("label", { htmlFor: input.id }, label), input];
@@ -80,6 +105,7 @@ export function field(label, input, hint) {
   return h("div", {}, parts);
 }
 
+/** @param {(string | string[])[]} options words, or words with texts @param {string} [value] */
 export function select(options, value) {
   return h("select", {}, options.map((own) => {
     const [key, text] = Array.isArray(own) ? own : [own, own];
@@ -87,7 +113,18 @@ export function select(options, value) {
   }));
 }
 
-/** Ask before something is done. With `name`, that name has to be typed. `act` gets the fields and may refuse. */
+/** A size as a setting takes it. @param {number} count */
+export function written(count) {
+  if (!count) return "none";
+  const size = [1073741824, 1048576, 1024].find((own) => count % own === 0);
+  return size ? `${count / size}${size === 1024 ? "K" : size === 1048576 ? "M" : "G"}` : String(count);
+}
+
+/**
+ * Ask before something is done. With `name`, that name has to be typed. `act` does it and may refuse.
+ * @param {{ title: string, text?: string, cli?: string, name?: string, fields?: any, button: string, risk?: boolean,
+ *   act: (typed: string | undefined) => Promise<any> }} what
+ */
 export function ask({ title, text, cli, name, fields = [], button, risk, act }) {
   const typed = name ? h("input", { autocomplete: "off", spellcheck: false }) : null;
   const error = h("p", { className: "error", role: "alert" });

@@ -51,3 +51,13 @@ export const stateKind = (state) => ({ "in-sync": "optimal", spare: "optimal", r
 export const speed = (own) => (own ? `${Math.round(own.iops)} requests/s, ${own.mean_ms.toFixed(own.mean_ms < 10 ? 2 : 1)}\u00a0ms` : "\u2013");
 export const hours = (own) => (own === null || own === undefined ? "\u2013" : own * 3600 < 1 ? "below 1\u00a0s" : duration(Math.round(own * 3600)));
 export const sentenceCase = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** States and settings in words: the server's own are for programs. */
+export const WRITES = { through: "acknowledged when they are on the members", journal: "acknowledged when they are in the journal; nothing is lost in a power cut", volatile: "acknowledged from memory; what was not flushed is lost in a power cut" };
+export const CACHES = { through: "write-through", journal: "write-back, in the journal", volatile: "write-back, in memory only" };
+export const CRASH = { resync: "everything is read and made equal", bitmap: "only what the bitmap marks is made equal", ppl: "partial parity on the members closes the write hole", "controller-journal": "the journal does the last writes again" };
+export const FROM = { file: "configuration file", "command-line": "command line", set: "changed later" };
+export const errors = (own) => (own.media_errors || own.bad_ranges ? `${count(own.media_errors, "media error")}, ${count(own.bad_ranges, "bad range")}` : "none");
+
+/** Alarms that hold and were not acknowledged, of all arrays. */
+export const openAlarms = (arrays) => arrays.flatMap((own) => own.alarms).filter((own) => own.level !== "info" && !own.until_seconds && !own.acknowledged_seconds);

@@ -71,6 +71,25 @@ pub struct PlanModel {
     pub holds: Vec<String>,
 }
 
+/// A setting that an array has.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SettingModel {
+    /// Its name.
+    pub name: String,
+    /// `words`, `switch`, `number`, `size` (in bytes) or `rate` (in bytes a second).
+    pub kind: String,
+    /// Its value in a new array.
+    pub default: String,
+    /// The words that it takes, if it takes words.
+    pub words: Vec<String>,
+    /// The values that it takes, in words.
+    pub values: String,
+    /// Something without which it has no effect; often empty.
+    pub needs: String,
+    /// Its meaning.
+    pub help: String,
+}
+
 /// A server, as this crate sees it. Every call may block for a short time.
 pub trait Controller: Send + Sync + 'static {
     /// The server itself.
@@ -138,7 +157,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// A job writes it; it cannot be removed.
     fn remove_report(&self, name: &str) -> Result<bool, Refusal>;
-    /// Predict what arrays of these drives would do. It returns at once: what is not computed yet is computed in a process of its own.
+    /// Predict what arrays of these drives would do. It returns at once; a process of its own computes the figures that are not there yet.
     ///
     /// # Errors
     /// The drives cannot be opened; there is no such profile or load.
@@ -148,6 +167,8 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The registry cannot be read.
     fn settings(&self) -> Result<serde_json::Value, Refusal>;
+    /// Every setting that an array has.
+    fn known_settings(&self) -> Vec<SettingModel>;
     /// Plan an array. Nothing is written.
     ///
     /// # Errors

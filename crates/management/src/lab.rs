@@ -1,4 +1,4 @@
-//! The laboratory of a server: reviews, plans and comparisons that run as jobs beside it, and their reports.
+//! The laboratory of a server: reviews, plans and comparisons that run as its jobs, and their reports.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -29,7 +29,7 @@ pub struct ReviewWish {
     pub thorough: bool,
 }
 
-/// A plan, as `openraid plan --effort quick` makes it: arrays beside one another under one load.
+/// A plan, as `openraid plan --effort quick` makes it: several arrays under one load.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanWish {

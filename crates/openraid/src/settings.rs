@@ -6,6 +6,7 @@
 
 use openraid_core::admin::{Policy, Profile};
 use openraid_core::settings::{Kind, Needs, Spec, Value};
+use openraid_management::SettingModel;
 use openraid_units::Sectors;
 use serde_json::{Map, Value as Json};
 
@@ -212,6 +213,27 @@ fn rows() -> Vec<Row> {
         (other.name, other.default.to_owned(), other.values.to_owned(), other.needs, other.help)
     };
     Policy::TABLE.iter().map(own).chain(OTHERS.iter().map(other)).collect()
+}
+
+/// Every setting, for programs that offer them.
+pub fn forms() -> Vec<SettingModel> {
+    let kind = |name: &str| match Policy::spec(name).map(|spec| spec.kind) {
+        Some(Kind::Switch(_)) => "switch",
+        Some(Kind::Number(..)) => "number",
+        Some(Kind::Size(..)) => "size",
+        Some(Kind::Rate) => "rate",
+        Some(Kind::Words(_)) | None => "words",
+    };
+    let form = |(name, default, values, needs, help): Row| {
+        let kind = kind(name);
+        let words = match kind {
+            "words" | "switch" => values.split(", ").map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        let (name, needs, help) = (name.to_owned(), needs.to_owned(), help.to_owned());
+        SettingModel { name, kind: kind.into(), default, words, values, needs, help }
+    };
+    rows().into_iter().map(form).collect()
 }
 
 /// The columns of the help of `set`.

@@ -133,6 +133,12 @@ pub struct SmartModel {
     pub model: Option<String>,
     /// Its serial number.
     pub serial: Option<String>,
+    /// The version of its firmware.
+    #[serde(default)]
+    pub firmware: Option<String>,
+    /// The speed of its link, in words.
+    #[serde(default)]
+    pub link: Option<String>,
     /// Its own verdict: `false` if it expects to fail.
     pub passed: Option<bool>,
     /// Attributes that are below the vendor's thresholds now.

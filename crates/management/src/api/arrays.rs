@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::version;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
+use crate::redfish::storage;
 
 /// All arrays.
 #[derive(Serialize, ToSchema)]
@@ -34,6 +35,8 @@ pub struct DriveModel {
 pub struct DrivesModel {
     /// Drives, array by array.
     pub drives: Vec<DriveModel>,
+    /// Drives without an array that `management.drives` names.
+    pub free: Vec<String>,
 }
 
 /// The array that a path names.
@@ -88,7 +91,9 @@ pub fn drives(request: &Request) -> Result<Reply, Problem> {
             drives.extend(set.members.iter().map(drive));
         }
     }
-    Ok(Reply::json(200, &DrivesModel { drives }))
+    let known = storage::drives(&request.state)?;
+    let free = known.into_iter().filter(|drive| drive.owner.is_none()).map(|drive| drive.spec).collect();
+    Ok(Reply::json(200, &DrivesModel { drives, free }))
 }
 
 /// The journal.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::arrays::named;
 use super::version;
-use crate::controller::{Creation, Done, Refusal};
+use crate::controller::{Creation, Done, Refusal, SettingModel};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{MEMBERS_MAX, SETTINGS_MAX};
@@ -123,12 +123,22 @@ const fn check_only() -> CheckWord {
     CheckWord::Check
 }
 
-/// A confirmation.
+/// Every setting that an array has.
+#[derive(Serialize, ToSchema)]
+pub struct SettingsModel {
+    /// Settings, in the order of the documentation.
+    settings: Vec<SettingModel>,
+}
+
+/// An array to stop.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Confirm {
+pub struct StopInput {
     /// The array's name, typed again.
     confirm: String,
+    /// Also forget it: it is not served again by its name. Its members keep their data.
+    #[serde(default)]
+    forget: bool,
 }
 
 /// What loses redundancy or data wants the array's name.
@@ -269,8 +279,11 @@ pub fn resume(request: &Request) -> Result<Reply, Problem> {
 /// Stop an array.
 pub fn stop(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
-    let Confirm { confirm } = request.input()?;
+    let StopInput { confirm, forget } = request.input()?;
     confirmed(&array, Some(&confirm))?;
+    if forget {
+        return told(request, &array.name, "stop and forget", request.state.controller.retire(&array.name));
+    }
     change(request, &array, "stop", Command::Stop { array: array.name.clone() })
 }
 
@@ -311,6 +324,11 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
 /// The server.
 pub fn server(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.server()?))
+}
+
+/// Every setting that an array has.
+pub fn known_settings(request: &Request) -> Result<Reply, Problem> {
+    Ok(Reply::json(200, &SettingsModel { settings: request.state.controller.known_settings() }))
 }
 
 /// The desired state in force.

@@ -93,7 +93,7 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/api/v1/arrays/{array}", READ, "One array. ETag is the version of its state.", arrays::one)
         .gives::<ArrayModel>(),
     route(Delete, "/api/v1/arrays/{array}", ADMINISTER, "Stop an array; its members keep their data.", manage::stop)
-        .takes::<manage::Confirm>()
+        .takes::<manage::StopInput>()
         .gives::<manage::DoneModel>(),
     route(Get, "/api/v1/arrays/{array}/limit", READ, "What limits an array now.", arrays::limit).gives::<LimitModel>(),
     route(Get, "/api/v1/arrays/{array}/place", READ, "The members that hold a byte.", arrays::place)
@@ -157,6 +157,8 @@ pub const ROUTES: &[Route] = &[
         .gives::<arrays::DrivesModel>(),
     route(Get, "/api/v1/journal", READ, "The journal.", arrays::journal).gives::<JournalModel>(),
     route(Get, "/api/v1/settings", READ, "The desired state in force.", manage::settings),
+    route(Get, "/api/v1/settings/known", READ, "Every setting that an array has.", manage::known_settings)
+        .gives::<manage::SettingsModel>(),
     route(Get, "/api/v1/arrays/{array}/checks", READ, "The last checks and repairs of an array.", alarms::checks)
         .gives::<alarms::ChecksModel>(),
     route(Get, "/api/v1/alarms", READ, "Alarms, the most important first.", alarms::list)

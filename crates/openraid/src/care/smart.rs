@@ -38,6 +38,8 @@ pub fn parse(output: &[u8], status: &str, at_seconds: u64) -> Result<SmartModel,
         at_seconds,
         model: text("/model_name").or_else(|| text("/scsi_model_name")),
         serial: text("/serial_number"),
+        firmware: text("/firmware_version").or_else(|| text("/scsi_revision")),
+        link: text("/interface_speed/current/string"),
         passed: root.pointer("/smart_status/passed").and_then(Value::as_bool),
         failing_attributes: failing(&root),
         critical_warning: number("/nvme_smart_health_information_log/critical_warning"),
@@ -152,12 +154,12 @@ mod tests {
 
     /// As smartctl 7.3 prints it of a disk, shortened.
     const DISK: &str = r#"{"smartctl": {"version": [7, 3], "exit_status": 0}, "model_name": "WDC WD40EFRX-68N32N0",
-        "serial_number": "WD-WCC7K1234567", "rotation_rate": 5400, "smart_status": {"passed": true},
+        "serial_number": "WD-WCC7K1234567", "firmware_version": "82.00A82", "rotation_rate": 5400, "smart_status": {"passed": true},
         "ata_smart_attributes": {"table": [
             {"id": 5, "name": "Reallocated_Sector_Ct", "value": 200, "thresh": 140, "when_failed": "", "raw": {"value": 0}},
             {"id": 188, "name": "Command_Timeout", "value": 100, "when_failed": "", "raw": {"value": 4295032833}},
             {"id": 197, "name": "Current_Pending_Sector", "value": 200, "when_failed": "", "raw": {"value": 3}}]},
-        "power_on_time": {"hours": 31245}, "temperature": {"current": 34}}"#;
+        "interface_speed": {"current": {"string": "6.0 Gb/s"}}, "power_on_time": {"hours": 31245}, "temperature": {"current": 34}}"#;
     /// An SSD on NVMe.
     const NVME: &str = r#"{"smartctl": {"exit_status": 0}, "model_name": "Samsung SSD 980 PRO 1TB", "smart_status": {"passed": true},
         "nvme_smart_health_information_log": {"critical_warning": 0, "percentage_used": 93, "media_errors": 0},
@@ -174,6 +176,7 @@ mod tests {
     #[test]
     fn a_drive_is_judged_by_its_own_word_and_by_what_grows() {
         let disk = read(DISK);
+        assert_eq!((disk.link.as_deref(), disk.firmware.as_deref()), (Some("6.0 Gb/s"), Some("82.00A82")));
         assert_eq!((disk.passed, disk.temperature_celsius, disk.rotating), (Some(true), Some(34), Some(true)));
         assert_eq!(
             (disk.reallocated_sectors, disk.pending_sectors, disk.command_timeouts),

@@ -1,4 +1,4 @@
-//! The folder of reports: each report is a folder in it. Nothing else in it, and nothing beside it, can be read from here.
+//! The folder of reports: each report is a folder in it. Nothing else in it, and nothing outside of it, can be read from here.
 
 use std::fs;
 use std::io::{ErrorKind, Read};

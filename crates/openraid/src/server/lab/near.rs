@@ -17,7 +17,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Of an open member.
+    /// The facts about an open member.
     pub fn of(member: &OpenedMember) -> Self {
         let is_device = matches!(&member.medium, Medium::Disk(file) if file.facts().block_device);
         let profile = match &member.spec.place {

@@ -25,7 +25,7 @@ const KEPT_MAX: usize = 16;
 /// Drives of a predicted array.
 const DRIVES_MAX: usize = 64;
 /// Levels that the wizard offers and the simulator knows.
-const LEVELS: &str = "0,10,5,6,50,60";
+const LEVELS: &str = "0,1,10,5,6,50,60";
 /// The same with so few drives that all can be copies.
 const LEVELS_OF_FEW: &str = "0,1,10,5,6";
 /// So few.

@@ -59,6 +59,8 @@ fn planned(creation: &Creation, usage: Use) -> Result<Planned, Failure> {
 impl Server {
     /// Plan an array without making it.
     pub(super) fn plan_new(&self, creation: &Creation) -> Result<PlanModel, Failure> {
+        // Two that look at the same drives would each find them in use.
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Planned { shape, plans, holds, .. } = planned(creation, Use::ReadExclusive)?;
         let survives = |plan: &Assembly| survives_losses(&plan.geometry, SlotSet::first_n(plan.geometry.members()));
         let layout = layout_text(shape.md, shape.layout).map_or_else(String::new, |layout| format!(", {layout}"));

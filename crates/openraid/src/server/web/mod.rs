@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use openraid_management::{
-    Controller, Creation, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal,
+    Controller, Creation, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal, SettingModel,
 };
 
 use openraid_status::alarm::AlarmModel;
@@ -32,6 +32,7 @@ use crate::events::{Event, Log};
 use crate::exit::Failure;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
 use crate::patrol_history;
+use crate::settings;
 use crate::verb::explain;
 
 /// Events as they were read, and the times of the files then.
@@ -172,6 +173,8 @@ impl Controller for Web {
     }
 
     fn predict(&self, wish: &PredictionWish) -> Result<PredictionModel, Refusal> {
+        // It opens the drives, as a plan does.
+        let _one_at_a_time = self.server.changing.lock().unwrap_or_else(PoisonError::into_inner);
         refuse(self.laboratory.predict(wish))
     }
 
@@ -181,6 +184,10 @@ impl Controller for Web {
             _ => Err(Failure::failed("the server gave an answer to another question")),
         });
         refuse(config)
+    }
+
+    fn known_settings(&self) -> Vec<SettingModel> {
+        settings::forms()
     }
 
     fn plan(&self, creation: &Creation) -> Result<PlanModel, Refusal> {
