@@ -54,7 +54,7 @@ def disksim_cells():
     for level, members, rates in [("single", 1, (10, 30)), ("raid5", 5, (20,))]:
         for rate in rates:
             cells.append(cell("common", level, members, 0, rate=rate, depth=0, cache="on"))
-    for drive in ("cheetah9lp", "atlas10k"):
+    for drive in ("cheetah9lp", "atlas10k", "cheetah9lp-fast", "atlas10k-fast"):
         for level, members in [("single", 1), ("raid0", 4), ("raid1", 2), ("raid5", 5)]:
             for reads in (100, 0):
                 for depth in (1, 8):
@@ -145,7 +145,7 @@ MIRRORS = {"none": 1, "round-robin": 3, "nearest": 4, "shortest": 6}
 
 def disksim_parameters(c):
     """DiskSim's parameter file of a cell."""
-    source, name, sectors = DRIVES[c["drive"]]
+    source, name, sectors = DRIVES[c["drive"].removesuffix("-fast")]
     n, blocks = c["members"], c["kib"] * 2
     each = sectors // CHUNK * CHUNK
     layout = {"single": ("Striped", "Noredun", each), "raid0": ("Striped", "Noredun", each * n), "raid1": ("Striped", "Shadowed", each),
@@ -210,7 +210,7 @@ def disksim(program, folder, work, c):
     """Mean response in ms and requests a second."""
     (work / "cell.parv").write_text(disksim_parameters(c))
     (work / "common.seek").write_text(seek_curve(10000))
-    source = DRIVES[c["drive"]][0]
+    source = DRIVES[c["drive"].removesuffix("-fast")][0]
     for file in [f for f in pathlib.Path(folder).iterdir() if f.name == "statdefs" or source and f.stem == pathlib.Path(source).stem]:
         if not (work / file.name).exists():
             (work / file.name).symlink_to(file.resolve())
@@ -219,6 +219,8 @@ def disksim(program, folder, work, c):
         changes += ["disk*", "Max queue length", str(c["window"]), "disk*", "Scheduler:Scheduling policy", "8"]
     if c["drive"] != "common" or c["cache"] == "on":
         changes += ["disk*", "Fast write level", "2" if c["cache"] == "on" else "0"]
+    if c["drive"].endswith("-fast"):  # the link of the profile that this project ships, 78 MB/s
+        changes += ["disk*", "Bulk sector transfer time", "0.006564"]
     if c["drive"] == "common" and c["cache"] == "on":
         changes += ["disk*", "Allow write prebuffering", "1"]
     run = subprocess.run([program, "cell.parv", "cell.out", "ascii", "0", "1"] + changes, cwd=work, capture_output=True, text=True)
@@ -233,11 +235,12 @@ def disksim(program, folder, work, c):
 
 
 def mqsim_cells():
-    """All cells for MQSim: percent of reads, pattern, KiB, depth."""
+    """All cells for MQSim: percent of reads, pattern, KiB, depth, channels for 32 dies."""
     cells = [(100, "random", 4, depth) for depth in (1, 2, 4, 8, 16, 32, 64, 128)]
     cells += [(100, "random", 16, depth) for depth in (1, 8, 32)] + [(100, "sequential", 4, depth) for depth in (1, 8, 32)]
     cells += [(0, "random", 4, depth) for depth in (8, 32, 64)] + [(0, "random", 16, 32)]
-    return cells + [(0, "sequential", 4, depth) for depth in (8, 32, 64)] + [(70, "random", 4, depth) for depth in (1, 8, 32)]
+    cells += [(0, "sequential", 4, depth) for depth in (8, 32, 64)] + [(70, "random", 4, depth) for depth in (1, 8, 32)]
+    return [each + (8,) for each in cells] + [(100, "random", 4, depth, 32) for depth in (1, 8, 32, 128)]
 
 
 # The SSD of both: crates/sim/tests/judges/common-ssd.toml has the same figures. A page is a request of 4 KiB.
@@ -269,18 +272,19 @@ def elements(values):
     return "".join(f"<{name}>{value}</{name}>" for name, value in values.items())
 
 
-def mqsim(program, work, reads, pattern, kib, depth, requests=40000):
+def mqsim(program, work, reads, pattern, kib, depth, channels, requests=40000):
     """Mean response in us and requests a second."""
     host = {"PCIe_Lane_Bandwidth": 1.0, "PCIe_Lane_Count": 4, "SATA_Processing_Delay": 400000,
             "Enable_ResponseTime_Logging": "false", "ResponseTime_Logging_Period_Length": 1000000}
+    ssd = SSD | {"Flash_Channel_Count": channels, "Chip_No_Per_Channel": 32 // channels}
     head = '<?xml version="1.0" encoding="us-ascii"?>'
     device = f"<Flash_Parameter_Set>{elements(FLASH)}</Flash_Parameter_Set>"
     (work / "ssd.xml").write_text(
         f"{head}<Execution_Parameter_Set><Host_Parameter_Set>{elements(host)}</Host_Parameter_Set>"
-        f"<Device_Parameter_Set>{elements(SSD)}{device}</Device_Parameter_Set></Execution_Parameter_Set>")
+        f"<Device_Parameter_Set>{elements(ssd)}{device}</Device_Parameter_Set></Execution_Parameter_Set>")
     caching = "TURNED_OFF" if reads == 100 else "WRITE_CACHE"
-    flow = {"Priority_Class": "HIGH", "Device_Level_Data_Caching_Mode": caching, "Channel_IDs": "0,1,2,3,4,5,6,7",
-            "Chip_IDs": "0,1,2,3", "Die_IDs": "0", "Plane_IDs": "0", "Initial_Occupancy_Percentage": 50,
+    flow = {"Priority_Class": "HIGH", "Device_Level_Data_Caching_Mode": caching, "Channel_IDs": ",".join(map(str, range(channels))),
+            "Chip_IDs": ",".join(map(str, range(32 // channels))), "Die_IDs": "0", "Plane_IDs": "0", "Initial_Occupancy_Percentage": 50,
             "Working_Set_Percentage": 90, "Synthetic_Generator_Type": "QUEUE_DEPTH", "Read_Percentage": reads,
             "Address_Distribution": "RANDOM_UNIFORM" if pattern == "random" else "STREAMING", "Percentage_of_Hot_Region": 0, "Generated_Aligned_Addresses": "true",
             "Address_Alignment_Unit": 2 * kib, "Request_Size_Distribution": "FIXED", "Average_Request_Size": 2 * kib,
@@ -326,7 +330,7 @@ def main():
                 answer = mqsim(program, pathlib.Path(work), *c)
             if answer:
                 rows.append(list(c) + answer)
-        write("mqsim", origin, "mqsim PROGRAM ORIGIN", ["reads", "pattern", "kib", "depth", "mean_us"], rows)
+        write("mqsim", origin, "mqsim PROGRAM ORIGIN", ["reads", "pattern", "kib", "depth", "channels", "mean_us"], rows)
     else:
         sys.exit(__doc__)
 

@@ -23,6 +23,8 @@ pub struct Cell {
     /// Do the drives' write caches work?
     pub cache: bool,
     pub mirror: String,
+    /// Channels of an SSD, none of a disk.
+    pub channels: u32,
     pub requests: u64,
     /// Mean response of a request, in milliseconds.
     pub mean_ms: f64,
@@ -31,7 +33,12 @@ pub struct Cell {
 impl Cell {
     /// Is it about disks, not SSDs?
     pub fn is_disk(&self) -> bool {
-        self.drive != "common-ssd"
+        self.channels == 0
+    }
+
+    /// The name of its drive in files; `-fast` says that the drive's link is not that of its file, but 78 MB/s.
+    pub fn drive(&self) -> &str {
+        self.drive.trim_end_matches("-fast")
     }
 
     /// What it is about, in a few words: cells of one group differ for one reason.
@@ -42,7 +49,9 @@ impl Cell {
                 0 => "writes",
                 _ => "reads and writes",
             };
-            return format!("SSD, {what} {}", if self.sequential { "in order" } else { "at random" });
+            let order = if self.sequential { "in order" } else { "at random" };
+            let channels = if self.channels == 32 { ", a channel a die" } else { "" };
+            return format!("SSD, {what} {order}{channels}");
         }
         match self {
             Self { drive, .. } if drive != "common" => drive.clone(),
@@ -71,7 +80,10 @@ impl fmt::Display for Cell {
         if self.window > 1 {
             write!(f, " sorted")?;
         }
-        if self.cache {
+        if self.channels == 32 {
+            write!(f, " 32 channels")?;
+        }
+        if self.cache && self.is_disk() {
             write!(f, " cached")?;
         }
         if self.mirror != "none" && self.mirror != "round-robin" {
@@ -121,6 +133,7 @@ pub fn mqsim() -> Vec<Cell> {
         window: 1,
         cache: true,
         mirror: "none".into(),
+        channels: number(&row, "channels"),
         requests: 40_000,
         mean_ms: number::<f64>(&row, "mean_us") / 1e3,
     };
@@ -141,6 +154,7 @@ pub fn disksim() -> Vec<Cell> {
         window: number(&row, "window"),
         cache: get(&row, "cache") == "on",
         mirror: get(&row, "mirror").into(),
+        channels: 0,
         requests: number(&row, "requests"),
         mean_ms: number(&row, "mean_ms"),
     };

@@ -1,11 +1,15 @@
 //! Queueing theory as a judge: closed forms for disks and mirrors. Those for synthetic drives are in `machine/closed.rs`.
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
 use openraid_core::admin::{MirrorRead, Policy};
 use openraid_sim::machine::{ArrayLevel, ArraySpec, Machine, Plant};
+use openraid_sim::Random;
 use openraid_units::{Instant, Nanos};
 
-use crate::cells::Cell;
-use crate::run::{machine, open, responses, Load, Profiles};
+use crate::cells::{mqsim, Cell};
+use crate::run::{machine, open, responses, run, Load, Profiles};
 use crate::support::ExponentialDrive;
 
 /// A cell of random reads of 4 KiB from a disk that takes one command at a time.
@@ -22,6 +26,7 @@ fn reads(rate: f64, requests: u64) -> Cell {
         window: 1,
         cache: false,
         mirror: "none".into(),
+        channels: 0,
         requests,
         mean_ms: 0.0,
     }
@@ -33,7 +38,7 @@ fn random_reads_of_a_disk_wait_as_m_g_1_says() {
     // The closed form takes them as independent; two seeks in a row have one place in common, which is worth a percent.
     let profiles = Profiles::new();
     let alone = reads(0.0, 20_000);
-    let profile = profiles.told(&alone);
+    let profile = &profiles.told(&alone);
     let mut disk = machine(&alone, profile, true);
     let mut load = Load::new(&alone, disk.capacity());
     let times = responses(&mut disk, &alone, &mut load);
@@ -78,5 +83,66 @@ fn mirrors_wait_as_queues_of_their_rule_say() {
         let shorter = mean(MirrorRead::LeastPending, busy);
         let best = 1.0 / (1.0 - busy * busy);
         assert!((best * 0.99..turns).contains(&shorter), "shorter at {busy}: {shorter}; {best} to {turns}");
+    }
+}
+
+/// What happens in a network of dies and channels.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// A die has its page.
+    Read,
+    /// A channel has carried it.
+    Carried,
+}
+
+/// Mean response, in nanoseconds, of so many random page reads at once in a network of queues: a die reads one page at a
+/// time, its channel carries one at a time, both in order of arrival, and a die is free as soon as its page is read.
+fn network(dies: usize, channels: usize, depth: u64, (read, carry): (u64, u64)) -> f64 {
+    let mut random = Random::derived(31, 5);
+    let mut at_dies = vec![VecDeque::new(); dies];
+    let mut at_channels = vec![VecDeque::new(); channels];
+    let mut events = BinaryHeap::new();
+    let (mut now, mut ended, mut sum) = (0u64, 0u64, 0u64);
+    let mut arrivals = depth;
+    while ended < 60_000 {
+        for _ in 0..arrivals {
+            let die = random.index(dies);
+            at_dies[die].push_back(now);
+            if at_dies[die].len() == 1 {
+                events.push(Reverse((now + read, What::Read, die)));
+            }
+        }
+        arrivals = 0;
+        let Reverse((at, what, die)) = events.pop().expect("something is under way");
+        now = at;
+        let channel = &mut at_channels[die % channels];
+        if what == What::Read {
+            channel.push_back((die, at_dies[die].pop_front().expect("it was read")));
+            if channel.len() == 1 {
+                events.push(Reverse((now + carry, What::Carried, die)));
+            }
+            if !at_dies[die].is_empty() {
+                events.push(Reverse((now + read, What::Read, die)));
+            }
+        } else {
+            let (_, since) = channel.pop_front().expect("it was carried");
+            (ended, sum, arrivals) = (ended + 1, sum + now - since, 1);
+            if let Some((next, _)) = channel.front() {
+                events.push(Reverse((now + carry, What::Carried, *next)));
+            }
+        }
+    }
+    sum as f64 / ended as f64
+}
+
+#[test]
+fn reads_of_an_ssd_wait_as_in_a_network_of_dies_and_channels() {
+    // What the link takes comes on top: 0.1 us for the command, and 4 KiB at 3.2 GB/s.
+    let profiles = Profiles::new();
+    for cell in mqsim().into_iter().filter(|cell| cell.reads == 100 && !cell.sequential && cell.kib == 4) {
+        let cell = Cell { requests: 60_000, ..cell };
+        let measured = run(&cell, &profiles.told(&cell), true);
+        let expected = network(32, cell.channels as usize, cell.depth, (50_000, 8_192)) / 1e6 + 0.00138;
+        assert!((measured / expected - 1.0).abs() < 0.03, "{cell}: {measured} is not {expected}");
     }
 }

@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{MirrorRead, Policy};
 use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
-use openraid_models::{DriveKind, DriveProfile, Library};
+use openraid_models::{DriveKind, DriveProfile, Library, Rate};
 use openraid_sim::machine::{ArraySpec, HostIo, IoKind, Machine, Plant};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant};
@@ -14,6 +14,9 @@ use crate::support::exponential;
 const WARM: u64 = 500;
 /// The chunk that the other simulator was told.
 const CHUNK: Bytes = Bytes::kib(64);
+
+/// The link of a drive whose link is not that of its file.
+const LINK: Rate = Rate(78_000_000);
 
 /// The drives of the cells: as the other simulator was told, and as this project ships them.
 pub struct Profiles {
@@ -34,14 +37,20 @@ impl Profiles {
     }
 
     /// The drive with the other simulator's parameters.
-    pub fn told(&self, cell: &Cell) -> &DriveProfile {
-        let found = self.told.iter().find(|profile| profile.head.name.trim_end_matches("-told") == cell.drive);
-        found.unwrap_or_else(|| panic!("no drive is called {}", cell.drive))
+    pub fn told(&self, cell: &Cell) -> DriveProfile {
+        let found = self.told.iter().find(|profile| profile.head.name.trim_end_matches("-told") == cell.drive());
+        let mut profile = found.unwrap_or_else(|| panic!("no drive is called {}", cell.drive)).clone();
+        match &mut profile.kind {
+            DriveKind::Disk(disk) if cell.drive() != cell.drive => disk.link_rate.value = LINK,
+            DriveKind::Ssd(ssd) => ssd.channels.value = cell.channels,
+            _ => {}
+        }
+        profile
     }
 
     /// The drive of this project's library, if it has one.
     pub fn own(&self, cell: &Cell) -> Option<&DriveProfile> {
-        self.library.drive(&cell.drive).ok()
+        self.library.drive(cell.drive()).ok()
     }
 }
 
