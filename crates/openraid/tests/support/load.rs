@@ -39,8 +39,9 @@ impl Load {
                     state
                 };
                 while !ends.load(Ordering::Relaxed) {
-                    let one =
-                        |drawn: u64| (if drawn % 4 == 0 { WRITE } else { READ }, (drawn >> 8) % (bytes / 4096) * 4096);
+                    let one = |drawn: u64| {
+                        (if drawn.is_multiple_of(4) { WRITE } else { READ }, (drawn >> 8) % (bytes / 4096) * 4096)
+                    };
                     let requests: Vec<(u16, u64)> = (0..DEPTH).map(|_| one(draw())).collect();
                     client.burst(&requests, 7).expect("the load is served");
                     done.fetch_add(DEPTH as u64, Ordering::Relaxed);

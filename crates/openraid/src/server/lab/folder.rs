@@ -127,7 +127,7 @@ impl Folder {
 
     fn size(&self, name: &str, file: &str) -> Option<u64> {
         let metadata = fs::symlink_metadata(self.of(name).join(file)).ok()?;
-        metadata.is_file().then(|| metadata.len())
+        metadata.is_file().then_some(metadata.len())
     }
 
     /// A file of a report. A link is none: it could lead elsewhere.

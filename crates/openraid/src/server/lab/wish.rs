@@ -145,8 +145,8 @@ fn of_plan(wish: &PlanWish) -> Result<Vec<String>, Failure> {
         words.extend([text("--levels"), levels.join(",")]);
     }
     words.extend([text("--load"), load_of(load.as_deref())?]);
-    words.extend(depth.into_iter().flat_map(|depth| [text("--depth"), depth.to_string()]));
-    words.extend(reads.into_iter().flat_map(|reads| [text("--reads"), reads.to_string()]));
+    words.extend(depth.iter().flat_map(|depth| [text("--depth"), depth.to_string()]));
+    words.extend(reads.iter().flat_map(|reads| [text("--reads"), reads.to_string()]));
     Ok(words)
 }
 

@@ -21,7 +21,7 @@ use crate::checks::CheckWord;
 use crate::control::{Answerer, Command};
 use crate::demo::client::Client;
 use crate::in_process::InProcess;
-use crate::making::{Shape, Wish};
+use crate::making::{CreateOptions, Shape};
 use crate::members::{open_every, options, spec};
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{mdstat, text};
@@ -143,7 +143,7 @@ impl Lab {
         let (members, spares) = names.split_at(case.members);
         let level = words::level(case.level).expect("a level");
         let chunk = (!matches!(case.level, "1" | "single" | "linear")).then_some(Sectors::kib(64));
-        let wish = Wish {
+        let wish = CreateOptions {
             name: case.name,
             level,
             layout: None,
