@@ -4,15 +4,17 @@ mod noting;
 
 use noting::{Asked, Notes, Noting};
 use openraid_lab::cell::{
-    footprint, measure, Axes, CellResult, CellSpec, Cycle, Direction, Effort, FileSet, FileStep, FileSystem, Pattern,
-    Subject,
+    footprint, measure, Axes, CellResult, CellSpec, Cycle, Direction, Effort, FileSet, FileStep, FileSystem, Flag,
+    Pattern, Subject,
 };
 use openraid_lab::imitation::{file_sizes, GRAPH_REQUEST_BYTES, PLACE_BYTES};
 use openraid_lab::load::{one_size, Manner};
 use openraid_lab::method::{find, Suite};
 use openraid_lab::review::{Ended, Performance, ReviewResults};
-use openraid_lab::target::{BlockTarget, Choice, Destruction, RealOptions, Target, TargetFacts};
-use openraid_units::{Bytes, Nanos};
+use openraid_lab::target::{
+    BlockTarget, Choice, Counters, Destruction, HostIo, IoDone, IoKind, RealOptions, Target, TargetError, TargetFacts,
+};
+use openraid_units::{Bytes, Instant, Nanos};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -273,4 +275,66 @@ fn files_and_both_cycles_are_measured_on_a_file() {
         assert_eq!(told.is_some(), before.is_some(), "{:?}", result.notes);
         assert!(before.is_none_or(|name| told.is_some_and(|told| told.contains(name))), "{told:?}");
     }
+}
+
+/// Servers of 1 ms with a cache in front: so many percent of what is read come from it, and so many of what is written stay
+/// in it.
+struct Caching {
+    servers: Noting,
+    percent: u64,
+    read: u64,
+    written: u64,
+}
+
+impl Target for Caching {
+    fn facts(&self) -> &TargetFacts {
+        self.servers.facts()
+    }
+    fn now(&self) -> Instant {
+        self.servers.now()
+    }
+    fn submit(&mut self, io: HostIo) {
+        match io.kind {
+            IoKind::Read => self.read += u64::from(io.len),
+            IoKind::Write => self.written += u64::from(io.len),
+            _ => {}
+        }
+        self.servers.submit(io);
+    }
+    fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
+        self.servers.wait(until, done)
+    }
+    fn counters(&self) -> Option<Counters> {
+        let share = |bytes: u64| Some(Bytes(bytes * self.percent / 100));
+        Some(Counters { read_hits: share(self.read), dirty: share(self.written), ..self.servers.counters()? })
+    }
+}
+
+#[test]
+fn a_rate_to_which_a_cache_contributed_carries_a_flag() {
+    let flags = |op: Direction, percent: u64| {
+        let axes = Axes { op: Some(op), bs: Some(4096), qd: Some(1), ..Axes::default() };
+        let servers = Noting::new(1, MS, CAPACITY, false, &Notes::default());
+        let mut target = Caching { servers, percent, read: 0, written: 0 };
+        measure(&mut target, &cell(Pattern::Random, axes, Performance::real_effort(1))).unwrap().flags
+    };
+    // One sixteenth of the bytes is let pass.
+    assert_eq!((flags(Direction::Read, 6), flags(Direction::Write, 6)), (vec![], vec![]));
+    let near = |percent: f64| (percent - 10.0).abs() < 0.5;
+    assert!(matches!(flags(Direction::Read, 10)[..], [Flag::ReadFromCache { percent }] if near(percent)));
+    assert!(matches!(flags(Direction::Write, 10)[..], [Flag::StillInCaches { percent }] if near(percent)));
+}
+
+#[test]
+fn a_flush_that_took_much_of_the_time_of_the_writes_before_it_carries_a_flag() {
+    let axes = |op| Axes { op: Some(op), bs: Some(4096), qd: Some(1), ..Axes::default() };
+    let flags = |service: Nanos, op| {
+        let cell = cell(Pattern::Random, axes(op), Performance::real_effort(1));
+        measure(&mut Noting::new(1, service, CAPACITY, false, &Notes::default()), &cell).unwrap().flags
+    };
+    // The flush takes as long as a request does: a tenth of the second in which ten requests ended.
+    let owed = flags(Nanos::from_millis(100), Direction::Write);
+    assert!(matches!(owed[..], [Flag::FlushOwed { percent }] if (percent - 10.0).abs() < 1.5), "{owed:?}");
+    assert_eq!(flags(MS, Direction::Write), []);
+    assert_eq!(flags(Nanos::from_millis(100), Direction::Read), [], "nothing was written");
 }

@@ -1,5 +1,6 @@
 use super::*;
 use openraid_models::Library;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 fn request(level: Level) -> PlanRequest {
@@ -156,4 +157,38 @@ fn levels_survive_what_their_redundancy_covers() {
     assert_eq!(survives(Level::Raid10, 8), (1, 4));
     assert_eq!(survives(Level::Raid6, 8), (2, 2));
     assert_eq!(survives(Level::Raid60, 8), (2, 4));
+}
+
+#[test]
+fn a_quick_plan_is_bounded_in_runs_and_in_simulated_events() {
+    // The plan of the README: six levels on eight drives.
+    let request = PlanRequest {
+        system: "openraid".into(),
+        drive: Some("exos_x18_18tb".into()),
+        drives: 8,
+        levels: vec![Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60],
+        pattern: Pattern::FileServer,
+        axes: Axes { qd: Some(16), ..Axes::default() },
+        effort: Effort { requests: 100, seconds_max: 1, warm_seconds_max: 1 },
+        seed: 1,
+        thorough: false,
+        trace: None,
+    };
+    let runs = AtomicUsize::new(0);
+    let ended = |done, _| {
+        runs.fetch_max(done, Ordering::Relaxed);
+    };
+    request.run(&Library::builtin(), 2, ended).unwrap();
+    // Three seeds of each level; of the five that survive a failure one degraded run, six for the rebuild, and at most six
+    // more seeds each that tell them apart.
+    let runs = runs.into_inner();
+    assert!((6 * 3 + 5 * 7..=6 * 3 + 5 * 13).contains(&runs), "{runs} runs");
+    let cell = CellSpec { effort: Effort::QUICK, ..request.cell(Level::Raid5, ArrayState::Healthy) };
+    let library = Library::builtin();
+    let spec = crate::cell::machine_spec(&library, &cell).unwrap();
+    let mut target = crate::target::SimTarget::new("plan", &spec, &library).unwrap();
+    let result = crate::cell::measure(&mut target, &cell).unwrap();
+    let events = target.machine_counters().events;
+    // Before measuring, a load is warmed up for as long at the most.
+    assert!(events < 2_000_000, "{events} events for {} requests", result.requests);
 }
