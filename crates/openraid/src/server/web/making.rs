@@ -105,7 +105,7 @@ impl Server {
         let name = self.serve_started(started)?;
         self.remember(&name)?;
         let array = self.array(&name)?;
-        Ok(Done { text: format!("{name} is made and served"), array: Some(Box::new(array)) })
+        Ok(Done { text: format!("array {name} created, and served"), array: Some(Box::new(array)) })
     }
 
     fn size_of(&self, array: openraid_units::ArrayId) -> Result<u64, Failure> {
