@@ -6,22 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{json, Value};
-use support::{Lab, Server};
+use support::Lab;
 
 fn array(name: &str) -> Lab {
     let lab = Lab::new(name);
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 --spare s0").expect(0);
     lab
-}
-
-fn configure(lab: &Lab, rest: &str) {
-    let rest = rest.replace('@', &lab.folder.display().to_string());
-    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n{rest}", lab.path("nbd.sock")))
-        .expect("room");
-}
-
-fn serve(lab: &Lab) -> Server {
-    Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
 }
 
 fn script(lab: &Lab, name: &str, text: &str) {
@@ -67,8 +57,8 @@ fn what_drives_say_of_their_health_is_shown_and_raises_alarms() {
         say(&lab, member, &json!({"smart_status": {"passed": true}, "serial_number": member}));
     }
     say(&lab, "d1", &health(true, 2, 10));
-    configure(&lab, "[care]\nsmartctl = \"@/smartctl\"\nsmart = \"1s\"\n");
-    let server = serve(&lab);
+    lab.configure("[care]\nsmartctl = \"@/smartctl\"\nsmart = \"1s\"\n");
+    let server = lab.serve_configured();
     let shown = lab.wait_for("data", |array| array["members"][1]["smart"]["passed"] == true);
     let smart = &shown["members"][1]["smart"];
     assert_eq!((&smart["temperature_celsius"], &smart["pending_sectors"]), (&33.into(), &2.into()));
@@ -89,7 +79,7 @@ fn what_drives_say_of_their_health_is_shown_and_raises_alarms() {
     server.kill();
     // The first state is remembered.
     say(&lab, "d1", &health(true, 7, 10));
-    let server = serve(&lab);
+    let server = lab.serve_configured();
     assert!(alarm(&lab, "DriveErrorsGrow", "d1").contains("7 pending sectors, 2 when first seen"));
     server.stop();
 }
@@ -98,8 +88,8 @@ fn what_drives_say_of_their_health_is_shown_and_raises_alarms() {
 fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
     let lab = array("idle");
     script(&lab, "led", "echo \"$@\" >> \"$(dirname \"$0\")/lights\"");
-    configure(&lab, "[care]\nidle-probe = \"1s\"\nsmartctl = \"/nowhere/smartctl\"\nled = \"@/led\"\n");
-    let mut server = serve(&lab);
+    lab.configure("[care]\nidle-probe = \"1s\"\nsmartctl = \"/nowhere/smartctl\"\nled = \"@/led\"\n");
+    let mut server = lab.serve_configured();
     assert!(alarm(&lab, "HealthUnknown", "d0").contains("/nowhere/smartctl cannot be started"));
     assert_eq!(lab.show("data")["health"], "optimal");
     fs::rename(lab.path("s0"), lab.path("s0.away")).expect("it is there");
@@ -118,7 +108,7 @@ fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
 #[test]
 fn mistakes_in_the_table_are_named() {
     let lab = Lab::new("bad-care");
-    configure(&lab, "[care]\nsmart = \"often\"\nled = \"led\"\nidle-probes = \"10m\"\nidle-probe = \"0s\"\n");
+    lab.configure("[care]\nsmart = \"often\"\nled = \"led\"\nidle-probes = \"10m\"\nidle-probe = \"0s\"\n");
     lab.line("config check openraid.toml").refused(
         65,
         &[

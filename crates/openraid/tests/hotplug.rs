@@ -5,22 +5,12 @@ mod support;
 use std::fs;
 
 use serde_json::Value;
-use support::{Lab, Server};
+use support::Lab;
 
 fn array(name: &str) -> Lab {
     let lab = Lab::new(name);
     lab.line("create data --level 5 --chunk 64K --assume-clean --bitmap internal --file-size 16M d0 d1 d2").expect(0);
     lab
-}
-
-fn configure(lab: &Lab, rest: &str) {
-    let rest = rest.replace('@', &lab.folder.display().to_string());
-    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n{rest}", lab.path("nbd.sock")))
-        .expect("room");
-}
-
-fn serve(lab: &Lab) -> Server {
-    Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
 }
 
 fn away(lab: &Lab, names: &[&str]) {
@@ -50,8 +40,8 @@ fn staying_out(lab: &Lab) -> Value {
 fn a_member_that_was_absent_comes_back_by_itself_with_what_it_missed() {
     let lab = array("absent");
     away(&lab, &["d1"]);
-    configure(&lab, "");
-    let mut server = serve(&lab);
+    lab.configure("");
+    let mut server = lab.serve_configured();
     assert_eq!(lab.show("data")["health"], "degraded");
     support::write_some(&lab, &server);
     back(&lab, &["d1"]);
@@ -61,7 +51,7 @@ fn a_member_that_was_absent_comes_back_by_itself_with_what_it_missed() {
     assert_eq!(lab.show("data")["members"][1]["member"], lab.path("d1").display().to_string());
     server.stop();
     // It is a member like the others at the next start.
-    let server = serve(&lab);
+    let server = lab.serve_configured();
     assert_eq!(lab.show("data")["health"], "optimal");
     server.stop();
 }
@@ -69,13 +59,13 @@ fn a_member_that_was_absent_comes_back_by_itself_with_what_it_missed() {
 #[test]
 fn a_member_that_an_order_failed_stays_out_until_an_order_adds_it() {
     let lab = array("by-order");
-    configure(&lab, "");
-    let mut server = serve(&lab);
+    lab.configure("");
+    let mut server = lab.serve_configured();
     lab.line("fail data d1").expect(0);
     server.wait_for_news("Fail", 1);
     support::write_some(&lab, &server);
     server.stop();
-    let server = serve(&lab);
+    let server = lab.serve_configured();
     let alarm = staying_out(&lab);
     let d1 = lab.path("d1").display().to_string();
     assert_eq!(alarm["text"], format!("data: {d1} was a member, is there, and stays out: it was failed by an order"));
@@ -90,8 +80,8 @@ fn a_member_that_an_order_failed_stays_out_until_an_order_adds_it() {
 fn the_setting_and_a_strange_drive_keep_a_member_out() {
     let lab = array("never");
     away(&lab, &["d1"]);
-    configure(&lab, "[arrays.data.settings]\nmembers.readd = \"never\"\n");
-    let mut server = serve(&lab);
+    lab.configure("[arrays.data.settings]\nmembers.readd = \"never\"\n");
+    let mut server = lab.serve_configured();
     assert_eq!(lab.show("data")["settings"]["members_readd"], "never");
     support::write_some(&lab, &server);
     back(&lab, &["d1"]);
@@ -120,8 +110,8 @@ fn the_setting_and_a_strange_drive_keep_a_member_out() {
 fn arrays_and_spares_that_appear_are_taken_in() {
     let lab = array("appear");
     away(&lab, &["d0", "d1", "d2"]);
-    configure(&lab, "[[spares]]\nmember = \"@/own\"\nfor = \"data\"\n");
-    let mut server = serve(&lab);
+    lab.configure("[[spares]]\nmember = \"@/own\"\nfor = \"data\"\n");
+    let mut server = lab.serve_configured();
     lab.line("list").expect(0);
     // Two of three would start it degraded: nothing is started by itself that lacks a member.
     back(&lab, &["d0", "d1"]);
@@ -147,8 +137,8 @@ fn a_member_that_was_gone_for_too_long_comes_back_without_a_restart() {
     let lab = Lab::new("gone");
     lab.drives(&["y"], 16);
     lab.run(&["create", "data", "--level", "1", "--assume-clean", "--bitmap", "internal", &uri, "y"]).expect(0);
-    configure(&lab, "");
-    let mut server = serve(&lab);
+    lab.configure("");
+    let mut server = lab.serve_configured();
     support::write_some(&lab, &server);
     drive.kill();
     server.wait_for_news("Fail", 1);

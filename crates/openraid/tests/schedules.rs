@@ -2,19 +2,9 @@
 
 mod support;
 
-use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use support::{Lab, Server};
-
-fn configure(lab: &Lab, rest: &str) {
-    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n{rest}", lab.path("nbd.sock")))
-        .expect("room");
-}
-
-fn serve(lab: &Lab) -> Server {
-    Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
-}
+use support::Lab;
 
 /// A window that is open from so many hours after this hour on, for three hours. At 0 it has been open for an hour.
 fn window(hours: u64) -> String {
@@ -30,9 +20,9 @@ fn arrays_are_checked_when_they_are_due_and_the_history_says_what_was_found() {
     lab.line("check data --history").expect(0).says(&["data: no check or repair is remembered"]);
     // A block of one member goes bad without a word of the drive.
     support::write_at(&lab.path("d1"), 12 << 20, &[7; 4096]);
-    configure(&lab, "[schedules.weekly]\ntask = \"check\"\nevery = \"7d\"\n");
+    lab.configure("[schedules.weekly]\ntask = \"check\"\nevery = \"7d\"\n");
     lab.line("config check openraid.toml").expect(0).says(&["schedule weekly: check of all arrays every 7 d"]);
-    let mut server = serve(&lab);
+    let mut server = lab.serve_configured();
     server.wait_for_news("CheckFinished", 1);
     let told = lab.line("check data --history --json").expect(0).json();
     let checks = told["sets"][0]["checks"].as_array().expect("a list").clone();
@@ -55,7 +45,7 @@ fn arrays_are_checked_when_they_are_due_and_the_history_says_what_was_found() {
     assert!(lines.iter().all(|line| line["news"]["array"] != "stripe"), "a stripe has nothing to compare");
     // Without a server the history is the same; a check that is not due does not begin at the next start.
     assert_eq!(lab.line("check data --history").expect(0).text(), text);
-    let server = serve(&lab);
+    let server = lab.serve_configured();
     lab.line("show data").expect(0);
     assert!(server.stop().iter().all(|line| line["news"]["event"] != "CheckStarted"));
 }
@@ -66,16 +56,13 @@ fn a_check_keeps_to_its_window() {
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 64M d0 d1 d2").expect(0);
     let schedule = |hours| {
         let settings = "[arrays.data.settings]\nscrub.rate = \"1M\"\n";
-        configure(
-            &lab,
-            &format!(
-                "[schedules.night]\ntask = \"check\"\narrays = \"data\"\nevery = \"7d\"\n{}{settings}",
-                window(hours)
-            ),
-        );
+        lab.configure(&format!(
+            "[schedules.night]\ntask = \"check\"\narrays = \"data\"\nevery = \"7d\"\n{}{settings}",
+            window(hours)
+        ));
     };
     schedule(6);
-    let mut server = serve(&lab);
+    let mut server = lab.serve_configured();
     lab.line("fail data d0").expect(0);
     server.wait_for_news("Fail", 1);
     schedule(0);
@@ -103,13 +90,13 @@ fn a_patrol_reads_every_drive_spares_too_and_keeps_to_its_window() {
     lab.line("create pair --level 1 --assume-clean --file-size 16M p0 p1 --spare s0").expect(0);
     let patrol = |hours| {
         let rate = "task = \"patrol\"\nevery = \"7d\"\nrate = \"1G\"\n";
-        configure(&lab, &format!("[schedules.reads]\n{rate}{}", window(hours)));
+        lab.configure(&format!("[schedules.reads]\n{rate}{}", window(hours)));
     };
     patrol(6);
     lab.line("config check openraid.toml")
         .expect(0)
         .says(&["schedule reads: patrol of all arrays every 7 d", "1 GiB/s of each drive"]);
-    let mut server = serve(&lab);
+    let mut server = lab.serve_configured();
     let patrols = |name: &str| lab.line(&format!("check {name} --history --json")).expect(0).json()["patrols"].clone();
     assert_eq!(patrols("pair"), serde_json::json!([]));
     patrol(0);
@@ -136,10 +123,10 @@ fn a_patrol_reads_every_drive_spares_too_and_keeps_to_its_window() {
     lab.line("check pair --history").expect(0).says(&["patrol read\n", "/s0: 16777216 bytes, 0 places unreadable"]);
     server.stop();
     // It is not due at the next start.
-    let server = serve(&lab);
+    let server = lab.serve_configured();
     lab.line("show pair").expect(0);
     assert!(server.stop().iter().all(|line| line["news"]["event"] != "Schedule"));
-    configure(&lab, "[schedules.a]\ntask = \"patrol\"\nevery = \"7d\"\nrate = \"1K\"\n[schedules.b]\ntask = \"check\"\nevery = \"7d\"\nrate = \"1M\"\n");
+    lab.configure("[schedules.a]\ntask = \"patrol\"\nevery = \"7d\"\nrate = \"1K\"\n[schedules.b]\ntask = \"check\"\nevery = \"7d\"\nrate = \"1M\"\n");
     lab.line("config check openraid.toml")
         .refused(65, &["line 6: schedules.a.rate: \"1K\" is too slow", "line 10: schedules.b.rate: unknown key"]);
 }
@@ -147,10 +134,7 @@ fn a_patrol_reads_every_drive_spares_too_and_keeps_to_its_window() {
 #[test]
 fn mistakes_of_a_schedule_are_named() {
     let lab = Lab::new("bad-schedules");
-    configure(
-        &lab,
-        "[schedules.a]\ntask = \"scrub\"\nevery = \"1m\"\nwindow = \"1-2\"\n[schedules.b]\narray = \"x\"\n",
-    );
+    lab.configure("[schedules.a]\ntask = \"scrub\"\nevery = \"1m\"\nwindow = \"1-2\"\n[schedules.b]\narray = \"x\"\n");
     lab.line("config check openraid.toml").refused(
         65,
         &[

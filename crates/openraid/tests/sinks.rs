@@ -25,9 +25,8 @@ fn array(name: &str) -> Lab {
 
 /// A service with these sinks.
 fn serve(lab: &Lab, sinks: &str) -> Server {
-    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n{sinks}", lab.path("nbd.sock")))
-        .expect("room");
-    Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
+    lab.configure(sinks);
+    lab.serve_configured()
 }
 
 /// A program that writes down how it was called, a line each.

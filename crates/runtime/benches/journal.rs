@@ -290,7 +290,7 @@ impl Load {
 
 /// What a server does before it is killed.
 #[derive(Clone, Copy)]
-struct Deeds {
+struct Actions {
     /// It writes so many MiB, 4 KiB in each 16 KiB, over and over a region of so many MiB of blocks.
     mib: u64,
     region_mib: u64,
@@ -307,17 +307,17 @@ fn content_of(place: u64) -> [u8; BLOCK_BYTES] {
 }
 
 /// The server that will be killed: it writes, says so, and waits.
-fn be_killed(folder: &Path, deeds: Deeds) {
+fn be_killed(folder: &Path, actions: Actions) {
     // Without touching memory before it is used, as the program starts.
-    let config = ServiceConfig { limits: killed_limits(deeds.load), ..ServiceConfig::default() };
+    let config = ServiceConfig { limits: killed_limits(actions.load), ..ServiceConfig::default() };
     let service = Service::start(config).expect("a service");
     attach(&service, folder.join("journal").to_str().expect("UTF-8"));
-    let array = new_array(&service, MdLevel::Raid5, killed_members(folder, deeds), false);
+    let array = new_array(&service, MdLevel::Raid5, killed_members(folder, actions), false);
     let handle = service.handle();
     set_policy(&handle, array, WriteCache::Journal);
-    let (blocks, region) = ((deeds.mib << 20) / BLOCK, (deeds.region_mib << 20) / BLOCK);
-    let blocks = if deeds.load == Load::Once { blocks } else { u64::MAX };
-    let anywhere = deeds.load == Load::Overwrites;
+    let (blocks, region) = ((actions.mib << 20) / BLOCK, (actions.region_mib << 20) / BLOCK);
+    let blocks = if actions.load == Load::Once { blocks } else { u64::MAX };
+    let anywhere = actions.load == Load::Overwrites;
     let writers: Vec<_> = (0..DEPTH)
         .map(|thread| {
             let handle = handle.clone();
@@ -333,7 +333,7 @@ fn be_killed(folder: &Path, deeds: Deeds) {
             })
         })
         .collect();
-    match deeds.load {
+    match actions.load {
         Load::Once => writers.into_iter().for_each(|writer| writer.join().expect("it writes")),
         Load::Fills => wait_until_full(&handle),
         Load::Overwrites => std::thread::sleep(Duration::from_secs(from_environment("OPENRAID_BENCH_OVERWRITES", 8))),
@@ -358,14 +358,14 @@ fn wait_until_full(handle: &ServiceHandle) {
     }
 }
 
-fn killed_members(folder: &Path, deeds: Deeds) -> Vec<String> {
-    let pace = if deeds.slow { "model:wd740gd,cache=off,size=512M,file=" } else { "" };
+fn killed_members(folder: &Path, actions: Actions) -> Vec<String> {
+    let pace = if actions.slow { "model:wd740gd,cache=off,size=512M,file=" } else { "" };
     (0..4).map(|n| format!("{pace}{}", folder.join(format!("killed-{n}")).to_str().expect("UTF-8"))).collect()
 }
 
 /// Start the program again as a server, and kill it when it has written.
-fn kill_one(folder: &Path, deeds: Deeds) {
-    let Deeds { mib, region_mib, load, slow, .. } = deeds;
+fn kill_one(folder: &Path, actions: Actions) {
+    let Actions { mib, region_mib, load, slow, .. } = actions;
     let program = std::env::current_exe().expect("it has a name");
     let folder = folder.to_str().expect("UTF-8");
     let (load, slow) = (format!("{load:?}"), slow.to_string());
@@ -382,17 +382,17 @@ fn kill_one(folder: &Path, deeds: Deeds) {
 }
 
 /// How long a server that was killed takes to serve what it had promised; true where that is too long.
-fn measure_restart(folder: &Path, deeds: Deeds, what: &str, limit: Duration) -> bool {
-    let folder = folder.join(format!("killed-{:?}-{}", deeds.load, deeds.slow));
+fn measure_restart(folder: &Path, actions: Actions, what: &str, limit: Duration) -> bool {
+    let folder = folder.join(format!("killed-{:?}-{}", actions.load, actions.slow));
     std::fs::create_dir_all(&folder).expect("a folder");
-    made_journal(&folder, "journal", deeds.journal_mib);
+    made_journal(&folder, "journal", actions.journal_mib);
     for n in 0..4 {
         let file = File::create(folder.join(format!("killed-{n}"))).expect("room");
         file.set_len(512 << 20).expect("room");
     }
-    kill_one(&folder, deeds);
+    kill_one(&folder, actions);
     let begin = Instant::now();
-    let service = started(killed_limits(deeds.load));
+    let service = started(killed_limits(actions.load));
     attach(&service, folder.join("journal").to_str().expect("UTF-8"));
     let found = begin.elapsed();
     let handle = service.handle();
@@ -402,7 +402,7 @@ fn measure_restart(folder: &Path, deeds: Deeds, what: &str, limit: Duration) -> 
         let spec = name.parse().expect("a name");
         open_and_probe(&spec, OpenOptions::new(Use::Exclusive)).expect("it is there")
     };
-    let members = killed_members(&folder, deeds);
+    let members = killed_members(&folder, actions);
     let request = AssembleRequest { options: AssembleOptions::default(), nesting: Nesting::Follow };
     let taken = handle.assemble(members.iter().map(member).collect(), request).expect("it starts");
     let array = taken.arrays.first().unwrap_or_else(|| panic!("{:?}", taken.failed)).array;
@@ -411,7 +411,11 @@ fn measure_restart(folder: &Path, deeds: Deeds, what: &str, limit: Duration) -> 
     let served = begin.elapsed();
     let owed = journal().owed;
     // Unwritten blocks are still zero.
-    assert!(bytes == content_of(1) || (deeds.load == Load::Overwrites && bytes == [0; BLOCK_BYTES]), "{:?}", bytes[0]);
+    assert!(
+        bytes == content_of(1) || (actions.load == Load::Overwrites && bytes == [0; BLOCK_BYTES]),
+        "{:?}",
+        bytes[0]
+    );
     while journal().owed > 0 {
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -437,23 +441,23 @@ fn main() {
         if what == "be-killed" {
             let number = |text: &String| text.parse().expect("a number");
             let (load, slow) = (Load::named(load), slow == "true");
-            let deeds = Deeds { mib: number(mib), region_mib: number(region), journal_mib: 0, load, slow };
-            return be_killed(Path::new(folder), deeds);
+            let actions = Actions { mib: number(mib), region_mib: number(region), journal_mib: 0, load, slow };
+            return be_killed(Path::new(folder), actions);
         }
     }
     let folder = std::env::temp_dir().join(format!("openraid-bench-journal-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     // What hosts are promised is there within two seconds where little is to be read, and within five where much is.
     let (soon, whole) = (Duration::from_secs(2), Duration::from_secs(5));
-    let dirty = Deeds { mib: 64, region_mib: 64, journal_mib: 512, load: Load::Once, slow: false };
+    let dirty = Actions { mib: 64, region_mib: 64, journal_mib: 512, load: Load::Once, slow: false };
     let mut short = u32::from(measure_restart(&folder, dirty, "killed with 64 MiB dirty", soon));
-    let full = Deeds { mib: 0, region_mib: 16, journal_mib: 256, load: Load::Fills, slow: true };
+    let full = Actions { mib: 0, region_mib: 16, journal_mib: 256, load: Load::Fills, slow: true };
     short += u32::from(measure_restart(&folder, full, "killed with a full journal of 256 MiB", whole));
     for slow in [false, true] {
-        let deeds = Deeds { mib: 0, region_mib: 352, journal_mib: 256, load: Load::Overwrites, slow };
+        let actions = Actions { mib: 0, region_mib: 352, journal_mib: 256, load: Load::Overwrites, slow };
         let on = if slow { "disks without a cache" } else { "files" };
         let what = format!("killed after random overwrites of members in {on}, destage at work");
-        short += u32::from(measure_restart(&folder, deeds, &what, soon));
+        short += u32::from(measure_restart(&folder, actions, &what, soon));
     }
     if short > 0 {
         println!("{short} figures short of their goals");

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use openraid_core::admin::{Policy, WriteCache};
 use openraid_core::limits::Limits;
-use openraid_sim::fault::scenario::{Deed, End, JournalSpec, Load, Step};
+use openraid_sim::fault::scenario::{Action, End, JournalSpec, Load, Step};
 use openraid_sim::fault::{report, Fault, Mode, Scenario, Verdict};
 use openraid_sim::random::Random;
 use openraid_sim::Shape;
@@ -54,17 +54,17 @@ fn scenario(level: Protection, seed: u64) -> Scenario {
     let pool = Limits::small().pool + cache + journal;
     let ppl = matches!(level, Protection::Raid5Log | Protection::Raid50Log);
     let again = random.chance(1, 4).then(|| random.below(40));
-    let deeds = [
-        Deed::Ask(random.between(1, 120)),
-        Deed::Happen(random.between(1, 60)),
-        Deed::CutAndLose(again),
-        Deed::Look,
-        Deed::Ask(random.between(1, 60)),
-        Deed::Happen(random.between(1, 60)),
-        Deed::End(End::Cut, None),
-        Deed::Look,
-        Deed::Add,
-        Deed::Ask(random.between(1, 60)),
+    let actions = [
+        Action::Ask(random.between(1, 120)),
+        Action::Happen(random.between(1, 60)),
+        Action::CutAndLose(again),
+        Action::Look,
+        Action::Ask(random.between(1, 60)),
+        Action::Happen(random.between(1, 60)),
+        Action::End(End::Cut, None),
+        Action::Look,
+        Action::Add,
+        Action::Ask(random.between(1, 60)),
     ];
     Scenario {
         mode: Mode::Bounded,
@@ -84,7 +84,7 @@ fn scenario(level: Protection, seed: u64) -> Scenario {
         }),
         limits: Limits { pool, cache, journal, ..drawn.limits },
         load: Load { depth: 1 + random.index(16), mix: [1, 8, 1, 0, 1], ..drawn.load },
-        steps: deeds.map(|deed| Step { seed: random.bits(), deed }).to_vec(),
+        steps: actions.map(|action| Step { seed: random.bits(), action }).to_vec(),
         ..drawn
     }
 }

@@ -48,6 +48,14 @@ struct Wanted {
     trace: Option<Trace>,
 }
 
+impl Wanted {
+    /// The review of a target by these methods.
+    fn performance<'a>(&'a self, suite: Suite, store: &'a Store, stamp: &'a str) -> Performance<'a> {
+        let (methods, trace) = (self.methods.clone(), self.trace.as_ref());
+        Performance { suite, methods, trace, store: Some(store), stamp, shard: None, beside: None, remade: false }
+    }
+}
+
 /// What a review has measured.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
@@ -316,17 +324,7 @@ fn simulated(
     guard(&arguments.out, &facts.name, Some(&facts.bed))?;
     let stamp = fingerprint(library);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
-    let trace = wanted.trace.as_ref();
-    let performance = Performance {
-        suite,
-        methods: wanted.methods.clone(),
-        trace,
-        store: Some(&store),
-        stamp: &stamp,
-        shard: arguments.shard,
-        beside: None,
-        remade: false,
-    };
+    let performance = Performance { shard: arguments.shard, ..wanted.performance(suite, &store, &stamp) };
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
     let progress = Mutex::new(Progress::counting("cells", performance.cells(&facts).len() as u64));
     let ended = |ended: Ended| {

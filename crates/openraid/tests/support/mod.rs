@@ -186,6 +186,19 @@ impl Lab {
         Server::started(&mut self.command(&all)).unwrap_or_else(|line| panic!("not ready: {line:?}"))
     }
 
+    /// Write a configuration file whose service listens on the socket of this lab; `@/` in the rest is the lab's folder.
+    pub fn configure(&self, rest: &str) {
+        let rest = rest.replace("@/", &format!("{}/", self.folder.display()));
+        let text = format!("[server]\nnbd-unix = {:?}\n{rest}", self.path("nbd.sock"));
+        fs::write(self.path("openraid.toml"), text).expect("room");
+    }
+
+    /// Serve by that file, and wait until it is ready.
+    #[track_caller]
+    pub fn serve_configured(&self) -> Server {
+        Server::started(&mut self.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
+    }
+
     /// The state of a served array.
     #[track_caller]
     pub fn show(&self, array: &str) -> Value {

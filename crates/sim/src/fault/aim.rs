@@ -8,7 +8,7 @@ use openraid_units::{Nanos, Sectors};
 
 use super::phase::Phase;
 use super::scenario::{
-    draw_limits, draw_load, draw_policy, draw_shape, Deed, End, JournalSpec, Load, Mode, Scenario, Step,
+    draw_limits, draw_load, draw_policy, draw_shape, Action, End, JournalSpec, Load, Mode, Scenario, Step,
 };
 use crate::drive::DriveSpec;
 use crate::random::Random;
@@ -182,36 +182,36 @@ fn aimed_load(theme: Theme, random: &mut Random) -> Load {
 }
 
 fn plays(theme: Theme, random: &mut Random) -> Vec<Step> {
-    let mut deeds = Vec::new();
+    let mut actions = Vec::new();
     if random.chance(2, 3) {
         // The first sync is through.
-        deeds.push(Deed::Rest);
+        actions.push(Action::Rest);
     }
     for _ in 0..random.between(PLAYS.0, PLAYS.1) {
         match (theme, random.below(12)) {
-            (Theme::Filling, 0..=4) => play_filling(theme, random, &mut deeds),
-            (Theme::Filling, 5..=7) => play_replacement(theme, random, &mut deeds),
+            (Theme::Filling, 0..=4) => play_filling(theme, random, &mut actions),
+            (Theme::Filling, 5..=7) => play_replacement(theme, random, &mut actions),
             (Theme::Members, 0..=1 | 4..=5) | (Theme::Bitmap | Theme::PartialLog, 4..=5) | (_, 6..=7) => {
-                play_member(random, &mut deeds)
+                play_member(random, &mut actions)
             }
-            (Theme::Bitmap | Theme::PartialLog | Theme::Members, 2..=3) => play_failing(random, &mut deeds),
-            (_, 8) => play_ahead(random, &mut deeds),
-            (_, 9) => play_filling(theme, random, &mut deeds),
-            (Theme::Journal | Theme::MirrorJournal, 10..=11) => play_device(random, &mut deeds),
-            _ => play_cut(theme, random, &mut deeds),
+            (Theme::Bitmap | Theme::PartialLog | Theme::Members, 2..=3) => play_failing(random, &mut actions),
+            (_, 8) => play_ahead(random, &mut actions),
+            (_, 9) => play_filling(theme, random, &mut actions),
+            (Theme::Journal | Theme::MirrorJournal, 10..=11) => play_device(random, &mut actions),
+            _ => play_cut(theme, random, &mut actions),
         }
         match random.below(12) {
-            0..=1 => deeds.push(Deed::Rest),
-            2 => deeds.push(Deed::Look),
-            3 => deeds.push(Deed::Flush),
-            4 => deeds.push(Deed::Policy),
-            5 => deeds.push(Deed::Late),
-            6..=7 => deeds.push(Deed::Add),
-            8 => deeds.push(Deed::Readd),
+            0..=1 => actions.push(Action::Rest),
+            2 => actions.push(Action::Look),
+            3 => actions.push(Action::Flush),
+            4 => actions.push(Action::Policy),
+            5 => actions.push(Action::Late),
+            6..=7 => actions.push(Action::Add),
+            8 => actions.push(Action::Readd),
             _ => {}
         }
     }
-    deeds.into_iter().map(|deed| Step { seed: random.bits(), deed }).collect()
+    actions.into_iter().map(|action| Step { seed: random.bits(), action }).collect()
 }
 
 fn again(random: &mut Random) -> Option<u64> {
@@ -219,124 +219,124 @@ fn again(random: &mut Random) -> Option<u64> {
 }
 
 /// The end of the controller, here and now, and maybe the next one soon after.
-fn ends(random: &mut Random, deeds: &mut Vec<Deed>) {
+fn ends(random: &mut Random, actions: &mut Vec<Action>) {
     if random.chance(1, 2) {
-        deeds.push(Deed::Happen(random.between(1, 3)));
+        actions.push(Action::Happen(random.between(1, 3)));
     }
     let end = *random.pick(&[End::Cut, End::Cut, End::Cut, End::CutInPart, End::Kill]);
-    deeds.push(Deed::End(end, again(random)));
+    actions.push(Action::End(end, again(random)));
     if random.chance(1, 3) {
-        deeds.push(Deed::Happen(random.between(1, 60)));
-        deeds.push(Deed::End(End::Cut, again(random)));
+        actions.push(Action::Happen(random.between(1, 60)));
+        actions.push(Action::End(End::Cut, again(random)));
     }
 }
 
 /// Hosts write, the moment comes, the power goes.
-fn play_cut(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
-    deeds.push(Deed::Ask(random.between(1, 60)));
-    deeds.push(Deed::Until(*random.pick(theme.moments()), random.chance(3, 4)));
-    ends(random, deeds);
+fn play_cut(theme: Theme, random: &mut Random, actions: &mut Vec<Action>) {
+    actions.push(Action::Ask(random.between(1, 60)));
+    actions.push(Action::Until(*random.pick(theme.moments()), random.chance(3, 4)));
+    ends(random, actions);
 }
 
 /// A member fails, the power goes soon, and with it the member comes back.
-fn play_member(random: &mut Random, deeds: &mut Vec<Deed>) {
-    deeds.push(Deed::Ask(random.between(1, 40)));
-    deeds.push(Deed::Lose(*random.pick(&Loss::ALL)));
+fn play_member(random: &mut Random, actions: &mut Vec<Action>) {
+    actions.push(Action::Ask(random.between(1, 40)));
+    actions.push(Action::Lose(*random.pick(&Loss::ALL)));
     let moments = [Phase::Failing, Phase::Answered, Phase::Answered, Phase::SuperblockOut, Phase::BetweenWaves];
-    deeds.push(Deed::Until(*random.pick(&moments), true));
+    actions.push(Action::Until(*random.pick(&moments), true));
     match random.below(3) {
-        0 => deeds.push(Deed::Until(Phase::Answered, true)),
-        1 => deeds.push(Deed::Happen(random.between(1, 6))),
+        0 => actions.push(Action::Until(Phase::Answered, true)),
+        1 => actions.push(Action::Happen(random.between(1, 6))),
         _ => {}
     }
-    deeds.push(Deed::CutAndBack(again(random)));
+    actions.push(Action::CutAndBack(again(random)));
 }
 
 /// Hosts write where they have not written lately while the failure of a member is on its way to the others; maybe late, as a
 /// drive is. The power goes, and with it the member comes back.
-fn play_failing(random: &mut Random, deeds: &mut Vec<Deed>) {
-    deeds.push(Deed::Rest);
+fn play_failing(random: &mut Random, actions: &mut Vec<Action>) {
+    actions.push(Action::Rest);
     for _ in 0..random.below(3) {
-        deeds.push(Deed::Late);
+        actions.push(Action::Late);
     }
-    deeds.push(Deed::Ask(random.between(1, 4)));
-    deeds.push(Deed::Lose(*random.pick(&[Loss::Pulled, Loss::ReadOnly])));
-    deeds.push(Deed::Until(Phase::Failing, true));
+    actions.push(Action::Ask(random.between(1, 4)));
+    actions.push(Action::Lose(*random.pick(&[Loss::Pulled, Loss::ReadOnly])));
+    actions.push(Action::Until(Phase::Failing, true));
     if random.chance(1, 2) {
-        deeds.push(Deed::Ask(random.between(1, 16)));
+        actions.push(Action::Ask(random.between(1, 16)));
     }
-    deeds.push(Deed::Happen(random.between(1, 16)));
-    deeds.push(Deed::CutAndBack(again(random)));
+    actions.push(Action::Happen(random.between(1, 16)));
+    actions.push(Action::CutAndBack(again(random)));
 }
 
 /// The power goes between two waves of superblocks, and a member with it that has seen the newer one.
-fn play_ahead(random: &mut Random, deeds: &mut Vec<Deed>) {
-    deeds.push(Deed::Ask(random.between(1, 30)));
-    deeds.push(Deed::Until(Phase::BetweenWaves, true));
-    deeds.push(Deed::CutAndLose(again(random)));
-    deeds.push(Deed::Ask(random.between(1, 30)));
+fn play_ahead(random: &mut Random, actions: &mut Vec<Action>) {
+    actions.push(Action::Ask(random.between(1, 30)));
+    actions.push(Action::Until(Phase::BetweenWaves, true));
+    actions.push(Action::CutAndLose(again(random)));
+    actions.push(Action::Ask(random.between(1, 30)));
     match random.chance(1, 2) {
-        true => deeds.push(Deed::Until(Phase::Answered, true)),
-        false => deeds.push(Deed::Flush),
+        true => actions.push(Action::Until(Phase::Answered, true)),
+        false => actions.push(Action::Flush),
     }
-    deeds.push(Deed::CutAndBack(again(random)));
+    actions.push(Action::CutAndBack(again(random)));
 }
 
 /// A slot is filled, and the power goes at a checkpoint or at the end; or everything is read then.
-fn play_filling(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
+fn play_filling(theme: Theme, random: &mut Random, actions: &mut Vec<Action>) {
     match random.below(4) {
-        0 => deeds.push(Deed::End(End::Cut, None)),
+        0 => actions.push(Action::End(End::Cut, None)),
         _ => {
             // An array that is clean can lose its power at any time while it is being filled.
             if random.chance(2, 3) {
-                deeds.push(Deed::Rest);
+                actions.push(Action::Rest);
             }
-            deeds.push(Deed::Lose(Loss::Failed));
-            deeds.push(Deed::Happen(random.between(20, 60)));
-            deeds.push(*random.pick(&[Deed::Add, Deed::Add, Deed::Readd]));
+            actions.push(Action::Lose(Loss::Failed));
+            actions.push(Action::Happen(random.between(20, 60)));
+            actions.push(*random.pick(&[Action::Add, Action::Add, Action::Readd]));
         }
     }
-    fills(theme, random, deeds);
+    fills(theme, random, actions);
 }
 
 /// A member is replaced.
-fn play_replacement(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
-    deeds.push(Deed::Rest);
-    deeds.push(Deed::Replace);
-    fills(theme, random, deeds);
+fn play_replacement(theme: Theme, random: &mut Random, actions: &mut Vec<Action>) {
+    actions.push(Action::Rest);
+    actions.push(Action::Replace);
+    fills(theme, random, actions);
 }
 
-fn fills(theme: Theme, random: &mut Random, deeds: &mut Vec<Deed>) {
+fn fills(theme: Theme, random: &mut Random, actions: &mut Vec<Action>) {
     let moment = match theme {
         Theme::Filling => *random.pick(theme.moments()),
         _ => *random.pick(&[Phase::Checkpointed, Phase::TaskEnded, Phase::FillOut]),
     };
-    deeds.push(Deed::Until(moment, random.chance(1, 3)));
+    actions.push(Action::Until(moment, random.chance(1, 3)));
     if random.chance(1, 3) {
-        deeds.push(Deed::Look);
+        actions.push(Action::Look);
     } else {
-        ends(random, deeds);
+        ends(random, actions);
     }
 }
 
 /// Devices of the journal fail, the power goes soon, and the devices are back.
-fn play_device(random: &mut Random, deeds: &mut Vec<Deed>) {
-    deeds.push(Deed::Ask(random.between(1, 60)));
+fn play_device(random: &mut Random, actions: &mut Vec<Action>) {
+    actions.push(Action::Ask(random.between(1, 60)));
     for _ in 0..random.between(1, 2) {
-        deeds.push(Deed::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::FlushFails])));
+        actions.push(Action::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::FlushFails])));
     }
     if random.chance(1, 2) {
-        deeds.push(Deed::Until(Phase::DestageWithoutJournal, true));
-        deeds.push(Deed::Happen(random.below(6)));
-        deeds.push(Deed::CutAndBack(again(random)));
+        actions.push(Action::Until(Phase::DestageWithoutJournal, true));
+        actions.push(Action::Happen(random.below(6)));
+        actions.push(Action::CutAndBack(again(random)));
         return;
     }
     let moments = [Phase::WriteOut, Phase::DestageOut, Phase::SessionMoves, Phase::BetweenWaves, Phase::Answered];
-    deeds.push(Deed::Until(*random.pick(&moments), true));
+    actions.push(Action::Until(*random.pick(&moments), true));
     if random.chance(1, 2) {
-        deeds.push(Deed::CutAndBack(again(random)));
+        actions.push(Action::CutAndBack(again(random)));
     } else {
-        ends(random, deeds);
-        deeds.push(Deed::JournalReturn);
+        ends(random, actions);
+        actions.push(Action::JournalReturn);
     }
 }

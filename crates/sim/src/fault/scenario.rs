@@ -63,7 +63,7 @@ pub enum End {
 
 /// An action of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Deed {
+pub enum Action {
     /// So many requests; some stay without an answer for now.
     Ask(u64),
     /// So many events.
@@ -121,7 +121,7 @@ pub enum Deed {
     /// The settings change.
     Policy,
     /// The power goes, and a member with it for good, if the array promises to survive that. The power goes once more
-    /// while the next controller assembles, as in [`Deed::End`].
+    /// while the next controller assembles, as in [`Action::End`].
     CutAndLose(Option<u64>),
     /// The power goes, and all drives that were lost are back, as they are, when it comes again.
     CutAndBack(Option<u64>),
@@ -153,13 +153,13 @@ pub struct JournalSpec {
     pub volatile: bool,
 }
 
-/// A deed and its chance.
+/// A action and its chance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Where the deed's own chance comes from.
+    /// Where the action's own chance comes from.
     pub seed: u64,
     /// What.
-    pub deed: Deed,
+    pub action: Action,
 }
 
 /// The hosts' load.
@@ -264,14 +264,14 @@ impl Scenario {
         };
         let count = random.between(STEPS_LEAST, STEPS_MOST);
         let steps = (0..count).flat_map(|_| {
-            let ask = Deed::Ask(random.between(1, 200));
-            let deed = match journal {
-                Some(_) if random.chance(1, 12) => draw_journal_deed(&mut random),
-                _ => draw_deed(&mut random, mode),
+            let ask = Action::Ask(random.between(1, 200));
+            let action = match journal {
+                Some(_) if random.chance(1, 12) => draw_journal_action(&mut random),
+                _ => draw_action(&mut random, mode),
             };
-            let happen = Deed::Happen(random.between(1, 80));
-            let deeds = [Some(ask), random.chance(1, 2).then_some(happen), Some(deed)];
-            deeds.into_iter().flatten().map(|deed| Step { seed: random.bits(), deed }).collect::<Vec<_>>()
+            let happen = Action::Happen(random.between(1, 80));
+            let actions = [Some(ask), random.chance(1, 2).then_some(happen), Some(action)];
+            actions.into_iter().flatten().map(|action| Step { seed: random.bits(), action }).collect::<Vec<_>>()
         });
         let mut steps = steps.collect();
         if mode == Mode::Unbounded {
@@ -418,16 +418,16 @@ fn draw_journal(random: &mut Random, write_cache: WriteCache) -> Option<JournalS
     wanted.then_some(spec)
 }
 
-fn draw_journal_deed(random: &mut Random) -> Deed {
+fn draw_journal_action(random: &mut Random) -> Action {
     match random.below(8) {
         0..=2 => {
             // Drawn from a copy: later draws stay the same.
             let flush_fails = random.clone().chance(1, 4);
             let other = *random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::Hanging]);
-            Deed::JournalLose(if flush_fails { Loss::FlushFails } else { other })
+            Action::JournalLose(if flush_fails { Loss::FlushFails } else { other })
         }
-        3..=5 => Deed::JournalReturn,
-        _ => Deed::JournalHurt { silent: random.chance(1, 2) },
+        3..=5 => Action::JournalReturn,
+        _ => Action::JournalHurt { silent: random.chance(1, 2) },
     }
 }
 
@@ -448,47 +448,47 @@ fn add_wrong_reads(seed: u64, steps: &mut Vec<Step>) {
         return;
     }
     for _ in 0..random.between(1, 3) {
-        let deed = *random.pick(&[Deed::Misread, Deed::FlipOnTheWay]);
+        let action = *random.pick(&[Action::Misread, Action::FlipOnTheWay]);
         let place = random.index(steps.len());
-        steps.insert(place, Step { seed: random.bits(), deed });
+        steps.insert(place, Step { seed: random.bits(), action });
     }
 }
 
-fn draw_end(random: &mut Random) -> Deed {
+fn draw_end(random: &mut Random) -> Action {
     let end = *random.pick(&[End::Cut, End::Cut, End::Cut, End::CutInPart, End::Kill, End::Stop]);
     let again = random.chance(1, 4).then(|| random.below(40));
     match random.chance(1, 8) {
-        true => Deed::CutAndLose(again),
-        false => Deed::End(end, again),
+        true => Action::CutAndLose(again),
+        false => Action::End(end, again),
     }
 }
 
-fn draw_deed(random: &mut Random, mode: Mode) -> Deed {
+fn draw_action(random: &mut Random, mode: Mode) -> Action {
     let lose = *random.pick(&Loss::ALL);
     match random.below(if mode == Mode::Bounded { 80 } else { 100 }) {
         0..=27 => draw_end(random),
-        28..=33 => Deed::Lose(lose),
-        34..=35 => Deed::Vanish,
-        36..=39 => Deed::Return,
-        40..=44 => Deed::Readd,
-        45..=50 => Deed::Add,
-        51..=52 => Deed::Replace,
-        53..=56 => Deed::Scrub { repair: random.chance(1, 2) },
-        57..=60 => Deed::Latent(random.between(1, 6)),
-        61 => Deed::Late,
-        62 => Deed::Silence(Nanos::from_millis(random.between(1, 40_000))),
-        63..=64 => Deed::Patrol(random.between(1, 4)),
-        65..=68 => Deed::Flush,
-        69..=71 => Deed::Rest,
-        72..=75 => Deed::Wait(Nanos::from_millis(random.between(1, 8_000))),
-        76..=77 => Deed::Policy,
-        78..=79 => Deed::Look,
-        80..=84 => Deed::Lose(lose),
-        85..=87 => Deed::Latent(random.between(1, 30)),
-        88..=89 => Deed::Dead(random.between(1, 4)),
-        90..=92 => Deed::Flip,
-        93..=95 => Deed::LostWrite,
-        96..=97 => Deed::Misdirect,
-        _ => Deed::FlipSuperblock,
+        28..=33 => Action::Lose(lose),
+        34..=35 => Action::Vanish,
+        36..=39 => Action::Return,
+        40..=44 => Action::Readd,
+        45..=50 => Action::Add,
+        51..=52 => Action::Replace,
+        53..=56 => Action::Scrub { repair: random.chance(1, 2) },
+        57..=60 => Action::Latent(random.between(1, 6)),
+        61 => Action::Late,
+        62 => Action::Silence(Nanos::from_millis(random.between(1, 40_000))),
+        63..=64 => Action::Patrol(random.between(1, 4)),
+        65..=68 => Action::Flush,
+        69..=71 => Action::Rest,
+        72..=75 => Action::Wait(Nanos::from_millis(random.between(1, 8_000))),
+        76..=77 => Action::Policy,
+        78..=79 => Action::Look,
+        80..=84 => Action::Lose(lose),
+        85..=87 => Action::Latent(random.between(1, 30)),
+        88..=89 => Action::Dead(random.between(1, 4)),
+        90..=92 => Action::Flip,
+        93..=95 => Action::LostWrite,
+        96..=97 => Action::Misdirect,
+        _ => Action::FlipSuperblock,
     }
 }

@@ -1,6 +1,6 @@
 //! A shorter run that fails as well: steps and requests are left out as long as it still does.
 
-use super::scenario::{Deed, Scenario, Step};
+use super::scenario::{Action, Scenario, Step};
 
 /// Runs that are tried at the most.
 const TRIES_MAX: u32 = 600;
@@ -51,14 +51,14 @@ fn leave_out_steps(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, 
 fn ask_for_less(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<Step>) -> bool) {
     for at in 0..best.steps.len() {
         loop {
-            let deed = match best.steps[at].deed {
-                Deed::Ask(count) if count > 1 => Deed::Ask(count / 2),
-                Deed::Happen(count) if count > 1 => Deed::Happen(count / 2),
-                Deed::Latent(count) if count > 1 => Deed::Latent(count / 2),
+            let action = match best.steps[at].action {
+                Action::Ask(count) if count > 1 => Action::Ask(count / 2),
+                Action::Happen(count) if count > 1 => Action::Happen(count / 2),
+                Action::Latent(count) if count > 1 => Action::Latent(count / 2),
                 _ => break,
             };
             let mut steps = best.steps.clone();
-            steps[at].deed = deed;
+            steps[at].action = action;
             if !attempt(best, steps) {
                 break;
             }
@@ -73,14 +73,14 @@ mod tests {
     #[test]
     fn what_a_failure_does_not_need_is_left_out() {
         let scenario = Scenario::draw(1);
-        let steps: Vec<Step> = (0..40).map(|seed| Step { seed, deed: Deed::Ask(100) }).collect();
+        let steps: Vec<Step> = (0..40).map(|seed| Step { seed, action: Action::Ask(100) }).collect();
         let scenario = Scenario { steps, ..scenario };
         let short = shrink(&scenario, |scenario| {
             let needed = [7, 31].iter().all(|seed| scenario.steps.iter().any(|step| step.seed == *seed));
-            needed && scenario.steps.iter().any(|step| matches!(step.deed, Deed::Ask(count) if count >= 13))
+            needed && scenario.steps.iter().any(|step| matches!(step.action, Action::Ask(count) if count >= 13))
         });
         assert_eq!(short.steps.len(), 2);
-        let asked: Vec<_> = short.steps.iter().map(|step| step.deed).collect();
-        assert!(asked.contains(&Deed::Ask(25)) || asked.contains(&Deed::Ask(13)), "{asked:?}");
+        let asked: Vec<_> = short.steps.iter().map(|step| step.action).collect();
+        assert!(asked.contains(&Action::Ask(25)) || asked.contains(&Action::Ask(13)), "{asked:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
 
-use super::scenario::{Deed, End, Scenario};
+use super::scenario::{Action, End, Scenario};
 use crate::rig::Loss;
 use crate::shape::{Blocks, Shape};
 use crate::words::count;
@@ -42,7 +42,7 @@ fn again(f: &mut fmt::Formatter<'_>, events: Option<u64>) -> fmt::Result {
     }
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ask(number) => write!(f, "hosts send {}", count(*number, "request", "requests")),
@@ -169,18 +169,18 @@ mod tests {
     #[test]
     fn what_happens_is_told_without_names_of_the_sources() {
         let told = [
-            (Deed::Ask(1), "hosts send 1 request"),
-            (Deed::Happen(37), "37 events pass"),
-            (Deed::Wait(Nanos::from_millis(1500)), "1.500 s pass"),
+            (Action::Ask(1), "hosts send 1 request"),
+            (Action::Happen(37), "37 events pass"),
+            (Action::Wait(Nanos::from_millis(1500)), "1.500 s pass"),
             (
-                Deed::End(End::CutInPart, Some(29)),
+                Action::End(End::CutInPart, Some(29)),
                 "the power of the server and of some drives goes, and again 29 events into the next start",
             ),
-            (Deed::Lose(Loss::FlushFails), "a member fails its flushes, and drops what they were for"),
-            (Deed::JournalLose(Loss::Pulled), "a device of the journal is pulled"),
+            (Action::Lose(Loss::FlushFails), "a member fails its flushes, and drops what they were for"),
+            (Action::JournalLose(Loss::Pulled), "a device of the journal is pulled"),
         ];
-        for (deed, words) in told {
-            assert_eq!(deed.to_string(), words);
+        for (action, words) in told {
+            assert_eq!(action.to_string(), words);
         }
     }
 

@@ -4,7 +4,7 @@
 //! how a run of the service is looked at again, and how the promise is tested.
 
 mod codec;
-mod schema;
+pub(crate) mod schema;
 
 use openraid_core::actions::Actions;
 use openraid_core::admin::AdminCommand;

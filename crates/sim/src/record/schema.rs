@@ -49,13 +49,27 @@ wrapper!(
     Uuid,
 );
 
+/// Hand the fields of a [`Policy`] to a macro, in the order in which recorded and kept runs have them. A new setting comes last.
+macro_rules! policy_fields {
+    ($then:ident) => {
+        $then! {
+            partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache, sorting, read_ahead,
+            read_ahead_max, mirror_read, split_above, split_section, split_streams, adaptive
+        }
+    };
+}
+pub(crate) use policy_fields;
+
+macro_rules! policy {
+    ($($field:ident),*) => {
+        fields! { Policy { $($field,)* } }
+    };
+}
+policy_fields!(policy);
+
 fields! {
     BlockRequest { token, array, kind, offset, len }
     DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes }
-    Policy {
-        partial_write, rebuild_rate, scrub_rate, background_depth, write_cache, read_cache, sorting, read_ahead,
-        read_ahead_max, mirror_read, split_above, split_section, split_streams, adaptive,
-    }
     NewMember { drive, superblock, returning }
     BadRange { at, len }
     LogPlace { sequence, position }

@@ -441,16 +441,7 @@ impl Bench<'_> {
             machine,
             ..Suite::new("openraid", vec![bed.subject], Performance::real_effort(seconds), self.arguments.seed)
         };
-        let performance = Performance {
-            suite,
-            methods: self.wanted.methods.clone(),
-            trace: self.wanted.trace.as_ref(),
-            store: Some(&self.store),
-            stamp: &self.stamp,
-            shard: None,
-            beside: None,
-            remade: true,
-        };
+        let performance = Performance { remade: true, ..self.wanted.performance(suite, &self.store, &self.stamp) };
         let cells = performance.cells(&facts);
         let missing =
             |cell: &&CellSpec| footprint(cell, facts.capacity.get()).is_ok() && self.store.get(cell).is_none();

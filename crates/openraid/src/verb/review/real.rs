@@ -64,17 +64,7 @@ pub(super) fn review(
             arguments.seed,
         )
     };
-    let trace = wanted.trace.as_ref();
-    let performance = Performance {
-        suite,
-        methods: wanted.methods.clone(),
-        trace,
-        store: Some(&store),
-        stamp: &stamp,
-        shard: None,
-        beside: None,
-        remade: false,
-    };
+    let performance = wanted.performance(suite, &store, &stamp);
     let progress = Progress::counting("cells", performance.cells(&facts).len() as u64);
     let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
     performance.real(&facts, |_, bytes, outstanding| open(bytes, outstanding), || Ok(()), ended).map_err(|error| {

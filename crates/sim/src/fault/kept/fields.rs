@@ -8,6 +8,7 @@ use openraid_units::{BlockSize, Sectors};
 use super::value::Value;
 use crate::drive::{DriveSpec, Latency};
 use crate::fault::scenario::{JournalSpec, Load, Mode, Scenario};
+use crate::record::schema::policy_fields;
 use crate::shape::Shape;
 
 /// A writer or a reader.
@@ -195,6 +196,16 @@ fn journal_devices(journal: &mut Option<JournalSpec>, fields: &mut impl Fields) 
     fields.field("journal.volatile_cache", volatile);
 }
 
+fn settings(policy: &mut Policy, fields: &mut impl Fields) {
+    macro_rules! each {
+        ($($field:ident),*) => {
+            let Policy { $($field),* } = policy;
+            $(fields.field(concat!("policy.", stringify!($field)), $field);)*
+        };
+    }
+    policy_fields!(each);
+}
+
 fn hosts(load: &mut Load, fields: &mut impl Fields) {
     let Load { depth, len_max, align, mix, span } = load;
     fields.field("load.depth", depth);
@@ -204,66 +215,41 @@ fn hosts(load: &mut Load, fields: &mut impl Fields) {
     fields.field("load.span", span);
 }
 
-/// A function that goes over all fields of a structure, each with its own name as the key.
-macro_rules! each_field {
-    ($function:ident, $prefix:literal, $structure:ident { $($name:ident),* $(,)? }) => {
-        fn $function(place: &mut $structure, fields: &mut impl Fields) {
-            let $structure { $($name),* } = place;
-            $(fields.field(concat!($prefix, stringify!($name)), $name);)*
+macro_rules! tables {
+    ($($name:ident),*) => {
+        fn tables(limits: &mut Limits, fields: &mut impl Fields) {
+            let Limits { $($name),* } = limits;
+            $(fields.field(concat!("limits.", stringify!($name)), $name);)*
         }
     };
 }
-each_field!(
-    settings,
-    "policy.",
-    Policy {
-        partial_write,
-        rebuild_rate,
-        scrub_rate,
-        background_depth,
-        write_cache,
-        read_cache,
-        sorting,
-        read_ahead,
-        read_ahead_max,
-        mirror_read,
-        split_above,
-        split_section,
-        split_streams,
-        adaptive,
-    }
-);
-each_field!(
-    tables,
-    "limits.",
-    Limits {
-        pool,
-        cache,
-        journal,
-        journal_entries_max,
-        dirty_max_percent,
-        dirty_high_percent,
-        dirty_low_percent,
-        destage_delay,
-        destage_units_max,
-        destage_units_calm,
-        destage_zones,
-        destage_beside_reads,
-        work,
-        requests_max,
-        pieces_max,
-        piece_bytes_max,
-        ops_max,
-        commands_max,
-        drive_depth_max,
-        queue_age_max,
-        drives_max,
-        rows_max,
-        command_timeout,
-        clean_delay,
-        bitmap_clear_delay,
-        checkpoint_interval,
-        media_errors_max,
-        trace_entries,
-    }
+tables!(
+    pool,
+    cache,
+    journal,
+    journal_entries_max,
+    dirty_max_percent,
+    dirty_high_percent,
+    dirty_low_percent,
+    destage_delay,
+    destage_units_max,
+    destage_units_calm,
+    destage_zones,
+    destage_beside_reads,
+    work,
+    requests_max,
+    pieces_max,
+    piece_bytes_max,
+    ops_max,
+    commands_max,
+    drive_depth_max,
+    queue_age_max,
+    drives_max,
+    rows_max,
+    command_timeout,
+    clean_delay,
+    bitmap_clear_delay,
+    checkpoint_interval,
+    media_errors_max,
+    trace_entries
 );

@@ -26,7 +26,7 @@ use journal::Journal;
 
 use super::phase::Phase;
 use super::planted::Bug;
-use super::scenario::{Deed, Mode, Scenario, Step};
+use super::scenario::{Action, Mode, Scenario, Step};
 use super::set::{Outer, Set};
 use super::verdict::{Counts, Excuse, Fault, Verdict};
 use crate::drive::{DriveSpec, Fresh, Latency, Silent};
@@ -215,56 +215,56 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, step: Step) -> Done {
         self.random = Random::new(step.seed);
-        self.tell(|| step.deed.to_string());
+        self.tell(|| step.action.to_string());
         let (lines, asked) = (self.account.borrow().story.len(), self.session.history.len());
-        match step.deed {
-            Deed::Ask(count) => self.ask(count, step.seed)?,
-            Deed::Happen(count) => self.happen(count)?,
-            Deed::Wait(time) => self.wait(time)?,
-            Deed::Rest => self.rest()?,
-            Deed::Flush => {
+        match step.action {
+            Action::Ask(count) => self.ask(count, step.seed)?,
+            Action::Happen(count) => self.happen(count)?,
+            Action::Wait(time) => self.wait(time)?,
+            Action::Rest => self.rest()?,
+            Action::Flush => {
                 self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
                 self.drain()?;
             }
-            Deed::Look => self.look()?,
-            Deed::End(end, again) => self.end(end, again)?,
-            Deed::Lose(how) => self.lose(Some(how))?,
-            Deed::Vanish => self.lose(None)?,
-            Deed::Return => self.put_back(),
-            Deed::Readd => self.readd()?,
-            Deed::Add => self.add()?,
-            Deed::Replace => self.replace()?,
-            Deed::Scrub { repair } => self.scrub(repair)?,
-            Deed::Latent(count) => self.latent(count, crate::drive::Defect::UntilWritten),
-            Deed::Dead(count) => self.latent(count, crate::drive::Defect::Permanent),
-            Deed::Late => self.late(),
-            Deed::Silence(time) => self.silence(time)?,
-            Deed::Patrol(places) => self.patrol(places)?,
-            Deed::Flip => self.flip(),
-            Deed::LostWrite => self.trap(Fault::LostWrite, |_, _| Silent::Lost),
-            Deed::Misdirect => self.trap(Fault::Misdirected, |to, _| Silent::Misdirected { to }),
-            Deed::Misread => self.trap(Fault::Misread, |from, _| Silent::Misread { from }),
-            Deed::FlipOnTheWay => self.trap(Fault::FlipOnTheWay, |_, random| Silent::FlippedOnTheWay {
+            Action::Look => self.look()?,
+            Action::End(end, again) => self.end(end, again)?,
+            Action::Lose(how) => self.lose(Some(how))?,
+            Action::Vanish => self.lose(None)?,
+            Action::Return => self.put_back(),
+            Action::Readd => self.readd()?,
+            Action::Add => self.add()?,
+            Action::Replace => self.replace()?,
+            Action::Scrub { repair } => self.scrub(repair)?,
+            Action::Latent(count) => self.latent(count, crate::drive::Defect::UntilWritten),
+            Action::Dead(count) => self.latent(count, crate::drive::Defect::Permanent),
+            Action::Late => self.late(),
+            Action::Silence(time) => self.silence(time)?,
+            Action::Patrol(places) => self.patrol(places)?,
+            Action::Flip => self.flip(),
+            Action::LostWrite => self.trap(Fault::LostWrite, |_, _| Silent::Lost),
+            Action::Misdirect => self.trap(Fault::Misdirected, |to, _| Silent::Misdirected { to }),
+            Action::Misread => self.trap(Fault::Misread, |from, _| Silent::Misread { from }),
+            Action::FlipOnTheWay => self.trap(Fault::FlipOnTheWay, |_, random| Silent::FlippedOnTheWay {
                 byte: random.index(512),
                 mask: 1 << random.below(8),
             }),
-            Deed::FlipSuperblock => self.flip_superblock(),
-            Deed::Policy => self.change_policy(),
-            Deed::CutAndLose(again) => self.cut_and_lose(again)?,
-            Deed::CutAndBack(again) => self.cut_and_back(again)?,
-            Deed::Until(phase, busy) => self.until(phase, busy, step.seed)?,
-            Deed::JournalLose(how) => self.lose_journal_device(how),
-            Deed::JournalReturn => self.return_journal()?,
-            Deed::JournalHurt { silent } => self.hurt_journal(silent)?,
+            Action::FlipSuperblock => self.flip_superblock(),
+            Action::Policy => self.change_policy(),
+            Action::CutAndLose(again) => self.cut_and_lose(again)?,
+            Action::CutAndBack(again) => self.cut_and_back(again)?,
+            Action::Until(phase, busy) => self.until(phase, busy, step.seed)?,
+            Action::JournalLose(how) => self.lose_journal_device(how),
+            Action::JournalReturn => self.return_journal()?,
+            Action::JournalHurt { silent } => self.hurt_journal(silent)?,
         }
-        if !matches!(step.deed, Deed::Until(..) | Deed::Happen(..=HAPPENS_AIMED)) {
+        if !matches!(step.action, Action::Until(..) | Action::Happen(..=HAPPENS_AIMED)) {
             self.hit = None;
         }
-        if matches!(step.deed, Deed::Ask(_) | Deed::Until(..)) {
+        if matches!(step.action, Action::Ask(_) | Action::Until(..)) {
             self.tell_asked(asked);
         }
         self.after()?;
-        self.tell_passed_over(step.deed, lines);
+        self.tell_passed_over(step.action, lines);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use openraid_core::actions::Notice;
 use openraid_units::{DriveId, SECTOR_BYTES};
 
 use super::{drive_id, Run, Stop};
-use crate::fault::scenario::Deed;
+use crate::fault::scenario::Action;
 use crate::oracle::history::at;
 use crate::oracle::members::Misfit;
 use crate::oracle::Mismatch;
@@ -76,17 +76,17 @@ impl Run<'_> {
     }
 
     /// A step after which nothing is different.
-    pub(super) fn tell_passed_over(&self, deed: Deed, lines: usize) {
+    pub(super) fn tell_passed_over(&self, action: Action, lines: usize) {
         let plain = matches!(
-            deed,
-            Deed::Ask(_)
-                | Deed::Until(..)
-                | Deed::Happen(_)
-                | Deed::Wait(_)
-                | Deed::Rest
-                | Deed::Flush
-                | Deed::Look
-                | Deed::Late
+            action,
+            Action::Ask(_)
+                | Action::Until(..)
+                | Action::Happen(_)
+                | Action::Wait(_)
+                | Action::Rest
+                | Action::Flush
+                | Action::Look
+                | Action::Late
         );
         if !plain && self.account.borrow().story.len() == lines {
             self.tell(|| "  passed over: it cannot be, or changes nothing".into());
