@@ -599,7 +599,7 @@ impl Controller {
     /// Size of an array, if it runs.
     #[must_use]
     pub fn capacity(&self, array: ArrayId) -> Option<Bytes> {
-        self.arrays.find(array).map(|a| a.capacity.bytes())
+        self.arrays.find(array).map(|a| a.capacity().bytes())
     }
 
     /// Is anything of a host in work?

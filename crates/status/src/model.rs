@@ -166,42 +166,6 @@ impl TaskModel {
     }
 }
 
-/// Settings that can be changed while the array is served.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SettingsModel {
-    /// `rebuild.rate`; zero is no bound.
-    pub rebuild_rate: u64,
-    /// `scrub.rate`; zero is no bound.
-    pub scrub_rate: u64,
-    /// `write.partial`: `fewest` or `rmw`.
-    pub write_partial: String,
-    /// `background.depth`.
-    pub background_depth: u32,
-    /// `write.cache`: `through`, `journal` or `volatile`.
-    pub write_cache: String,
-    /// `read.cache`.
-    pub read_cache: bool,
-    /// `read-ahead`: `none`, `always` or `adaptive`.
-    pub read_ahead: String,
-    /// `read-ahead-max`, in bytes.
-    pub read_ahead_max: u64,
-    /// `mirror-read`: `primary`, `round-robin`, `least-pending`, `nearest-head` or `twinstor`.
-    pub mirror_read: String,
-    /// `split-above`, in bytes.
-    pub split_above: u64,
-    /// `split-section`, in bytes.
-    pub split_section: u64,
-    /// `split-streams`.
-    pub split_streams: bool,
-    /// `sorting`.
-    pub sorting: bool,
-    /// `adaptive`.
-    pub adaptive: bool,
-    /// `drive.cache`: `on`, `off` or `unchanged`.
-    #[serde(default)]
-    pub drive_cache: String,
-}
-
 /// A setting that was changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChangeModel {

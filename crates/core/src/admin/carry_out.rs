@@ -117,9 +117,9 @@ impl Controller {
     /// Nothing was asked by a host yet. What members did and why stays counted: it was done.
     fn count_hosts(&mut self, id: ArrayId) -> Result<AdminOutcome, AdminError> {
         let array = self.arrays.find_mut(id).ok_or(AdminError::NoSuchArray(id))?;
-        (array.requests, array.bytes) = ([0; 4], [0; 2]);
-        for number in 0..array.volume.set_count() {
-            let set = self.sets.get_mut(array.volume.set(number));
+        array.reset_counts();
+        for number in 0..array.volume().set_count() {
+            let set = self.sets.get_mut(array.volume().set(number));
             (set.cached.read_hits, set.cached.read_misses) = (0, 0);
         }
         Ok(AdminOutcome::Done)
@@ -142,7 +142,7 @@ impl Controller {
         }
         self.sort_members(id);
         if old.split_streams != policy.split_streams {
-            self.arrays.values_mut().for_each(|array| array.streams.forget_outstanding());
+            self.arrays.values_mut().for_each(|array| array.streams_mut().forget_outstanding());
         }
         if old != policy {
             // Pieces and operations that waited because of the old policy may go on.
@@ -238,14 +238,14 @@ impl Controller {
 
     fn begin_stop(&mut self, id: ArrayId) -> Result<(), AdminError> {
         let array = self.arrays.find_mut(id).ok_or(AdminError::NoSuchArray(id))?;
-        if array.outer > 0 {
+        if array.is_span() {
             return Err(AdminError::NotPossible("a nested array runs on this one; stop that one first"));
         }
-        if core::mem::replace(&mut array.stopping, true) {
+        if array.begin_to_stop() {
             // Another command has asked for that already: both get the answer.
             return Ok(());
         }
-        if let Volume::Direct(set_id) = array.volume {
+        if let Volume::Direct(set_id) = *array.volume() {
             let set = self.sets.get_mut(set_id);
             if set.life != Life::Failed {
                 set.life = Life::Stopping;
@@ -264,16 +264,16 @@ impl Controller {
         if self.requests.iter().any(|(_, r)| r.request.array == id) {
             return None;
         }
-        if let Volume::Striped { spans, .. } = &array.volume {
+        if let Volume::Striped { spans, .. } = array.volume() {
             let sets: Vec<SetId> = spans.iter().map(|(set, _)| *set).collect();
             for set in sets {
                 let span = self.sets.get(set).array;
-                self.arrays.get_mut(span).outer -= 1;
+                self.arrays.get_mut(span).left_by_outer();
             }
             self.arrays.remove(id);
             return Some(Ok(AdminOutcome::Done));
         }
-        let Volume::Direct(set_id) = array.volume else { unreachable!("the other kind is dealt with") };
+        let Volume::Direct(set_id) = *array.volume() else { unreachable!("the other kind is dealt with") };
         let set = self.sets.get_mut(set_id);
         let failed = set.life == Life::Failed;
         // The replay of the set ends first.

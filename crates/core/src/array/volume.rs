@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_units::{BlockSize, Sectors, SetId, SetLba};
+use openraid_units::{BlockSize, Instant, Sectors, SetId, SetLba};
 
 use crate::adaptive::Adaptive;
 use crate::cache::streams::Streams;
@@ -57,28 +57,107 @@ impl Volume {
 /// An array that takes host requests.
 #[derive(Debug)]
 pub(crate) struct Array {
-    pub capacity: Sectors,
-    pub block: BlockSize,
-    pub volume: Volume,
+    pub(super) capacity: Sectors,
+    pub(super) block: BlockSize,
+    pub(super) volume: Volume,
     /// Requests are cut at multiples of so many bytes: whole stripes, where frames allow.
-    pub piece: Divisor,
-    pub stopping: bool,
+    pub(super) piece: Divisor,
+    pub(super) stopping: bool,
     /// It is a span of this many nested arrays that run.
-    pub outer: u32,
+    pub(super) outer: u32,
     /// Reads, writes, flushes, others.
-    pub requests: [u64; 4],
+    pub(super) requests: [u64; 4],
     /// Bytes read and written.
-    pub bytes: [u64; 2],
+    pub(super) bytes: [u64; 2],
     /// Reads that come in order.
-    pub streams: Box<Streams>,
+    pub(super) streams: Box<Streams>,
     /// What it has learned of its hosts, and whether it does.
     pub(super) adaptive: Box<Adaptive>,
-    pub is_adaptive: bool,
+    pub(super) is_adaptive: bool,
     /// Requests inside.
-    pub inside: Occupancy,
+    pub(super) inside: Occupancy,
 }
 
 impl Array {
+    /// What hosts see.
+    #[inline(always)]
+    pub(crate) const fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+
+    /// Blocks in which hosts read and write.
+    #[inline(always)]
+    pub(crate) const fn block(&self) -> BlockSize {
+        self.block
+    }
+
+    /// The sets under it.
+    #[inline(always)]
+    pub(crate) const fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// Requests are cut at multiples of so many bytes.
+    #[inline(always)]
+    pub(crate) const fn piece(&self) -> Divisor {
+        self.piece
+    }
+
+    /// Does it learn of its hosts?
+    #[inline(always)]
+    pub(crate) const fn is_adaptive(&self) -> bool {
+        self.is_adaptive
+    }
+
+    /// Reads that come in order.
+    #[inline(always)]
+    pub(crate) const fn streams(&self) -> &Streams {
+        &self.streams
+    }
+
+    /// As [`Array::streams`].
+    #[inline(always)]
+    pub(crate) fn streams_mut(&mut self) -> &mut Streams {
+        &mut self.streams
+    }
+
+    /// A request is inside from now on.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, now: Instant) {
+        self.inside.enter(now);
+    }
+
+    /// A request is over.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, now: Instant) {
+        self.inside.leave(now);
+    }
+
+    /// Is it being stopped?
+    pub(crate) const fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// It is to be stopped; true if it was before.
+    pub(crate) fn begin_to_stop(&mut self) -> bool {
+        core::mem::replace(&mut self.stopping, true)
+    }
+
+    /// Is it a span of a nested array that runs?
+    pub(crate) const fn is_span(&self) -> bool {
+        self.outer > 0
+    }
+
+    /// A nested array over it has stopped.
+    pub(crate) fn left_by_outer(&mut self) {
+        self.outer -= 1;
+    }
+
+    /// Count its requests from zero again.
+    pub(crate) fn reset_counts(&mut self) {
+        (self.requests, self.bytes) = ([0; 4], [0; 2]);
+    }
+
     pub(crate) fn count(&mut self, request: &BlockRequest) {
         match request.kind {
             RequestKind::Read => {

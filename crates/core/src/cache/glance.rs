@@ -29,10 +29,10 @@ impl Controller {
         for request in self.submitted.iter().take(GLANCES_MAX) {
             let Some(array) = self.arrays.find(request.array) else { continue };
             let at = Bytes(request.offset.get()).sectors_floor();
-            if at >= array.capacity {
+            if at >= array.capacity() {
                 continue;
             }
-            let (set, at, _) = array.volume.map(at, |set| geometry_of(set).capacity());
+            let (set, at, _) = array.volume().map(at, |set| geometry_of(set).capacity());
             lines[count] = Places::hash_of(set, at.get() / LINE_SECTORS);
             count += 1;
             if matches!(request.kind, RequestKind::Write { .. }) {

@@ -150,7 +150,7 @@ impl Controller {
         let (mut at, last) = (self.pieces[piece].first, self.pieces[piece].last);
         let array = self.requests[self.pieces[piece].request].request.array;
         while at < last {
-            let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
+            let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
             let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
             let len = run.min(last - at);
             let from = at - self.pieces[piece].first;

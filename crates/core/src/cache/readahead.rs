@@ -114,7 +114,7 @@ impl Controller {
             self.count_streams();
         }
         let array = self.arrays.get_mut(request.array);
-        let set_id = array.volume.set(0);
+        let set_id = array.volume().set(0);
         let set = self.sets.get(set_id);
         let mode = set.heads.tuning.read_ahead;
         let longest = self.ahead.window_max(set.policy.read_ahead_max);
@@ -123,8 +123,8 @@ impl Controller {
             return;
         }
         let limit = if ahead { longest } else { 0 };
-        let (first, last) = covered(request, array.block.bytes());
-        let (event, stopped) = array.streams.note((first, last), self.now, mode, limit);
+        let (first, last) = covered(request, array.block().bytes());
+        let (event, stopped) = array.streams_mut().note((first, last), self.now, mode, limit);
         self.ahead.wanted |= ahead;
         let began = match event {
             Event::None => None,
@@ -140,17 +140,17 @@ impl Controller {
     }
 
     fn count_streams(&mut self) {
-        self.ahead.active = self.arrays.values().map(|array| array.streams.active(self.now)).sum();
+        self.ahead.active = self.arrays.values().map(|array| array.streams().active(self.now)).sum();
         self.ahead.counted = self.now;
     }
 
     /// A read of a host has ended. Only the rule for long reads of mirrors wants to know.
     pub(crate) fn note_read_ended(&mut self, request: &BlockRequest) {
         let Some(array) = self.arrays.find_mut(request.array) else { return };
-        let set = self.sets.find(array.volume.set(0));
+        let set = self.sets.find(array.volume().set(0));
         if set.is_some_and(asks_for_ends) {
-            let (first, last) = covered(request, array.block.bytes());
-            array.streams.ended(first, last);
+            let (first, last) = covered(request, array.block().bytes());
+            array.streams_mut().ended(first, last);
         }
     }
 
@@ -161,15 +161,15 @@ impl Controller {
             let at = self.ahead.turn % arrays;
             let id = ArrayId(u16::try_from(at).expect("few arrays"));
             self.ahead.turn = at + 1;
-            let Some(array) = self.arrays.find_mut(id).filter(|array| !array.stopping) else { continue };
-            let capacity = array.capacity.get();
-            let Some((stream, from, to)) = array.streams.next_wanted(capacity, self.ahead.step) else { continue };
+            let Some(array) = self.arrays.find_mut(id).filter(|array| !array.is_stopping()) else { continue };
+            let capacity = array.capacity().get();
+            let Some((stream, from, to)) = array.streams_mut().next_wanted(capacity, self.ahead.step) else { continue };
             let Some(run) = self.take_ahead(Sectors(to - from)) else {
                 // Its end, or a read of a host, brings us here again.
                 break;
             };
             self.start_ahead(id, from, to, run);
-            self.arrays.get_mut(id).streams.asked(stream, to);
+            self.arrays.get_mut(id).streams_mut().asked(stream, to);
             return true;
         }
         self.ahead.wanted = false;

@@ -267,7 +267,7 @@ impl Controller {
         let Some(piece) = op.piece() else { return left.get() };
         let request = &self.requests[self.pieces[piece].request].request;
         let array = self.arrays.get(request.array);
-        array.streams.asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
+        array.streams().asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
     }
 
     /// The part up to the end of its section, from the copy whose turn it is.

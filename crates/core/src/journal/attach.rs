@@ -342,7 +342,7 @@ impl Controller {
     /// Why not.
     pub fn journal_protection(&self, array: openraid_units::ArrayId) -> Result<(), Unprotected> {
         let Some(array) = self.arrays.find(array) else { return Err(Unprotected::NotRunning) };
-        let volume = &array.volume;
+        let volume = array.volume();
         (0..volume.set_count()).try_for_each(|n| self.why_unprotected(volume.set(n)).map_or(Ok(()), Err))
     }
 
@@ -352,7 +352,7 @@ impl Controller {
     #[must_use]
     pub fn is_promising(&self, array: openraid_units::ArrayId) -> bool {
         let Some(array) = self.arrays.find(array) else { return false };
-        let mut sets = (0..array.volume.set_count()).map(|n| array.volume.set(n));
+        let mut sets = (0..array.volume().set_count()).map(|n| array.volume().set(n));
         sets.all(|id| self.sets.get(id).journal.is_on() && self.wants_journal(id))
     }
 }

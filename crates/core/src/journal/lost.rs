@@ -131,7 +131,7 @@ impl Controller {
 
     /// The result of an array's pieces whose entry never became durable, if it is known.
     fn end_of_orphans(&self, array: ArrayId) -> Option<Option<ReplyStatus>> {
-        let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
+        let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
         let mut sets = (0..volume.set_count()).map(|n| volume.set(n));
         let is_drained = |id: SetId| {
             let set = self.sets.get(id);

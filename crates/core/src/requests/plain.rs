@@ -49,7 +49,7 @@ impl Controller {
     fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
         let array = self.arrays.find(entry.request.array).expect("requests belong to arrays");
-        let block = array.block.bytes();
+        let block = array.block().bytes();
         let start = entry.request.offset.get().next_multiple_of(block.get());
         let end = Bytes(entry.request.offset.get() + entry.request.len).round_down(block).get();
         let at = start + entry.cut;
@@ -57,7 +57,7 @@ impl Controller {
             return self.end_plain(index, actions);
         }
         let sector = Bytes(at).sectors_floor();
-        let (set_id, set_lba, run) = array.volume.map(sector, |set| self.sets.get(set).geometry.capacity());
+        let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).geometry.capacity());
         let len = run.min(Bytes(end - at).sectors_floor());
         let plain = !self.sets.get(set_id).journal.has_session() && !self.wants_journal(set_id);
         if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
@@ -107,7 +107,7 @@ impl Controller {
     /// The flush of the next set of a request's array; false where it waits for the cache.
     fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
-        let volume = &self.arrays.find(entry.request.array).expect("requests belong to arrays").volume;
+        let volume = self.arrays.find(entry.request.array).expect("requests belong to arrays").volume();
         let number = usize::try_from(entry.cut).expect("an array has few sets");
         if number >= volume.set_count() {
             return self.end_plain(index, actions);

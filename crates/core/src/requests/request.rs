@@ -298,8 +298,8 @@ impl Controller {
         }
         let array = self.arrays.get_mut(request.array);
         array.count(&request);
-        array.inside.enter(self.now);
-        let is_adaptive = array.is_adaptive;
+        array.enter(self.now);
+        let is_adaptive = array.is_adaptive();
         self.requests[key.index].counted = true;
         if is_adaptive {
             self.watch_load(&request, actions);
@@ -325,7 +325,7 @@ impl Controller {
 
     fn check(&self, request: &BlockRequest) -> Result<(), ReplyStatus> {
         let array = self.arrays.find(request.array).ok_or(ReplyStatus::Offline)?;
-        if array.stopping {
+        if array.is_stopping() {
             return Err(ReplyStatus::Offline);
         }
         let limit = match request.kind {
@@ -334,7 +334,7 @@ impl Controller {
             RequestKind::Flush => 0,
         };
         let end = request.offset.get().checked_add(request.len).ok_or(ReplyStatus::OutOfRange)?;
-        if request.len > limit || end > array.capacity.bytes().get() {
+        if request.len > limit || end > array.capacity().bytes().get() {
             return Err(ReplyStatus::OutOfRange);
         }
         Ok(())
@@ -369,7 +369,8 @@ impl Controller {
         let request = &self.requests[index];
         let (cut, start) = (request.cut, request.request.offset.get() + request.cut);
         // A power of two: masks, not divisions.
-        let mask = self.arrays.find(request.request.array).expect("requests belong to arrays").block.bytes().get() - 1;
+        let mask =
+            self.arrays.find(request.request.array).expect("requests belong to arrays").block().bytes().get() - 1;
         let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
         // Written out, not `..Piece::new(index)`: one of them is made for each request, and it is large.
         let piece = Piece {
@@ -408,7 +409,7 @@ impl Controller {
     #[inline(always)]
     fn take_frames(&mut self, index: u32) -> Option<(u64, Option<Run>)> {
         let request = &self.requests[index];
-        let most = self.arrays.find(request.request.array).expect("requests belong to arrays").piece;
+        let most = self.arrays.find(request.request.array).expect("requests belong to arrays").piece();
         let (len, frames) = self.next_piece(request, most);
         if frames == 0 {
             return Some((len, None));
@@ -427,8 +428,12 @@ impl Controller {
     #[cold]
     fn starve(&mut self, index: u32) {
         if !core::mem::replace(&mut self.requests[index].starved, true) {
-            let set =
-                self.arrays.find(self.requests[index].request.array).expect("requests belong to arrays").volume.set(0);
+            let set = self
+                .arrays
+                .find(self.requests[index].request.array)
+                .expect("requests belong to arrays")
+                .volume()
+                .set(0);
             let (reason, free) = (Reason::WaitedForHostFrames, self.host_frames.free_frames());
             self.trace.note(&mut self.sets, set, reason, 0, free);
             self.trace.request(&self.requests, index, || What::Reason { reason, figure: free });
@@ -441,7 +446,7 @@ impl Controller {
         let start = request.request.offset.get() + request.cut;
         let left = request.request.len - request.cut;
         let array = self.arrays.find(request.request.array).expect("requests belong to arrays");
-        let block = array.block.bytes().get();
+        let block = array.block().bytes().get();
         // A power of two: masks, not divisions.
         let mask = block - 1;
         if let RequestKind::WriteZeroes { .. } = request.request.kind {
@@ -699,7 +704,7 @@ impl Controller {
         }
         if entry.counted {
             let array = self.arrays.get_mut(entry.request.array);
-            array.inside.leave(self.now);
+            array.leave(self.now);
         }
         if entry.request.kind == RequestKind::Read {
             self.note_read_ended(&entry.request);

@@ -66,7 +66,7 @@ impl Controller {
             return true;
         }
         let array = self.requests[piece.request].request.array;
-        let volume = &self.arrays.find(array).expect("requests belong to arrays").volume;
+        let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
         let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
         let mut len = run.min(last - at);
         let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);

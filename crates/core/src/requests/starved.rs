@@ -33,7 +33,7 @@ impl Controller {
             return None;
         }
         let request = self.requests[request];
-        let mut most = self.arrays.find(request.request.array)?.piece.by();
+        let mut most = self.arrays.find(request.request.array)?.piece().by();
         while most > FRAME_BYTES {
             most = (most / 2).next_multiple_of(FRAME_BYTES);
             let (len, frames) = self.next_piece(&request, Divisor::new(most));
