@@ -9,11 +9,11 @@ use crate::exit::Failure;
 pub enum ConsistencyWord {
     /// Everything is read and made equal.
     Resync,
-    /// Only what a write-intent bitmap marks.
+    /// Regions that a write-intent bitmap marks are read and made equal.
     Bitmap,
     /// Partial parity is logged on the members: RAID 5 and the spans of RAID 50.
     Ppl,
-    /// Writes are promised by the controller's journal, and done again from there.
+    /// Acknowledged writes are repeated from the controller's journal.
     ControllerJournal,
 }
 

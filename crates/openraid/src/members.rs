@@ -152,8 +152,8 @@ pub fn protected(
         let others = opened.iter().any(|(_, other)| set_of(other).is_some_and(|(set, _)| set == uuid));
         others.then(|| {
             let failure = Failure::refused(format!(
-                "{}: it is write-protected and a member of array {name}, which would start without it, and it would miss later writes; \
-                 make it writable, serve the array with --read-only, or start without this member with --degraded",
+                "{}: it is write-protected and a member of array {name}; without it the array would run degraded, and it would miss \
+                 later writes. Make it writable, serve the array with --read-only, or start without this member with --degraded",
                 member.spec
             ));
             (uuid, failure)

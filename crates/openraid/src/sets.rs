@@ -105,14 +105,13 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
             name(*drive)
         ),
         AssembleError::AbsurdEvents { drive, events } => format!(
-            "{} says that it has seen {events} events, which cannot be: its superblock is damaged; leave it out",
+            "{} has an impossible event count ({events}): its superblock is damaged; leave it out",
             name(*drive)
         ),
         AssembleError::TooFew { missing, have, stale } => {
             let remedy = if *stale > 0 {
-                format!(
-                    "{stale} stale ones are there that --force would take; what was written since then is lost in them"
-                )
+                let stale = counted((*stale).into(), "stale member", "stale members");
+                format!("--force would use {stale}; writes that they missed are lost")
             } else {
                 "find the missing drives, or their replacements".into()
             };
@@ -120,9 +119,9 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
             format!("not enough members: {good} there, {} without one; {remedy}", slots_are(*missing))
         }
         AssembleError::DirtyDegraded { missing } => format!(
-            "the array was not stopped cleanly (or its first sync is not over), and {} without a member: what was being \
-             written then, or not yet synced, may be wrong there; bring the missing members back, or start with that \
-             risk by --force",
+            "the array was not stopped cleanly (or its first sync is not complete), and {} without a member: rows that were \
+             being written, or not yet synced, may be wrong there; bring the missing members back, or accept that risk \
+             with --force",
             slots_are(*missing)
         ),
         AssembleError::Bitmap { drive, error } => {

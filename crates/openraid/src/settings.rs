@@ -56,8 +56,8 @@ const OTHERS: [Other; 4] = [
         default: "auto",
         values: "auto, never",
         needs: "",
-        help: "whether a member that only vanished comes back by itself when it is there again; a member that made errors, or was \
-               failed by an order, never does",
+        help: "whether a member that only vanished is added again when it returns; a member that failed for another reason never \
+               is",
     },
 ];
 
@@ -236,17 +236,18 @@ pub fn forms() -> Vec<SettingModel> {
     rows().into_iter().map(form).collect()
 }
 
-/// The columns of the help of `set`.
-const HELP_INDENT: usize = 25;
-/// The length of its lines.
-const HELP_WIDTH: usize = 118;
+/// Where the text of a setting begins in the help of `set`.
+const HELP_INDENT: usize = 6;
+/// The length of its lines: they fit into a terminal of 80 columns, or clap would wrap them once more.
+const HELP_WIDTH: usize = 78;
 
 /// The list of settings in the help of `set`, with the values of a new array.
 pub fn help() -> String {
     let mut lines = Vec::new();
     for (name, default, values, needs, help) in rows() {
         let needs = if needs.is_empty() { String::new() } else { format!("; needs {needs}") };
-        let mut line = format!("  {:<1$}", format!("{name}={default}"), HELP_INDENT - 3);
+        lines.push(format!("  {name}={default}"));
+        let mut line = " ".repeat(HELP_INDENT - 1);
         for word in format!("{help} ({values}{needs})").split_whitespace() {
             if line.len() + 1 + word.len() > HELP_WIDTH {
                 lines.push(std::mem::replace(&mut line, " ".repeat(HELP_INDENT - 1)));
@@ -365,7 +366,7 @@ mod tests {
                 assert_eq!(check(name, &default), Ok(()), "{name}={default}");
             }
             assert!(
-                help().contains(&format!("\n  {name}={default} ")) || help().starts_with(&format!("  {name}")),
+                help().contains(&format!("\n  {name}={default}\n")) || help().starts_with(&format!("  {name}")),
                 "{name}"
             );
         }

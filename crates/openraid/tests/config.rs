@@ -106,7 +106,7 @@ fn a_service_is_what_its_file_says_and_the_command_line_goes_before_it() {
         assert!(checked.contains(line), "{line:?} is not in {checked}");
     }
     let (server, said) = serve(&lab, &["--cache", "32M"]);
-    assert!(said.contains("cache: 32 MiB of the command line goes before 16 MiB"), "{said}");
+    assert!(said.contains("cache: 32 MiB of the command line overrides 16 MiB"), "{said}");
     assert!(said.contains("openraid.toml, line 3)"), "{said}");
     assert!(said.contains("array gone is not remembered, and the file names no members of it"), "{said}");
     let shown = lab.show("data");

@@ -554,7 +554,7 @@ fn a_target_that_goes_away_in_a_review_ends_it_and_the_same_line_goes_on() {
     assert_eq!(ended.status.code(), Some(74), "{told}");
     // Between two cells there is no measurement that it could be in the middle of.
     assert!(told.contains("gone in the middle of the measurement") || told.contains("cannot connect"), "{told}");
-    assert!(told.contains(&uri) && told.contains("is kept in cut/cells: the same line goes on there"), "{told}");
+    assert!(told.contains(&uri) && told.contains("kept in cut/cells: the same command line continues there"), "{told}");
     let written = |path: &std::path::Path| fs::metadata(path).and_then(|known| known.modified()).expect("a time");
     let before: Vec<_> = kept().into_iter().map(|path| (written(&path), path)).collect();
     assert!(!lab.path("cut/results.json").exists() && (1..3).contains(&before.len()), "{} cells", before.len());

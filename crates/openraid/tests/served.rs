@@ -642,7 +642,7 @@ fn figures_fit(lab: &Lab, explained: &Value) {
     let amplified = explained["write_amplification"].as_array().expect("a list");
     assert_eq!((amplified.len(), &amplified[0]["slot"]), (4, &0.into()));
     let text = lab.line("explain data").expect(0).text();
-    for word in ["hit rate", "merged with what waited", "PER HOST BYTE"] {
+    for word in ["hit rate", "replaced dirty data", "PER HOST BYTE"] {
         assert!(text.contains(word), "{word}: {text}");
     }
 }

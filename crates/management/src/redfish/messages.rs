@@ -2,7 +2,7 @@
 
 /// Events, and what they tell in a sentence.
 pub const MESSAGES: &[(&str, &str)] = &[
-    ("AdaptiveSwitched", "The adaptive policy has changed what it does."),
+    ("AdaptiveSwitched", "The adaptive policy has changed its choice."),
     ("AlarmAcknowledged", "A user has taken note of an alarm."),
     ("AlarmSummary", "Several alarms began at once."),
     ("Changed", "A user has changed something, or was refused."),
@@ -23,7 +23,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("JournalAway", "A device of the journal went away."),
     ("JournalBack", "A device of the journal came back."),
     ("JournalDegraded", "One device of the journal does not work."),
-    ("JournalFull", "The journal is full of what an array that has failed needs."),
+    ("JournalFull", "The journal is full of entries of a failed array."),
     ("JournalLost", "No device of the journal works."),
     ("JournalMirrored", "Both devices of the journal have everything again."),
     ("JournalTableFull", "The journal knows as many arrays as it can."),
@@ -55,7 +55,7 @@ pub const MESSAGES: &[(&str, &str)] = &[
     ("SpareRefused", "A spare cannot be used."),
     ("SpareTaken", "A spare was added to an array."),
     ("SparesMissing", "A spare of the configuration is not in its array."),
-    ("StartProblem", "Something could not be started as it was to be."),
+    ("StartProblem", "Something could not be started as configured."),
     ("StateUnwritable", "The state of the server cannot be written."),
     ("StoodStill", "The server stood still."),
     ("StopFailed", "An array could not be stopped."),

@@ -128,7 +128,7 @@ pub fn of_journal(journal: &JournalModel) -> Vec<Condition> {
             vec![of("JournalLost", Level::Critical, text)]
         }
         "full" => {
-            let text = "the journal is full of what arrays that are not here have in it".into();
+            let text = "the journal is full of entries of arrays that are not served".into();
             vec![of("JournalFull", Level::Critical, text)]
         }
         _ => {

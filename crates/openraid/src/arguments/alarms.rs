@@ -11,12 +11,12 @@ use crate::events::Level;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-An alarm is a state that should be known of: a degraded array, a forced start, a spare that cannot be had. It begins when the state \
-begins, or when a server finds it at its start, and ends with the state. Alarms are kept over restarts and can be read without a \
-server; they are then as the last server left them.
+An alarm is a state that needs attention: a degraded array, a forced start, a missing spare. It begins when the state begins, or \
+when a server finds the state at its start, and ends with the state. Alarms survive restarts. Without a running server the list is as \
+the last server left it.
 
-An alarm that is acknowledged stays until its state is over. If it becomes worse, it has to be acknowledged again. Only a forced start \
-is over when it is acknowledged.
+An acknowledged alarm stays until its state is over. If it becomes worse, it must be acknowledged again. Only the alarm of a forced \
+start ends when it is acknowledged.
 
 Examples:
   openraid alarms

@@ -33,7 +33,7 @@ pub struct ConfigArguments {
 /// The verbs for a configuration.
 #[derive(Subcommand, Debug)]
 pub enum ConfigVerb {
-    /// Say what a file means, or everything that is wrong with it
+    /// Explain a file, or list all of its mistakes
     Check {
         /// The file [default: the one that `serve` would read]
         file: Option<PathBuf>,

@@ -34,10 +34,10 @@ pub struct EventsArguments {
     /// Only events that are not acknowledged
     #[arg(long)]
     pub unacknowledged: bool,
-    /// Go on and show events as they come, until Ctrl-C
+    /// Keep running and print new events, until Ctrl-C
     #[arg(short, long)]
     pub follow: bool,
-    /// Acknowledge the event of this number, or all that there are
+    /// Acknowledge the event with this number, or all events
     #[arg(long, value_name = "NUMBER|all", conflicts_with_all = ["since", "array", "level", "last", "unacknowledged", "follow"])]
     pub acknowledge: Option<String>,
 }

@@ -58,10 +58,10 @@ pub struct ShowArguments {
 Without an option: what limits the array now, which setting changes that, and the number of decisions by reason since the \
 start.
 
-The story of a request is its path through the controller: the operations it was split into, what it waited for, the
-commands to each member with sectors and times, parity computations, journal entries, and later writes to the members.
-Stories are made from recorded steps. Steps are recorded while --follow runs, and from --record on until --record off;
-the last 32,768 are kept. Recording costs nothing while it is off.
+The story of a request is its path through the controller: its operations, its waits, the commands to each member with \
+sectors and times, parity computations, journal entries, and later writes to the members. Stories are made from recorded \
+steps. Steps are recorded while --follow runs, and from --record on until --record off; the last 32,768 are kept. Recording \
+costs nothing while it is off.
 
 Examples:
   openraid explain data
@@ -149,9 +149,9 @@ fn set_help() -> String {
 Settings, with the values of a new array:
 {}
 
-A setting is kept: the next server of the array applies it, also if the array was renamed. A server that cannot apply one (a
-write cache without serve --cache) says so and keeps it. Without a setting, all of them are shown. docs/settings.md has the
-table.
+A setting is kept: the next server of the array applies it, also if the array was renamed. A server that cannot apply one \
+(a write cache without serve --cache) says so and keeps it. Without a setting, all of them are shown. docs/settings.md has \
+the table.
 
 Example:
   openraid set data rebuild.rate=50M write.partial=rmw",

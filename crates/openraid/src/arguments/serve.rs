@@ -20,7 +20,7 @@ Ctrl-C or SIGTERM stops the server cleanly: requests under way are finished, mem
 With a configuration file and without a NAME or MEMBER it is a service: it serves all arrays in the registry or the \
 file, starts even if some of them cannot be started, and goes on when the last one is stopped.
 
-Scripts wait with `openraid show NAME --wait SECONDS`, or let --ready-fd tell them, which also ends if the server cannot start:
+Scripts wait with `openraid show NAME --wait SECONDS`, or with --ready-fd, which also notices a server that cannot start:
   openraid serve data & openraid show data --wait 60
   mkfifo up; openraid serve data --ready-fd 3 3>up & grep -q ready up && mount-it
 
@@ -32,7 +32,7 @@ Examples:
   openraid serve --level 5 --name scratch ram:1G ram:1G ram:1G
   openraid serve --level 5 --name slow model:wd740gd model:wd740gd model:wd740gd")]
 pub struct ServeArguments {
-    /// Arrays that are remembered, or members; nothing: all arrays that are remembered
+    /// Names of recorded arrays, or members [default: all recorded arrays]
     #[arg(value_name = "NAME|MEMBER")]
     pub names: Vec<String>,
     /// Listen on a TCP address: HOST:PORT, or PORT on the loopback; may be given several times
@@ -41,11 +41,11 @@ pub struct ServeArguments {
     /// Listen on a unix socket; may be given several times
     #[arg(long, value_name = "PATH")]
     pub nbd_unix: Vec<PathBuf>,
-    /// Serve the console, the HTTP API, metrics and Redfish at this address: HOST:PORT, or PORT on the loopback. Beyond the
-    /// loopback they are encrypted
+    /// Serve the console, the HTTP API, metrics and Redfish at this address: HOST:PORT, or PORT on the loopback. On other
+    /// addresses the connection is encrypted
     #[arg(long, value_name = "HOST:PORT")]
     pub http: Option<String>,
-    /// Give metrics also under the names that node_exporter has for md
+    /// Also give metrics under node_exporter's names for md
     #[arg(long)]
     pub metrics_md: bool,
     /// Look for members in this folder
@@ -58,28 +58,28 @@ pub struct ServeArguments {
     /// happens to be a member of a client's RAID 0
     #[arg(long)]
     pub flat: bool,
-    /// Refuse clients that want to write. Without --journal nothing is written to any member either, so that members may be
-    /// write-protected; rebuilds and checks wait
+    /// Refuse writes of clients. Without --journal nothing is written to members either, so members may be write-protected;
+    /// rebuilds and checks wait
     #[arg(long)]
     pub read_only: bool,
-    /// Start arrays without members that are write-protected: such members miss later writes
+    /// Start arrays without their write-protected members. Those members miss all later writes
     #[arg(long)]
     pub degraded: bool,
-    /// Show the state on the terminal all the time
+    /// Keep the state on the terminal up to date
     #[arg(long)]
     pub status: bool,
     /// The configuration file; /dev/null: none [default: /etc/openraid/openraid.toml (root), else
-    /// $XDG_CONFIG_HOME/openraid/openraid.toml, if it is there]. Options given here go before it
+    /// $XDG_CONFIG_HOME/openraid/openraid.toml, if it exists]. Options of the command line win over it
     #[arg(long, value_name = "FILE", env = "OPENRAID_CONFIG")]
     pub config: Option<PathBuf>,
     /// Memory for payload [default: 160M]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub memory: Option<Bytes>,
-    /// Memory for the controller's cache, besides; `set` says what an array does with it [default: none; with --journal
-    /// 64M]
+    /// Memory for the controller's cache, in addition to --memory. `set` says how an array uses it [default: none; with
+    /// --journal 64M]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub cache: Option<Bytes>,
-    /// Commands that one drive is given at once, at the most; the others wait in the controller, in order [default: 128]
+    /// Most commands that one drive gets at once; further ones wait in the controller [default: 128]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
     pub drive_depth: Option<u32>,
     /// Seconds after which a waiting command goes before all others at every fourth turn [default: 2]
@@ -88,32 +88,32 @@ pub struct ServeArguments {
     /// The device of this controller's journal; given twice if it is mirrored
     #[arg(long, value_name = "DEVICE")]
     pub journal: Vec<String>,
-    /// Use one of a journal's two devices although the other one is not there, which may hold promises that this one
-    /// has not
+    /// Use one of a journal's two devices without the other one. The missing device may hold acknowledged writes that this
+    /// one lacks
     #[arg(long)]
     pub journal_alone: bool,
-    /// Start arrays without the journal that holds promises for them: those are lost
+    /// Start arrays without the journal that holds acknowledged writes for them: those writes are lost
     #[arg(long)]
     pub journal_lost: bool,
-    /// controller-journal: writes of all arrays that are started now are promised by the journal; the others: by none,
-    /// as the arrays were made
+    /// controller-journal: the journal protects all arrays that are started now. Every other policy: no array uses the
+    /// journal, and each keeps the policy of its creation
     #[arg(long, value_name = "POLICY", value_enum)]
     pub consistency_policy: Option<ConsistencyWord>,
-    /// Write the line `ready` to this descriptor when clients can come, and close it; if that never comes, it is closed
-    /// without the line
+    /// When clients can connect, write the line `ready` to this descriptor and close it. If the server cannot start, it
+    /// closes the descriptor without the line
     #[arg(long, value_name = "FD", value_parser = clap::value_parser!(i32).range(1..))]
     pub ready_fd: Option<i32>,
-    /// Take remote members whose server knows no flush: what they answer must be durable by itself
+    /// Accept remote members whose server has no flush. Each write that it answers must be durable
     #[arg(long)]
     pub without_flush: bool,
-    /// Make an array of this level from the members, which may be ram:SIZE, or model:PROFILE, which answers as such a
-    /// drive would; it is gone with the server
+    /// Make a temporary array of this level from the members; it ends with the server. A member may be ram:SIZE, or
+    /// model:PROFILE (memory with the timing of such a drive)
     #[arg(long, value_parser = words::level, requires = "name")]
     pub level: Option<ArrayLevel>,
-    /// Its name
+    /// Name of the temporary array
     #[arg(long, value_parser = words::array_name, requires = "level")]
     pub name: Option<String>,
-    /// Its chunk [default: 512K]
+    /// Chunk of the temporary array [default: 512K]
     #[arg(long, value_name = "SIZE", value_parser = quantity::sectors, requires = "level")]
     pub chunk: Option<Sectors>,
 }
@@ -121,16 +121,16 @@ pub struct ServeArguments {
 /// What `demo` takes.
 #[derive(Args, Debug)]
 pub struct DemoArguments {
-    /// How long clients write before and after the drive is pulled, together
+    /// How long clients write in all, before and after the drive is pulled
     #[arg(long, value_name = "COUNT", default_value = "15", value_parser = clap::value_parser!(u16).range(2..=3600))]
     pub seconds: u16,
     /// Leave it running, with its files, until Ctrl-C
     #[arg(long)]
     pub keep: bool,
-    /// Let the drives answer as one of this profile would, in real time: see `openraid simulate --list`
+    /// Give the drives the timing of this profile, in real time: see `openraid simulate --list`
     #[arg(long, value_name = "PROFILE")]
     pub model: Option<String>,
-    /// Where the drives are made [default: a new folder among the temporary files]
+    /// Folder for the drives [default: a new temporary folder]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }

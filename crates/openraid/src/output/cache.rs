@@ -58,7 +58,7 @@ pub fn lines(array: &ArrayModel) -> Vec<String> {
     let CacheModel { read_hit_bytes: hit, read_miss_bytes: missed, written_bytes: written, .. } = *cache;
     let mut lines = vec![
         format!(
-            "  cache of the server: {}, {} of it dirty, {} at the most; read ahead {}, of that {} used",
+            "  cache of the server: {}, {} of it dirty, at most {} may be; read ahead {}, of that {} used",
             size(cache.size_bytes),
             size(cache.dirty_bytes),
             size(cache.dirty_max_bytes),
@@ -69,8 +69,8 @@ pub fn lines(array: &ArrayModel) -> Vec<String> {
     ];
     if written > 0 {
         lines.push(format!(
-            "  writes put {} into it, {} merged with what waited there already; {} went on in {} parts, after {} on \
-             average, {} at the longest",
+            "  writes put {} into it, and {} of that replaced dirty data; {} were written to the members in {} parts, after {} \
+             on average, {} at the longest",
             size(written),
             percent(cache.merged_bytes, written),
             size(cache.destaged_bytes),

@@ -137,7 +137,7 @@ pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) ->
             ..Condition::of_server(
                 "MemberStaysOut",
                 Level::Warning,
-                format!("{}: {} was a member, is there, and stays out: {why}", model.name, own.member),
+                format!("{}: the former member {} has returned, and stays out: {why}", model.name, own.member),
             )
         })
     });

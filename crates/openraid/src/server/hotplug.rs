@@ -151,7 +151,7 @@ impl Server {
                 self.note(&served.name);
                 self.change_departed(served, |list| note_return(list, &own.member, now));
                 let text = format!(
-                    "{}: {} is there again, and a member again; what it missed is written to it",
+                    "{}: {} has returned and is a member again; the data that it missed is written to it",
                     served.name, own.member
                 );
                 let array = Some(served.name.clone());
@@ -204,7 +204,7 @@ impl Server {
         match (line.drive, line.state) {
             (Some(drive), MemberState::Faulty(_)) => {
                 let removed = self.handle.admin(AdminCommand::Remove { array: set, drive });
-                removed.map_err(|error| format!("{}: {member} cannot be let go: {error}", served.name))?;
+                removed.map_err(|error| format!("{}: {member} cannot be taken out: {error}", served.name))?;
                 self.release(drive).map_err(|failure| failure.text)?;
                 Ok(true)
             }
@@ -245,7 +245,7 @@ impl Server {
             let refused = started.as_ref().err().map(|failure| failure.text.clone());
             entry.members.iter().for_each(|member| self.state().plugs.note(member, refused.clone()));
             if started.is_ok() {
-                let text = format!("{name}: all its members are there again, and it is served");
+                let text = format!("{name}: all its members have returned, and it is served");
                 news.push(News { array: Some(name), ..plain("NewArray", text) });
             }
         }

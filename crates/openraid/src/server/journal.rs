@@ -284,7 +284,7 @@ impl Server {
             let entries = counted(entries, "entry", "entries");
             format!("{entries} waiting for {array} to be started")
         } else {
-            format!("what {array} was promised since its session began, as far as its members do not have it")
+            format!("the acknowledged writes of {array} that its members do not have yet")
         };
         let entries = Some(entries).filter(|entries| *entries > 0);
         let model = |given_up: bool, text: String| {

@@ -348,7 +348,7 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
             part: "journal",
             what: format!(
                 "the journal has no room: writes waited for it {}; {} % of its ring is taken, and the rest is \
-                 kept for bringing what is dirty to the members",
+                 reserved for the redo records of dirty data",
                 times(room),
                 figures.fill
             ),
@@ -390,7 +390,8 @@ fn unasked(figures: &Figures) -> String {
     let Some(member) = figures.members.iter().filter(|own| own.commands > 0).max_by_key(|own| own.busy) else {
         return nothing.into();
     };
-    let why = if figures.background { "background work goes on" } else { "what was asked before goes to the members" };
+    let why =
+        if figures.background { "background work goes on" } else { "earlier requests are written to the members" };
     format!("{nothing}; {why} (the busiest, {}: {})", member.name, drive_text(member))
 }
 
@@ -412,7 +413,7 @@ fn busiest(figures: &Figures, member: &DriveFigures) -> Verdict {
     let what = format!("the member in {place}{}: {}", member.name, drive_text(member));
     let knob = if slower {
         format!(
-            "its commands take {} where the others' take {}: look at it, and replace it (openraid replace)",
+            "its commands take {}, those of the others {}: check it, and replace it (openraid replace)",
             millis(member.service),
             millis(Nanos(mean))
         )
@@ -423,7 +424,7 @@ fn busiest(figures: &Figures, member: &DriveFigures) -> Verdict {
          more or faster members"
             .into()
     } else {
-        "more or faster members; for reads that come again a larger --cache".into()
+        "more or faster members; for repeated reads a larger --cache".into()
     };
     Verdict { part: "member", what, knob }
 }
@@ -447,7 +448,7 @@ fn by_depth(figures: &Figures, member: Option<&DriveFigures>) -> Verdict {
 fn unknown() -> LimitModel {
     LimitModel {
         part: "unknown".into(),
-        text: "what limits it is not known yet: ask again in a second".into(),
+        text: "the limit is not known yet: ask again in a second".into(),
         knob: "none".into(),
         ..LimitModel::default()
     }
@@ -495,7 +496,7 @@ mod tests {
         let found = judge("data", &deep);
         assert_eq!(found.part, "member");
         assert!(found.text.contains("slot 2, /srv/d2: busy 98 % of the time with 4.3 commands at once, 11.30 ms each"));
-        assert!(found.knob.contains("11.30 ms where the others' take 5.00 ms"), "{}", found.knob);
+        assert!(found.knob.contains("11.30 ms, those of the others 5.00 ms"), "{}", found.knob);
         let mut even = figures();
         even.members = (0..4).map(|slot| drive(slot, 900, 30, 5000)).collect();
         assert!(judge("data", &even).knob.contains("more or faster members"));
@@ -520,7 +521,7 @@ mod tests {
         let idle = Figures { requests: 0, inside: 0, ..figures() };
         assert_eq!(part(&idle), "nothing");
         let text = judge("data", &idle).text;
-        assert!(text.contains("goes to the members (the busiest, /srv/d3: busy 25 %"), "{text}");
+        assert!(text.contains("requests are written to the members (the busiest, /srv/d3: busy 25 %"), "{text}");
         let resting = Figures { members: Vec::new(), ..idle };
         assert!(judge("data", &resting).text.contains("no client asks for anything; in the last"));
         assert_eq!(unknown().part, "unknown");

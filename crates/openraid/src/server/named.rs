@@ -217,8 +217,8 @@ impl<'a> Members<'a> {
                 let now = holder.map_or_else(|| "no member".into(), |holder| self.described(&holder, ""));
                 let before: Vec<String> = before.iter().map(|found| self.described(found, "")).collect();
                 Err(Failure::refused(format!(
-                    "slot {place} of array {name} does not hold what it held: it has {now}, and had {} before; name the member \
-                     itself",
+                    "slot {place} of array {name} has changed: it has {now}, and had {} before; name the member by its path or \
+                     drive number",
                     before.join(" and ")
                 )))
             }

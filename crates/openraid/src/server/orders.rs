@@ -72,11 +72,11 @@ impl Server {
             Command::StopCheck { array } => self.stop_check(&array),
             Command::Pause { array } => {
                 self.each_set(&array, |array| AdminCommand::Pause { array })?;
-                self.done(format!("background work of {array} is held; go on with `openraid resume {array}`"), &array)
+                self.done(format!("background work of {array} is paused; continue it with `openraid resume {array}`"), &array)
             }
             Command::Resume { array } => {
                 self.each_set(&array, |array| AdminCommand::Resume { array })?;
-                self.done(format!("background work of {array} goes on"), &array)
+                self.done(format!("background work of {array} continues"), &array)
             }
             Command::Set { array, settings, yes } => self.set(&array, &settings, yes),
             Command::Rename { array, to } => self.rename(&array, &to),
@@ -119,11 +119,11 @@ impl Server {
             return Ok(format!("{name} is stopped, its members are marked clean"));
         }
         let waits = format!(
-            "; what the journal holds for it waits there until it is started again with its members, or is given up with \
+            "; its entries stay in the journal until it is started again with its members, or until they are given up with \
              `openraid journal discard {name}`"
         );
         let waits = if self.has_journal() { &waits } else { "" };
-        Ok(format!("{name} is stopped; it had failed, so its members still say that it was in use{waits}"))
+        Ok(format!("{name} is stopped; it had failed, so its members are not marked clean{waits}"))
     }
 
     pub(super) fn done(&self, text: String, array: &str) -> Result<Answer, Failure> {

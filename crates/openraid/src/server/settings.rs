@@ -186,8 +186,8 @@ fn unconfirmed(settings: &[(String, String)], has_journal: bool, never: Option<U
         (false, Some(why)) => format!("; a journal could not protect it: {}", unprotected(why)),
     };
     Failure::refused(format!(
-        "{cause}writes are then acknowledged before they are on the members, and what was not flushed is lost when the \
-         power goes or the server ends; add --yes if clients flush what they need{other}"
+        "{cause}writes are then acknowledged before they are on the members. Writes that were not flushed are lost when the \
+         power fails or the server is killed; add --yes if clients flush the data that they need{other}"
     ))
 }
 

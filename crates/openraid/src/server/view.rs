@@ -287,17 +287,17 @@ pub const fn unprotected(why: Unprotected) -> &'static str {
         }
         Unprotected::Shape => "its chunks are no multiples of 4 KiB, or it has more than 60 members with parity or 16 copies",
         Unprotected::PartialParityLog => {
-            "it was made with a partial parity log, which closes the write hole by itself and cannot go together with a journal"
+            "it was made with a partial parity log, which closes the write hole by itself and excludes a journal"
         }
         Unprotected::MetadataAtEnd => {
-            "its metadata (1.0) stands at the end, so that each member could be mounted as it is, without what the journal \
-             holds; make the array with metadata 1.2"
+            "its metadata (1.0) is at the end of the members, so a member could be mounted without the writes in the journal; \
+             make the array with metadata 1.2"
         }
         Unprotected::TableFull => {
-            "the journal knows as many arrays as its table has places: give up what it holds for one that does not come \
-             back (openraid journal show, openraid journal discard)"
+            "the journal's table of arrays is full: give up the entries of an array that does not come back (openraid \
+             journal show, openraid journal discard)"
         }
-        Unprotected::NotRunning => "it does not run as it should, or a flush of it has failed",
+        Unprotected::NotRunning => "it has failed, or a flush of it has failed",
     }
 }
 

@@ -156,6 +156,6 @@ pub fn forget(name: &str, context: &Context) -> Outcome {
     if !context.registry.forget(name)? {
         return Err(Failure::refused(format!("no array named {name:?} is remembered; see `openraid list`")));
     }
-    let text = format!("{name} is forgotten; its members are as they were");
+    let text = format!("{name} is forgotten; its members are unchanged");
     Ok(context.output.answer(Exit::Fine, &Forgotten { forgotten: name }, &text))
 }

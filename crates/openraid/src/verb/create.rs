@@ -151,7 +151,7 @@ fn check_journalled(arguments: &CreateArguments) -> Result<(), Failure> {
     let why = if arguments.consistency_policy != Some(ConsistencyWord::ControllerJournal) {
         return Ok(());
     } else if arguments.level == ArrayLevel::Jbod {
-        "drives that are served as they are say nowhere that a journal holds something for them"
+        "raw drives have no metadata that could name a journal"
     } else if mirror && arguments.metadata == MinorVersion::V1_0 {
         unprotected(Unprotected::MetadataAtEnd)
     } else {

@@ -98,7 +98,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
         lines.push(match (tried.is_empty(), not_started.is_empty()) {
             (true, true) => "tried in memory: no array starts, not even by force".into(),
             (true, false) => "tried in memory: no array starts, not even by force:".into(),
-            (false, _) => "tried in memory: no array starts by itself; by force this one would".into(),
+            (false, _) => "tried in memory: the array starts only with --force".into(),
         });
         exit = exit.max(of_sets);
     } else {

@@ -362,7 +362,7 @@ fn ppl_body(area: &PplArea) -> PplBody {
 fn ppl_text(area: &PplArea) -> String {
     match area {
         PplArea::Unreadable => "cannot be read".into(),
-        PplArea::Nothing => "no log stands there: none was written yet, or the last one not to its end".into(),
+        PplArea::Nothing => "there is no log: none was written yet, or the last write was cut short".into(),
         PplArea::Log(log) => {
             format!(
                 "generation {}, covers {}",

@@ -312,7 +312,7 @@ pub fn text(journal: &JournalModel) -> String {
         let works = match (device.works, journal.state.as_str()) {
             _ if joins.is_some() => joining_text(joins),
             (true, _) => String::new(),
-            (false, "unused" | "in-use") => " (behind: it is brought up to date when the journal is used)".into(),
+            (false, "unused" | "in-use") => " (stale: it is brought up to date when the journal is used)".into(),
             (false, _) => " (does not work)".into(),
         };
         facts.row(["device", &format!("{}{works}", device.device)]);
@@ -379,7 +379,7 @@ fn attach(arguments: &JournalAttachArguments, context: &Context) -> Outcome {
     }
     Err(Failure::cannot_tell(
         "no running server has a journal; start one with `openraid serve NAME --journal DEVICE --journal DEVICE`: if one \
-         of two devices is behind the other, it is brought up to date",
+         of two devices is stale, it is brought up to date",
     ))
 }
 
@@ -485,8 +485,8 @@ fn half(found: &FoundDevices, remedy: &str) -> Failure {
         .get(1 - whole)
         .map_or_else(String::new, |other| format!(" ({} did not finish joining and does not count)", other.spec.text));
     Failure::refused(format!(
-        "journal {}: this is copy {} of a journal on two devices, and the other one is missing{also}, which may hold promises \
-         that this one has not; {remedy}, or if the other one is dead for good, add --alone",
+        "journal {}: this is copy {} of a journal on two devices, and the other one is missing{also}. It may hold acknowledged \
+         writes that this one lacks; {remedy}, or if the other one is lost for good, add --alone",
         found.devices[whole].spec.text, found.superblocks[whole].mirror
     ))
 }

@@ -91,8 +91,8 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
 
 const fn uncertainty_note(thorough: bool) -> &'static str {
     if thorough {
-        "P99 and UNCERTAINTY are about the healthy array: UNCERTAINTY is what estimated values of the profiles and chance \
-         move, and chance by itself. `openraid simulate ARRAY --degraded 1 --range` has it of a degraded array"
+        "P99 and UNCERTAINTY are about the healthy array. UNCERTAINTY is the effect of the profiles' estimated values and of \
+         chance, and of chance alone. `openraid simulate ARRAY --degraded 1 --range` has it for a degraded array"
     } else {
         "P99 and UNCERTAINTY are about the healthy array. UNCERTAINTY is chance alone here: --range varies the \
          estimated values of the profiles, and the cache, too, and takes minutes"

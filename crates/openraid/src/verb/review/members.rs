@@ -469,7 +469,7 @@ impl Bench<'_> {
         };
         let results = performance.real(&facts, open, || current.borrow_mut().sound(), ended).map_err(|error| {
             Failure::failed(format!(
-                "{error}. What was measured is kept in {}: the same line goes on there",
+                "{error}. Finished cells are kept in {}: the same command line continues there",
                 self.arguments.out.join("cells").display()
             ))
         });

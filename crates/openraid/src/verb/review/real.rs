@@ -70,7 +70,7 @@ pub(super) fn review(
     performance.real(&facts, |_, bytes, outstanding| open(bytes, outstanding), || Ok(()), ended).map_err(|error| {
         let kept = arguments.out.join("cells");
         Failure::failed(format!(
-            "{error}. What was measured is kept in {}: the same line goes on there",
+            "{error}. Finished cells are kept in {}: the same command line continues there",
             kept.display()
         ))
     })

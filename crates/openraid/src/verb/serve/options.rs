@@ -103,7 +103,7 @@ impl Told {
     fn note(&mut self, key: &str, own: String, file: Option<(String, u32)>) {
         let shown = if own.is_empty() { "(none)" } else { &own };
         if let (Some((value, line)), Some(path)) = (file.filter(|(value, _)| *value != own), &self.path) {
-            self.notes.push(format!("{key}: {shown} of the command line goes before {value} ({path}, line {line})"));
+            self.notes.push(format!("{key}: {shown} of the command line overrides {value} ({path}, line {line})"));
         }
         if !own.is_empty() {
             self.values.push(ValueModel { key: key.into(), value: own, from: SourceWord::CommandLine, line: None });

@@ -254,7 +254,7 @@ impl Watch {
         if signalled == 1 && running > 0 {
             let running = count(u64::try_from(running).unwrap_or(u64::MAX), "run", "runs");
             self.above(&format!(
-                "interrupted: {running} that began end first; interrupt once more not to wait for that"
+                "interrupted: waiting for {running} to end; interrupt again to stop at once"
             ));
         }
     }

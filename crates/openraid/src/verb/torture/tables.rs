@@ -169,12 +169,12 @@ pub(super) fn text(many: &Many, body: &Body, full: bool) -> String {
         lines.push(cross(tally).trim_end().into());
     } else if tally.runs > 0 {
         lines.push(
-            "runs that survived; where there are others: survived/not promised/lost. A run stands in the row of each \
+            "One number: runs that survived. Three numbers: survived/not promised/lost. A run is counted in the row of each \
              fault that it had."
                 .into(),
         );
         lines.push(
-            "Policies are those at the beginning; + is the one before it with a bitmap or partial parity logs.".into(),
+            "Columns: the policy at the start of a run; + is the column before it, with a bitmap or partial parity logs.".into(),
         );
         lines.push(String::new());
         lines.push(by_fault(tally).trim_end().into());
@@ -234,7 +234,7 @@ fn ending(many: &Many) -> Vec<String> {
     let unjudged = u64::try_from(many.unjudged).unwrap_or(u64::MAX);
     let mut lines = Vec::new();
     match many.ending {
-        Ending::Interrupted => lines.push("interrupted: this is what the runs came to that had ended".into()),
+        Ending::Interrupted => lines.push("interrupted: these are the results of the runs that had ended".into()),
         Ending::Losses => {
             lines.push(format!("ended early: no more runs are begun after {} that lost something", many.lost.len()));
         }

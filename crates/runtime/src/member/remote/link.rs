@@ -97,7 +97,7 @@ impl fmt::Display for RemoteError {
                 "the connection was lost before a flush had succeeded, so the server may have lost writes; add the \
                  member again"
             ),
-            Self::Resume(error) => write!(f, "the server is back, but cannot go on where it was: {error}"),
+            Self::Resume(error) => write!(f, "the server is back, but cannot continue: {error}"),
             Self::ShuttingDown => write!(f, "the server is shutting down"),
         }
     }

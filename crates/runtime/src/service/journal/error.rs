@@ -118,20 +118,20 @@ impl fmt::Display for JournalStartError {
             Self::Mirrors { devices, error } => write!(f, "journal on {devices}: {error}"),
             Self::OtherMissing { device, mirror } => write!(
                 f,
-                "journal {device}: this is copy {mirror} of a journal on two devices, and the other one is missing, which may \
-                 hold promises that this one has not; name both (--journal twice), or, if the other device is lost for good \
-                 and did not go on alone before that, use this one with --journal-alone"
+                "journal {device}: this is copy {mirror} of a journal on two devices, and the other one is missing. It may hold \
+                 acknowledged writes that this one lacks. Name both (--journal twice). If the other device is lost for good, \
+                 and was not used alone before that, use this one with --journal-alone"
             ),
             Self::NotTheOther { device, unfinished } => write!(
                 f,
-                "journal {device}: {unfinished} did not finish joining it, and is not the device that it was used with last, \
-                 which may hold promises that this one has not; name that device in its place, or, if it is lost for good and \
-                 did not go on alone before that, use {device} with --journal-alone"
+                "journal {device}: {unfinished} did not finish joining it. The journal was used with another device last, which \
+                 may hold acknowledged writes that {device} lacks. Name that device in place of {unfinished}. If it is lost for \
+                 good, and was not used alone before that, use {device} with --journal-alone"
             ),
             Self::LeftBehind(devices) => write!(
                 f,
-                "journal {devices}: the journal was in use later than what stands here, on another device, which may hold \
-                 promises that this one has not; name that one, or, if it is lost for good, use this one with --journal-alone"
+                "journal {devices}: the journal was used later on another device, which may hold acknowledged writes that this \
+                 one lacks. Name that device. If it is lost for good, use this one with --journal-alone"
             ),
             Self::Io { device, why } => write!(f, "journal {device}: {why}"),
             Self::JoinRefused { device, error } => write!(f, "journal {device}: {error}"),
@@ -140,26 +140,25 @@ impl fmt::Display for JournalStartError {
             }
             Self::Hangs(device) => write!(
                 f,
-                "journal {device}: no answer: this server still waits for what it asked of the drive before; check it, and it is \
-                 used again when it answers; a server that is started anew does not wait for that"
+                "journal {device}: no answer: the drive has not finished earlier commands of this server. Check the drive. It is \
+                 used again when it answers; a restarted server does not wait for that"
             ),
             Self::Panicked(device) => write!(
                 f,
-                "journal {device}: openraid itself has failed while it was at this device, which may be in order: its standard \
-                 error says where; report that, and try again"
+                "journal {device}: openraid itself failed at this device; the device may be good. Report the panic message on \
+                 standard error, and try again"
             ),
-            Self::NotLive => f.write_str("the journal does not work; a device can join one that does"),
+            Self::NotLive => f.write_str("the journal does not work; a device can only join a working one"),
             Self::Joining => f.write_str(
-                "a device of the journal is being brought up to date already; `openraid journal show` says how far it is",
+                "a device is joining the journal already; `openraid journal show` has its progress",
             ),
             Self::EpochPending => f.write_str(
-                "the journal has just begun to go on with other devices than before, and that is not written down yet; try \
-                 again in a moment",
+                "the journal has just changed its devices, and the change is not recorded yet; try again in a moment",
             ),
             Self::MayHoldMore(device) => write!(
                 f,
-                "journal {device}: it has carried the journal alone meanwhile, and may hold promises that this one has not; \
-                 if nothing on it is needed, add --yes --overwrite"
+                "journal {device}: it was used alone meanwhile, and may hold acknowledged writes that the running journal lacks. \
+                 If nothing on it is needed, add --yes --overwrite"
             ),
             Self::NothingFor(array) => write!(f, "the journal holds nothing for array {array}; nothing has to be given up"),
             Self::LostAtOnce => write!(f, "the journal cannot be written; check its device"),
@@ -175,8 +174,8 @@ fn write_remedy(f: &mut fmt::Formatter<'_>, device: &str, whole: &str, is_alone:
     } else {
         write!(
             f,
-            "if {device} cannot be put right, and did not carry the journal alone before it broke, name only {whole}, which \
-             is served with --journal-alone"
+            "if {device} cannot be repaired, and was not used alone before it broke, name only {whole} and add \
+             --journal-alone"
         )?;
     }
     f.write_str("; then `openraid journal attach DEVICE` gives it a second one again")

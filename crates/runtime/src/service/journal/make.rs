@@ -112,7 +112,7 @@ pub(super) fn sync(device: &OpenedMember) -> Result<(), JournalStartError> {
     let Medium::Disk(disk) = &device.medium else {
         return Err(JournalStartError::NotLocal(device.spec.text.clone()));
     };
-    disk.sync().map_err(|error| failed(device, &format!("what was written did not become durable: {error}")))
+    disk.sync().map_err(|error| failed(device, &format!("the written data did not become durable: {error}")))
 }
 
 fn failed(device: &OpenedMember, why: &str) -> JournalStartError {

@@ -35,7 +35,7 @@ pub fn heal(
     match carry_out(&plan, &leased, held, silence_max)? {
         Healed::Both(devices) => {
             let device = &devices[plan.stale].spec.text;
-            notes.push(format!("{device}: this device of the journal was behind and has been brought up to date"));
+            notes.push(format!("{device}: this device of the journal was stale, and is up to date again"));
             found.devices = devices;
             for (number, own) in found.superblocks.iter_mut().enumerate() {
                 *own = plan.superblock(number, HealMark::Whole);
