@@ -1,11 +1,12 @@
 // The server: requests, the stream of events, and the last state of everything.
 
-/** @type {{ session: any, arrays: any[], fresh: boolean }} */
-export const state = { session: null, arrays: [], fresh: false };
-/** @type {Set<(kind: "session" | "status" | "log", value?: any) => void>} */
+/** Alarms: warnings and worse that hold and were not acknowledged.
+ * @type {{ session: any, arrays: any[], alarms: any[], fresh: boolean }} */
+export const state = { session: null, arrays: [], alarms: [], fresh: false };
+/** @type {Set<(kind: "session" | "status" | "log" | "alarms", value?: any) => void>} */
 const listeners = new Set();
 export const listen = (listener) => { listeners.add(listener); return () => listeners.delete(listener); };
-/** @type {(kind: "session" | "status" | "log", value?: any) => void} */
+/** @type {(kind: "session" | "status" | "log" | "alarms", value?: any) => void} */
 const tell = (kind, value) => listeners.forEach((listener) => listener(kind, value));
 
 export class Problem extends Error {
@@ -66,6 +67,12 @@ export async function change(name, method, what, body = {}) {
   const shape = (own) => own && JSON.stringify([own.health, own.members.map((m) => [m.slot, m.device, m.state]), own.spans.length]);
   if (seen && shape(seen) !== shape(value)) throw new Problem(412, "The array has changed meanwhile. Look again and repeat.");
   return (await call(method, path(name) + what, body, version)).value;
+}
+
+/** Read the open alarms, of the server and of all arrays. */
+export async function readAlarms() {
+  state.alarms = (await get("/alarms?level=warning")).alarms.filter((alarm) => !alarm.acknowledged_seconds);
+  tell("alarms");
 }
 
 /** @type {EventSource | undefined} */

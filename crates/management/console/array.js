@@ -13,7 +13,7 @@ export function page(main, name) {
   const explain = explainPanel(name);
   const stories = storyPanel(name);
   const map = h("div", {});
-  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, parts.task, parts.policy, parts.cache), explain.element, stories.element, map);
+  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, h("div", {}, parts.task, parts.cache), parts.policy), explain.element, stories.element, map);
   let before = null;
   let asked = 0;
   return () => {
@@ -59,7 +59,7 @@ function memberTable(array) {
     if (gone || member.state === "spare") acts.push(button("Remove", () => removeMember(array, member)));
     if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.span)));
     const place = member.slot ?? (member.left_slot === null ? "\u2013" : `was ${member.left_slot}`);
-    return [member.span === null ? String(place) : `${member.span}.${place}`, member.member || "no member", member.serial || "\u2013", bytes(member.size_bytes),
+    return [member.span === null ? String(place) : `${member.span}${member.slot === null ? ", " : "."}${place}`, member.member || "no member", member.serial || "\u2013", bytes(member.size_bytes),
       [tag(member.state, stateKind(member.state)), member.reason ? ` ${member.reason}` : ""], errors(member), h("td", { className: "act" }, acts)];
   });
   return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Serial", "Size", "State", "Errors", "Actions"], rows),
@@ -143,7 +143,7 @@ async function setPolicy(array) {
   const order = (own) => ["profile", "access", "write.cache"].indexOf(own.name) + 1 || 9;
   const inputs = [...known].sort((a, b) => order(a) - order(b)).map((own) => {
     const before = now(own);
-    const words = own.words.includes(before) ? own.words : [[before, before || "unchanged"], ...own.words];
+    const words = own.words.includes(before) ? own.words : [[before, before || `unchanged (${array.profile?.name || "none"})`], ...own.words];
     return { own, before, input: own.words.length ? select(words, before) : h("input", { value: before, spellcheck: false, autocomplete: "off" }) };
   });
   const risk = h("input", { type: "checkbox", id: "accept-risk" });

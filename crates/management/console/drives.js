@@ -10,18 +10,24 @@ function health(smart) {
   return tag(parts.filter(Boolean).join(", "), smart.passed === false ? "critical" : "");
 }
 
+const COLUMNS = ["Drive", "Model", "Bay and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors", "Notes"];
+
+function row(m, nth) {
+  const smart = m.smart || {};
+  const named = [m.model || smart.model, smart.firmware && `firmware ${smart.firmware}`, (m.serial || smart.serial) && `serial ${m.serial || smart.serial}`].filter(Boolean).join(", ");
+  const place = [m.bay && `bay ${m.bay}`, smart.link].filter(Boolean).join(", ");
+  return [m.member, named || "\u2013", place || "\u2013", health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.state, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m), m.notes.join("; ") || "none"];
+}
+
 export function page(main) {
   const list = h("section", { className: "card" });
   main.append(h("h1", {}, "Drives"), list);
   return () => {
     const all = state.arrays.flatMap((array) => members(array).filter((m) => m.member).map((member) => ({ array: array.name, ...member })));
-    keyed(list, all.map((m) => [m.array, m.slot, m.member, m.state, m.media_errors, m.bad_ranges, m.notes, m.smart]), () => all.length ? table("Drives", ["Drive", "Model", "Firmware", "Serial", "Bay", "Link", "Health", "Size", "Array", "Slot", "State", "Its cache", "Commands", "Transferred", "Errors", "Notes"], all.map((m, nth) => [
-      m.member, m.model || m.smart?.model, m.smart?.firmware, m.serial || m.smart?.serial, m.bay, m.smart?.link, health(m.smart), bytes(m.size_bytes), arrayLink(m.array), String(m.slot ?? "\u2013"), tag(m.state, stateKind(m.state)), m.drive_cache || "unknown",
-      h("td", { id: `commands-${nth}` }), h("td", { id: `moved-${nth}` }), errors(m), m.notes.join("; ") || "none"])) : h("p", {}, "No array is served."));
+    keyed(list, all.map((m) => [m.array, m.slot, m.member, m.state, m.media_errors, m.bad_ranges, m.notes, m.smart]), () => all.length ? table("Drives", COLUMNS, all.map(row)) : h("p", {}, "No array is served."));
     all.forEach((m, nth) => {
-      const put = (id, text) => { const cell = document.getElementById(id); if (cell) cell.textContent = text; };
-      put(`commands-${nth}`, `${count(m.reads, "read")}, ${count(m.writes, "write")}, ${m.outstanding} now`);
-      put(`moved-${nth}`, `${bytes(m.read_bytes)} read, ${bytes(m.written_bytes)} written`);
+      const cell = document.getElementById(`work-${nth}`);
+      if (cell) cell.textContent = `${count(m.reads, "read")} (${bytes(m.read_bytes)}), ${count(m.writes, "write")} (${bytes(m.written_bytes)}), ${m.outstanding} now`;
     });
   };
 }

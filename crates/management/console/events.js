@@ -1,8 +1,8 @@
 import { h, field, keyed, say, select, table, tag, time } from "./ui.js";
-import { call, get, state } from "./api.js";
+import { call, get, readAlarms, state } from "./api.js";
 
 const acknowledge = async (which, load) => {
-  try { const done = (await call("POST", "/alarms/acknowledge", { which })).value.acknowledged; say(done.length === 1 ? "The alarm is acknowledged." : `${done.length} alarms are acknowledged.`); load(); } catch (problem) { say(problem.message); }
+  try { const done = (await call("POST", "/alarms/acknowledge", { which })).value.acknowledged; readAlarms(); say(done.length === 1 ? "The alarm is acknowledged." : `${done.length} alarms are acknowledged.`); load(); } catch (problem) { say(problem.message); }
 };
 
 /** Alarms are states: each stands here as long as it lasts. */

@@ -118,6 +118,6 @@ function machine(plan) {
   });
   return h("section", { className: "card" }, h("h2", {}, `${count(plan.drives, "drive")}: ${plan.drive}, ${plan.system}`),
     plan.recommendation ? [h("p", {}, `Recommended: ${plan.recommendation.array}.`), h("ul", {}, plan.recommendation.reasons.map((line) => h("li", {}, line)))] : h("p", {}, "No level can be recommended."),
-    table("Levels", ["Array", "Capacity", "Failures survived", "Healthy", "One member missing", "Rebuilding", "Rebuild", "Data loss"], rows),
+    table(`Levels of ${plan.drives} times ${plan.drive}`, ["Array", "Capacity", "Failures survived", "Healthy", "One member missing", "Rebuilding", "Rebuild", "Data loss"], rows),
     h("details", {}, h("summary", {}, "Why, and how certain"), facts([["Load", plan.load], ["Bus", plan.bus], ["Size of each drive", bytes(plan.drive_bytes)]]), h("ul", {}, plan.advice.map((line) => h("li", {}, line.trim())))));
 }

@@ -1,8 +1,8 @@
 // The shell: signing in, the way to a page, one sentence of health on every page.
 
 import { h, keyed, field, say } from "./ui.js";
-import { call, close, get, listen, open, state } from "./api.js";
-import { count, openAlarms, sentence } from "./words.js";
+import { call, close, get, listen, open, readAlarms, state } from "./api.js";
+import { count, sentence } from "./words.js";
 import { page as overview } from "./overview.js";
 import { page as array } from "./array.js";
 import { page as drives } from "./drives.js";
@@ -22,6 +22,9 @@ const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;
 /** @type {Update} */
 let update = () => {};
+/** How often alarms are read besides: an alarm can end without an event. */
+const ALARM_TICKS = 5;
+let ticks = 0;
 const health = h("div", {});
 
 function shell(current) {
@@ -34,9 +37,9 @@ function shell(current) {
 
 function showHealth() {
   const order = { failed: 0, degraded: 1, optimal: 2 };
-  const worst = [...state.arrays].sort((a, b) => order[a.health] - order[b.health])[0];
+  const worst = [...state.arrays].sort((a, b) => order[a.health] - order[b.health] || a.survives - b.survives)[0];
   const bad = state.arrays.filter((own) => own.health !== "optimal").length;
-  const alarms = openAlarms(state.arrays).length;
+  const alarms = state.alarms.length;
   const told = alarms ? ` ${count(alarms, "alarm is", "alarms are")} open.` : "";
   const well = `${state.arrays.length === 1 ? "The array is" : `All ${state.arrays.length} arrays are`} optimal.`;
   const kind = !state.fresh ? "degraded" : worst && worst.health !== "optimal" ? worst.health : alarms ? "degraded" : "optimal";
@@ -79,6 +82,7 @@ async function begin() {
   try { state.session = await get("/session"); } catch (problem) { signIn(message || (problem.status === 401 ? "" : problem.message)); return; }
   state.arrays = (await get("/arrays")).arrays;
   state.fresh = true;
+  await readAlarms().catch(() => {});
   open();
   if (state.session.first) say("No user has a password yet: add an administrator under Settings.");
   route();
@@ -86,9 +90,11 @@ async function begin() {
 
 listen((kind, value) => {
   if (kind === "session") { close(); signIn("The session has ended."); return; }
-  if (kind === "log") { update.log?.(value); return; }
+  if (kind === "log") { readAlarms().catch(() => {}); update.log?.(value); return; }
   if (!state.session) return;
   showHealth();
+  if (kind === "alarms") return;
+  if ((ticks += 1) % ALARM_TICKS === 0) readAlarms().catch(() => {});
   update();
 });
 addEventListener("hashchange", () => { if (/^#login=/.test(location.hash)) { begin(); return; } route(); main.focus(); });

@@ -7,21 +7,23 @@ export function page(main) {
   const server = h("section", { className: "card" });
   const open = h("section", { className: "card" });
   main.append(h("h1", {}, "Overview"), list, h("div", { className: "grid" }, server, open));
-  Promise.all([get("/server"), get("/alarms?level=warning"), get("/journal")]).then(([own, found, journal]) => {
+  Promise.all([get("/server"), get("/journal")]).then(([own, journal]) => {
     const cache = state.arrays.map((array) => array.cache?.size_bytes || 0).reduce((a, b) => Math.max(a, b), 0);
     const drives = state.arrays.flatMap(members).filter((member) => member.member).length;
     server.replaceChildren(h("h2", {}, "Controller"), facts([
       ["Model", "openraid, a controller in user space"], ["Firmware", `version ${own.version}, process ${own.pid}`], ["Cache", cache ? bytes(cache) : "none"], ["Battery", journal ? h("a", { href: "#/journal" }, journal.state === "live" ? "journal, ready" : `journal, ${journal.state}`) : "no journal"],
       ["Ports in use", count(drives, "drive")], ["Engine", own.engine], ["Parity", own.kernels],
       ["Clients", String(own.clients)], ["Listens at", own.listens.join(" ")], own.notes.length ? ["Notes", own.notes.join("; ")] : null]));
-    const alarms = found.alarms.filter((alarm) => !alarm.acknowledged_seconds).slice(0, 5);
-    open.replaceChildren(h("h2", {}, "Open alarms"), alarms.length
-      ? h("ul", {}, alarms.map((alarm) => h("li", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)))
-      : h("p", {}, "None. Every warning is over or acknowledged."), h("a", { href: "#/events" }, "All alarms and events"));
   }, () => {});
-  return () => keyed(list, state.arrays.map((array) => [array.name, array.health, array.survives, array.task?.done_bytes, array.spans.map((span) => span.task?.done_bytes), array.access]), () =>
+  const openAlarms = () => {
+    const alarms = state.alarms.slice(0, 5);
+    return [h("h2", {}, "Open alarms"), alarms.length
+      ? h("ul", {}, alarms.map((alarm) => h("li", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)))
+      : h("p", {}, "None. Every warning is over or acknowledged."), h("a", { href: "#/events" }, "All alarms and events")];
+  };
+  return () => { keyed(open, state.alarms.map((alarm) => [alarm.id, alarm.text]), openAlarms); keyed(list, state.arrays.map((array) => [array.name, array.health, array.survives, array.task?.done_bytes, array.spans.map((span) => span.task?.done_bytes), array.access]), () =>
     state.arrays.length ? state.arrays.map(card) : h("section", { className: "card" }, h("h2", {}, "No array is served"),
-      h("p", {}, "Make one, or start one with ", h("code", {}, "openraid serve NAME"), "."), h("a", { href: "#/create" }, "Create an array")));
+      h("p", {}, "Make one, or start one with ", h("code", {}, "openraid serve NAME"), "."), h("a", { href: "#/create" }, "Create an array"))); };
 }
 
 function card(array) {

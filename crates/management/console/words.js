@@ -58,6 +58,3 @@ export const CACHES = { through: "write-through", journal: "write-back, in the j
 export const CRASH = { resync: "everything is read and made equal", bitmap: "only what the bitmap marks is made equal", ppl: "partial parity on the members closes the write hole", "controller-journal": "the journal does the last writes again" };
 export const FROM = { file: "configuration file", "command-line": "command line", set: "changed later" };
 export const errors = (own) => (own.media_errors || own.bad_ranges ? `${count(own.media_errors, "media error")}, ${count(own.bad_ranges, "bad range")}` : "none");
-
-/** Alarms that hold and were not acknowledged, of all arrays. */
-export const openAlarms = (arrays) => arrays.flatMap((own) => own.alarms).filter((own) => own.level !== "info" && !own.until_seconds && !own.acknowledged_seconds);
