@@ -15,9 +15,11 @@ use super::plan::Plan;
 use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare, NOT_STEADY};
 use super::spec::CellSpec;
 use super::steady::{Steadiness, DIRTY_CHANGE_SHARE};
-use crate::imitation::{bytes_of, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES};
+use crate::imitation::{
+    bytes_of, sizes_within, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES,
+};
 use crate::load::{self, ClosedLoop, LoopOptions, Mixed, Script, Source, Step, Stop};
-use crate::metrics::Recorder;
+use crate::metrics::{Recorder, Slices};
 use crate::target::{Counters, HostIo, IoKind, Target, MEMBER_PARTS};
 use openraid_units::{Bytes, Instant, Nanos};
 
@@ -49,6 +51,8 @@ const SEQUENTIAL_REQUESTS_MIN: u64 = 2_000;
 const APPLICATION_REQUESTS: u64 = 20_000;
 /// The scale of a session whose sets have their own size, in thousandths.
 const WHOLE_SESSION: u64 = 1000;
+/// The smallest partition that holds files at all.
+const PARTITION_LEAST: u64 = 16 << 20;
 /// The note about files on a real target.
 const REAL_HOST: &str =
     "the requests of a file system are imitated; no time of a host's own is added, as a real host asks";
@@ -167,6 +171,7 @@ fn pattern<T: Target + ?Sized>(
         return super::open::paced(target, cell, &plan, rate, notes);
     }
     let simulated = target.facts().simulated;
+    notes.extend(super::plan::scaled(cell, capacity));
     let mut source = source(target, cell, &plan);
     let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
     let warmth = if plan.spec.writes() && holds_back(target, cell, &mut closed, &mut source)? {
@@ -189,7 +194,8 @@ fn pattern<T: Target + ?Sized>(
         requests = u64::MAX;
     }
     let seconds = cell.axes.secs.unwrap_or(cell.effort.seconds_max);
-    let lasting = Lasting { requests, seconds, workers: plan.workers, least: simulated };
+    let sliced = cell.pattern == Pattern::Latency;
+    let lasting = Lasting { requests, seconds, workers: plan.workers, least: simulated, sliced };
     let (mut measured, mut recorder) = lasting.run(target, &mut closed, &mut source)?;
     if simulated && cell.axes.warm_s.is_none() && cell.axes.secs.is_none() {
         let mut longer = lasting;
@@ -232,6 +238,8 @@ struct Lasting {
     workers: u16,
     /// It lasts for a while at least, however soon its requests are over.
     least: bool,
+    /// Latencies are kept by time slice, too.
+    sliced: bool,
 }
 
 impl Lasting {
@@ -243,6 +251,7 @@ impl Lasting {
     ) -> Result<(Measured, Recorder), CellError> {
         let measured = Measured::begin(target);
         let mut recorder = Recorder::new(self.workers);
+        recorder.slices = self.sliced.then(|| Slices::new(target.now()));
         let stop = Stop { requests: self.requests, at: target.now() + Nanos::from_secs(u64::from(self.seconds)) };
         let least = if self.least { target.now() + LASTING_LEAST } else { Instant::ZERO };
         closed.run(target, source, stop, Some(&mut recorder))?;
@@ -446,8 +455,18 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
     }
     let capacity = target.facts().capacity.get();
     let partition = PARTITION_BYTES.min(capacity / 2 / 4096 * 4096);
-    let bytes = bytes_of(set);
-    if partition < 4 * bytes {
+    let simulated = target.facts().simulated;
+    let whole = bytes_of(set);
+    let sizes = sizes_within(set, if simulated { whole } else { partition / 4 });
+    let bytes: u64 = sizes.iter().sum();
+    if bytes < whole {
+        let count = sizes.len();
+        notes.push(format!(
+            "SCALED: {count} files of {bytes} bytes; the whole set needs a target of {} bytes",
+            8 * whole
+        ));
+    }
+    if partition < 4 * bytes || partition < PARTITION_LEAST {
         let reason = format!("files of {bytes} bytes and their copies need a target of {} bytes", 8 * bytes);
         return Err(CellError::NotApplicable(reason));
     }
@@ -459,14 +478,13 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
     if step != FileStep::Read && target.facts().simulated {
         files_before(target, cell, partition, &mut notes)?;
     }
-    let simulated = target.facts().simulated;
     if !simulated {
         notes.push(REAL_HOST.into());
     }
     let measured = Measured::begin(target);
     let mut recorder = Recorder::new(1);
     let mut closed = ClosedLoop::new(options(cell, 1, 1));
-    let steps = FileCopy::new(step, set, from, to).filter(|step| simulated || matches!(step, Step::Ask(_)));
+    let steps = FileCopy::new(step, sizes, from, to).filter(|step| simulated || matches!(step, Step::Ask(_)));
     let mut script = Script::new(steps);
     closed.run(target, &mut script, Stop::NEVER, Some(&mut recorder))?;
     let mut result = measured.end(target, cell, recorder, notes)?;
@@ -634,6 +652,7 @@ impl Measured {
             host_cpu: None,
             reasons: Vec::new(),
             curve: Vec::new(),
+            slices: recorder.slices.map_or_else(Vec::new, |slices| slices.all()),
             score: None,
             capacity: target.facts().capacity.get(),
             notes,

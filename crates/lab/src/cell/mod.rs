@@ -28,7 +28,6 @@ pub use measure::{builtin, footprint, measure, writes};
 pub use open::{replay, replay_outstanding};
 pub use pattern::{Defaults, Pattern, TraceName};
 pub use plan::Plan;
-pub(crate) use plan::{all_of_it, FIRST_32G};
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
 pub use run::{drive_state, machine_spec, mixed, run_cell, run_cell_with, run_trace, run_trace_with};
 pub(crate) use spec::digest;

@@ -11,6 +11,10 @@ use openraid_units::Nanos;
 /// The first 32 GB, as reviews restrict a test: 10^9 bytes each.
 pub const FIRST_32G: u64 = 32_000_000_000;
 
+/// A real target that is smaller is cut into so many parts; the first one stands for them. In the reviews, 32 GB were a
+/// ninth of the array of four drives and an eighteenth of that of eight.
+const SMALL_PART: u64 = 8;
+
 /// A load of access patterns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -59,7 +63,7 @@ impl Plan {
                 format!("requests of {} bytes do not fit the target's blocks of {block} bytes", spec.granule());
             return Err(CellError::NotApplicable(reason));
         }
-        let zone = zone(axes.zone, spec.manner(), capacity, block)?;
+        let zone = zone(axes.zone, spec.manner(), capacity, block, cell.effort.is_a_time())?;
         // Streams would disturb each other, and each drive of a JBOD has one; at random places only the drives of a JBOD
         // are told apart.
         let parts = match (spec.random_percent() < 100.0, is_jbod) {
@@ -99,13 +103,26 @@ impl Plan {
     }
 }
 
+/// What a cell says of the part of a real target that is too small to have one of 32 GB.
+pub fn scaled(cell: &CellSpec, capacity: u64) -> Option<String> {
+    let small = cell.axes.zone == Some(ZoneChoice::First32g) && cell.effort.is_a_time() && capacity <= FIRST_32G;
+    let reason = format!("SCALED: the target holds {capacity} bytes; its first eighth stands for the first 32 GB");
+    small.then_some(reason)
+}
+
 /// Why the first 32 GB of a target are no part of it.
 pub fn all_of_it(capacity: u64) -> String {
     format!("the first 32 GB are all of it: the target holds {capacity} bytes")
 }
 
 /// The part of the target that is used, in whole pages.
-fn zone(choice: Option<ZoneChoice>, manner: Manner, capacity: u64, block: u64) -> Result<Zone, CellError> {
+fn zone(
+    choice: Option<ZoneChoice>,
+    manner: Manner,
+    capacity: u64,
+    block: u64,
+    is_real: bool,
+) -> Result<Zone, CellError> {
     let start = manner.start.unwrap_or(0);
     if !start.is_multiple_of(block) {
         let reason =
@@ -120,6 +137,7 @@ fn zone(choice: Option<ZoneChoice>, manner: Manner, capacity: u64, block: u64) -
         return Err(CellError::NotApplicable(reason));
     }
     let len = match choice {
+        Some(ZoneChoice::First32g) if end - start <= FIRST_32G && is_real => (end - start) / SMALL_PART,
         Some(ZoneChoice::First32g) if end - start <= FIRST_32G => {
             return Err(CellError::NotApplicable(all_of_it(capacity)));
         }
@@ -227,6 +245,11 @@ mod tests {
         assert!(Plan::of(&cell, 32_000_004_096, 512).is_ok());
         let error = Plan::of(&cell, 512 << 20, 512).unwrap_err().to_string();
         assert!(error.contains("the first 32 GB are all of it"), "{error}");
+        // A real one has a part in proportion, and says so.
+        let real = CellSpec { effort: crate::review::Performance::real_effort(10), ..cell.clone() };
+        assert_eq!(Plan::of(&real, 512 << 20, 512).unwrap().zone, Zone { start: 0, len: 64 << 20 });
+        assert!(scaled(&real, 512 << 20).unwrap().starts_with("SCALED") && scaled(&cell, 512 << 20).is_none());
+        assert_eq!(scaled(&real, 64_000_000_000), None);
         let bs = Axes { bs: Some(4096), ..Axes::default() };
         assert!(matches!(plan("single", Pattern::FileServer, bs), Err(CellError::NotApplicable(_))));
         for (workers, zones) in [(1, "too small: one zone of 65536 bytes, for"), (4, "4 zones, each of 16384 bytes")] {

@@ -2,7 +2,7 @@
 
 use super::ceiling::Flag;
 use super::spec::CellSpec;
-use crate::metrics::{Histogram, Tally};
+use crate::metrics::{Histogram, Slice, Tally};
 use crate::target::MEMBER_PARTS;
 use serde::{Deserialize, Serialize};
 
@@ -126,6 +126,9 @@ pub struct CellResult {
     pub reasons: Vec<(String, u64)>,
     /// Curve over the array (transfer graph), MB/s by byte of the array.
     pub curve: Vec<Sample>,
+    /// Latency by time slice, where it was asked for (M23).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<Slice>,
     /// Thousand bytes each second (application traces).
     pub score: Option<f64>,
     /// Capacity of the target, bytes.

@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 
 /// Least size of a file, bytes.
 const FILE_BYTES_MIN: u64 = 512;
+/// Files of a scaled set at least.
+const FILES_LEAST: usize = 3;
 
 /// Number of files, their sum in bytes, and how far their sizes are spread (standard deviation of the logarithm; 0 for
 /// sizes that lie evenly around their mean).
@@ -60,6 +62,21 @@ pub fn bytes_of(set: FileSet) -> u64 {
     file_sizes(set).iter().sum()
 }
 
+/// The sizes of a set that has to fit into so many bytes: all of them, or the first files that fit, at least three; if those are
+/// too large, three smaller ones.
+#[must_use]
+pub fn sizes_within(set: FileSet, room: u64) -> Vec<u64> {
+    let all = file_sizes(set);
+    let mut sum = 0;
+    let count = all.iter().take_while(|size| (sum + **size <= room).then(|| sum += **size).is_some()).count();
+    if count >= FILES_LEAST {
+        return all[..count].to_vec();
+    }
+    let (first, share) = (&all[..FILES_LEAST], all[..FILES_LEAST].iter().sum::<u64>().max(1));
+    let smaller = |size: &u64| u128::from(*size) * u128::from(room) / u128::from(share);
+    first.iter().map(|size| u64::try_from(smaller(size)).unwrap_or(u64::MAX).max(FILE_BYTES_MIN)).collect()
+}
+
 fn uniform(random: &mut Random) -> f64 {
     ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
@@ -79,10 +96,10 @@ pub struct FileCopy {
 }
 
 impl FileCopy {
-    /// `step` over the files of `set`. Files are read from `from` and made on `to`; both lie on the target.
+    /// `step` over files of these sizes. Files are read from `from` and made on `to`; both lie on the target.
     #[must_use]
-    pub fn new(step: FileStep, set: FileSet, from: Volume, to: Volume) -> Self {
-        Self { step, sizes: file_sizes(set).into_iter(), from, to, steps: VecDeque::new() }
+    pub fn new(step: FileStep, sizes: Vec<u64>, from: Volume, to: Volume) -> Self {
+        Self { step, sizes: sizes.into_iter(), from, to, steps: VecDeque::new() }
     }
 
     fn push(&mut self, kind: IoKind, offset: u64, len: u64) {
@@ -155,7 +172,7 @@ mod tests {
             to.skip(bytes_of(set) + (64 << 20));
         }
         let (mut read, mut written, mut end) = (0, 0, 0);
-        for step in FileCopy::new(step, set, from, to) {
+        for step in FileCopy::new(step, file_sizes(set), from, to) {
             let Step::Ask(request) = step else { continue };
             assert!(request.len.is_multiple_of(4096) && request.offset.is_multiple_of(512));
             *(if request.kind == IoKind::Read { &mut read } else { &mut written }) += u64::from(request.len);
@@ -196,6 +213,27 @@ mod tests {
                 assert!(slack(read, bytes) && slack(written, bytes) && end <= PARTITION_BYTES);
                 let (_, _, end) = copied(FileStep::CopyOther, set, fs);
                 assert!(end > PARTITION_BYTES && end <= 2 * PARTITION_BYTES);
+            }
+        }
+    }
+
+    #[test]
+    fn a_scaled_set_fits_its_room_and_stays_inside_of_its_partition() {
+        assert_eq!(sizes_within(FileSet::Install, u64::MAX), file_sizes(FileSet::Install));
+        for set in FileSet::ALL {
+            for mib in [4, 16, 64, 500] {
+                let (room, partition) = (mib << 20, mib << 22);
+                let sizes = sizes_within(*set, room);
+                assert!(sizes.len() >= 3 && sizes.iter().sum::<u64>() <= room, "{set} {mib}");
+                for fs in [FileSystem::Ntfs, FileSystem::Fat32] {
+                    let (from, to) = (Volume::new(fs, 0, partition), Volume::new(fs, partition, partition));
+                    let all = FileCopy::new(FileStep::CopyOther, sizes.clone(), from, to);
+                    let ends = all.filter_map(|step| match step {
+                        Step::Ask(request) => Some(request.offset + u64::from(request.len)),
+                        _ => None,
+                    });
+                    assert!(ends.max().is_some_and(|end| end <= 2 * partition), "{set} {mib}");
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ mod graph;
 mod volume;
 
 pub use apps::{AppModel, Session};
-pub use files::{bytes_of, file_sizes, FileCopy};
+pub use files::{bytes_of, file_sizes, sizes_within, FileCopy};
 pub use graph::{Graph, GRAPH_REQUEST_BYTES, PLACES, PLACE_BYTES};
 pub use volume::{Volume, PARTITION_BYTES};
 

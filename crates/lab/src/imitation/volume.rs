@@ -29,6 +29,10 @@ const BATCH_FILES: (u64, u64) = (16, 64);
 const RECORD_BYTES: u64 = 1024;
 /// Bytes of NTFS's log.
 const LOG_BYTES: u64 = 64 << 20;
+/// The indices end where the bitmap lies; both lie at the end of the room for the MFT, unless that is too small.
+const INDEX_BYTES: u64 = 64 << 20;
+/// See [`INDEX_BYTES`].
+const BITMAP_BYTES: u64 = 2 << 20;
 /// Room for the MFT: an eighth of the partition, as NTFS keeps it.
 const MFT_SHARE: u64 = 8;
 /// Directory entries of a FAT32 page: two entries of 32 bytes for each long name.
@@ -86,6 +90,22 @@ impl Volume {
         self.batch_start = self.free;
     }
 
+    /// Room for the MFT and what lies next to it.
+    const fn zone(&self) -> u64 {
+        self.len / MFT_SHARE / PAGE * PAGE
+    }
+
+    /// The page of a file's record from the begin of the MFT. A partition that is too small for so many files uses its first
+    /// pages again.
+    fn record_page(&self, file: u64) -> u64 {
+        file * RECORD_BYTES / PAGE * PAGE % (self.zone() / 4 / PAGE * PAGE)
+    }
+
+    /// The log; less on a partition on which it would take more than a twelfth.
+    fn log_bytes(&self) -> u64 {
+        LOG_BYTES.min(self.len / 12 / PAGE * PAGE)
+    }
+
     const fn cluster(&self) -> u64 {
         match self.fs {
             FileSystem::Ntfs => 4096,
@@ -102,7 +122,7 @@ impl Volume {
     }
 
     fn mft_end(&self) -> u64 {
-        self.mft_start() + self.len / MFT_SHARE / PAGE * PAGE
+        self.mft_start() + self.zone()
     }
 
     /// The place of the next file of that size, on the target.
@@ -113,7 +133,7 @@ impl Volume {
 
     fn take(&mut self, bytes: u64) -> u64 {
         let (low, high) = match self.fs {
-            FileSystem::Ntfs => (self.mft_start() - LOG_BYTES, self.mft_end()),
+            FileSystem::Ntfs => (self.mft_start() - self.log_bytes(), self.mft_end()),
             FileSystem::Fat32 => (self.len, self.len),
         };
         if self.free < low && self.free + bytes > low {
@@ -140,7 +160,7 @@ impl Volume {
                     pages.push((self.start + self.index_page(number / 30), PAGE));
                 }
                 if number.is_multiple_of(per_page) {
-                    pages.push((self.start + self.mft_start() + number * RECORD_BYTES, PAGE));
+                    pages.push((self.start + self.mft_start() + self.record_page(number), PAGE));
                 }
                 pages
             }
@@ -194,7 +214,7 @@ impl Volume {
         match self.fs {
             FileSystem::Ntfs => {
                 let log = self.next_log();
-                let mft = self.mft_start() + self.files * RECORD_BYTES / PAGE * PAGE;
+                let mft = self.mft_start() + self.record_page(self.files);
                 vec![(self.start + log, 4 * PAGE), (self.start + mft, PAGE)]
             }
             FileSystem::Fat32 => {
@@ -206,7 +226,7 @@ impl Volume {
 
     /// The place of the next pages of NTFS's log.
     fn next_log(&mut self) -> u64 {
-        let log = self.mft_start() - LOG_BYTES + self.log * PAGE % LOG_BYTES;
+        let log = self.mft_start() - self.log_bytes() + self.log * PAGE % self.log_bytes();
         self.log += 4;
         log
     }
@@ -231,12 +251,12 @@ impl Volume {
             FileSystem::Ntfs => {
                 let log = self.next_log();
                 let first = if large { number } else { number + 1 - batch };
-                let mft = self.mft_start() + first * RECORD_BYTES / PAGE * PAGE;
+                let mft = self.mft_start() + self.record_page(first);
                 let length = if large { PAGE } else { (batch * RECORD_BYTES).next_multiple_of(PAGE) };
                 pages.push((self.start + log, 4 * PAGE));
                 pages.push((self.start + mft, length));
                 pages.push((self.start + self.index_page(number / 30), PAGE));
-                let bitmap = self.mft_end() - (2 << 20);
+                let bitmap = self.mft_end() - BITMAP_BYTES.min(self.zone() / 16 / PAGE * PAGE);
                 pages.push((self.start + bitmap + self.batch_start / self.cluster() / 8 / PAGE * PAGE, PAGE));
             }
             FileSystem::Fat32 => {
@@ -252,7 +272,8 @@ impl Volume {
 
     /// Indices lie in the file area near the MFT.
     fn index_page(&self, number: u64) -> u64 {
-        self.mft_end() - (64 << 20) + number % 4096 * PAGE
+        let room = INDEX_BYTES.min(self.zone() / 2 / PAGE * PAGE);
+        self.mft_end() - room + number % 4096 * PAGE % (room / 2)
     }
 
     fn directory_page(&self, file: u64) -> u64 {

@@ -256,6 +256,9 @@ fn count(recorder: &mut Recorder, slot: &Slot, io: &IoDone) {
         return;
     }
     let latency = io.at.since(slot.since).get();
+    if let Some(slices) = &mut recorder.slices {
+        slices.add(io.at, latency);
+    }
     match slot.kind {
         IoKind::Read => recorder.reads.add(slot.len, latency),
         IoKind::Write => recorder.writes.add(slot.len, latency),

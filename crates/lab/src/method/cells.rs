@@ -14,6 +14,10 @@ const RANDOM_DEPTHS: [u32; 2] = [1, 4];
 const CLIENT_DEPTH_MAX: u32 = 8;
 /// Repetitions of which the best is kept.
 const BEST_OF: u32 = 7;
+/// Cache sizes of the application traces, MiB.
+const APPLICATION_CACHES_MIB: [u32; 2] = [128, 256];
+/// Users of the office programs besides one.
+const USERS: u16 = 4;
 /// Repetitions from cold.
 const COLD: u32 = 3;
 /// Cache sizes of the sweep, MiB.
@@ -155,8 +159,17 @@ pub(super) fn low_level(suite: &Suite) -> Vec<CellSpec> {
     cells
 }
 
+/// Programs with two caches, and the office programs with several users: what the larger cache brings is said to grow with
+/// their number.
 pub(super) fn applications(suite: &Suite) -> Vec<CellSpec> {
-    let axes = [128, 256].into_iter().flat_map(|cache_mib| {
+    let users = |cache_mib| Axes {
+        app: Some(TraceApp::Winmark99),
+        fs: Some(FileSystem::Ntfs),
+        users: Some(USERS),
+        cache_mib: Some(cache_mib),
+        ..Axes::default()
+    };
+    let axes = APPLICATION_CACHES_MIB.into_iter().flat_map(|cache_mib| {
         FileSystem::ALL.iter().flat_map(move |fs| {
             TraceApp::ALL.iter().map(move |app| Axes {
                 app: Some(*app),
@@ -166,12 +179,19 @@ pub(super) fn applications(suite: &Suite) -> Vec<CellSpec> {
             })
         })
     });
-    each(suite, &Pattern::Application, axes)
+    let mut cells = each(suite, &Pattern::Application, axes);
+    cells.extend(each(suite, &Pattern::Application, APPLICATION_CACHES_MIB.into_iter().map(users)));
+    cells
 }
 
+/// The three tests of the suite: office programs, transfer graph, access time.
 pub(super) fn best_of_seven(suite: &Suite) -> Vec<CellSpec> {
-    let axes = (1..=BEST_OF).map(|rep| Axes { app: Some(TraceApp::Winmark99), rep: Some(rep), ..Axes::default() });
-    each(suite, &Pattern::Application, axes)
+    let rep = |axes: Axes| (1..=BEST_OF).map(move |rep| Axes { rep: Some(rep), ..axes.clone() });
+    let office = Axes { app: Some(TraceApp::Winmark99), ..Axes::default() };
+    let mut cells = each(suite, &Pattern::Application, rep(office));
+    cells.extend(each(suite, &Pattern::TransferGraph, rep(Axes::default())));
+    cells.extend(each(suite, &Pattern::ResponseTime, rep(Axes { op: Some(Direction::Read), ..Axes::default() })));
+    cells
 }
 
 pub(super) fn cold_repetitions(suite: &Suite) -> Vec<CellSpec> {

@@ -9,7 +9,7 @@ mod table;
 
 pub use table::{find, methods, rules, Shape, OWN};
 
-use crate::cell::{all_of_it, Axes, CellSpec, Effort, Pattern, Subject};
+use crate::cell::{Axes, CellSpec, Effort, Pattern, Subject};
 use crate::target::TargetFacts;
 
 /// A suite: what all methods of a run have in common.
@@ -57,8 +57,6 @@ pub enum Needs {
     Reads,
     /// It writes.
     Writes,
-    /// It writes, and compares the begin of its target with all of it: this many bytes with more.
-    WritesBeyond(u64),
     /// Several drives side by side: the reason for a target that is one thing.
     Drives(&'static str),
     /// It needs another cache, a missing member or a fresh start from cell to cell: a simulated machine, or an array that the
@@ -143,12 +141,8 @@ impl Method {
     pub fn refusal_of(&self, facts: &TargetFacts, kind: Kind) -> Option<String> {
         match self.needs {
             Needs::Reads => None,
-            // No option of the user would help. Some simulated arrays may be large enough.
-            Needs::WritesBeyond(bytes) if !facts.simulated && facts.capacity.get() <= bytes => {
-                Some(all_of_it(facts.capacity.get()))
-            }
-            Needs::Writes | Needs::WritesBeyond(_) if facts.writable => None,
-            Needs::Writes | Needs::WritesBeyond(_) => Some(format!(
+            Needs::Writes if facts.writable => None,
+            Needs::Writes => Some(format!(
                 "{} was opened for reading, and this method writes; give --destroy-data and type the target's name",
                 facts.name
             )),
@@ -196,7 +190,7 @@ mod tests {
         assert_eq!(count("workstation"), 2 * 12);
         assert_eq!(count("fc-test"), 2 * 40);
         assert_eq!(count("wb-wt"), 2 * 110);
-        assert_eq!(count("best-of-seven"), 2 * 7);
+        assert_eq!(count("best-of-seven"), 2 * 21);
         for method in methods() {
             for cell in method.cells(&suite()) {
                 assert_eq!(cell.check(), Ok(()), "{} {}", method.id, cell.identity());
@@ -208,7 +202,7 @@ mod tests {
     fn repetitions_multiply_cells_except_repetitions() {
         let thrice = Suite { repeat: 3, ..suite() };
         let count = |name: &str| find(name).unwrap().cells(&thrice).len();
-        assert_eq!((count("response-time"), count("best-of-seven")), (3 * 2 * 2, 2 * 7));
+        assert_eq!((count("response-time"), count("best-of-seven")), (3 * 2 * 2, 2 * 21));
         let reps: BTreeSet<Option<u32>> =
             find("response-time").unwrap().cells(&thrice).iter().map(|cell| cell.axes.rep).collect();
         assert_eq!(reps, BTreeSet::from([Some(1), Some(2), Some(3)]));
@@ -244,31 +238,6 @@ mod tests {
         assert_eq!(cells.iter().map(|cell| cell.subject).collect::<Vec<_>>(), own.subjects);
         assert!(cells.iter().all(|cell| cell.pattern == Pattern::WebServer && cell.axes.qd == Some(4)));
         assert!(OWN.cells(&suite()).is_empty() && find(OWN.name).is_some());
-    }
-
-    #[test]
-    fn a_part_of_a_small_target_is_refused_for_its_size_whether_it_may_be_written_or_not() {
-        let refusal = |bytes, simulated, writable| {
-            let name = "real.img".into();
-            let (capacity, block, bed) = (Bytes(bytes), Bytes(512), Vec::new());
-            find("first-32-gb").unwrap().refusal(&TargetFacts {
-                name,
-                capacity,
-                block,
-                simulated,
-                writable,
-                page_cache: false,
-                link_mbps: None,
-                bed,
-            })
-        };
-        let wanted = "the first 32 GB are all of it: the target holds 32000000000 bytes";
-        for writable in [false, true] {
-            assert_eq!(refusal(32_000_000_000, false, writable).as_deref(), Some(wanted));
-        }
-        assert_eq!(refusal(32_000_000_001, false, true), None);
-        assert!(refusal(32_000_000_001, false, false).unwrap().contains("--destroy-data"));
-        assert_eq!(refusal(1 << 30, true, true), None);
     }
 
     #[test]

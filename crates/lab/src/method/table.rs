@@ -1,7 +1,6 @@
 //! All methods in a table, and the rules that are no measurement of their own.
 
 use super::{cells, Method, Needs};
-use crate::cell::FIRST_32G;
 
 /// The form in which a report shows the results of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -177,7 +176,7 @@ const METHODS: &[Method] = &[
         id: "M15",
         name: "best-of-seven",
         title: "Best of seven",
-        question: "How far apart are seven runs, and which is the best?",
+        question: "How far apart are seven runs of three tests, and which is the best?",
         needs: Needs::Writes,
         shape: Shape::BestRun,
         cells: cells::best_of_seven,
@@ -272,7 +271,7 @@ const METHODS: &[Method] = &[
         name: "first-32-gb",
         title: "The first 32 GB",
         question: "What does it bring to use only the begin of the drives?",
-        needs: Needs::WritesBeyond(FIRST_32G),
+        needs: Needs::Writes,
         shape: Shape::Parts,
         cells: cells::first_32_gb,
     },

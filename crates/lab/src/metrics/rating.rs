@@ -19,6 +19,9 @@ pub enum Scheme {
     R4,
     /// An index: the mean of depths 16, 64 and 256, each as a ratio to the single drive at that depth.
     R5,
+    /// Its variant for light loads: the same over depths 1, 4 and 16.
+    #[serde(rename = "R5-light")]
+    R5Light,
 }
 
 /// A depth that the formula needs was not measured.
@@ -51,10 +54,11 @@ const R4_FILE: Terms = &[(1, 1.0), (4, 2.0), (16, 4.0), (64, 6.0), (256, 8.0)];
 const R4_WEB: Terms = &[(1, 1.0), (4, 1.0), (16, 2.0), (64, 4.0), (256, 6.0)];
 const R4_WORK: Terms = &[(1, 1.0), (2, 1.0), (4, 2.0), (8, 3.0), (16, 4.0)];
 const R5: Terms = &[(16, 3.0), (64, 3.0), (256, 3.0)];
+const R5_LIGHT: Terms = &[(1, 3.0), (4, 3.0), (16, 3.0)];
 
 impl Scheme {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::R1, Self::R2, Self::R3, Self::R4, Self::R5];
+    pub const ALL: [Self; 6] = [Self::R1, Self::R2, Self::R3, Self::R4, Self::R5, Self::R5Light];
 
     /// The scheme that a text names: its first word, up to any character except letters, digits and hyphens, is `R1` to
     /// `R5`. A text that names a weight by depth without a formula means R4, the published formula of that kind, and a
@@ -76,7 +80,7 @@ impl Scheme {
         }
     }
 
-    /// `R1` to `R5`.
+    /// `R1` to `R5`, `R5-light`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,13 +89,14 @@ impl Scheme {
             Self::R3 => "R3",
             Self::R4 => "R4",
             Self::R5 => "R5",
+            Self::R5Light => "R5-light",
         }
     }
 
     /// Is each depth rated against the single drive?
     #[must_use]
     pub const fn is_index(self) -> bool {
-        matches!(self, Self::R5)
+        matches!(self, Self::R5 | Self::R5Light)
     }
 
     fn terms(self, pattern: &Pattern) -> Option<Terms> {
@@ -105,6 +110,7 @@ impl Scheme {
                 _ => R4_FILE,
             }),
             Self::R5 => Some(R5),
+            Self::R5Light => Some(R5_LIGHT),
         }
     }
 
@@ -122,6 +128,7 @@ impl Scheme {
     pub fn formula(self, pattern: &Pattern) -> String {
         let terms = match (self, self.terms(pattern)) {
             (Self::R5, _) => return "(q16/s16 + q64/s64 + q256/s256) / 3, sN: the single drive at depth N".into(),
+            (Self::R5Light, _) => return "(q1/s1 + q4/s4 + q16/s16) / 3, sN: the single drive at depth N".into(),
             (_, Some(terms)) => terms,
             (_, None) => {
                 let depths: Vec<String> = pattern.depths().iter().map(|depth| format!("q{depth}")).collect();
@@ -181,6 +188,8 @@ mod tests {
         // An index is of the single drive, which makes 8 everywhere here: the mean of 2, 8 and 32.
         assert_eq!(Scheme::R5.rate(&file, linear, |_| Some(8.0)), Ok(14.0));
         assert_eq!(Scheme::R5.rate(&file, linear, linear), Ok(1.0));
+        // Of 1, 4 and 16 with a single drive that makes 2 everywhere: the mean of a half, 2 and 8.
+        assert_eq!(Scheme::R5Light.rate(&file, linear, |_| Some(2.0)), Ok(3.5));
         assert_eq!(Scheme::R2.formula(&file), "q1/1 + q2/2 + q4/4 + q8/8 + q16/16");
         assert_eq!(Scheme::R1.formula(&Pattern::Workstation), "(q1 + q2 + q4 + q8 + q16 + q32) / 6");
     }
@@ -207,6 +216,7 @@ mod tests {
             ("R3, to 32", Some(Scheme::R3)),
             ("R4: depth-weighted", Some(Scheme::R4)),
             (" R5", Some(Scheme::R5)),
+            ("R5-light, as an index", Some(Scheme::R5Light)),
             ("depth-weighted (formula not printed)", Some(Scheme::R4)),
             ("mean", Some(Scheme::R1)),
             ("R9", None),

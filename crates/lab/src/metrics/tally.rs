@@ -1,6 +1,7 @@
 //! Counting what ends while a cell is measured.
 
 use super::histogram::Histogram;
+use super::slices::Slices;
 use serde::{Deserialize, Serialize};
 
 /// Requests of one direction.
@@ -36,6 +37,8 @@ pub struct Recorder {
     pub workers: Vec<(u64, u64)>,
     /// Requests that failed.
     pub errors: u64,
+    /// Latency by time slice, if that is wanted.
+    pub slices: Option<Slices>,
 }
 
 impl Recorder {

@@ -211,7 +211,7 @@ pub struct ReviewArguments {
     /// Name of the arrays made of --members next to named targets [default: served]
     #[arg(long, value_name = "NAME", requires = "members")]
     pub label: Option<String>,
-    /// Rank arrays by this rating, R1 to R5: the bars of each method that varies the queue, and a list in the answer
+    /// Rank arrays by this rating, R1 to R5 or R5-light: the bars of each method that varies the queue, and a list in the answer
     /// [default: the load's own rating, no list]
     #[arg(long, value_name = "RATING", value_parser = rating)]
     pub rank: Option<Scheme>,
@@ -271,7 +271,7 @@ pub struct ReviewArguments {
 /// A rating by its name.
 fn rating(word: &str) -> Result<Scheme, String> {
     let known = Scheme::ALL.into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(word));
-    known.ok_or_else(|| "no such rating; give one of R1, R2, R3, R4, R5".into())
+    known.ok_or_else(|| "no such rating; give one of R1, R2, R3, R4, R5, R5-light".into())
 }
 
 /// What `merge` takes.

@@ -1,16 +1,23 @@
-//! Progress on a terminal: a bar with rate and time left. If standard error is no terminal, counted things get a line
-//! now and then, and bytes get none.
+//! Progress on a terminal: a bar with rate and time left. If standard error is no terminal, counted things get a line after
+//! a second and then every ten, and so do bytes that take long as a rule; other bytes get none.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::Write as _;
+use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::quantity::{eta_seconds, human_rate, human_seconds};
+use openraid_units::Bytes;
 
-/// Time between two lines if there is no bar.
-const LINE_MILLIS: u64 = 30_000;
-/// The same, if a server reads them.
-const JOB_LINE_MILLIS: u64 = 500;
+use crate::quantity::{eta_seconds, human, human_rate, human_seconds};
+
+/// Time until the first line if there is no bar: what is over sooner needs none.
+const FIRST_LINE: Duration = Duration::from_secs(1);
+/// Time between two lines.
+const NEXT_LINE: Duration = Duration::from_secs(10);
+/// Both, if a server reads the lines.
+const JOB_LINE: Duration = Duration::from_millis(500);
 
 const BYTES: &str = "{prefix} [{bar:30}] {percent:>3} % {bytes} of {total_bytes}  {msg}";
 const THINGS: &str = "{prefix} [{bar:30}] {pos} of {len}  {msg}";
@@ -19,9 +26,8 @@ const THINGS: &str = "{prefix} [{bar:30}] {pos} of {len}  {msg}";
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
-    /// When the last line was written, from the begin.
-    told_millis: AtomicU64,
-    line_millis: u64,
+    /// Writes lines if there is no bar, until its end of the channel is gone.
+    lines: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
@@ -30,9 +36,34 @@ impl Progress {
         Self::with(what, total_bytes, BYTES)
     }
 
+    /// The same with lines if there is no bar.
+    pub fn of_bytes_in_lines(what: &str, total_bytes: u64) -> Self {
+        Self::with(what, total_bytes, BYTES).in_lines(|bytes| human(Bytes(bytes)))
+    }
+
     /// A bar for so many things, with a word in front.
     pub fn counting(what: &str, total: u64) -> Self {
-        Self::with(what, total, THINGS)
+        Self::with(what, total, THINGS).in_lines(|count| count.to_string())
+    }
+
+    /// Lines from now on if there is no bar, also while nothing ends.
+    fn in_lines(mut self, amount: fn(u64) -> String) -> Self {
+        if !self.bar.is_hidden() {
+            return self;
+        }
+        let (end, ended) = channel();
+        let bar = self.bar.clone();
+        let tell = move || {
+            let (mut wait, next) = if crate::job::is_one() { (JOB_LINE, JOB_LINE) } else { (FIRST_LINE, NEXT_LINE) };
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                let _ = writeln!(std::io::stderr(), "{}", line(&bar, amount));
+                wait = next;
+            }
+        };
+        // Without a thread there are no lines, which nothing depends on.
+        let thread = Builder::new().name("progress".into()).spawn(tell).ok();
+        self.lines = thread.map(|thread| (end, thread));
+        self
     }
 
     fn with(what: &str, total: u64, template: &str) -> Self {
@@ -46,8 +77,7 @@ impl Progress {
         // Before the word, which draws it.
         bar.set_style(style.progress_chars("=> "));
         bar.set_prefix(what.to_owned());
-        let line_millis = if crate::job::is_one() { JOB_LINE_MILLIS } else { LINE_MILLIS };
-        Self { bar, told_millis: AtomicU64::new(0), line_millis }
+        Self { bar, lines: None }
     }
 
     /// There are other than so many things to do, as has turned out.
@@ -66,11 +96,6 @@ impl Progress {
         let millis = u64::try_from(self.bar.elapsed().as_millis()).unwrap_or(u64::MAX);
         let left = left_millis(millis, total, done, idle);
         let words = left.map_or_else(String::new, |left| format!("{} left", human_seconds(left.div_ceil(1000))));
-        if self.bar.is_hidden() && millis >= self.told_millis.load(Ordering::Relaxed) + self.line_millis {
-            self.told_millis.store(millis, Ordering::Relaxed);
-            let comma = if words.is_empty() { "" } else { ", " };
-            eprintln!("{}: {done} of {total}{comma}{words}", self.bar.prefix());
-        }
         self.bar.set_message(words);
         self.bar.set_position(done);
     }
@@ -117,8 +142,21 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
+        if let Some((end, thread)) = self.lines.take() {
+            drop(end);
+            // It writes nothing more, so that the answer comes after its last line.
+            let _ = thread.join();
+        }
         self.end();
     }
+}
+
+/// How far a bar is that nobody sees.
+fn line(bar: &ProgressBar, amount: fn(u64) -> String) -> String {
+    let (total, words) = (bar.length().unwrap_or(0), bar.message());
+    let words = if words.is_empty() { format!("{} so far", human_seconds(bar.elapsed().as_secs())) } else { words };
+    let of = if total > 0 { format!("{} of {}, ", amount(bar.position()), amount(total)) } else { String::new() };
+    format!("{}: {of}{}", bar.prefix(), words.trim_start_matches(", "))
 }
 
 /// Milliseconds until all things are done, at the pace of the things that took time so far; `None` if no thing took
@@ -130,6 +168,18 @@ fn left_millis(elapsed: u64, total: u64, done: u64, idle: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_says_how_far_it_is_also_before_anything_has_ended() {
+        let progress = Progress::counting("cells", 12);
+        let count = |count: u64| count.to_string();
+        assert_eq!(line(&progress.bar, count), "cells: 0 of 12, 0 s so far");
+        progress.counted(3);
+        progress.say("20 s left");
+        assert_eq!(line(&progress.bar, count), "cells: 3 of 12, 20 s left");
+        let unknown = Progress::counting("runs", 0);
+        assert_eq!(line(&unknown.bar, count), "runs: 0 s so far");
+    }
 
     #[test]
     fn what_took_no_time_says_nothing_about_the_time_left() {

@@ -1,5 +1,6 @@
 //! `openraid review`: methods over arrays, into a folder with a report.
 
+mod counted;
 mod drives;
 mod members;
 mod ranking;

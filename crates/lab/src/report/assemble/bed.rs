@@ -65,5 +65,5 @@ fn amount(bytes: Bytes) -> String {
 
 /// A rating's name and formula, to be printed with its figures.
 pub fn formula(scheme: Scheme, pattern: &crate::cell::Pattern) -> String {
-    format!("rating {scheme:?} = {}; qN is IOPS at depth N", scheme.formula(pattern))
+    format!("rating {} = {}; qN is IOPS at depth N", scheme.name(), scheme.formula(pattern))
 }

@@ -5,9 +5,9 @@ use super::super::format::{list, number};
 use super::curve::grouped;
 use super::figure::{subject, Figure};
 use super::shapes::{bars_of, done};
-use super::{push, Trial};
+use super::{push, push_answered, Trial};
 use crate::cell::LatencySummary;
-use crate::metrics::Histogram;
+use crate::metrics::{Histogram, Slice};
 use std::ops::Range;
 
 /// Numbers of a result below a millisecond are told in microseconds.
@@ -55,6 +55,53 @@ pub fn latencies(section: &mut Section, all: &[&Trial]) {
         if let Some(panel) = section.panels.get_mut(before) {
             panel.answer = most(&known);
         }
+        let slices: [(&str, fn(&Slice) -> u64); 2] = [
+            ("How long does the slowest request of each time slice take", |slice| slice.max_ns),
+            ("How long do the fastest 1 % of each time slice take at most", |slice| slice.first_ns),
+        ];
+        for (question, of) in slices {
+            let answer = apart_by_slice(&trials, of);
+            push_answered(section, format!("{question}, {}?", done(op)), answer, by_slice(&trials, of));
+        }
+    }
+}
+
+/// One figure of each time slice, a line for each subject; the first of repetitions.
+fn by_slice(trials: &[&Trial], of: fn(&Slice) -> u64) -> Chart {
+    let slow = known(trials).iter().any(|one| one.summary.mean_ns >= MILLISECOND_NS);
+    let (unit, divisor) = if slow { ("ms", 1e6) } else { ("us", 1e3) };
+    let series = grouped(trials, subject).into_iter().filter_map(|(name, of_subject)| {
+        let result = of_subject.iter().find_map(|trial| trial.outcome.result())?;
+        let points =
+            result.slices.iter().map(|slice| Point::exact(slice.at_ns as f64 / 1e9, of(slice) as f64 / divisor));
+        let points: Vec<Point> = points.collect();
+        (!points.is_empty()).then(|| Series::line(name, points))
+    });
+    let x = Axis::new("time", Unit::named("s"), Scale::Linear);
+    let y = Axis::new("latency", Unit::named(unit), Scale::Log10);
+    Chart::Lines(Lines { x, y, series: series.collect(), guides: Vec::new() })
+}
+
+/// How far apart the slices of each subject are.
+fn apart_by_slice(trials: &[&Trial], of: fn(&Slice) -> u64) -> String {
+    let words = grouped(trials, subject).into_iter().filter_map(|(name, of_subject)| {
+        let slices = &of_subject.iter().find_map(|trial| trial.outcome.result())?.slices;
+        let (low, high) = (slices.iter().map(of).min()?, slices.iter().map(of).max()?);
+        Some(format!("{} to {} on {name}", exact(low), exact(high)))
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("It is {}.", list(&words))
+    }
+}
+
+/// A time with three digits: `26.3 ms`.
+fn exact(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{} us", number(ns as f64 / 1e3)),
+        _ => format!("{} ms", number(ns as f64 / 1e6)),
     }
 }
 

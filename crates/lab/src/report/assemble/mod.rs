@@ -86,7 +86,7 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
         Shape::Scores => shapes::scores(&mut section, &all),
         Shape::Ratios => tables::ratios(&mut section, &all),
         Shape::Pairs => tables::pairs(&mut section, &all, findings::apart),
-        Shape::BestRun => tables::pairs(&mut section, &all, findings::best_run),
+        Shape::BestRun => tables::best_runs(&mut section, &all),
         Shape::Parts => shapes::parts(&mut section, &all, chapter.rank),
         Shape::Outstanding => shapes::outstanding(&mut section, &all, ceilings),
         Shape::Latencies => latency::latencies(&mut section, &all),
@@ -167,6 +167,9 @@ fn called(spec: &CellSpec) -> String {
     }
 }
 
+/// Kinds of smaller sets that are told; the notes of the cells have all.
+const SCALED_TOLD: usize = 3;
+
 /// A kind of flag, and the sentence about cells that have it.
 type Flagged = (fn(&Flag) -> bool, &'static str);
 
@@ -217,8 +220,27 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     };
     let count = results().filter(generator).count();
     warn(count, "were limited by the load generator, whose thread had no time left: the target may be faster");
+    for (note, count) in scaled(all) {
+        warn(count, &format!("have {note}"));
+    }
     let wrong = |trial: &&&Trial| trial.outcome.absence().is_some_and(|absence| !absence.not_applicable);
     warn(all.iter().filter(wrong).count(), "went wrong and have no result");
+}
+
+/// What cells say of sets that were made smaller for a small target, with the number of cells that say it.
+fn scaled(all: &[&Trial]) -> Vec<(String, usize)> {
+    let mut found: Vec<(String, usize)> = Vec::new();
+    let notes = all.iter().filter_map(|trial| trial.outcome.result()).flat_map(|result| &result.notes);
+    for note in notes.filter_map(|note| note.strip_prefix("SCALED: ")) {
+        let words = format!("a smaller set than in the reviews: {note}");
+        match found.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, count)) => *count += 1,
+            None => found.push((words, 1)),
+        }
+    }
+    found.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    found.truncate(SCALED_TOLD);
+    found
 }
 
 /// How the cells were measured, where all agree; the time to become steady may be one for some and another for others.

@@ -146,7 +146,7 @@ pub fn parts(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
 fn rating(trials: &[&Trial], pattern: &Pattern, scheme: Scheme) -> Chart {
     let bar = |(name, _, value)| Bar { subject: name, value };
     let bars = rated(trials, pattern, scheme).into_iter().map(bar).collect();
-    let value = Axis::new(format!("rating {scheme:?}"), Unit::None, Scale::Linear).better(Better::Higher);
+    let value = Axis::new(format!("rating {}", scheme.name()), Unit::None, Scale::Linear).better(Better::Higher);
     Chart::Bars(Bars { value, bars, formula: formula(scheme, pattern) })
 }
 
@@ -174,10 +174,10 @@ fn ratings(trials: &[&Trial], pattern: &Pattern, where_: &str) -> Option<Table> 
     (!known.is_empty()).then(|| Table {
         caption: format!("{}{where_}: ratings by all formulas", title(pattern)),
         corner: "array".into(),
-        columns: known.iter().map(|(scheme, _)| format!("{scheme:?}")).collect(),
+        columns: known.iter().map(|(scheme, _)| scheme.name().to_owned()).collect(),
         rows: rows.collect(),
         formula: "qN is IOPS at depth N".into(),
-        notes: known.iter().map(|(scheme, _)| format!("{scheme:?} = {}", scheme.formula(pattern))).collect(),
+        notes: known.iter().map(|(scheme, _)| format!("{} = {}", scheme.name(), scheme.formula(pattern))).collect(),
     })
 }
 
@@ -366,14 +366,57 @@ fn high_end(section: &mut Section, all: &[&Trial]) {
     }
 }
 
+/// What is run in an application cell.
+#[derive(Clone, Copy, PartialEq)]
+struct Program {
+    app: TraceApp,
+    fs: Option<FileSystem>,
+    users: u16,
+}
+
+impl Program {
+    fn of(spec: &CellSpec) -> Self {
+        let app = spec.axes.app.unwrap_or(TraceApp::Winmark99);
+        Self { app, fs: spec.axes.fs, users: spec.axes.users.unwrap_or(1) }
+    }
+
+    fn words(self) -> String {
+        let fs = self.fs.map_or(String::new(), |fs| format!(", {}", fs_words(fs)));
+        let users = if self.users == 1 { String::new() } else { format!(", {} users", self.users) };
+        format!("{}{fs}{users}", app_words(self.app))
+    }
+}
+
+/// All programs in one table, with the largest cache.
+fn application_table(all: &[&Trial]) -> Option<Table> {
+    let largest = all.iter().filter_map(|trial| trial.spec.axes.cache_mib).max();
+    let trials = only(all, |spec| spec.axes.cache_mib == largest);
+    let programs: Vec<Program> = grouped(&trials, Program::of).into_iter().map(|(program, _)| program).collect();
+    let rows = grouped(&trials, subject).into_iter().map(|(name, of_array)| {
+        let cells =
+            programs.iter().map(|program| cell(&only(&of_array, |spec| Program::of(spec) == *program), Figure::Score));
+        Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
+    });
+    let with = largest.map_or_else(String::new, |mib| format!(" with {mib} MiB of cache"));
+    let rows: Vec<Row> = rows.collect();
+    (programs.len() > 1 && !rows.is_empty()).then(|| Table {
+        caption: format!("All programs{with}: score, thousand bytes per second"),
+        corner: "array".into(),
+        columns: programs.iter().map(|program| program.words()).collect(),
+        rows,
+        notes: vec!["The requests are imitated: compare within this table only.".into()],
+        ..Table::default()
+    })
+}
+
 /// M12, M14: scores, with the gain of the larger cache where there are two.
 pub fn scores(section: &mut Section, all: &[&Trial]) {
+    section.tables.extend(application_table(all));
     high_end(section, all);
     let mut gains: Vec<(f64, String)> = Vec::new();
     let mut sizes_told = String::new();
-    let key = |spec: &CellSpec| (spec.axes.app.unwrap_or(TraceApp::Winmark99), spec.axes.fs);
-    for ((app, fs), trials) in grouped(all, key) {
-        let name = format!("{}{}", app_words(app), fs.map_or(String::new(), |fs| format!(", {}", fs_words(fs))));
+    for (program, trials) in grouped(all, Program::of) {
+        let name = program.words();
         let sizes = grouped(&trials, |spec| spec.axes.cache_mib);
         let Some((_, largest)) = sizes.last() else { continue };
         push(section, format!("Which array scores best: {name}?"), bars_of(largest, Figure::Score));

@@ -1,22 +1,40 @@
 //! Tables by the shape of a method's results: ratios, pairs that should be equal, states of an array.
 
-use super::super::data::{Bar, Bars, Cell, Chart, Finding, FindingKind, Row, Section, Subject, Table};
+use super::super::data::{
+    Axis, Bar, Bars, Cell, Chart, Finding, FindingKind, Row, Scale, Section, Subject, Table, Unit,
+};
 use super::super::findings;
 use super::super::format::{list, percent, percent_range};
 use super::super::table::NOISE;
-use super::curve::{axes_words, grouped, reason, varying};
+use super::curve::{axes_words, grouped, lines_of, reason, varying};
 use super::figure::{subject, title, Figure};
 use super::shapes::cell;
 use super::{push, push_answered, Trial};
-use crate::cell::{ArrayState, CacheMode, CellSpec, Cycle};
+use crate::cell::{ArrayState, CacheMode, CellSpec, Cycle, Pattern};
 
 /// Trials whose cells fulfil a condition.
 pub fn only<'a>(all: &[&'a Trial], wanted: impl Fn(&CellSpec) -> bool) -> Vec<&'a Trial> {
     all.iter().copied().filter(|trial| wanted(&trial.spec)).collect()
 }
 
-/// M17: write-back over write-through, a table for each subject.
+/// Depths at which M17 has graphs of both write caches.
+const RATIO_DEPTHS: [u32; 3] = [1, 16, 256];
+
+/// M17: write-back over write-through, a table for each subject; both over the share of reads, a graph for each of three
+/// depths.
 pub fn ratios(section: &mut Section, all: &[&Trial]) {
+    let name = |spec: &CellSpec| {
+        let mode = if spec.axes.cache == Some(CacheMode::WriteThrough) { "write-through" } else { "write-back" };
+        let own = subject(spec);
+        let variant = if own.variant.is_empty() { mode.into() } else { format!("{}, {mode}", own.variant) };
+        own.variant(variant)
+    };
+    for depth in RATIO_DEPTHS {
+        let trials = only(all, |spec| spec.axes.qd.unwrap_or(1) == depth);
+        let x = Axis::new("reads", Unit::Percent, Scale::Linear);
+        let drawn = lines_of(&trials, x, |spec| spec.axes.rd.map(f64::from), Figure::Iops, name);
+        push(section, format!("How many requests with each write cache, at {depth} outstanding?"), Chart::Lines(drawn));
+    }
     for (name, trials) in grouped(all, subject) {
         let depths: Vec<u32> = grouped(&trials, |spec| spec.axes.qd.unwrap_or(1)).into_iter().map(|g| g.0).collect();
         let rows = grouped(&trials, |spec| spec.axes.rd.unwrap_or(0)).into_iter().map(|(reads, of_share)| {
@@ -67,6 +85,48 @@ pub fn pairs(section: &mut Section, all: &[&Trial], tell: fn(&Bars) -> String) {
     if cycles && !section.tables.is_empty() && section.findings.is_empty() {
         let text = format!("No result differs between the cycles by more than {}.", percent(NOISE));
         section.findings.push(Finding::new(FindingKind::Comparison, text));
+    }
+}
+
+/// M15: repetitions of three tests, and the best of each side by side.
+pub fn best_runs(section: &mut Section, all: &[&Trial]) {
+    pairs(section, all, findings::best_run);
+    let tests = grouped(all, |spec| spec.pattern.clone());
+    let figures = tests.iter().map(|(pattern, _)| Figure::of_pattern(pattern));
+    let figures: Vec<Figure> = figures.collect();
+    let best = |figure: Figure, trials: &[&Trial]| {
+        let point = figure.point(0.0, trials)?;
+        Some(if figure.axis().better == super::super::data::Better::Lower { point.low } else { point.high })
+    };
+    let rows = grouped(all, subject).into_iter().map(|(name, of_array)| {
+        let cells = tests.iter().zip(&figures).map(|((pattern, _), figure)| {
+            let here = only(&of_array, |spec| spec.pattern == *pattern);
+            best(*figure, &here).map_or_else(|| Cell::NotApplicable(reason(&here)), Cell::Number)
+        });
+        Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
+    });
+    let table = Table {
+        caption: "Best of all runs of each test".into(),
+        corner: "array".into(),
+        columns: tests
+            .iter()
+            .zip(&figures)
+            .map(|((pattern, _), figure)| heading(test_words(pattern), *figure))
+            .collect(),
+        rows: rows.collect(),
+        ..Table::default()
+    };
+    if !table.rows.is_empty() {
+        section.tables.insert(0, table);
+    }
+}
+
+/// A test of M15.
+fn test_words(pattern: &Pattern) -> &'static str {
+    match pattern {
+        Pattern::Application => "WinMark 99",
+        Pattern::TransferGraph => "transfer graph, mean",
+        _ => "access time",
     }
 }
 

@@ -34,6 +34,7 @@ fn result(spec: &CellSpec, iops: f64) -> CellResult {
         components: vec![Component { name: "bus".into(), busy: 0.5 }],
         host_cpu: Some(0.1),
         reasons: vec![("ReadModifyWriteFewer".into(), 400), ("ReadModifyWriteForced".into(), 100)],
+        slices: vec![],
         curve: vec![Sample { at: 0.0, value: 70.0 }, Sample { at: 1e9, value: 50.0 }],
         score: Some(iops),
         capacity: 1 << 40,
@@ -575,8 +576,8 @@ fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
     };
     let rep = |spec: &CellSpec| f64::from(spec.axes.rep.unwrap_or(0));
     let seven = figures("best-of-seven", &|spec| 100.0 * f64::from(spec.subject.members()) + rep(spec));
-    let wanted = "Best of seven: The best of 7 runs is RAID 5 x4 with 407 kB/s, 0.7 % better than its median; of the others \
-                  the best run is 2.9 % better than theirs. single spreads most, by 5.8 %, from 101 kB/s to 107 kB/s in 7 \
+    let wanted = "Best of seven. How far apart are the repetitions: Application? The best of 7 runs is RAID 5 x4 with 407 \
+                  kB/s, 0.7 % better than its median; of the others the best run is 2.9 % better than theirs. single spreads most, by 5.8 %, from 101 kB/s to 107 kB/s in 7 \
                   runs.";
     assert_eq!(summed(seven), wanted);
     let cold = figures("cold-repetitions", &|spec| 100.0 * f64::from(spec.subject.members()) + rep(spec));
@@ -590,7 +591,7 @@ fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
         let fat = spec.axes.fs == Some(crate::cell::FileSystem::Fat32);
         100.0 + if large { 10.0 + if fat { 5.0 } else { 0.0 } } else { 0.0 }
     });
-    let note = &section(&gains, &[]).tables[0].notes[0];
+    let note = &section(&gains, &[]).tables[1].notes[0];
     assert_eq!(note, "Gain: from 0.0 % (single) to +10 % (RAID 5 x4).");
     let wanted =
         "Application traces, imitated: 256 MiB of cache instead of 128 MiB bring from 0.0 % (single, WinMark 99, \

@@ -145,8 +145,9 @@ fn applications(all: &[&Trial]) -> Vec<Scenario> {
     let trials = only(all, |spec| spec.axes.cache_mib == largest || spec.axes.cache_mib.is_none());
     let words = |spec: &CellSpec| {
         let app = spec.axes.app.map_or_else(String::new, |app| super::shapes::app_words(app).to_owned());
+        let users = spec.axes.users.map_or_else(String::new, |users| format!(", {users} users"));
         format!(
-            "with {app}{}",
+            "with {app}{users}{}",
             spec.axes.fs.map_or("", |fs| if fs == FileSystem::Ntfs { " on NTFS" } else { " on FAT32" })
         )
     };

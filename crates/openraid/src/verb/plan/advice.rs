@@ -1,8 +1,10 @@
 //! What a plan says about its levels: which is faster, which part is the limit, whether caches pay.
 
+use openraid_lab::cell::Level;
 use openraid_lab::plan::{CacheSize, Gain, Lead, LevelPlan, Planned};
 use openraid_units::Bytes;
 
+use super::text::chance;
 use super::Comparison;
 use crate::laboratory::{figure, least_certain as least};
 use crate::quantity::sold;
@@ -118,6 +120,7 @@ pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<Stri
     if let Some(most) = safe.iter().max_by_key(|plan| plan.capacity) {
         advice.push(format!("most room that survives a failure: {}, {}", most.array, sold(Bytes(most.capacity))));
     }
+    advice.extend(exchange(levels));
     for plan in possible(levels) {
         if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
             advice.push(format!("{}: the {} is the limit; more or faster drives bring nothing", plan.array, part.part));
@@ -130,6 +133,38 @@ pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<Stri
         advice.extend(least_certain(plan));
     }
     advice
+}
+
+/// RAID 50 against RAID 6, which have the same room in two spans: speed is exchanged for safety.
+fn exchange(levels: &[Planned]) -> Option<String> {
+    let of = |level: Level| possible(levels).find(|plan| plan.array.level() == Some(level));
+    let (fifty, six) = (of(Level::Raid50)?, of(Level::Raid6)?);
+    let speed = |plan: &LevelPlan| {
+        if plan.by_latency {
+            format!("{} ms", figure(plan.healthy.mean_ms))
+        } else {
+            figure(plan.healthy.iops)
+        }
+    };
+    let what = if fifty.by_latency { "in the mean" } else { "requests/s" };
+    let safety = fifty.loss.as_ref().zip(six.loss.as_ref()).map_or_else(String::new, |(a, b)| {
+        let (a, b) = (chance(a.five_years), chance(b.five_years));
+        format!("; loses data within five years in {a} against {b} % of cases")
+    });
+    let survives = |plan: &LevelPlan| match plan.survives {
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    };
+    Some(format!(
+        "{} against {}: {} against {} {what}; survives {} against {} failures{safety}; a small write takes 4 against 6 \
+         commands to drives",
+        fifty.array,
+        six.array,
+        speed(fifty),
+        speed(six),
+        survives(fifty),
+        survives(six)
+    ))
 }
 
 /// Whether a write-back cache pays or harms, where that is more than chance.

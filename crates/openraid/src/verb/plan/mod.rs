@@ -257,6 +257,9 @@ fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices) ->
 
 fn level(word: &str) -> Result<Level, Failure> {
     let lower = word.trim().to_ascii_lowercase();
+    if matches!(lower.as_str(), "00" | "raid00") {
+        return Err(Failure::usage("RAID 00 is a RAID 0 over all of its drives; give level 0"));
+    }
     let known = Level::ALL
         .into_iter()
         .filter(|known| *known != Level::Single)

@@ -12,7 +12,7 @@
 //! A second write cache of the same array takes over the stripes of the first, which agree: it is not synchronised again.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::create::forget_what_was_inside;
 use super::super::Context;
+use super::counted::Counted;
 use super::drives::{self, Bank};
 use super::real::{overhead, versions, SECONDS};
 use super::Wanted;
@@ -42,7 +43,7 @@ use crate::exit::Failure;
 use crate::in_process::InProcess;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{open_every, options, written_spec};
-use crate::model::HealthWord;
+use crate::model::{ArrayModel, HealthWord};
 use crate::output::progress::Progress;
 use crate::quantity::human;
 use crate::server::members::contents;
@@ -66,18 +67,26 @@ const PLACE_BYTES: u64 = 1 << 20;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Kept about the members.
-#[derive(Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
 struct Known {
     schema: String,
     /// The name of every array that this folder's review makes.
     array: String,
     /// Each member as it was written, and which one it is.
     members: Vec<(String, String)>,
+    /// The settings of each array that was measured, as a line of the test bed.
+    #[serde(default)]
+    policies: BTreeMap<String, String>,
 }
 
 /// The words of `--levels` as arrays.
 pub(super) fn subjects(words: &[String]) -> Result<Vec<Subject>, Failure> {
     let subject = |word: &String| {
+        if word.trim_start_matches("raid").starts_with("00x") {
+            let text =
+                format!("--levels: {word}: RAID 00 is a RAID 0 over all of its drives; give 0x and their number");
+            return Err(Failure::usage(text));
+        }
         let plain = word.starts_with(|c: char| c.is_ascii_digit());
         let full = if plain { format!("raid{word}") } else { word.clone() };
         let found: Subject = full.parse().map_err(|error| Failure::usage(format!("--levels: {error}")))?;
@@ -103,6 +112,8 @@ struct Bench<'a> {
     array: String,
     store: Store,
     stamp: String,
+    /// The settings of arrays, by array and write cache.
+    policies: RefCell<BTreeMap<String, String>>,
 }
 
 /// One array in one mode and state.
@@ -118,6 +129,11 @@ struct Bed {
 }
 
 impl Bed {
+    /// The array and its write cache, as settings are kept by.
+    fn key(self) -> String {
+        format!("{}, {}", self.subject, self.cache)
+    }
+
     /// The array as it is for most cells.
     const fn plain(subject: Subject, cache: CacheMode) -> Self {
         Self { subject, cache, cache_mib: None, state: ArrayState::Healthy, alone: None }
@@ -158,7 +174,8 @@ pub(super) fn review(
     let stamp = format!("{} {:016x} members: {:?}", env!("CARGO_PKG_VERSION"), program_digest(), known.members);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     let arrays = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
-    let bench = Bench { arguments, wanted: &arrays, specs, sizes, array: known.array, store, stamp };
+    let (array, policies) = (known.array.clone(), RefCell::new(known.policies.clone()));
+    let bench = Bench { arguments, wanted: &arrays, specs, sizes, array, store, stamp, policies };
     let mut parts = Vec::new();
     for subject in subjects.iter().filter(|_| !arrays.methods.is_empty()) {
         let mut synced = false;
@@ -169,6 +186,11 @@ pub(super) fn review(
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
             let (mut results, made) = bench.measure(bed, synced)?;
             synced |= made;
+            if made {
+                let policies = bench.policies.borrow().clone();
+                Known { policies, ..known.clone() }.write(&arguments.out.join(KNOWN))?;
+            }
+            results.bed.extend(bench.policies.borrow().get(&bed.key()).cloned());
             if parts.is_empty() {
                 results.bed.splice(0..0, bench.common());
             }
@@ -246,16 +268,31 @@ fn check_members(arguments: &ReviewArguments, probed: &[ProbedMember], context: 
     if !taken.is_empty() {
         return Err(Failure::refused(taken.join("\n  ")));
     }
-    let mut members = known.map_or_else(Vec::new, |known| known.members);
+    let (mut members, policies) = known.map_or_else(Default::default, |known| (known.members, known.policies));
     members.retain(|(text, _)| !identities.iter().any(|(own, _)| own == text));
     members.extend(identities);
     members.sort();
-    let known = Known { schema: KNOWN_SCHEMA.into(), array, members };
+    let known = Known { schema: KNOWN_SCHEMA.into(), array, members, policies };
     fs::create_dir_all(&arguments.out)
         .map_err(|error| Failure::failed(format!("{}: it cannot be made: {error}", arguments.out.display())))?;
-    let text = serde_json::to_string_pretty(&known).expect("words");
-    write_atomically(&file, text.as_bytes()).map_err(Failure::failed)?;
+    known.write(&file)?;
     Ok(known)
+}
+
+impl Known {
+    fn write(&self, file: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self).expect("words");
+        write_atomically(file, text.as_bytes()).map_err(Failure::failed)
+    }
+}
+
+/// All settings of an array in a line: the report says under which policies it was measured.
+fn policies(array: &ArrayModel) -> String {
+    let words = |(key, value): (&String, &serde_json::Value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{}={value}", key.replace('_', "."))
+    };
+    array.settings.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -511,6 +548,11 @@ impl Stand<'_> {
         let shape = self.bench.shape(self.plain, self.names, self.synced)?;
         let array = Array::make(self.bench, wanted, &shape)?;
         self.synced = true;
+        if wanted == self.plain {
+            let settings = policies(&array.host.server.array(&array.name)?);
+            let line = format!("policies of {}: {settings}", wanted.key());
+            self.bench.policies.borrow_mut().insert(wanted.key(), line);
+        }
         Ok(array)
     }
 
@@ -618,7 +660,9 @@ impl Array {
             let task = array.task.or_else(|| array.spans.into_iter().find_map(|span| span.task));
             if let Some(task) = task {
                 let words = format!("first sync of {subject}");
-                progress.get_or_insert_with(|| Progress::new(&words, task.total_bytes)).at(task.done_bytes);
+                progress
+                    .get_or_insert_with(|| Progress::of_bytes_in_lines(&words, task.total_bytes))
+                    .at(task.done_bytes);
             }
             thread::sleep(LOOK);
         }
@@ -627,7 +671,8 @@ impl Array {
     fn open(&self, bytes_max: u32, outstanding: u32, seed: u64) -> Result<Box<dyn Target>, TargetError> {
         let Choice::Nbd(uri) = &self.choice else { unreachable!("it is served over NBD") };
         let destroy = Some(Destruction::confirmed(&self.choice, &self.name)?);
-        Ok(Box::new(NbdTarget::open(uri, &RealOptions { outstanding, bytes_max, destroy, seed })?))
+        let target = NbdTarget::open(uri, &RealOptions { outstanding, bytes_max, destroy, seed })?;
+        Ok(Box::new(Counted::new(target, self.host.service.handle())))
     }
 
     /// Does it still have all of the members that it should have? False: a rebuild is over already.

@@ -10,6 +10,7 @@ use openraid_lab::method::Suite;
 use openraid_lab::review::{Ended, Performance, ReviewResults};
 use openraid_lab::run::{generator_cost, program_digest, write_atomically, Store};
 use openraid_lab::target::{Choice, Destruction, RealOptions, Target, TargetError, TargetFacts};
+use openraid_units::Bytes;
 
 use super::super::Context;
 use super::drives::open_one;
@@ -17,6 +18,7 @@ use super::{guard, target, Wanted};
 use crate::arguments::ReviewArguments;
 use crate::exit::Failure;
 use crate::output::progress::Progress;
+use crate::quantity::human;
 
 /// Seconds of a cell without `--seconds`.
 pub(super) const SECONDS: u32 = 10;
@@ -135,7 +137,15 @@ pub(super) fn overhead() -> String {
 pub(super) fn versions() -> Vec<String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = if kernel.is_empty() { "not known" } else { kernel.trim() };
-    vec![format!("version: openraid {}", env!("CARGO_PKG_VERSION")), format!("kernel: {kernel}")]
+    let mut lines = vec![format!("version: openraid {}", env!("CARGO_PKG_VERSION")), format!("kernel: {kernel}")];
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total =
+        memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok());
+    lines.extend(total.map(|kib: u64| {
+        let size = human(Bytes::kib(kib));
+        format!("memory of this machine: {size}; its page cache is passed by unless a line here says otherwise")
+    }));
+    lines
 }
 
 /// Fill a target, unless the mark says that it was filled for this folder before.
@@ -153,7 +163,7 @@ fn precondition(
     }
     let mut target = open()?;
     let capacity = target.facts().capacity.get();
-    let progress = Progress::new("filling", capacity * FILL_ROUNDS);
+    let progress = Progress::of_bytes_in_lines("filling", capacity * FILL_ROUNDS);
     openraid_lab::run::fill(&mut *target, FILL_BYTES, FILL_DEPTH, FILL_ROUNDS, |bytes| progress.at(bytes))
         .map_err(Failure::failed)?;
     write_atomically(mark, which.as_bytes()).map_err(Failure::failed)
