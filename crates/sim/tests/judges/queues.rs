@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use openraid_core::admin::{MirrorRead, Policy};
-use openraid_sim::machine::{ArrayLevel, ArraySpec, Machine, Plant};
+use openraid_sim::machine::{ArrayLevel, ArraySpec, Machine, MachineParts};
 use openraid_sim::Random;
 use openraid_units::{Instant, Nanos};
 
@@ -64,9 +64,9 @@ fn mirrors_wait_as_queues_of_their_rule_say() {
     let mean = |mirror_read, busy: f64| {
         let drives = (0..2).map(|n| ExponentialDrive::new(service, 60 + n)).collect();
         let policy = Policy { mirror_read, ..Policy::default() };
-        let plant = Plant { depth_max: 128, policy, ..Plant::default() };
+        let parts = MachineParts { depth_max: 128, policy, ..MachineParts::default() };
         let array = ArraySpec::new(ArrayLevel::Raid1, 2);
-        let mut mirror = Machine::with_drives(plant, &array, drives, true).expect("it can run");
+        let mut mirror = Machine::with_drives(parts, &array, drives, true).expect("it can run");
         let cell = reads(busy * 2e3 / 5.0, 150_000);
         let mut load = Load::new(&cell, mirror.capacity());
         assert_eq!(mirror.now(), Instant::ZERO);

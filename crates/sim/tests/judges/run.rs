@@ -3,7 +3,7 @@
 use openraid_core::admin::{MirrorRead, Policy};
 use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use openraid_models::{DriveKind, DriveProfile, Library, Rate};
-use openraid_sim::machine::{ArraySpec, HostIo, IoKind, Machine, Plant};
+use openraid_sim::machine::{ArraySpec, HostIo, IoKind, Machine, MachineParts};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant};
 
@@ -80,9 +80,9 @@ pub fn machine(cell: &Cell, profile: &DriveProfile, together: bool) -> Machine {
     // A drive that does not sort gets one command at a time there, and the others wait in order before it.
     let alone = cell.is_disk() && cell.window == 1;
     let policy = Policy { mirror_read, sorting: !alone, ..Policy::default() };
-    let plant = Plant { depth_max: if alone { 1 } else { 128 }, policy, ..Plant::default() };
+    let parts = MachineParts { depth_max: if alone { 1 } else { 128 }, policy, ..MachineParts::default() };
     let array = ArraySpec { chunk: Some(CHUNK), ..ArraySpec::new(cell.level, cell.members) };
-    Machine::with_drives(plant, &array, drives, cell.is_disk()).expect("it can run")
+    Machine::with_drives(parts, &array, drives, cell.is_disk()).expect("it can run")
 }
 
 /// The load of a cell.
