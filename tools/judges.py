@@ -24,13 +24,14 @@ def cell(drive, level, members, reads, pattern="random", kib=4, depth=1, rate=0,
          requests=10000):
     """One cell: `depth` requests outstanding, or `rate` a second if that is not zero; `window` commands are sorted."""
     return dict(drive=drive, level=level, members=members, reads=reads, pattern=pattern, kib=kib, depth=depth, rate=rate,
-                window=window, cache=cache, mirror=mirror if level == "raid1" else "none", requests=requests)
+                window=window, cache=cache, mirror=mirror if level in ("raid1", "raid10") else "none", requests=requests)
 
 
 def disksim_cells():
     """All cells for DiskSim."""
     cells = []
-    plain = [("single", 1), ("raid0", 2), ("raid0", 4), ("raid0", 8), ("raid1", 2), ("raid5", 3), ("raid5", 5), ("raid5", 8)]
+    plain = [("single", 1), ("raid0", 2), ("raid0", 4), ("raid0", 8), ("raid1", 2), ("raid5", 3), ("raid5", 5), ("raid5", 8),
+             ("raid10", 4), ("raid10", 8)]
     for level, members in plain:
         for reads in (100, 66, 0):
             for depth in (1, 8, 32):
@@ -43,7 +44,12 @@ def disksim_cells():
         cells.append(cell("common", level, members, 0, kib=64))
         for reads in (100, 0):
             cells.append(cell("common", level, members, reads, "sequential", 64, requests=3000))
-    for mirror in ("nearest", "shortest"):
+    for level, members in [("raid0", 4), ("raid5", 5)]:  # whole stripes
+        # DiskSim with synchronous writes ends whole stripes of RAID 5 without an answer.
+        for reads in (100, 0) if level == "raid0" else (100,):
+            for depth in (1, 8):
+                cells.append(cell("common", level, members, reads, kib=256, depth=depth, requests=5000))
+    for mirror in ("nearest", "pending", "shortest"):
         for depth in (1, 4, 16):
             cells.append(cell("common", "raid1", 2, 100, depth=depth, mirror=mirror))
     for level, members in [("single", 1), ("raid0", 4)]:
@@ -140,7 +146,7 @@ DRIVES = {
     "atlas10k": ("atlas10k.diskspecs", "QUANTUM_TORNADO_validate", 17938986),
 }
 CHUNK = 128
-MIRRORS = {"none": 1, "round-robin": 3, "nearest": 4, "shortest": 6}
+MIRRORS = {"none": 1, "round-robin": 3, "nearest": 4, "pending": 5, "shortest": 6}
 
 
 def disksim_parameters(c):
@@ -149,6 +155,7 @@ def disksim_parameters(c):
     n, blocks = c["members"], c["kib"] * 2
     each = sectors // CHUNK * CHUNK
     layout = {"single": ("Striped", "Noredun", each), "raid0": ("Striped", "Noredun", each * n), "raid1": ("Striped", "Shadowed", each),
+              "raid10": ("Striped", "Shadowed", each * n // 2),
               "raid5": ("Striped", "Parity_rotated", each * (n - 1))}
     distribution, redundancy, capacity = layout[c["level"]]
     if c["pattern"] == "sequential":  # in the outer zone

@@ -59,7 +59,8 @@ impl Cell {
             Self { depth: 0, .. } => "open arrivals".into(),
             Self { sequential: true, .. } => "streams".into(),
             Self { window: 2.., .. } => "sorted by the drive".into(),
-            Self { mirror, .. } if mirror == "nearest" || mirror == "shortest" => "choice of the copy".into(),
+            Self { mirror, .. } if mirror != "none" && mirror != "round-robin" => "choice of the copy".into(),
+            Self { kib: 256, .. } => "whole stripes at random".into(),
             Self { kib: 64, .. } => "64 KiB at random".into(),
             Self { level, .. } => format!("4 KiB at random, {level}"),
         }
@@ -98,6 +99,7 @@ fn level(word: &str) -> ArrayLevel {
         "single" => ArrayLevel::Single,
         "raid0" => ArrayLevel::Raid0,
         "raid1" => ArrayLevel::Raid1,
+        "raid10" => ArrayLevel::Raid10,
         "raid5" => ArrayLevel::Raid5,
         other => panic!("no level is called {other}"),
     }

@@ -74,6 +74,7 @@ pub fn machine(cell: &Cell, profile: &DriveProfile, together: bool) -> Machine {
     let drives: Vec<AnyDrive> = (0..u64::from(cell.members)).map(|index| kit.build(&options(index))).collect();
     let mirror_read = match cell.mirror.as_str() {
         "nearest" => MirrorRead::NearestHead,
+        "pending" => MirrorRead::LeastPending,
         "shortest" => MirrorRead::TwinStor,
         _ => MirrorRead::RoundRobin,
     };
