@@ -45,6 +45,9 @@ fn known(trials: &[&Trial]) -> Vec<Known> {
     found
 }
 
+/// A figure of a time slice, in nanoseconds.
+type OfSlice = fn(&Slice) -> u64;
+
 /// M23: latency by percentile, and as a map.
 pub fn latencies(section: &mut Section, all: &[&Trial]) {
     for (op, trials) in grouped(all, |spec| spec.axes.op) {
@@ -55,7 +58,7 @@ pub fn latencies(section: &mut Section, all: &[&Trial]) {
         if let Some(panel) = section.panels.get_mut(before) {
             panel.answer = most(&known);
         }
-        let slices: [(&str, fn(&Slice) -> u64); 2] = [
+        let slices: [(&str, OfSlice); 2] = [
             ("How long does the slowest request of each time slice take", |slice| slice.max_ns),
             ("How long do the fastest 1 % of each time slice take at most", |slice| slice.first_ns),
         ];
@@ -67,7 +70,7 @@ pub fn latencies(section: &mut Section, all: &[&Trial]) {
 }
 
 /// One figure of each time slice, a line for each subject; the first of repetitions.
-fn by_slice(trials: &[&Trial], of: fn(&Slice) -> u64) -> Chart {
+fn by_slice(trials: &[&Trial], of: OfSlice) -> Chart {
     let slow = known(trials).iter().any(|one| one.summary.mean_ns >= MILLISECOND_NS);
     let (unit, divisor) = if slow { ("ms", 1e6) } else { ("us", 1e3) };
     let series = grouped(trials, subject).into_iter().filter_map(|(name, of_subject)| {
@@ -83,7 +86,7 @@ fn by_slice(trials: &[&Trial], of: fn(&Slice) -> u64) -> Chart {
 }
 
 /// How far apart the slices of each subject are.
-fn apart_by_slice(trials: &[&Trial], of: fn(&Slice) -> u64) -> String {
+fn apart_by_slice(trials: &[&Trial], of: OfSlice) -> String {
     let words = grouped(trials, subject).into_iter().filter_map(|(name, of_subject)| {
         let slices = &of_subject.iter().find_map(|trial| trial.outcome.result())?.slices;
         let (low, high) = (slices.iter().map(of).min()?, slices.iter().map(of).max()?);
