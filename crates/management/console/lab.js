@@ -59,7 +59,7 @@ function remove(name, load) {
 function compareTwo(a, b, load) {
   const name = h("input", { required: true, value: `${a}-${b}`.slice(0, 60), spellcheck: false });
   ask({ title: `Compare ${a} with ${b}`, text: "Cells that both have are put side by side.", button: "Compare", fields: field("Name of the report", name), cli: `openraid compare ${a} ${b}`,
-    act: async () => { await call("POST", "/lab/jobs", { kind: "comparison", name: name.value.trim(), a, b }); load(); } });
+    act: async () => { await call("POST", "/lab/comparisons", { name: name.value.trim(), a, b }); load(); } });
 }
 
 function forms(choices, load) {
@@ -88,11 +88,11 @@ function forms(choices, load) {
     const base = { name: name.value.trim(), system: system.value, cache_mib: number(cache) };
     const both = [...new Set([drive.value, other.value].filter(Boolean))];
     const wish = kind.value === "plan"
-      ? { kind: "plan", ...base, drive: other.value && !drive.value ? [] : both, drives: list(drives).map(Number), levels: list(levels), load: workload.value, depth: number(depth) }
-      : { kind: "review", ...base, drive: drive.value || null, arrays: list(arrays), methods: [...methods.selectedOptions].map((own) => own.value), thorough: thorough.checked };
+      ? { ...base, drive: other.value && !drive.value ? [] : both, drives: list(drives).map(Number), levels: list(levels), load: workload.value, depth: number(depth) }
+      : { ...base, drive: drive.value || null, arrays: list(arrays), methods: [...methods.selectedOptions].map((own) => own.value), thorough: thorough.checked };
     error.textContent = "";
     if (kind.value === "plan" && other.value && !drive.value) { error.textContent = "Choose the first drive too: the other one is compared with it."; return; }
-    try { const job = (await call("POST", "/lab/jobs", wish)).value; say(`${job.name} has begun.`); name.value = ""; load(); } catch (problem) { error.textContent = problem.message; }
+    try { const job = (await call("POST", `/lab/${kind.value}s`, wish)).value; say(`${job.name} has begun.`); name.value = ""; load(); } catch (problem) { error.textContent = problem.message; }
   };
   return [h("h2", {}, "New"), h("form", { onsubmit: begin }, field("What", kind), field("Name of the report", name), h("div", { className: "row" }, field("Controller", system), field("Drive", drive), field("Cache, MiB", cache)), plan, review, error, h("p", {}, h("button", { className: "main" }, "Begin")))];
 }

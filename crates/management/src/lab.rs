@@ -73,8 +73,7 @@ pub struct ComparisonWish {
 }
 
 /// A job that is wanted.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JobWish {
     /// A review.
     Review(ReviewWish),

@@ -47,7 +47,7 @@ fn ended(web: &Web) -> Value {
 }
 
 fn review(name: &str, arrays: &[&str]) -> String {
-    json!({"kind": "review", "name": name, "drive": "wd740gd", "arrays": arrays, "methods": ["latency"]}).to_string()
+    json!({"name": name, "drive": "wd740gd", "arrays": arrays, "methods": ["latency"]}).to_string()
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn reviews_run_as_jobs_one_at_a_time_and_their_reports_are_read_compared_and_rem
     let token = lab.line("login --token --role ReadOnly").expect(0).text();
     let reader = Web { token: Some(token.trim().into()), ..web.clone() };
     assert_eq!(reader.get("/api/v1/lab").expect(200).json()["jobs"], json!([]));
-    reader.post("/api/v1/lab/jobs", &review("one", &["single"])).refused(403, &["Operator"]);
-    let jobs = "/api/v1/lab/jobs";
+    reader.post("/api/v1/lab/reviews", &review("one", &["single"])).refused(403, &["Operator"]);
+    let jobs = "/api/v1/lab/reviews";
     web.post(jobs, &review("one", &["single"])).expect(201);
     let job = ended(&web);
     assert_eq!((&job["state"], &job["name"]), (&"done".into(), &"one".into()), "{job:#}");
@@ -67,7 +67,7 @@ fn reviews_run_as_jobs_one_at_a_time_and_their_reports_are_read_compared_and_rem
     let second = web.post(jobs, &review("three", &["single"]));
     assert!(second.status == 201 || second.text().contains("one job at a time"), "{}", second.text());
     ended(&web);
-    web.post(jobs, &json!({"kind": "comparison", "name": "both", "a": "one", "b": "two"}).to_string()).expect(201);
+    web.post("/api/v1/lab/comparisons", &json!({"name": "both", "a": "one", "b": "two"}).to_string()).expect(201);
     assert_eq!(ended(&web)["state"], "done");
     let listed = web.get("/api/v1/lab").expect(200).json();
     let kind = |name: &str| {
@@ -112,8 +112,8 @@ fn reviews_run_as_jobs_one_at_a_time_and_their_reports_are_read_compared_and_rem
 #[test]
 fn a_job_is_cancelled_and_goes_when_the_server_is_killed() {
     let (lab, server, web) = serve("lab-cancel");
-    let long = json!({"kind": "review", "name": "long", "drive": "wd740gd", "arrays": ["raid5x16", "raid6x16"], "methods": ["database"], "thorough": true});
-    let begin = || web.post("/api/v1/lab/jobs", &long.to_string()).expect(201).json();
+    let long = json!({"name": "long", "drive": "wd740gd", "arrays": ["raid5x16", "raid6x16"], "methods": ["database"], "thorough": true});
+    let begin = || web.post("/api/v1/lab/reviews", &long.to_string()).expect(201).json();
     let number = begin()["number"].clone();
     let path = format!("/api/v1/lab/jobs/{number}");
     web.ask_with("DELETE", &path, None, &[]).expect(200);

@@ -34,9 +34,22 @@ pub fn choices(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.choices()))
 }
 
-/// Begin a job.
-pub fn begin(request: &Request) -> Result<Reply, Problem> {
-    let wish: JobWish = request.input()?;
+/// Begin a review.
+pub fn review(request: &Request) -> Result<Reply, Problem> {
+    begin(request, JobWish::Review(request.input()?))
+}
+
+/// Begin a plan.
+pub fn plan(request: &Request) -> Result<Reply, Problem> {
+    begin(request, JobWish::Plan(request.input()?))
+}
+
+/// Begin a comparison.
+pub fn comparison(request: &Request) -> Result<Reply, Problem> {
+    begin(request, JobWish::Comparison(request.input()?))
+}
+
+fn begin(request: &Request, wish: JobWish) -> Result<Reply, Problem> {
     let begun = request.state.controller.begin_job(&wish, request.user());
     let came = match &begun {
         Ok(job) => format!("begun: {}", job.command),

@@ -18,7 +18,9 @@ use crate::controller::{Creation, EventModel, PlanModel};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::route::{Need, Route, Schema, Schemas, Verb};
-use crate::lab::{ChoicesModel, JobModel, JobWish, LabModel, PredictionModel, PredictionWish};
+use crate::lab::{
+    ChoicesModel, ComparisonWish, JobModel, LabModel, PlanWish, PredictionModel, PredictionWish, ReviewWish,
+};
 use crate::place::PlaceModel;
 use crate::{console, metrics};
 use openraid_status::{ArrayModel, JournalModel, LimitModel, ServerModel};
@@ -110,8 +112,12 @@ pub const ROUTES: &[Route] = &[
     .asked(&["slowest", "request"]),
     route(Get, "/api/v1/lab", READ, "Jobs and reports of the laboratory.", lab::all).gives::<LabModel>(),
     route(Get, "/api/v1/lab/choices", READ, "What can be simulated.", lab::choices).gives::<ChoicesModel>(),
-    route(Post, "/api/v1/lab/jobs", OPERATE, "Begin a review, a plan or a comparison.", lab::begin)
-        .takes::<JobWish>()
+    route(Post, "/api/v1/lab/reviews", OPERATE, "Begin a review.", lab::review)
+        .takes::<ReviewWish>()
+        .gives::<JobModel>(),
+    route(Post, "/api/v1/lab/plans", OPERATE, "Begin a plan.", lab::plan).takes::<PlanWish>().gives::<JobModel>(),
+    route(Post, "/api/v1/lab/comparisons", OPERATE, "Begin a comparison of two reviews.", lab::comparison)
+        .takes::<ComparisonWish>()
         .gives::<JobModel>(),
     route(Delete, "/api/v1/lab/jobs/{job}", OPERATE, "End a job.", lab::cancel).gives::<JobModel>(),
     route(Get, "/api/v1/lab/reports/{report}/{file}", READ, "A file of a report.", lab::file),
