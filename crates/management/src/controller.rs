@@ -54,6 +54,27 @@ pub struct Creation {
     pub overwrite: bool,
 }
 
+/// A schedule that is to be kept: the words of a table `[schedules.NAME]` of the configuration file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DesiredSchedule {
+    /// Its name.
+    pub name: String,
+    /// `check` or `patrol`.
+    pub task: String,
+    /// Names of arrays; empty: all.
+    #[serde(default)]
+    pub arrays: Vec<String>,
+    /// The time from one to the next, as in `12h`, `30d`, `4w`.
+    pub every: String,
+    /// `HH:MM-HH:MM` in UTC; without it, at any time.
+    #[serde(default)]
+    pub window: Option<String>,
+    /// Bytes of each drive that a patrol reads a second, as in `20M`.
+    #[serde(default)]
+    pub rate: Option<String>,
+}
+
 /// The plan of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanModel {
@@ -206,8 +227,18 @@ pub trait Controller: Send + Sync + 'static {
     fn test_alarm(&self, sink: Option<&str>) -> Result<Vec<TestModel>, Refusal>;
     /// The sinks of the configuration file.
     fn sinks(&self) -> Vec<SinkModel>;
-    /// The schedules of the configuration file.
+    /// The schedules of the configuration file, and those that are kept.
     fn schedules(&self) -> Vec<ScheduleModel>;
+    /// Keep a schedule; a kept one of this name is replaced.
+    ///
+    /// # Errors
+    /// A value cannot be; the configuration file has one of this name; it cannot be written down.
+    fn keep_schedule(&self, wish: &DesiredSchedule) -> Result<ScheduleModel, Refusal>;
+    /// Forget a schedule that was kept; true if there was one.
+    ///
+    /// # Errors
+    /// The configuration file has it; the change cannot be written down.
+    fn forget_schedule(&self, name: &str) -> Result<bool, Refusal>;
     /// The last checks and repairs of an array, and its patrol reads.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 use support::web::Web;
@@ -83,5 +84,52 @@ fn alarms_are_listed_acknowledged_and_tested_as_by_the_command_line() {
         &document["paths"]["/api/v1/alarms"]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
     assert_eq!(schema["$ref"], "#/components/schemas/AlarmsModel");
     assert!(document["components"]["schemas"]["AlarmModel"].is_object());
+    server.stop();
+}
+
+#[test]
+fn schedules_are_made_and_removed_over_http_and_the_file_stays_peoples() {
+    let lab = Lab::new("http-schedules");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    let (mut server, mut web) = serve(&lab);
+    let file = fs::read_to_string(lab.path("openraid.toml")).expect("the file");
+    let post = |web: &Web, wish: &Value| web.post("/api/v1/schedules", &wish.to_string());
+    let wish = json!({"name": "weekly", "task": "check", "arrays": ["data"], "every": "7d"});
+    let changed = |key: &str, value: Value| {
+        let mut wish = wish.clone();
+        wish[key] = value;
+        wish
+    };
+    post(&web, &changed("every", "1m".into())).refused(400, &["every: \"1m\" is no time between checks"]);
+    post(&web, &changed("name", "a b".into())).refused(400, &["letters, digits"]);
+    post(&web, &changed("speed", "1M".into())).refused(400, &["unknown field `speed`"]);
+    post(&web, &changed("name", "monthly".into())).refused(409, &["monthly stands in line", "openraid reload"]);
+    web.ask_with("DELETE", "/api/v1/schedules/monthly", None, &[]).refused(409, &["monthly stands in line"]);
+    web.ask_with("DELETE", "/api/v1/schedules/none", None, &[]).refused(404, &["no schedule named \"none\""]);
+    let made = post(&web, &wish).expect(200).json();
+    assert_eq!((&made["every_seconds"], &made["line"]), (&604_800.into(), &0.into()));
+    // It is carried out, told by the command line, kept over a kill, and follows its array to another name.
+    server.wait_for_news("CheckFinished", 1);
+    let says = ["schedule weekly: check of data every 7 d", "(kept by the server)", "schedule monthly: check of other"];
+    lab.line("config show").expect(0).says(&says);
+    post(&web, &changed("window", "01:00-02:00".into())).expect(200);
+    lab.line("rename data fresh").expect(0);
+    server.kill();
+    (server, web) = serve(&lab);
+    let told = web.get("/api/v1/schedules").expect(200).json()["schedules"].clone();
+    let names: Vec<&str> = told.as_array().expect("a list").iter().filter_map(|own| own["name"].as_str()).collect();
+    assert_eq!(names, ["monthly", "weekly"]);
+    assert_eq!((&told[1]["window"], &told[1]["arrays"]), (&"01:00-02:00".into(), &json!(["fresh"])));
+    web.ask_with("DELETE", "/api/v1/schedules/weekly", None, &[]).expect(204);
+    assert_eq!(web.get("/api/v1/schedules").json()["schedules"].as_array().map(Vec::len), Some(1));
+    // Events are written by a thread of their own.
+    let end = Instant::now() + Duration::from_secs(60);
+    for words in ["schedule weekly: check every 7d: done", "every 1m: refused", "schedule weekly removed: done"] {
+        while !web.get("/api/v1/events?limit=1000").expect(200).text().contains(words) {
+            assert!(Instant::now() < end, "{words:?} is no event");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    assert_eq!(fs::read_to_string(lab.path("openraid.toml")).ok(), Some(file));
     server.stop();
 }

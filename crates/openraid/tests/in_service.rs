@@ -171,7 +171,7 @@ fn answers_of_the_api_under_full_load_and_what_management_costs_the_load() {
     let after = ticks(&server.pid());
     tell(&format!(
         "CPU ticks by thread meanwhile: {:?}",
-        after.iter().map(|(name, all)| (name, all - before.get(name).unwrap_or(&0))).collect::<Vec<_>>()
+        after.iter().map(|(name, all)| (name, all.saturating_sub(*before.get(name).unwrap_or(&0)))).collect::<Vec<_>>()
     ));
     load.stop();
     server.stop();

@@ -45,3 +45,18 @@ fn a_served_array_is_renamed_everywhere_and_keeps_its_settings_and_clients() {
     // The array of the old name is forgotten, and can be made again.
     lab.line("create data --level 1 --assume-clean --file-size 16M n0 n1").expect(0);
 }
+
+#[test]
+fn a_nested_array_is_not_renamed_and_the_refusal_says_how_to_do_it() {
+    let lab = Lab::new("rename-nested");
+    lab.line("create wide --level 50 --spans 2 --chunk 64K --assume-clean --file-size 16M w0 w1 w2 w3 w4 w5").expect(0);
+    let server = lab.serve(&["wide"]);
+    let before = lab.show("wide")["uuid"].clone();
+    lab.line("rename wide other").refused(65, &["wide is a nested array", "its name stands in the data of its spans"]);
+    let array = lab.show("wide");
+    assert_eq!(
+        (&array["uuid"], &array["health"], &array["exports"]),
+        (&before, &"optimal".into(), &serde_json::json!(["wide"]))
+    );
+    server.stop();
+}

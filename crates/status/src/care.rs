@@ -50,7 +50,7 @@ pub struct ScheduleModel {
     pub every_seconds: u64,
     /// `HH:MM-HH:MM` in UTC; none: at any time.
     pub window: Option<String>,
-    /// The line of the configuration file.
+    /// The line of the configuration file; 0: the file does not have it, it is kept by the server.
     pub line: u32,
 }
 

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::arrays::named;
+use super::users::noted;
+use crate::controller::{DesiredSchedule, Refusal};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 
@@ -127,6 +129,33 @@ pub fn sinks(request: &Request) -> Result<Reply, Problem> {
 /// All schedules.
 pub fn schedules(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &SchedulesModel { schedules: request.state.controller.schedules() }))
+}
+
+/// Keep a schedule.
+pub fn keep_schedule(request: &Request) -> Result<Reply, Problem> {
+    let wish: DesiredSchedule = request.input()?;
+    let kept = request.state.controller.keep_schedule(&wish);
+    let what = format!("schedule {}: {} every {}", wish.name, wish.task, wish.every);
+    noted(request, format!("{what}: {}", came(&kept)));
+    Ok(Reply::json(200, &kept?))
+}
+
+/// Forget a schedule.
+pub fn forget_schedule(request: &Request) -> Result<Reply, Problem> {
+    let name = &request.parts[0];
+    let forgotten = request.state.controller.forget_schedule(name);
+    noted(request, format!("schedule {name} removed: {}", came(&forgotten)));
+    if forgotten? {
+        return Ok(Reply::empty(204));
+    }
+    Err(Problem::missing(format!("there is no schedule named {name:?}")))
+}
+
+fn came<T>(done: &Result<T, Refusal>) -> String {
+    match done {
+        Ok(_) => "done".into(),
+        Err(refusal) => format!("refused: {}", refusal.text),
+    }
 }
 
 /// The history of checks of an array.

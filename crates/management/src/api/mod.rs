@@ -14,7 +14,7 @@ pub mod version;
 use utoipa::ToSchema;
 
 use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
-use crate::controller::{Creation, EventModel, PlanModel};
+use crate::controller::{Creation, DesiredSchedule, EventModel, PlanModel};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::route::{Need, Route, Schema, Schemas, Verb};
@@ -23,6 +23,7 @@ use crate::lab::{
 };
 use crate::place::PlaceModel;
 use crate::{console, metrics};
+use openraid_status::care::ScheduleModel;
 use openraid_status::{ArrayModel, JournalModel, LimitModel, ServerModel};
 use Verb::{Delete, Get, Patch, Post};
 
@@ -179,6 +180,10 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/api/v1/sinks", READ, "The places that alarms are sent to.", alarms::sinks)
         .gives::<alarms::SinksModel>(),
     route(Get, "/api/v1/schedules", READ, "Schedules of checks.", alarms::schedules).gives::<alarms::SchedulesModel>(),
+    route(Post, "/api/v1/schedules", OPERATE, "Keep a schedule, or change a kept one.", alarms::keep_schedule)
+        .takes::<DesiredSchedule>()
+        .gives::<ScheduleModel>(),
+    route(Delete, "/api/v1/schedules/{schedule}", OPERATE, "Remove a kept schedule.", alarms::forget_schedule),
     route(Get, "/api/v1/events", READ, "Events, oldest first.", events::list).gives::<events::EventsModel>().asked(&[
         "after",
         "before",

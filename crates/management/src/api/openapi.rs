@@ -74,7 +74,13 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let success = match (route.method.word(), route.path) {
         ("POST", "/api/v1/arrays" | "/api/v1/session" | "/api/v1/users") => "201",
         ("POST", "/api/v1/lab/reviews" | "/api/v1/lab/plans" | "/api/v1/lab/comparisons") => "201",
-        ("DELETE", "/api/v1/lab/reports/{report}" | "/api/v1/session" | "/api/v1/users/{user}") => "204",
+        (
+            "DELETE",
+            "/api/v1/lab/reports/{report}"
+            | "/api/v1/session"
+            | "/api/v1/users/{user}"
+            | "/api/v1/schedules/{schedule}",
+        ) => "204",
         _ => "200",
     };
     let mut answer = json!({"description": "Done."});

@@ -165,3 +165,51 @@ fn clear(table: &mut Table) {
     table.sessions.retain(|own| own.begun.elapsed() < SESSION_TIME_MAX && own.used.elapsed() < SESSION_IDLE_MAX);
     table.links.retain(|(_, _, made)| made.elapsed() < LINK_TIME_MAX);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So long ago.
+    fn ago(time: Duration) -> Instant {
+        Instant::now().checked_sub(time).expect("the clock goes back that far")
+    }
+
+    #[test]
+    fn a_session_ends_when_it_is_not_used_and_after_its_time() {
+        let sessions = Sessions::default();
+        let (secret, _) = sessions.begin("ann", Role::Operator, false);
+        assert!(sessions.find(&secret).is_some() && sessions.find(&secret[1..]).is_none());
+        sessions.table().sessions[0].used = ago(SESSION_IDLE_MAX - Duration::from_secs(5));
+        assert!(sessions.find(&secret).is_some(), "and that was a use");
+        sessions.table().sessions[0].begun = ago(SESSION_TIME_MAX - Duration::from_secs(5));
+        assert!(sessions.find(&secret).is_some());
+        sessions.table().sessions[0].begun = ago(SESSION_TIME_MAX);
+        assert!(sessions.find(&secret).is_none() && sessions.all().is_empty(), "its time is over");
+        let (secret, _) = sessions.begin("ann", Role::Operator, false);
+        sessions.table().sessions[0].used = ago(SESSION_IDLE_MAX);
+        assert!(sessions.find(&secret).is_none(), "it was not used");
+        // A session of basic authentication ends as well, and the next request has to bring its password again.
+        sessions.begin_basic("words", "ann", Role::Operator);
+        assert!(sessions.of_basic("words").is_some());
+        sessions.end_all_of("ann");
+        assert!(sessions.of_basic("words").is_none());
+    }
+
+    #[test]
+    fn a_link_is_used_once_and_not_after_its_time_and_wrong_passwords_wait() {
+        let sessions = Sessions::default();
+        let link = sessions.link(Role::Administrator);
+        assert_eq!((sessions.take_link(&link), sessions.take_link(&link)), (Some(Role::Administrator), None));
+        let late = sessions.link(Role::Administrator);
+        sessions.table().links[0].2 = ago(LINK_TIME_MAX);
+        assert_eq!(sessions.take_link(&late), None);
+        let links: Vec<String> = (0..=LINKS_MAX).map(|_| sessions.link(Role::ReadOnly)).collect();
+        assert_eq!((sessions.take_link(&links[0]), sessions.take_link(&links[1])), (None, Some(Role::ReadOnly)));
+        let address = IpAddr::from([10, 0, 0, 1]);
+        (0..WRONG_PASSWORDS_MAX).for_each(|_| sessions.tried(address, false));
+        assert!(!sessions.may_try(address) && sessions.may_try(IpAddr::from([10, 0, 0, 2])));
+        sessions.table().wrong.get_mut(&address).expect("it tried").1 = ago(WRONG_PASSWORD_WAIT);
+        assert!(sessions.may_try(address));
+    }
+}

@@ -259,8 +259,9 @@ impl ConfigModel {
             let window = own.window.as_ref().map_or_else(String::new, |window| format!(", {window} UTC"));
             let every = human_seconds(own.every_seconds);
             let rate = own.rate.map_or_else(String::new, |rate| format!(" at {}/s of each drive", human(Bytes(rate))));
-            let ScheduleModel { name, task, line, .. } = own;
-            lines.push(format!("schedule {name}: {task} of {arrays} every {every}{window}{rate} (line {line})"));
+            let ScheduleModel { name, task, .. } = own;
+            let from = if own.line == 0 { "kept by the server".into() } else { format!("line {}", own.line) };
+            lines.push(format!("schedule {name}: {task} of {arrays} every {every}{window}{rate} ({from})"));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         if lines.is_empty() {

@@ -12,10 +12,12 @@
 //! A write that a power cut has torn leaves a line whose checksum is wrong; it is passed over. A line whose number is
 //! not above those before it is left from an earlier use of the file.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::record::{Draft, Event, Level, Record};
 
@@ -63,6 +65,19 @@ struct Scanned {
     end: u64,
 }
 
+/// A segment as it was read.
+#[derive(Debug)]
+struct Part {
+    modified: Option<SystemTime>,
+    /// Its records have at least this number.
+    from: u64,
+    scanned: Scanned,
+}
+
+/// Segments that a reader has read already.
+#[derive(Debug, Default)]
+pub struct Seen(BTreeMap<PathBuf, Part>);
+
 impl Log {
     /// The log in this folder.
     pub const fn at(folder: PathBuf) -> Self {
@@ -74,24 +89,39 @@ impl Log {
     /// # Errors
     /// The folder cannot be read.
     pub fn read(&self) -> io::Result<Content> {
+        self.read_again(&mut Seen::default())
+    }
+
+    /// The same, for a reader that comes again and again: only segments that have changed since are read.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn read_again(&self, seen: &mut Seen) -> io::Result<Content> {
         let mut content = Content::default();
         let mut acknowledged = Vec::new();
         let mut last = 0;
+        let mut before = std::mem::take(&mut seen.0);
         for (first, path) in self.segments()? {
-            let bytes = match fs::read(path) {
-                // A server is just using it again.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                bytes => bytes?,
+            let from = first.max(last + 1);
+            let modified = fs::metadata(&path).and_then(|own| own.modified()).ok();
+            let known = before.remove(&path).filter(|own| own.modified == modified && own.from == from);
+            let part = match known.filter(|own| own.modified.is_some()) {
+                Some(part) => part,
+                None => match fs::read(&path) {
+                    // A server is just using it again.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    bytes => Part { modified, from, scanned: scan(from, &bytes?) },
+                },
             };
-            let scanned = scan(first.max(last + 1), &bytes);
-            content.damaged += scanned.damaged;
-            for record in scanned.records {
+            content.damaged += part.scanned.damaged;
+            for record in &part.scanned.records {
                 last = record.number();
                 match record {
-                    Record::Event(event) => content.events.push(event),
-                    Record::Acknowledged { from, to, .. } => acknowledged.push(from..=to),
+                    Record::Event(event) => content.events.push(event.clone()),
+                    Record::Acknowledged { from, to, .. } => acknowledged.push(*from..=*to),
                 }
             }
+            seen.0.insert(path, part);
         }
         for event in &mut content.events {
             event.acknowledged = acknowledged.iter().any(|range| range.contains(&event.number));
@@ -277,6 +307,22 @@ mod tests {
             content.events.iter().map(|own| (own.number, own.what.text.as_str(), own.acknowledged)).collect();
         assert_eq!(found, [(1, "a", true), (2, "b", true), (3, "c", false), (5, "d", false)]);
         assert_eq!(content.damaged, 0);
+    }
+
+    #[test]
+    fn a_reader_that_comes_again_sees_what_a_new_one_sees() {
+        let folder = Folder::new("again");
+        let log = folder.log(3);
+        let long = "x".repeat(10_000);
+        let mut seen = Seen::default();
+        for round in 0..100 {
+            log.append(&[event(&format!("{round} {long}")), event("short")]).unwrap();
+            if round % 7 == 0 {
+                log.append(&[Entry::Acknowledge { from: round, to: round + 3 }]).unwrap();
+            }
+            assert_eq!(log.read_again(&mut seen).unwrap(), log.read().unwrap(), "{round}");
+        }
+        assert_eq!(seen.0.len(), 3, "segments that are gone are forgotten");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Members that come into a served array.
 
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+
 use openraid_core::admin::{AdminCommand, ArrayStatus, MemberState, NewMember};
 use openraid_core::array::assemble::is_split_off;
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
 use openraid_core::slots::SlotSet;
 use openraid_format::{ForeignKind, Superblock};
-use openraid_runtime::member::{self, OpenedMember, ProbedMember};
+use openraid_nbd::Transport;
+use openraid_runtime::member::{self, MemberSpec, OpenedMember, Place, ProbedMember};
 use openraid_runtime::service::ServiceStatus;
 use openraid_sys::Use;
 use openraid_units::{ArrayId, DriveId};
@@ -13,7 +16,7 @@ use openraid_units::{ArrayId, DriveId};
 use super::member_orders::Consent;
 use super::named::{is_named, Members};
 use super::view::Served;
-use super::Server;
+use super::{Listening, Server};
 use crate::exit::Failure;
 use crate::members::{options, spec};
 use crate::sets::{self, split_text};
@@ -86,6 +89,7 @@ impl Server {
         if !crate::members::is_memory(&spec) {
             self.check_unused(&status, served, &spec.text)?;
         }
+        self.refuse_own_export(&spec)?;
         let mut options = options(Use::Exclusive);
         options.without_flush = self.without_flush;
         let (opened, probed) = member::open_and_probe(&spec, options)?;
@@ -120,6 +124,31 @@ impl Server {
         let array = status.arrays.iter().find(has).and_then(|array| self.name_of(array.status.array));
         let whose = array.map_or_else(|| "for something else".into(), |(name, _)| format!("in array {name}"));
         Err(Failure::refused(format!("this server uses {text} {whose}; name another drive")))
+    }
+
+    /// Refuse an export of this server as a member: an array would wait for itself, or this server for its own end.
+    ///
+    /// # Errors
+    /// It is one.
+    pub(super) fn refuse_own_export(&self, spec: &MemberSpec) -> Result<(), Failure> {
+        let Place::Remote(uri) = &spec.place else { return Ok(()) };
+        let is_own = |listening: &Listening| match (&uri.transport, listening) {
+            (Transport::Unix { socket }, Listening::Unix(own)) => {
+                std::fs::canonicalize(socket).is_ok_and(|path| std::fs::canonicalize(own).is_ok_and(|own| own == path))
+            }
+            (Transport::Tcp { host, port }, Listening::Tcp(own)) => {
+                *port == own.port() && is_of_host(own.ip(), host, *port)
+            }
+            _ => false,
+        };
+        if self.listens.iter().any(is_own) {
+            return Err(Failure::refused(format!(
+                "{}: this server serves it itself, and an array cannot wait for itself; name a drive, or an export of another \
+                 server",
+                spec.text
+            )));
+        }
+        Ok(())
     }
 
     fn attach_and_add(
@@ -215,4 +244,27 @@ pub fn contents(probed: &ProbedMember) -> String {
         found.extend(probed.look.foreign.list().iter().map(ToString::to_string));
     }
     found.join(", ")
+}
+
+/// Does this host name the address at which a server of this machine listens?
+fn is_of_host(own: IpAddr, host: &str, port: u16) -> bool {
+    let Ok(addresses) = (host.trim_matches(['[', ']']), port).to_socket_addrs() else { return false };
+    // One that listens everywhere has each address to which a socket of this machine can be bound.
+    let is_local = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
+    let mut addresses = addresses.map(|address| address.ip());
+    addresses.any(|ip| ip == own || own.is_unspecified() && is_local(ip))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_host;
+
+    #[test]
+    fn an_address_of_this_machine_is_found_by_its_name_and_by_listening_everywhere() {
+        let (loopback, everywhere) = ([127, 0, 0, 1].into(), [0, 0, 0, 0].into());
+        assert!(is_of_host(loopback, "127.0.0.1", 1) && is_of_host(everywhere, "127.0.0.1", 1));
+        assert!(is_of_host(loopback, "localhost", 1) && !is_of_host(loopback, "127.0.0.2", 1));
+        // An address of documentation is no machine's.
+        assert!(!is_of_host(everywhere, "192.0.2.7", 1) && !is_of_host(loopback, "192.0.2.7", 1));
+    }
 }

@@ -8,6 +8,7 @@ pub mod desired;
 mod drive_cache;
 mod hotplug;
 mod journal;
+mod kept_schedules;
 mod lab;
 mod limit;
 mod member_orders;
@@ -162,6 +163,8 @@ struct State {
     patrols: patrol::LastPatrols,
     /// Checks that were begun by schedule.
     scheduled: schedules::Scheduled,
+    /// Schedules that the API made; read when they are asked for first.
+    kept_schedules: Option<Vec<kept_schedules::KeptSchedule>>,
     /// Faults of the server that its status does not show.
     troubles: alarms::Troubles,
 }
@@ -314,7 +317,8 @@ impl Server {
         let mut server = self.chosen.clone();
         let of_file = model::server_values(&desired.server);
         server.extend(of_file.into_iter().filter(|value| self.chosen.iter().all(|own| own.key != value.key)));
-        let config = model::config(path, server, &desired, &self.registry.entries()?);
+        let mut config = model::config(path, server, &desired, &self.registry.entries()?);
+        config.schedules = self.schedules().iter().map(model::schedule).collect();
         Ok(Answer::Config(Box::new(config)))
     }
 

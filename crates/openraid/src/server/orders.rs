@@ -72,7 +72,10 @@ impl Server {
             Command::StopCheck { array } => self.stop_check(&array),
             Command::Pause { array } => {
                 self.each_set(&array, |array| AdminCommand::Pause { array })?;
-                self.done(format!("background work of {array} is paused; continue it with `openraid resume {array}`"), &array)
+                self.done(
+                    format!("background work of {array} is paused; continue it with `openraid resume {array}`"),
+                    &array,
+                )
             }
             Command::Resume { array } => {
                 self.each_set(&array, |array| AdminCommand::Resume { array })?;
@@ -146,6 +149,7 @@ impl Server {
 
     pub(super) fn assemble(&self, members: &[String], force: bool, journal_lost: bool) -> Result<Answer, Failure> {
         let specs = members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
+        specs.iter().try_for_each(|spec| self.refuse_own_export(spec))?;
         let mut options = options(openraid_sys::Use::Exclusive);
         options.without_flush = self.without_flush;
         let (opened, failed) = open_some(&specs, options);

@@ -36,9 +36,8 @@ pub(super) type LastPatrols = BTreeMap<String, Option<PatrolModel>>;
 impl Server {
     /// Begin a patrol read if one of these arrays is due.
     pub fn begin_patrol(self: &Arc<Self>, arrays: &[ArrayModel]) {
-        let schedules = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
         let schedules: Vec<DesiredSchedule> =
-            schedules.into_iter().filter(|own| matches!(own.task, ScheduleTask::Patrol(_))).collect();
+            self.schedules().into_iter().filter(|own| matches!(own.task, ScheduleTask::Patrol(_))).collect();
         if schedules.is_empty() || self.access != Access::ReadWrite || self.patrolling.load(Ordering::Relaxed) {
             return;
         }
@@ -79,7 +78,7 @@ impl Server {
         self.last_patrol(uuid).is_none_or(|last| {
             let is_whole = last.ended_seconds.is_some();
             let every = if is_whole { schedule.every_seconds } else { schedule.every_seconds.min(AFTER_ABORT_SECONDS) };
-            now.saturating_sub(last.at_seconds) >= every
+            super::schedules::is_over(last.at_seconds, every, now)
         })
     }
 
@@ -164,9 +163,7 @@ impl Server {
     /// # Errors
     /// It is over, and why.
     fn may_go_on(&self, schedule: &DesiredSchedule, array: &str) -> Result<bool, &'static str> {
-        let in_force = self.in_force();
-        let mut schedules = in_force.iter().flat_map(|own| &own.desired.schedules);
-        if !schedules.any(|own| own.name == schedule.name && own.task == schedule.task) {
+        if !self.schedules().iter().any(|own| own.name == schedule.name && own.task == schedule.task) {
             return Err("the schedule was changed");
         }
         let array = self.array(array).map_err(|_| "the array is served no more")?;

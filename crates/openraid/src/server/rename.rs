@@ -44,6 +44,7 @@ impl Server {
             self.handle.retract(name)?;
         }
         self.take_name(name, to, label);
+        self.rename_in_schedules(name, to);
         self.note(to);
         let mut text = format!("{name} is {to} from now on");
         if has_own {

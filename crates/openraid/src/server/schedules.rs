@@ -18,6 +18,9 @@ const AFTER_ABORT_SECONDS: u64 = 86_400;
 /// After a refusal the next attempt waits so long.
 const AFTER_REFUSAL_SECONDS: u64 = 3600;
 
+/// A time that is further in the future than this is not believed.
+const CLOCK_SLACK_SECONDS: u64 = 86_400;
+
 /// What schedules have done.
 #[derive(Debug, Default)]
 pub(super) struct Scheduled {
@@ -47,7 +50,7 @@ enum Step {
 impl Server {
     /// Begin, pause and resume checks of these arrays, as the schedules say.
     pub fn follow_schedules(&self, arrays: &[ArrayModel]) {
-        let mut schedules = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
+        let mut schedules = self.schedules();
         schedules.retain(|own| own.task == ScheduleTask::Check);
         if schedules.is_empty() || self.access != super::Access::ReadWrite {
             return;
@@ -123,7 +126,28 @@ fn is_due(array: &ArrayModel, schedule: &DesiredSchedule, now: u64) -> bool {
             let is_complete = matches!(last.outcome, OutcomeModel::Clean | OutcomeModel::Mismatches { .. });
             let every =
                 if is_complete { schedule.every_seconds } else { schedule.every_seconds.min(AFTER_ABORT_SECONDS) };
-            now.saturating_sub(last.at_seconds) >= every
+            is_over(last.at_seconds, every, now)
         })
     })
+}
+
+/// Has this time passed since then? A beginning in the future was written by a clock that has been set back since: how
+/// long ago that was is not known, and it counts as long ago.
+pub(super) fn is_over(since: u64, seconds: u64, now: u64) -> bool {
+    now.saturating_sub(since) >= seconds || since > now.saturating_add(CLOCK_SLACK_SECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_puts_no_check_off_for_longer_than_a_day() {
+        let day = 86_400;
+        assert!(!is_over(100 * day, 7 * day, 106 * day) && is_over(100 * day, 7 * day, 107 * day));
+        // A step back of an hour right after a check does not begin another one; a clock that was years ahead does.
+        assert!(!is_over(100 * day, 7 * day, 100 * day - 3600));
+        assert!(is_over(20_000 * day, 7 * day, 100 * day));
+        assert!(!is_over(100 * day, 7 * day, u64::MAX.min(101 * day)) && is_over(0, u64::MAX, u64::MAX));
+    }
 }

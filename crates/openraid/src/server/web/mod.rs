@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use openraid_management::{
-    Controller, Creation, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal, SettingModel,
+    Controller, Creation, DesiredSchedule, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal,
+    SettingModel,
 };
 
 use openraid_status::alarm::AlarmModel;
@@ -27,7 +28,7 @@ use crate::alarms::sinks::post;
 use crate::check_history;
 use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::desired::model;
-use crate::events::segments::Entry;
+use crate::events::segments::{self, Entry};
 use crate::events::{Event, Log};
 use crate::exit::Failure;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
@@ -36,15 +37,20 @@ use crate::settings;
 use crate::verb::explain;
 
 /// Events as they were read, and the times of the files then.
-type Seen = (Vec<(PathBuf, Option<SystemTime>)>, Arc<Vec<EventModel>>);
+#[derive(Default)]
+struct Seen {
+    stamps: Vec<(PathBuf, Option<SystemTime>)>,
+    events: Arc<Vec<EventModel>>,
+    segments: segments::Seen,
+}
 
 /// A server, as the HTTP interfaces see it.
 struct Web {
     server: Arc<Server>,
     log: Log,
     folder: PathBuf,
-    seen: Mutex<Option<Seen>>,
     laboratory: Arc<Laboratory>,
+    seen: Mutex<Seen>,
 }
 
 /// Start the HTTP interfaces of a server.
@@ -235,8 +241,15 @@ impl Controller for Web {
     }
 
     fn schedules(&self) -> Vec<ScheduleModel> {
-        let wishes = self.server.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
-        wishes.iter().map(model::schedule).collect()
+        self.server.schedules().iter().map(model::schedule).collect()
+    }
+
+    fn keep_schedule(&self, wish: &DesiredSchedule) -> Result<ScheduleModel, Refusal> {
+        refuse(self.server.keep_schedule(wish)).map(|own| model::schedule(&own))
+    }
+
+    fn forget_schedule(&self, name: &str) -> Result<bool, Refusal> {
+        refuse(self.server.forget_schedule(name))
     }
 
     fn checks(&self, array: &str) -> Result<(Vec<SetHistoryModel>, Vec<PatrolModel>), Refusal> {
@@ -252,14 +265,14 @@ impl Controller for Web {
     fn events(&self) -> Result<Arc<Vec<EventModel>>, Refusal> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = self.stamps();
-        if let Some((_, events)) = seen.as_ref().filter(|(before, _)| *before == stamps) {
-            return Ok(Arc::clone(events));
+        if seen.stamps == stamps {
+            return Ok(Arc::clone(&seen.events));
         }
-        let content =
-            self.log.read().map_err(|error| Failure::failed(format!("the event log cannot be read: {error}")));
-        let events: Arc<Vec<EventModel>> = Arc::new(refuse(content)?.events.iter().map(event).collect());
-        *seen = Some((stamps, Arc::clone(&events)));
-        Ok(events)
+        let content = self.log.read_again(&mut seen.segments);
+        let content = content.map_err(|error| Failure::failed(format!("the event log cannot be read: {error}")));
+        seen.events = Arc::new(refuse(content)?.events.iter().map(event).collect());
+        seen.stamps = stamps;
+        Ok(Arc::clone(&seen.events))
     }
 
     fn acknowledge(&self, from: u64, to: u64) -> Result<(), Refusal> {

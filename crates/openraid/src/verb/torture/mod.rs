@@ -253,9 +253,7 @@ impl Watch {
     fn interrupted(&self, signalled: u32, running: usize) {
         if signalled == 1 && running > 0 {
             let running = count(u64::try_from(running).unwrap_or(u64::MAX), "run", "runs");
-            self.above(&format!(
-                "interrupted: waiting for {running} to end; interrupt again to stop at once"
-            ));
+            self.above(&format!("interrupted: waiting for {running} to end; interrupt again to stop at once"));
         }
     }
 

@@ -1,0 +1,182 @@
+//! Schedules that the API made: a file next to the registry. The configuration file is people's and is not touched; a schedule of
+//! the file goes before a kept one of the same name.
+//!
+//! The words are those of a table `[schedules.NAME]`, and the same reader checks them.
+
+use openraid_config::{DesiredSchedule, SCHEDULES_MAX};
+use openraid_management::DesiredSchedule as Asked;
+
+use super::Server;
+use crate::desired;
+use crate::exit::Failure;
+
+/// The name of the file after the registry's own.
+const FILE: &str = "schedules";
+/// A larger file is none.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Characters of a name, at most.
+const NAME_MAX: usize = 64;
+
+/// A schedule in the words that it was asked for with, and what they mean.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct KeptSchedule {
+    asked: Asked,
+    wish: DesiredSchedule,
+}
+
+/// A string of TOML; JSON's are such.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if asked.name.is_empty() || asked.name.len() > NAME_MAX || !asked.name.bytes().all(is_plain) {
+        let why = format!("use letters, digits, - and _, {NAME_MAX} at the most");
+        return Err(Failure::usage(format!("name: {:?} is no name of a schedule; {why}", asked.name)));
+    }
+    let mut text = format!("[schedules.{}]\ntask = {}\n", quoted(&asked.name), quoted(&asked.task));
+    let arrays: Vec<String> = asked.arrays.iter().map(|name| quoted(name)).collect();
+    text.push_str(&format!("arrays = [{}]\nevery = {}\n", arrays.join(", "), quoted(&asked.every)));
+    let more = [("window", &asked.window), ("rate", &asked.rate)];
+    let more = more.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}\n", quoted(value.as_ref()?))));
+    text.extend(more);
+    let read = desired::parse(&text).map_err(|problems| {
+        let problem = &problems.0[0];
+        let key = problem.key.rsplit('.').next().unwrap_or_default();
+        Failure::usage(format!("{key}: {}; {}", problem.what, problem.remedy))
+    })?;
+    let wish = read.schedules.into_iter().next().expect("the text has one");
+    // No line of a file has it.
+    Ok(KeptSchedule { asked: asked.clone(), wish: DesiredSchedule { line: 0, ..wish } })
+}
+
+impl Server {
+    /// Schedules of the configuration file, then those that are kept.
+    pub(super) fn schedules(&self) -> Vec<DesiredSchedule> {
+        let mut all = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
+        let kept = self.kept_schedules().into_iter().map(|own| own.wish);
+        let more: Vec<DesiredSchedule> = kept.filter(|own| all.iter().all(|other| other.name != own.name)).collect();
+        all.extend(more);
+        all
+    }
+
+    fn kept_schedules(&self) -> Vec<KeptSchedule> {
+        if let Some(kept) = &self.state().kept_schedules {
+            return kept.clone();
+        }
+        let text = self.registry.read_beside(FILE, FILE_BYTES_MAX);
+        let read = text.map_or_else(|| Ok(Vec::new()), |text| serde_json::from_str(&text));
+        let asked: Vec<Asked> = read.unwrap_or_else(|error| {
+            let path = self.registry.folder_beside(FILE);
+            crate::output::warn(&format!("{}: no schedules can be read: {error}; make them again", path.display()));
+            Vec::new()
+        });
+        let kept: Vec<KeptSchedule> = asked.iter().filter_map(|own| understood(own).ok()).collect();
+        self.state().kept_schedules = Some(kept.clone());
+        kept
+    }
+
+    fn write_schedules(&self, kept: Vec<KeptSchedule>) -> Result<(), Failure> {
+        let asked: Vec<&Asked> = kept.iter().map(|own| &own.asked).collect();
+        let text = serde_json::to_string_pretty(&asked).map_err(Failure::failed)?;
+        self.registry.change_beside(FILE, || text)?;
+        self.state().kept_schedules = Some(kept);
+        Ok(())
+    }
+
+    fn refuse_of_file(&self, name: &str) -> Result<(), Failure> {
+        let in_force = self.in_force();
+        let of_file = in_force.iter().flat_map(|own| &own.desired.schedules).find(|own| own.name == name);
+        match (of_file, &in_force) {
+            (Some(own), Some(in_force)) => Err(Failure::refused(format!(
+                "{name} stands in line {} of {}: change it there, then `openraid reload`",
+                own.line,
+                in_force.path.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keep a schedule; a kept one of this name is replaced.
+    ///
+    /// # Errors
+    /// A value cannot be; the configuration file has one of this name; there are too many; it cannot be written down.
+    pub(super) fn keep_schedule(&self, asked: &Asked) -> Result<DesiredSchedule, Failure> {
+        let own = understood(asked)?;
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.refuse_of_file(&asked.name)?;
+        let mut kept = self.kept_schedules();
+        kept.retain(|other| other.asked.name != asked.name);
+        if kept.len() >= SCHEDULES_MAX {
+            return Err(Failure::refused(format!("{SCHEDULES_MAX} schedules are kept already; remove one first")));
+        }
+        kept.push(own.clone());
+        kept.sort_by(|a, b| a.asked.name.cmp(&b.asked.name));
+        self.write_schedules(kept)?;
+        Ok(own.wish)
+    }
+
+    /// Forget a kept schedule; true if there was one.
+    ///
+    /// # Errors
+    /// The configuration file has it; the change cannot be written down.
+    pub(super) fn forget_schedule(&self, name: &str) -> Result<bool, Failure> {
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.refuse_of_file(name)?;
+        let mut kept = self.kept_schedules();
+        let before = kept.len();
+        kept.retain(|own| own.asked.name != name);
+        if kept.len() == before {
+            return Ok(false);
+        }
+        self.write_schedules(kept).map(|()| true)
+    }
+
+    /// An array has another name: kept schedules follow it.
+    pub(super) fn rename_in_schedules(&self, name: &str, to: &str) {
+        let mut kept = self.kept_schedules();
+        let mut is_changed = false;
+        for own in &mut kept {
+            for array in own.asked.arrays.iter_mut().chain(&mut own.wish.arrays).filter(|array| *array == name) {
+                to.clone_into(array);
+                is_changed = true;
+            }
+        }
+        if let Some(failure) = is_changed.then(|| self.write_schedules(kept)).and_then(Result::err) {
+            crate::output::warn(&failure.text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_those_of_the_file_and_nothing_gets_out_of_its_quotes() {
+        let asked = Asked {
+            name: "weekly".into(),
+            task: "check".into(),
+            arrays: vec!["data".into()],
+            every: "7d".into(),
+            window: Some("01:00-05:30".into()),
+            rate: None,
+        };
+        let wish = understood(&asked).expect("it is fine").wish;
+        assert_eq!((wish.every_seconds, wish.window, wish.line), (7 * 86_400, Some((60, 330)), 0));
+        assert_eq!((wish.name.as_str(), wish.arrays), ("weekly", vec!["data".to_owned()]));
+        let refused = |change: &dyn Fn(&mut Asked), words: &str| {
+            let mut asked = asked.clone();
+            change(&mut asked);
+            let text = understood(&asked).expect_err("it is refused").text;
+            assert!(text.contains(words), "{text}");
+        };
+        refused(&|own| own.name = "a]\n[server".into(), "name:");
+        refused(&|own| own.task = "scrub".into(), "task: \"scrub\" is no task");
+        refused(&|own| own.every = "1m".into(), "every: \"1m\" is no time between checks");
+        refused(&|own| own.every = "7d\"\nwindow = \"x".into(), "every:");
+        refused(&|own| own.window = Some("1-2".into()), "window: \"1-2\" is no window");
+        refused(&|own| own.rate = Some("1M".into()), "rate: unknown key");
+    }
+}

@@ -1,0 +1,165 @@
+//! The service when its own files are damaged, its disk is full, or its configuration leads to itself: a clear answer, and the data
+//! path goes on.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{json, Value};
+use support::client::Client;
+use support::web::Web;
+use support::{Lab, Server, FLUSH, READ, WRITE};
+
+fn array(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab
+}
+
+fn signed_in(lab: &Lab, server: &Server) -> Web {
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Administrator").expect(0).text().trim().into());
+    web
+}
+
+/// A client writes, and reads what it wrote.
+fn data_path_works(lab: &Lab, fill: u8) {
+    let mut client = Client::open(&lab.path("nbd.sock"), "data");
+    assert_eq!(client.ask(WRITE, 8192, &[fill; 4096]), 0);
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
+    assert_eq!(client.read_block(8192).expect("it is served"), vec![fill; 4096]);
+    assert_eq!(client.ask(READ, 0, &[0; 65536]), 0);
+}
+
+#[test]
+fn damaged_files_of_the_service_cost_what_is_in_them_and_nothing_else() {
+    let lab = array("damaged");
+    let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
+    let web = signed_in(&lab, &server);
+    let wish = json!({"name": "weekly", "task": "check", "every": "7d", "window": "01:00-01:01"});
+    web.post("/api/v1/schedules", &wish.to_string()).expect(200);
+    lab.line("fail data d1").expect(0);
+    server.stop();
+    let state = lab.path("state/openraid");
+    let keep = fs::read(state.join("registry.json")).expect("it is there");
+    // Alarms, events, history, schedules: all of their bytes are others.
+    let mut damaged = Vec::new();
+    for entry in fs::read_dir(&state).expect("it is there").flatten().map(|entry| entry.path()) {
+        let files = if entry.is_dir() {
+            fs::read_dir(&entry).expect("a folder").flatten().map(|own| own.path()).collect()
+        } else {
+            vec![entry]
+        };
+        for file in files.into_iter().filter(|file| !file.ends_with("registry.json") && !file.ends_with("lock")) {
+            let len = fs::metadata(&file).expect("a file").len();
+            fs::write(&file, support::noise(3, usize::try_from(len).expect("small"))).expect("it is ours");
+            damaged.push(file);
+        }
+    }
+    assert!(damaged.len() >= 3, "{damaged:?}");
+    let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
+    let web = signed_in(&lab, &server);
+    // What holds is an alarm again, because alarms follow from the state.
+    let alarms = web.get("/api/v1/alarms").expect(200).json().to_string();
+    assert!(alarms.contains("data:DegradedArray"), "{alarms}");
+    assert_eq!(web.get("/api/v1/schedules").expect(200).json()["schedules"], json!([]));
+    web.post("/api/v1/schedules", &wish.to_string()).expect(200);
+    lab.line("events --json").expect(0);
+    data_path_works(&lab, 1);
+    server.stop();
+    // The registry says where the members are: a damaged one is refused by its name, and left alone.
+    fs::write(state.join("registry.json"), &keep[..keep.len() / 2]).expect("it is ours");
+    lab.line("serve data --nbd-unix nbd.sock").refused(74, &["registry.json is damaged", "move it away"]);
+    assert_eq!(fs::read(state.join("registry.json")).ok().as_deref(), Some(&keep[..keep.len() / 2]));
+    fs::write(state.join("registry.json"), &keep).expect("it is ours");
+    let server = lab.serve(&["data"]);
+    data_path_works(&lab, 2);
+    server.stop();
+}
+
+/// A small file system; it is gone with the value.
+struct Small<'a>(&'a Path);
+
+impl<'a> Small<'a> {
+    fn mount(path: &'a Path) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=4M", "tmpfs"]).arg(path);
+        mount.output().is_ok_and(|output| output.status.success()).then_some(Self(path))
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).output();
+    }
+}
+
+#[test]
+fn on_a_full_disk_orders_are_carried_out_what_is_not_kept_is_said_and_alarms_are_right() {
+    // A mirror: of parity, what was being written at the kill would be in doubt.
+    let lab = Lab::new("no-room");
+    lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
+    let state = lab.path("state");
+    fs::rename(&state, lab.path("before")).expect("the same folder");
+    fs::create_dir(&state).expect("room");
+    let Some(_small) = Small::mount(&state) else { return support::skipped("this user may not mount") };
+    let copied = Command::new("cp").arg("-r").arg(lab.path("before/openraid")).arg(&state).status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
+    let web = signed_in(&lab, &server);
+    lab.line("alarms").expect(0);
+    let mut filler = fs::File::create(state.join("filler")).expect("room for a name");
+    while filler.write_all(&[1; 512]).is_ok() {}
+    data_path_works(&lab, 3);
+    // A change takes effect, and says that it is not kept.
+    let set = r#"{"settings": {"rebuild.rate": "9M"}}"#;
+    let done = web.ask_with("PATCH", "/api/v1/arrays/data/settings", Some(set), &[]).expect(200).json();
+    assert!(done["text"].as_str().is_some_and(|text| text.contains("lasts until the server ends")), "{done}");
+    assert_eq!(lab.show("data")["settings"]["rebuild_rate"], 9 << 20);
+    // What is nothing unless it is kept, is refused.
+    let wish = json!({"name": "weekly", "task": "check", "every": "7d"});
+    let refused = web.post("/api/v1/schedules", &wish.to_string());
+    assert!(refused.status >= 400 && refused.text().contains("cannot be written"), "{refused:?}");
+    let user = json!({"name": "ann", "role": "ReadOnly", "password": "correct horse"});
+    let refused = web.post("/api/v1/users", &user.to_string());
+    assert!(refused.status >= 400 && refused.text().contains("users.json"), "{refused:?}");
+    assert_eq!(web.get("/api/v1/schedules").expect(200).json()["schedules"], json!([]));
+    // A failure is an alarm, and still is after a kill.
+    lab.line("fail data d1").expect(0);
+    let id = "data:DegradedArray";
+    let holds = |told: &Value| told["alarms"].as_array().expect("a list").iter().any(|own| own["id"] == id);
+    assert!(holds(&web.get("/api/v1/alarms").expect(200).json()));
+    data_path_works(&lab, 4);
+    server.kill();
+    let server = lab.serve(&["data"]);
+    assert!(holds(&lab.line("alarms --json").expect(0).json()));
+    data_path_works(&lab, 5);
+    drop(filler);
+    server.stop();
+}
+
+#[test]
+fn a_configuration_that_leads_to_itself_is_refused_and_the_rest_is_served() {
+    let lab = array("cycle");
+    let socket = lab.path("nbd.sock");
+    // A member and a spare that are exports of this server: it would wait for itself.
+    let own = |export: &str| format!("nbd+unix:///{export}?socket={}", socket.display());
+    let toml = format!(
+        "[server]\nnbd-unix = {socket:?}\n[arrays.loop]\nmembers = [\"{}\"]\n[[spares]]\nmember = \"{}\"\nfor = \"all\"\n",
+        own("data"),
+        own("loop")
+    );
+    fs::write(lab.path("openraid.toml"), toml).expect("room");
+    let server = Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready");
+    data_path_works(&lab, 6);
+    let alarms = lab.line("alarms --json").expect(0).json().to_string();
+    assert!(alarms.contains("StartProblem") && alarms.contains("/data?socket="), "{alarms}");
+    // The same by an order: the array would write to its own member.
+    let ran = lab.run(&["add", "data", &own("data")]);
+    ran.refused(65, &["this server serves it itself", "name a drive"]);
+    data_path_works(&lab, 7);
+    server.stop();
+}
