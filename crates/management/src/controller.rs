@@ -227,7 +227,7 @@ pub trait Controller: Send + Sync + 'static {
     fn test_alarm(&self, sink: Option<&str>) -> Result<Vec<TestModel>, Refusal>;
     /// The sinks of the configuration file.
     fn sinks(&self) -> Vec<SinkModel>;
-    /// The schedules of the configuration file, and those that are kept.
+    /// The schedules of the configuration file, and kept ones.
     fn schedules(&self) -> Vec<ScheduleModel>;
     /// Keep a schedule; a kept one of this name is replaced.
     ///

@@ -184,7 +184,7 @@ fn hostile(web: &Web, nth: usize) -> Option<TcpStream> {
     let token = web.token.as_deref().expect("signed in");
     let head = |line: &str| format!("{line} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n", web.host);
     let text = match nth % 5 {
-        // A head that never ends; a body that never comes; a stream that nobody reads; too large a head; no HTTP.
+        // A head that never ends; a body that never comes; a stream that is not read; too large a head; no HTTP.
         0 => head("GET /api/v1/arrays"),
         1 => {
             head("PATCH /api/v1/arrays/data/settings")
@@ -207,7 +207,7 @@ fn a_hundred_slow_or_hostile_clients_beside_a_load() {
         let clients: Vec<Option<TcpStream>> = (0..100).map(|nth| hostile(&web, nth)).collect();
         let clients = Mutex::new(clients);
         let (web, turn) = (web.clone(), Mutex::new(0));
-        // Each of them sends one byte more in a second; those that were cut off come again.
+        // Each of them sends one byte more in a second; one that was cut off comes again.
         Beside::none().each(Duration::from_millis(10), move || {
             let mut turn = turn.lock().expect("one thread");
             let mut clients = clients.lock().expect("one thread");

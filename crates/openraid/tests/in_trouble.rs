@@ -119,7 +119,7 @@ fn on_a_full_disk_orders_are_carried_out_what_is_not_kept_is_said_and_alarms_are
     let done = web.ask_with("PATCH", "/api/v1/arrays/data/settings", Some(set), &[]).expect(200).json();
     assert!(done["text"].as_str().is_some_and(|text| text.contains("lasts until the server ends")), "{done}");
     assert_eq!(lab.show("data")["settings"]["rebuild_rate"], 9 << 20);
-    // What is nothing unless it is kept, is refused.
+    // An order that means nothing unless it is kept is refused.
     let wish = json!({"name": "weekly", "task": "check", "every": "7d"});
     let refused = web.post("/api/v1/schedules", &wish.to_string());
     assert!(refused.status >= 400 && refused.text().contains("cannot be written"), "{refused:?}");

@@ -116,6 +116,70 @@ fn alarms_are_right(lab: &Lab, name: &str) {
     }
 }
 
+/// What the next server must still know.
+struct Promised {
+    regions: Vec<Region>,
+    /// The number of the last write.
+    write: u64,
+    /// The rate that was asked for last, and the last one that was acknowledged.
+    rate: u64,
+    kept: u64,
+    /// A member of the mirror was failed by order.
+    is_failed: bool,
+}
+
+impl Promised {
+    /// Everything that was acknowledged is there, and alarms are right.
+    fn check(&mut self, lab: &Lab, kill: u64) {
+        let data = lab.show("data");
+        let (found, kept, rate) =
+            (data["settings"]["rebuild_rate"].as_u64().expect("a rate") >> 20, self.kept, self.rate);
+        assert!(found == kept || found == rate, "kill {kill}: rate {found}; {kept} was acknowledged, {rate} asked for");
+        self.kept = found;
+        assert_eq!((&data["health"], &data["journal"]["protected"]), (&"optimal".into(), &true.into()), "kill {kill}");
+        let pair = lab.show("pair");
+        assert_eq!(pair["settings"]["scrub_rate"], 3 << 20, "the file holds");
+        assert!(!self.is_failed || pair["health"] == "degraded", "kill {kill}: the failure of a member was forgotten");
+        alarms_are_right(lab, "pair");
+        alarms_are_right(lab, "data");
+        let mut client = Client::open(&lab.path("nbd.sock"), "data");
+        self.regions.iter_mut().for_each(|region| region.check(&mut client));
+    }
+
+    /// Load, orders, and a kill in the middle.
+    fn kill(&mut self, lab: &Lab, server: Server, kill: u64) {
+        let write_from = |region: Region| {
+            let (client, write) = (Client::open(&lab.path("nbd.sock"), "data"), self.write);
+            thread::spawn(move || region.write(client, write))
+        };
+        let clients: Vec<_> = std::mem::take(&mut self.regions).into_iter().map(write_from).collect();
+        let setting = change(&server, self.rate);
+        match kill % 4 {
+            1 => {
+                lab.line("fail pair p1").expect(0);
+                self.is_failed = true;
+            }
+            3 => {
+                let _ = lab.line("remove pair p1");
+                let added = lab.line("add pair p1 --yes --overwrite");
+                assert!([0, 1].contains(&added.code), "{added:?}");
+                self.is_failed = false;
+            }
+            _ => {}
+        }
+        // The kill meets another moment each time.
+        thread::sleep(Duration::from_millis(20 + kill * 37 % 300));
+        server.kill();
+        for client in clients {
+            let (region, last) = client.join().expect("the client");
+            self.regions.push(region);
+            self.write = self.write.max(last);
+        }
+        let (rate, acknowledged) = setting.join().expect("the client");
+        (self.rate, self.kept) = (rate, acknowledged.unwrap_or(self.kept));
+    }
+}
+
 #[test]
 fn kills_under_load_lose_nothing_that_was_acknowledged() {
     let wanted = std::env::var("OPENRAID_KILLS").ok().map(|count| count.parse().expect("OPENRAID_KILLS is a number"));
@@ -132,68 +196,27 @@ fn kills_under_load_lose_nothing_that_was_acknowledged() {
         lab.path("j0").display()
     );
     fs::write(lab.path("openraid.toml"), &config).expect("room");
-    let mut regions: Vec<Region> = (0..CLIENTS).map(Region::new).collect();
-    let (mut write, mut rate, mut kept) = (0, 200, 200);
-    let mut is_failed = false;
+    let regions = (0..CLIENTS).map(Region::new).collect();
+    let mut promised = Promised { regions, write: 0, rate: 200, kept: 200, is_failed: false };
     for kill in 0..=kills {
         let mut command = lab.command(&["serve", "--json", "--config", "openraid.toml"]);
         command.stderr(fs::File::create(lab.path("said")).expect("room"));
         let server = Server::started(&mut command).unwrap_or_else(|line| panic!("kill {kill}: not ready: {line}"));
-        let data = lab.show("data");
-        let found = data["settings"]["rebuild_rate"].as_u64().expect("a rate") >> 20;
-        assert!(found == kept || found == rate, "kill {kill}: rate {found}; {kept} was acknowledged, {rate} asked for");
-        kept = found;
-        assert_eq!((&data["health"], &data["journal"]["protected"]), (&"optimal".into(), &true.into()), "kill {kill}");
-        let pair = lab.show("pair");
-        assert_eq!(pair["settings"]["scrub_rate"], 3 << 20, "the file holds");
-        assert!(!is_failed || pair["health"] == "degraded", "kill {kill}: the failure of a member was forgotten");
-        alarms_are_right(&lab, "pair");
-        alarms_are_right(&lab, "data");
-        let mut client = Client::open(&lab.path("nbd.sock"), "data");
-        regions.iter_mut().for_each(|region| region.check(&mut client));
-        drop(client);
+        promised.check(&lab, kill);
         if kill == kills {
             server.stop();
             break;
         }
-        let write_from = |region: Region| {
-            let client = Client::open(&lab.path("nbd.sock"), "data");
-            thread::spawn(move || region.write(client, write))
-        };
-        let clients: Vec<_> = regions.drain(..).map(write_from).collect();
-        let setting = change(&server, rate);
-        match kill % 4 {
-            1 => {
-                lab.line("fail pair p1").expect(0);
-                is_failed = true;
-            }
-            3 => {
-                let _ = lab.line("remove pair p1");
-                let added = lab.line("add pair p1 --yes --overwrite");
-                assert!([0, 1].contains(&added.code), "{added:?}");
-                is_failed = false;
-            }
-            _ => {}
-        }
-        // The kill meets another moment each time.
-        thread::sleep(Duration::from_millis(20 + kill * 37 % 300));
-        server.kill();
-        for client in clients {
-            let (region, last) = client.join().expect("the client");
-            regions.push(region);
-            write = write.max(last);
-        }
-        let acknowledged;
-        (rate, acknowledged) = setting.join().expect("the client");
-        kept = acknowledged.unwrap_or(kept);
+        promised.kill(&lab, server, kill);
     }
     assert_eq!(fs::read_to_string(lab.path("openraid.toml")).ok(), Some(config), "people's file is people's");
     let log = lab.line("events --json").expect(0).json();
     assert_eq!(log["damaged"], 0);
+    let Promised { regions, write, rate, .. } = promised;
     let done = regions.iter().flat_map(|region| &region.acknowledged).filter(|write| **write > 0).count();
     assert!(done > 0, "nothing was written");
     if soak.or(wanted).is_some() {
-        let _ =
-            writeln!(std::io::stderr(), "{kills} kills, {write} writes numbered, settings up to {rate}M: nothing lost");
+        let told = format!("{kills} kills, {write} writes numbered, settings up to {rate}M: nothing lost");
+        let _ = writeln!(std::io::stderr(), "{told}");
     }
 }

@@ -4,7 +4,7 @@
 //! The words are those of a table `[schedules.NAME]`, and the same reader checks them.
 
 use openraid_config::{DesiredSchedule, SCHEDULES_MAX};
-use openraid_management::DesiredSchedule as Asked;
+use openraid_management::ScheduleInput as Asked;
 
 use super::Server;
 use crate::desired;
@@ -52,7 +52,7 @@ fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
 }
 
 impl Server {
-    /// Schedules of the configuration file, then those that are kept.
+    /// Schedules of the configuration file, then kept ones.
     pub(super) fn schedules(&self) -> Vec<DesiredSchedule> {
         let mut all = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
         let kept = self.kept_schedules().into_iter().map(|own| own.wish);

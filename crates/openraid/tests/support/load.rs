@@ -1,4 +1,4 @@
-//! Clients that keep an array busy, and what something beside them costs them.
+//! Clients that keep an array busy, and the cost of a disturbance to them.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -60,7 +60,7 @@ impl Load {
         f64::from(u32::try_from(count).expect("not that fast")) / at.elapsed().as_secs_f64()
     }
 
-    /// The load beside a disturbance over the load without one, in so many turns: quartiles.
+    /// The load with a disturbance over the load without one, in so many turns: quartiles.
     pub fn ratio<G>(&self, turns: usize, mut disturb: impl FnMut() -> G) -> [f64; 3] {
         let mut ratios: Vec<f64> = Vec::new();
         for nth in 0..turns {

@@ -1,4 +1,4 @@
-//! Arrays in as many states as the table has rows, on members in memory, and every face of the server beside the table: the
+//! Arrays in as many states as the table has rows, on members in memory, and every face of the server is compared with the table: the
 //! command line, the API, Redfish, metrics, alarms. The console shows the API's documents.
 //!
 //! What the table says was worked out by hand from the level and the orders. The member whose loss makes an array fail keeps its
