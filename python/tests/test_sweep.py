@@ -1,5 +1,6 @@
 """Tests of the package; nothing but Python 3 is needed: ``python3 -m unittest discover python/tests``."""
 
+import json
 import os
 import pathlib
 import sys
@@ -31,6 +32,20 @@ class Sweeps(unittest.TestCase):
 
     def sweep(self, cells, **options):
         return openraid.sweep(cells, binary=FAKE, **{"engine": "local", "progress": False, **options})
+
+    def test_the_notebook_describes_ten_thousand_configurations_and_a_slice_of_it_runs(self):
+        path = HERE.parent / "examples" / "sweep.ipynb"
+        code = ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+        names = {}
+        exec(code[0], names)
+        self.assertEqual(len(names["cells"]), 10_080)
+        self.assertEqual(len({json.dumps(cell, sort_keys=True) for cell in names["cells"]}), 10_080)
+        found = self.sweep(names["cells"][::2_000])
+        self.assertEqual((len(list(found.rows())), found.failures), (6, {}))
+        # The plots take columns that a row has.
+        row = next(iter(found.rows()))
+        for column in ("array", "drive", "depth", "reads", "cache_mib", "iops"):
+            self.assertIn(column, row)
 
     def test_a_grid_is_every_combination_and_a_cell_is_a_command_line(self):
         cells = openraid.grid({"array": ["raid5x4", "raid6x4"], "depth": [1, 4, 16], "first_32_gb": True})

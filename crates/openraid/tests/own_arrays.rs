@@ -77,6 +77,8 @@ fn members_with_data_are_refused_unless_their_names_are_given() {
     for (options, words) in [
         ("--members d1 --levels 5x3", vec!["raid5x3 needs 3 members", "names 1"]),
         ("--members d1,d2 --levels jbodx2", vec!["cannot be made of members"]),
+        ("--members d1,d2 --levels 00x2", vec!["RAID 00 is a RAID 0", "give 0x"]),
+        ("--members d1,d2", vec!["name the arrays", "--levels 0x4"]),
         ("--members d1,d2 --levels 0x2 --cache wb", vec!["--caches"]),
         ("--target a=sim:openraid --target sim:openraid", vec!["each needs a name"]),
     ] {
@@ -103,6 +105,42 @@ fn a_killed_review_of_members_goes_on_with_its_own_half_made_array() {
     lab.line(line).expect(0);
     let all = kept(&lab, "own");
     assert!(first.iter().all(|known| all.contains(known)) && all.len() == 2, "{first:?} {all:?}");
+}
+
+#[test]
+#[ignore = "a review until a member is cut short: some ten seconds"]
+fn a_member_that_vanishes_ends_the_review_and_what_was_measured_is_kept() {
+    let lab = Lab::new("own-vanished");
+    lab.drives(&["d1", "d2", "d3"], 32);
+    let line = "review --members d1,d2,d3 --levels 5x3 --methods response-time,sequential --seconds 1 --json --out own";
+    let words: Vec<&str> = line.split(' ').collect();
+    let child = lab.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let limit = Instant::now() + Duration::from_secs(120);
+    while kept(&lab, "own").is_empty() {
+        assert!(Instant::now() < limit, "no cell was kept");
+        thread::sleep(Duration::from_millis(20));
+    }
+    fs::OpenOptions::new().write(true).open(lab.path("d2")).and_then(|file| file.set_len(4096)).expect("cut");
+    let ended = child.wait_with_output().expect("ended");
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("a member failed") && said.contains("is kept in"), "{said}");
+    assert!(!kept(&lab, "own").is_empty());
+}
+
+#[test]
+#[ignore = "48 cells of two seconds"]
+fn members_are_measured_side_by_side() {
+    let lab = Lab::new("own-beside");
+    lab.drives(&["d1", "d2"], 32);
+    let line = "review --members d1,d2 --methods rst-jbod --seconds 1 --json --out own";
+    let first = lab.line(line).expect(0).json();
+    // Two patterns, both ways, six depths, one drive and two.
+    assert_eq!((first["cells"].as_u64(), first["failed"].as_u64()), (Some(48), Some(0)), "{first}");
+    let found = cells(&lab, "own");
+    assert!(found.iter().all(|(_, array, measured)| *measured && array.starts_with("jbodx")), "{found:?}");
+    let look = lab.line("examine d1 --json").text();
+    assert!(!look.contains("set_uuid"), "{look}");
 }
 
 #[test]
