@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::geometry::{Geometry, Level, SetSpec};
     use crate::io::footprint::{Columns, Footprint, StripeRows};
-    use crate::io::op::{Op, OpKind};
+    use crate::io::op::{EntryState, Op, OpKind};
     use crate::io::search::Part;
     use crate::limits::Limits;
     use crate::requests::request::{Piece, Way};
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_back_ranges_frames_commands_room_and_redos_calls_those_that_wait_for_it() {
+    fn what_gives_back_ranges_frames_commands_room_entries_and_redos_calls_those_that_wait_for_it() {
         let mut controller = controller();
         let hold = |controller: &mut Controller, wait| {
             let op = controller.ops.put(op(OpKind::RowWrite)).index;
@@ -217,6 +217,11 @@ mod tests {
         let room = hold(&mut controller, Wait::JournalRoom(Reason::WaitedForJournal));
         controller.wake_journal_waiters();
         assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(room), None));
+        let entry = hold(&mut controller, Wait::Entry);
+        controller.ops[entry].entry = EntryState::InGroup(4);
+        controller.logged_is_durable(entry);
+        assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(entry), None));
+        assert_eq!(controller.ops[entry].entry, EntryState::Through(4));
         let redo = hold(&mut controller, Wait::Redo);
         controller.wake_redo_waiters();
         assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(redo), None));

@@ -451,6 +451,23 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_for_its_record_writes_when_the_log_is_durable() {
+        let mut controller = controller();
+        let op = controller.ops.put(Op { partial: Partial::Waiting, ..row_write() }).index;
+        controller.hold_op(op, Wait::Record);
+        let log = controller.log_mut(SET, Slot(1));
+        log.state = LogState::Writing;
+        log.flying.push(op);
+        // Another one came while the log was being written: it needs the next write.
+        log.waiting.push(op + 1);
+        controller.log_is_durable(SET, Slot(1));
+        assert_eq!((controller.ops[op].partial, controller.ready.pop()), (Partial::Logged, Some(op)));
+        assert!(controller.ready.is_empty(), "the other one still waits");
+        let log = controller.log_mut(SET, Slot(1));
+        assert_eq!((log.state, log.covered, log.waiting.len()), (LogState::Covering, 1, 1));
+    }
+
+    #[test]
     fn what_waits_for_a_log_without_a_keeper_goes_on_without_a_record() {
         let mut controller = controller();
         let op = controller.ops.put(Op { partial: Partial::Waiting, ..row_write() }).index;
