@@ -57,7 +57,7 @@ pub struct Creation {
 /// A schedule that is to be kept: the words of a table `[schedules.NAME]` of the configuration file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DesiredSchedule {
+pub struct ScheduleInput {
     /// Its name.
     pub name: String,
     /// `check` or `patrol`.
@@ -233,7 +233,7 @@ pub trait Controller: Send + Sync + 'static {
     ///
     /// # Errors
     /// A value cannot be; the configuration file has one of this name; it cannot be written down.
-    fn keep_schedule(&self, wish: &DesiredSchedule) -> Result<ScheduleModel, Refusal>;
+    fn keep_schedule(&self, wish: &ScheduleInput) -> Result<ScheduleModel, Refusal>;
     /// Forget a schedule that was kept; true if there was one.
     ///
     /// # Errors

@@ -30,6 +30,6 @@ mod state;
 
 pub use auth::role::Role;
 pub use auth::users::Users;
-pub use controller::{Controller, Creation, DesiredSchedule, Done, EventModel, PlanModel, Refusal, SettingModel};
+pub use controller::{Controller, Creation, Done, EventModel, PlanModel, Refusal, ScheduleInput, SettingModel};
 pub use http::listen::{Management, Options, StartError};
 pub use place::{LocationModel, PlaceModel};

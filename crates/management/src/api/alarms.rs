@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::arrays::named;
 use super::users::noted;
-use crate::controller::{DesiredSchedule, Refusal};
+use crate::controller::{Refusal, ScheduleInput};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 
@@ -133,7 +133,7 @@ pub fn schedules(request: &Request) -> Result<Reply, Problem> {
 
 /// Keep a schedule.
 pub fn keep_schedule(request: &Request) -> Result<Reply, Problem> {
-    let wish: DesiredSchedule = request.input()?;
+    let wish: ScheduleInput = request.input()?;
     let kept = request.state.controller.keep_schedule(&wish);
     let what = format!("schedule {}: {} every {}", wish.name, wish.task, wish.every);
     noted(request, format!("{what}: {}", came(&kept)));

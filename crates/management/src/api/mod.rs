@@ -14,7 +14,7 @@ pub mod version;
 use utoipa::ToSchema;
 
 use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
-use crate::controller::{Creation, DesiredSchedule, EventModel, PlanModel};
+use crate::controller::{Creation, EventModel, PlanModel, ScheduleInput};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::route::{Need, Route, Schema, Schemas, Verb};
@@ -181,7 +181,7 @@ pub const ROUTES: &[Route] = &[
         .gives::<alarms::SinksModel>(),
     route(Get, "/api/v1/schedules", READ, "Schedules of checks.", alarms::schedules).gives::<alarms::SchedulesModel>(),
     route(Post, "/api/v1/schedules", OPERATE, "Keep a schedule, or change a kept one.", alarms::keep_schedule)
-        .takes::<DesiredSchedule>()
+        .takes::<ScheduleInput>()
         .gives::<ScheduleModel>(),
     route(Delete, "/api/v1/schedules/{schedule}", OPERATE, "Remove a kept schedule.", alarms::forget_schedule),
     route(Get, "/api/v1/events", READ, "Events, oldest first.", events::list).gives::<events::EventsModel>().asked(&[

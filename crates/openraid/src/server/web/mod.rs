@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use openraid_management::{
-    Controller, Creation, DesiredSchedule, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal,
+    Controller, Creation, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal, ScheduleInput,
     SettingModel,
 };
 
@@ -244,7 +244,7 @@ impl Controller for Web {
         self.server.schedules().iter().map(model::schedule).collect()
     }
 
-    fn keep_schedule(&self, wish: &DesiredSchedule) -> Result<ScheduleModel, Refusal> {
+    fn keep_schedule(&self, wish: &ScheduleInput) -> Result<ScheduleModel, Refusal> {
         refuse(self.server.keep_schedule(wish)).map(|own| model::schedule(&own))
     }
 
