@@ -10,7 +10,8 @@ use crate::actions::{Actions, Notice, NoticeKind};
 use crate::array::sets::Sets;
 use crate::io::op::Op;
 use crate::reason::{Reason, TraceEntry};
-use crate::requests::request::{Piece, Request};
+use crate::requests::piece::Piece;
+use crate::requests::request::Request;
 use crate::slab::Slab;
 use crate::steps::{is_traced, op_name, Step, Steps, What, Who};
 

@@ -165,7 +165,7 @@ mod tests {
     use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
     use openraid_units::{Bytes, DriveId, Sectors};
 
-    /// Of a new mirror.
+    /// The superblocks of a new mirror.
     fn metadata() -> Metadata {
         let capacity = Bytes::mib(16).sectors_floor();
         let drive =

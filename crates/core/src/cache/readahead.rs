@@ -21,7 +21,8 @@ use crate::frames::Run;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::reason::Reason;
-use crate::requests::request::{Piece, Request, Way};
+use crate::requests::piece::{Piece, Way};
+use crate::requests::request::Request;
 use crate::slab::NONE;
 
 /// Readings ahead in work at once.

@@ -1,7 +1,7 @@
 //! When the pieces that wait for the cache are asked again: see [`Waiters`](crate::waiters::Waiters).
 
 use crate::controller::Controller;
-use crate::requests::request::Piece;
+use crate::requests::piece::Piece;
 use crate::slab::NONE;
 use crate::waiters::TURNS_MAX;
 

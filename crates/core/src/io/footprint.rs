@@ -78,7 +78,7 @@ pub(crate) struct StripeRows {
 pub(crate) enum Columns {
     /// All of them.
     All,
-    /// Those that a request, or an entry of a partial parity log, names: so many side by side.
+    /// The columns that a request, or an entry of a partial parity log, names: so many side by side.
     Named { first: u16, count: u16 },
     /// Destage: the slots that get dirty data of the rows in work, none between two bands; and the first column that has its
     /// turn after them in the same rows, 0 if none has.
@@ -247,7 +247,7 @@ impl Op {
         self.work.expect("buffers were taken").at + Sectors(before).bytes()
     }
 
-    /// Where its payload begins.
+    /// The first byte of its payload.
     pub(crate) fn payload_start(&self) -> PoolOffset {
         match self.payload {
             Payload::Zero { .. } => PoolOffset::ZERO,

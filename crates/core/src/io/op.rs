@@ -315,7 +315,7 @@ pub(crate) struct Op {
     /// Work frames, and the slots that have a buffer there, in rank order.
     pub work: Option<Run>,
     pub buffers: SlotSet,
-    /// Of a write of rows: how their parity comes about.
+    /// How the parity of a write of rows comes about.
     pub method: WriteMethod,
     pub plan: Plan,
     /// Counted as a write of its set (active mark, bitmap).
@@ -509,7 +509,7 @@ impl Op {
         }
     }
 
-    /// What is in work of a footprint that is worked through in parts. Panics for any other.
+    /// The part in work of a footprint that is worked through in parts. Panics for any other.
     #[inline(always)]
     pub(crate) fn part(&self) -> &Part {
         match &self.footprint {

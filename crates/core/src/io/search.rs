@@ -98,7 +98,7 @@ impl Part {
         (self.lo, self.hi)
     }
 
-    /// Where the sectors in work begin.
+    /// The first sector in work.
     #[inline(always)]
     pub(crate) const fn from(&self) -> u32 {
         self.from

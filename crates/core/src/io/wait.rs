@@ -141,7 +141,7 @@ mod tests {
     use crate::io::op::{EntryState, Op, OpKind};
     use crate::io::search::Part;
     use crate::limits::Limits;
-    use crate::requests::request::{Piece, Way};
+    use crate::requests::piece::{Piece, Way};
     use openraid_units::{ArrayId, BlockSize, Sectors, SetId, StripeIndex};
 
     const CHANGES: [Change; 4] = [Change::Marks, Change::Bits, Change::Session, Change::Life];

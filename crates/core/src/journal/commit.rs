@@ -21,7 +21,7 @@ use crate::controller::{CommandError, Controller};
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::footprint::narrow;
 use crate::reason::Reason;
-use crate::requests::request::PieceEntry;
+use crate::requests::piece::PieceEntry;
 use crate::steps::What;
 
 /// What a command of the journal is for.

@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn host_data_leaves_the_last_places_to_redo_records() {
-        // Eight places for hosts, and 2 + 2 x 1 more for what is dirty.
+        // Eight places for hosts, and 2 + 2 x 1 more for redo records.
         for (entries, of_hosts, of_redo) in [(6, true, true), (7, false, true), (10, false, true), (11, false, false)] {
             let log = log(entries);
             assert_eq!((log.takes_group(true), log.takes_group(false)), (of_hosts, of_redo), "{entries} entries");

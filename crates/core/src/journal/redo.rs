@@ -23,7 +23,7 @@ use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
 use crate::planted::Flaw;
 use crate::reason::Reason;
-use crate::requests::request::PieceEntry;
+use crate::requests::piece::PieceEntry;
 use crate::slots::SlotSet;
 use crate::steps::What;
 

@@ -17,7 +17,7 @@ use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{Edges, KindData, Op, OpKind, Payload};
 use crate::io::search::Part;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
-use crate::requests::request::{Piece, Reading, Walk};
+use crate::requests::piece::{Piece, Reading, Walk};
 use crate::slots::SlotSet;
 
 impl Controller {

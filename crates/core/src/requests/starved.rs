@@ -13,15 +13,14 @@ use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::Divisor;
 use crate::limits::FRAME_BYTES;
-use crate::requests::request::PieceState;
+use crate::requests::piece::PieceState;
 use openraid_units::Instant;
 
 impl Controller {
     /// Can frames come back only from drives that do not answer? Pieces that wait for their turn are sent after others
     /// of their request, which may wait for frames themselves.
     fn no_frames_come_back(&self) -> bool {
-        let gives =
-            |piece: &crate::requests::request::Piece| piece.run.is_some() && piece.state != PieceState::WaitTurn;
+        let gives = |piece: &crate::requests::piece::Piece| piece.run.is_some() && piece.state != PieceState::WaitTurn;
         let suspected = self.host_frames.is_spent() || !self.restarting.is_empty();
         suspected && !self.pieces.iter().any(|(_, piece)| gives(piece))
     }
