@@ -80,6 +80,19 @@ pub(super) struct Body<'a> {
     absent: Vec<Absent<'a>>,
     /// Arrays by the rating that was asked for, the best first in each method.
     ranking: Vec<ranking::Ranked>,
+    /// The whole in a few sentences: the order of arrays, which is best where, what to distrust.
+    brief: Vec<String>,
+    /// The verdict on each use of arrays.
+    verdicts: Vec<Verdict>,
+}
+
+/// Which array suits a use, with the reason.
+#[derive(Serialize, utoipa::ToSchema)]
+struct Verdict {
+    /// `File server`.
+    scenario: String,
+    /// The verdict.
+    text: String,
 }
 
 /// Cells that were not measured for the same reason.
@@ -400,6 +413,9 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         Some(format!("{} {}: not applicable: {reason}", method.id, method.title))
     });
     let path = |name: &str| folder.join(name).display().to_string();
+    let mut page = report::data::Review::default();
+    assemble::judge(&mut page, &results.chapters());
+    let verdict = |fact: Fact| Verdict { scenario: fact.name, text: fact.value };
     let body = Body {
         target: &results.target,
         report: path("report.html"),
@@ -411,6 +427,8 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         refused: refused.collect(),
         absent: reasons(results),
         ranking: ranking::of(results),
+        brief: page.brief,
+        verdicts: page.verdicts.into_iter().map(verdict).collect(),
     };
     let mut lines = vec![
         format!(
@@ -439,6 +457,11 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         lines.push(format!("{} more reasons are in {}", body.absent.len() - REASONS_MAX, body.results));
     }
     lines.extend(ranking::text(&body.ranking));
+    if !body.brief.is_empty() {
+        lines.push(String::new());
+        lines.extend(body.brief.iter().cloned());
+        lines.extend(body.verdicts.iter().map(|verdict| format!("{}: {}", verdict.scenario, verdict.text)));
+    }
     let own = results.methods.iter().find(|method| method.id == OWN.id);
     let own_is_missing =
         body.left == 0 && own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));

@@ -18,6 +18,7 @@ pub use bed::{bed, limits};
 pub use comparison::comparison;
 pub use figure::Figure;
 pub use rated::{ratings, Rating};
+pub use verdict::judge;
 
 use super::data::{Absent, Axis, Chart, Fact, Finding, FindingKind, Panel, Review, Scale, Section, Unit};
 use super::findings;

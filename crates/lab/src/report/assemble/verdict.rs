@@ -23,11 +23,23 @@ pub fn judge(review: &mut Review, chapters: &[Chapter]) {
         return;
     }
     review.brief = findings::brief(&scenarios);
+    review.brief.extend(two_worlds(chapters));
     review.brief.extend(distrust(chapters));
     review.brief.extend(absent(chapters));
     review.standings = findings::standings_table(&scenarios);
     let told = scenarios.iter().map(|scenario| Fact::new(scenario.name.clone(), findings::verdict(scenario)));
     review.verdicts = told.filter(|fact| !fact.value.is_empty()).collect();
+}
+
+/// A warning where measured and simulated arrays are compared.
+fn two_worlds(chapters: &[Chapter]) -> Option<String> {
+    let all = || chapters.iter().flat_map(|chapter| &chapter.trials).filter(|trial| trial.outcome.result().is_some());
+    let is_measured = |trial: &Trial| trial.spec.effort.is_a_time();
+    (all().any(is_measured) && !all().all(is_measured)).then(|| {
+        "Measured and simulated arrays stand side by side: unless the model is that of the measured drives, compare within \
+         each."
+            .into()
+    })
 }
 
 /// The scenarios of a method.

@@ -173,12 +173,16 @@ fn limits((a, x, of_a): (&Subject, &Point, &Evidence), (b, y, of_b): (&Subject, 
 fn doubts(compared: &[&Entry]) -> Vec<String> {
     let unsteady: Vec<&Entry> = compared.iter().copied().filter(|entry| entry.value.unsteady).collect();
     let flagged: Vec<&Entry> = compared.iter().copied().filter(|entry| entry.flagged > 0).collect();
-    let mut found = Vec::new();
+    let mut words = Vec::new();
     if !unsteady.is_empty() {
-        found.push(format!("Distrust: results of {} were not steady.", names(&unsteady)));
+        words.push(format!("results of {} were not steady", names(&unsteady)));
     }
     if !flagged.is_empty() {
-        found.push(format!("Distrust: caches have a part in results of {}.", names(&flagged)));
+        words.push(format!("caches have a part in results of {}", names(&flagged)));
+    }
+    let mut found = Vec::new();
+    if !words.is_empty() {
+        found.push(format!("Distrust: {}.", words.join("; ")));
     }
     if let [first, .., second] = compared {
         if first.value.runs > 1 && second.value.high >= first.value.low {

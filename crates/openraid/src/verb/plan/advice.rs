@@ -121,6 +121,7 @@ pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<Stri
         advice.push(format!("most room that survives a failure: {}, {}", most.array, sold(Bytes(most.capacity))));
     }
     advice.extend(exchange(levels));
+    advice.extend(scratch(levels, &safe));
     for plan in possible(levels) {
         if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
             advice.push(format!("{}: the {} is the limit; more or faster drives bring nothing", plan.array, part.part));
@@ -133,6 +134,21 @@ pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<Stri
         advice.extend(least_certain(plan));
     }
     advice
+}
+
+/// What giving up redundancy brings, where that is worth a word: servers need it, scratch space of a workstation may not.
+fn scratch(levels: &[Planned], safe: &[&LevelPlan]) -> Option<String> {
+    let fastest = safe.iter().max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
+    let bare = possible(levels).filter(|plan| plan.survives.0 == 0);
+    let bare = bare.max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
+    let percent = (bare.merit() / fastest.merit() - 1.0) * 100.0;
+    (percent >= CACHE_PAYS).then(|| {
+        format!(
+            "only for data that may be lost, such as scratch space: {} is {percent:.0} % faster than {}; the first drive that \
+             fails takes all",
+            bare.array, fastest.array
+        )
+    })
 }
 
 /// RAID 50 against RAID 6, which have the same room in two spans: speed is exchanged for safety.
