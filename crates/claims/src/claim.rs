@@ -12,7 +12,7 @@ use std::fmt;
 pub const FILE_BYTES_MAX: usize = 16 << 20;
 /// A claim file has not more claims.
 pub const CLAIMS_MAX: usize = 20_000;
-/// So many errors of one file are told.
+/// This many errors of one file are told.
 const ERRORS_TOLD: usize = 20;
 
 /// The cause of the claimed behaviour.
@@ -193,7 +193,7 @@ impl Reader {
         self.errors.push(format!("{}: {text}", self.place));
     }
 
-    /// One claim, or nothing where something was wrong with it.
+    /// One claim, or nothing if something was wrong with it.
     fn claim(&mut self, fields: &Map<String, Value>) -> Option<Claim> {
         let before = self.errors.len();
         let id = self.text(fields, "id").unwrap_or_default();

@@ -73,7 +73,7 @@ impl NamedDrive {
 pub enum Subject {
     /// One drive of the system, as an array of its own.
     Single,
-    /// An array on so many drives of the system.
+    /// An array on this many drives of the system.
     Array {
         /// Its level.
         level: Level,

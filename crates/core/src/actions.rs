@@ -383,7 +383,7 @@ impl Actions {
             && self.admin.is_empty()
     }
 
-    /// Is there room for another operation's jobs and metadata? Where not, the driver drains first.
+    /// Is there room for another operation's jobs and metadata? If not, the driver drains first.
     pub(crate) fn has_room(&self) -> bool {
         // The comparison is made before every step, so the figures are computed beforehand.
         const COLUMNS: usize = COLUMNS_MAX - 4 * MEMBERS_MAX as usize;

@@ -508,8 +508,8 @@ impl Controller {
         false
     }
 
-    /// Would [`Controller::run_one_waiting`] find nothing? Where nothing is cached that is so nearly always, and is said here
-    /// in few steps.
+    /// Would [`Controller::run_one_waiting`] find nothing? Without a cache that is the usual case, and it takes only a few
+    /// steps to see here.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
         if self.cache.is_on() || self.journal.state() != JournalState::None {

@@ -10,14 +10,14 @@ const POLYNOMIAL: u32 = 0x82f6_3b78;
 const STEP: usize = 8;
 /// `TABLES[k][b]`: the byte `b`, followed by `k` bytes of zero.
 static TABLES: [[u32; 256]; STEP] = tables();
-/// Long stretches are computed in so many lanes, if each has so many records at least: below that, bringing them
+/// Long stretches are computed in this many lanes, if each has this many records at least: below that, bringing them
 /// together costs more.
 const LANES: usize = 4;
 const LANE_UNITS_MIN: usize = 2;
 /// Bytes that one step of [`zeroes`] stands for: one unused record.
 const ZERO_UNIT: usize = crate::journal::RECORD_BYTES;
 const ZERO_UNITS_MAX: usize = crate::journal::JOURNAL_RECORDS_MAX;
-/// Polynomials are multiplied four bits a step: so many values four bits have.
+/// Polynomials are multiplied four bits a step: this many values four bits have.
 const FOUR_BITS: usize = 16;
 /// `ZERO_MULTIPLES[n][v]`: x^(8 * ZERO_UNIT * n), times the four bits `v` at the top of a register, reduced.
 static ZERO_MULTIPLES: [[u32; FOUR_BITS]; ZERO_UNITS_MAX + 1] = zero_multiples();
@@ -99,7 +99,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 
 /// The register after some bytes.
 pub(crate) fn update(mut register: u32, mut bytes: &[u8]) -> u32 {
-    // The first lane skips so many times its own length, and the table ends there.
+    // The first lane skips this many times its own length, and the table ends there.
     let units = (bytes.len() / (LANES * ZERO_UNIT)).min(ZERO_UNITS_MAX / (LANES - 1));
     if units >= LANE_UNITS_MIN {
         let (lanes, rest) = bytes.split_at(LANES * units * ZERO_UNIT);

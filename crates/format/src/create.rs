@@ -32,9 +32,9 @@ use openraid_units::{Bytes, DriveLba, Sectors, Slot};
 pub const ROUNDING: Sectors = Sectors::kib(64);
 
 const HEADROOM_MAX: Sectors = Sectors::mib(128);
-/// The headroom takes at most one part in so many of the drive.
+/// The headroom takes at most one part in this many of the drive.
 const HEADROOM_SHARE: u64 = 1024;
-/// The headroom is not halved below so many chunks.
+/// The headroom is not halved below this many chunks.
 const HEADROOM_CHUNKS: u64 = 4;
 /// Superblock and what stands around it in any case.
 const FIXED: Sectors = Sectors(24);

@@ -72,7 +72,7 @@ impl MdLevel {
             Self::Raid6 => 4,
         }
     }
-    /// Does md know this layout number for this level with so many members? Levels whose layout has no meaning (linear,
+    /// Does md know this layout number for this level with this many members? Levels whose layout has no meaning (linear,
     /// 1, 4) accept any number. The layout of RAID 0 is checked with its feature bit, not here.
     #[must_use]
     pub fn layout_is_known(self, layout: u32, members: u32) -> bool {

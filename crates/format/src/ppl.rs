@@ -6,7 +6,7 @@
 //!    0     512 bytes of ff
 //!  512     signature u32          CRC-32C of the set's UUID
 //!  516     zero u32
-//!  520     generation u64         grows with every log written; where several logs stand, the highest counts
+//!  520     generation u64         grows with every log written; if several logs stand, the highest counts
 //!  528     entries u32            at most 148
 //!  532     checksum u32           CRC-32C of the 4096 bytes with this field zero
 //!  536     entries, 24 bytes each
@@ -231,7 +231,7 @@ pub struct PplLog {
 /// rising generation is the newest. `None` if there is no log at the start.
 ///
 /// # Errors
-/// The error of `read`, which fills a header from so many sectors after the start of the area.
+/// The error of `read`, which fills a header from this many sectors after the start of the area.
 pub fn scan_ppl<E>(
     area: Sectors,
     set_uuid: Uuid,

@@ -109,7 +109,7 @@ impl Machine {
         self.actions.admin.drain(..).next().map(|answer| answer.result.expect("it is possible"))
     }
 
-    /// Write so many stripes in order, `depth` at a time.
+    /// Write this many stripes in order, `depth` at a time.
     fn write(&mut self, array: ArrayId, stripe: u64, depth: u64, count: u64) {
         let stripes = self.controller.capacity(array).expect("it runs").get() / stripe;
         let (mut begun, first) = (0, self.ended);

@@ -21,7 +21,7 @@ const LOG_LINES: usize = 200;
 const SEED: u64 = 21;
 const SPANS: u64 = 2;
 
-/// The engine is killed in the middle of writes of up to 32 KiB, after so many steps of the last ones; with
+/// The engine is killed in the middle of writes of up to 32 KiB, after this many steps of the last ones; with
 /// `u32::MAX` when the last of them was answered.
 fn killed_engine(seed: u64, steps: u32, key: &str, folder: &Folder) -> (Vec<PathBuf>, String) {
     let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), RigOptions { ppl: true, ..RigOptions::new(seed) });

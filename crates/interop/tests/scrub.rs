@@ -23,7 +23,7 @@ fn scrub(rig: &mut Rig, mode: ScrubMode) -> ScrubOutcome {
     rig.status().last_scrub.expect("it ended").outcome
 }
 
-/// Spoil sectors of a member: of each block of 4 KiB in this range of the data area, so many.
+/// Spoil sectors of a member: of each block of 4 KiB in this range of the data area, this many.
 fn spoil(rig: &mut Rig, slot: Slot, blocks: std::ops::Range<u64>, sectors: u64) {
     for at in blocks.flat_map(|block| (0..sectors).map(move |sector| MemberLba(block * MD_BLOCK + sector))) {
         let (drive, lba) = Members::of(&rig.world, rig.array).place(slot, at).expect("it belongs to the map");

@@ -13,7 +13,7 @@ use std::process::Command;
 const SIZE: u64 = 256 << 20;
 /// Requests of one measurement.
 const REQUESTS: u64 = 2_000_000;
-/// Both in turn so many times on the file, as a noisy machine gives other figures each time.
+/// Both in turn this many times on the file, as a noisy machine gives other figures each time.
 const ROUNDS: u32 = 3;
 /// Outstanding ones.
 const DEPTH: u32 = 32;
@@ -78,7 +78,7 @@ fn fio_run(engine: &str, file: &Path, requests: u64) -> Option<(f64, f64)> {
     Some((children_cpu()? - before, rate))
 }
 
-/// fio with the same load, its start taken off; nothing where it is not at hand or refuses.
+/// fio with the same load, its start taken off; nothing if it is not at hand or refuses.
 fn fio(engine: &str, file: &Path, requests: u64) -> Option<Cost> {
     let (start, _) = fio_run(engine, file, 1)?;
     let (cpu, rate) = fio_run(engine, file, requests)?;

@@ -40,7 +40,7 @@ pub struct SsdProfile {
     pub erase: Sourced<Nanos>,
     /// Pages of an erase block.
     pub block_pages: Sourced<u32>,
-    /// A read interrupts a program after so long; absent where it has to wait for its end.
+    /// A read interrupts a program after this long; absent where it has to wait for its end.
     pub suspend: Option<Sourced<Nanos>>,
     /// Firmware time of a read, not in the way of other commands.
     pub controller_read: Sourced<Nanos>,
@@ -76,7 +76,7 @@ pub struct SsdProfile {
     pub amplification_random: Sourced<u64>,
     /// Pages programmed for each page written in order on a full drive, in thousandths.
     pub amplification_sequential: Sourced<u64>,
-    /// Collecting keeps a die busy for so long at once.
+    /// Collecting keeps a die busy for this long at once.
     pub collection_burst: Sourced<Nanos>,
     /// Reads that meet an outlier, in parts of a million.
     pub outlier_read: Sourced<u32>,

@@ -28,7 +28,7 @@ thread_local! {
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
 }
 
-/// Carries out runs, so many at once.
+/// Carries out runs, this many at once.
 pub struct Swarm {
     bug: Option<Bug>,
     sender: Sender<(Scenario, Report)>,

@@ -27,7 +27,7 @@ fn series(metrics: &str) -> String {
     lines.map(entry).collect()
 }
 
-/// Exactly these rules fire, each for so many series. Metrics may be older than the answer to an order: they are read again
+/// Exactly these rules fire, each for this many series. Metrics may be older than the answer to an order: they are read again
 /// until they have the state.
 #[track_caller]
 fn fire(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) {

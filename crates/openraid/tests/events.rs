@@ -32,7 +32,7 @@ fn names(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["event"].as_str().expect("a name")).collect()
 }
 
-/// Wait until the log has so many events of this name.
+/// Wait until the log has this many events of this name.
 #[track_caller]
 fn wait_for(lab: &Lab, name: &str, count: usize) -> Vec<Value> {
     let until = Instant::now() + PATIENCE;

@@ -16,7 +16,7 @@ fn fio() -> bool {
     Command::new("fio").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Write (or, afterwards, only verify) so many MiB in strides, each block with its own checksum.
+/// Write (or, afterwards, only verify) this many MiB in strides, each block with its own checksum.
 #[track_caller]
 fn strided(lab: &Lab, mib: u64, verify: bool) {
     let uri = format!("--uri=nbd+unix:///data?socket={}", lab.path("nbd.sock").display());

@@ -3,7 +3,7 @@
 use openraid_oracle::survey::{specs, survey};
 use openraid_oracle::{answer, golden, SOAK};
 
-/// Without a soak, one array in so many is made again.
+/// Without a soak, one array in this many is made again.
 const SLICE: usize = 13;
 
 #[test]

@@ -41,7 +41,7 @@ impl Kernels {
     ///
     /// `present` are the surviving data blocks and `lost` the blocks to compute, each with its index in the
     /// row, in any order. An index in neither list is a block of zeroes. P and Q are given where they are
-    /// there and to be trusted; where both are given and one block is lost, P serves, which is faster.
+    /// there and to be trusted; if both are given and one block is lost, P serves, which is faster.
     ///
     /// # Errors
     /// Not enough parity; `lost` is untouched.

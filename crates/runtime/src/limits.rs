@@ -31,7 +31,7 @@ pub const REST_TIME: Nanos = Nanos::from_micros(2);
 /// The longest rest.
 pub const REST_MAX: Nanos = Nanos::from_micros(100);
 /// Connections served at once; one more is accepted and closed, so that its client learns it at once. Fewer if the
-/// process may not have so many descriptors.
+/// process may not have this many descriptors.
 pub const CONNECTIONS_MAX: usize = 1024;
 /// Descriptors that connections leave to members and everything else.
 pub const DESCRIPTORS_KEPT: usize = 192;
@@ -120,7 +120,7 @@ pub const PACED_MEMORY_MAX: u64 = 1 << 30;
 pub const JOURNAL_SILENCE_MAX: Nanos = Nanos::from_secs(30);
 /// A journal that is lost, or one of its devices, is looked for again this often.
 pub const JOURNAL_RETRY_PAUSE: Nanos = Nanos::from_secs(3);
-/// One that comes and goes is brought back after so many of these pauses at the most: three minutes.
+/// One that comes and goes is brought back after this many of these pauses at the most: three minutes.
 pub const JOURNAL_RETRY_LOOKS_MAX: u32 = 64;
 /// A drive command that the kernel had no resources for is tried again after this long.
 pub const BUSY_PAUSE: Nanos = Nanos::from_millis(10);

@@ -75,7 +75,7 @@ impl Rig {
         }
     }
 
-    /// Writes to so many different blocks at once, not waited for; `settle` does.
+    /// Writes to this many different blocks at once, not waited for; `settle` does.
     fn begin_writes(&mut self, client: &mut Client, count: usize) {
         self.generation += 1;
         let first = self.random.below(BLOCKS);

@@ -2,7 +2,7 @@
 //! that answer at once. Prints the goal next to each figure, and reports allocations.
 //!
 //! `-- plain` measures the engine without a journal only, `-- journal` with cache and journal only. A level (`RAID5`),
-//! members (`on8`), a depth (`32`) and a load (`read`, `write`, `66/34`) pick lines. `requests=N` takes so many requests
+//! members (`on8`), a depth (`32`) and a load (`read`, `write`, `66/34`) pick lines. `requests=N` takes this many requests
 //! for each figure: under a counter of instructions the difference of two such runs is exact.
 //!
 //! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick: each figure is the

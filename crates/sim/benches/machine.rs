@@ -2,7 +2,7 @@
 //! the goal next to each figure. The goals are by the clock, of one idle core; on a busy core, the CPU time tells the
 //! idle figure.
 //!
-//! `cell=N` measures one line only, the first is 0; `requests=N` takes so many requests for it: under a counter of
+//! `cell=N` measures one line only, the first is 0; `requests=N` takes this many requests for it: under a counter of
 //! instructions the difference of two such runs is exact.
 //!
 //! `battery` measures something else: a review's whole database test, every mix at every depth on eleven arrays of one
@@ -31,7 +31,7 @@ const CELLS: [(&str, &str, u64, f64); 6] = [
 
 /// MB (10^6 bytes) that a drive of the machine may take, all else of the machine shared out among its drives.
 const DRIVE_MB: f64 = 50.0;
-/// Ten times as many requests may take so many times as long: 15 percent more than ten times.
+/// Ten times as many requests may take this many times as long: 15 percent more than ten times.
 const TENFOLD: f64 = 11.5;
 
 /// Thousands of requests a second, and events for each.

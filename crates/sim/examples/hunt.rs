@@ -2,7 +2,7 @@
 //! [--story SEED] [NAME...]`.
 //!
 //! Bugs in the engine are hunted by aimed runs, those of the driver loop by the runs in which tests find them. A bug that is
-//! not found within so many seconds of processor time is named, and the exit code is 1. `--slice` hunts the bugs
+//! not found within this many seconds of processor time is named, and the exit code is 1. `--slice` hunts the bugs
 //! of which a run is known that finds them, from that run on. `--unchanged` hunts nothing: aimed runs of the engine without a
 //! bug, of which none may lose anything. `--story` tells what happened in one aimed run.
 

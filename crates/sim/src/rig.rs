@@ -229,7 +229,7 @@ impl Rig {
         self.session.rest(&mut self.world);
     }
 
-    /// So many things happen, or fewer until everything is at rest.
+    /// This many things happen, or fewer until everything is at rest.
     pub fn rest_or(&mut self, steps: u32) {
         for _ in 0..steps {
             if !self.world.step() {

@@ -60,7 +60,7 @@ impl Shape {
     pub const fn raid1(members: u16) -> Self {
         Self::new(Level::Raid1, 0, members, Sectors(0))
     }
-    /// RAID 10 of so many near, far or offset copies.
+    /// RAID 10 of this many near, far or offset copies.
     #[must_use]
     pub const fn raid10(layout: u32, members: u16, chunk: Sectors) -> Self {
         Self::new(Level::Raid10, layout, members, chunk)

@@ -77,7 +77,7 @@ impl Machine {
         self.own.rig.session.step(&mut self.own.rig.world);
     }
 
-    /// Hosts write for so many steps, or until the device has joined; how many steps that took.
+    /// Hosts write for this many steps, or until the device has joined; how many steps that took.
     fn step_on(&mut self, steps: u64) -> u64 {
         let load = self.load();
         for step in 0..steps {

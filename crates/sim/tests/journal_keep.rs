@@ -49,7 +49,7 @@ fn a_failed_array_stops_no_other_and_its_acknowledged_data_is_there_when_it_is_b
     }
 }
 
-/// The first of the machine's two arrays has failed, after so many requests of up to this length.
+/// The first of the machine's two arrays has failed, after this many requests of up to this length.
 fn failed((failing, living): (Shape, Shape), seed: u64, mirrors: u8, (len_max, requests): (u64, u64)) -> Machine {
     let mut machine = Machine::new(failing, living, seed, mirrors);
     let load = machine.load_of(machine.rig.session.capacity(), len_max);

@@ -252,7 +252,7 @@ impl Machine {
         AdminCommand::StartSet(plan.unwrap_or_else(|error| panic!("span {number}: {error}\n{}", self.world.dump())))
     }
 
-    /// The start of the journal and the spans, for so many events.
+    /// The start of the journal and the spans, for this many events.
     fn start_for(&mut self, mut events: u64) {
         let found = self.world.find_journal(&self.journal).unwrap_or_else(|fault| panic!("{fault}"));
         if !self.admin_for(AdminCommand::AttachJournal(found), &mut events) {

@@ -143,7 +143,7 @@ fn run_into(rig: &mut Rig, load: &Workload) {
     rig.rest_or(steps);
 }
 
-/// A cut in the middle of writes, and a member is lost with it. True where something was being written.
+/// A cut in the middle of writes, and a member is lost with it. True if something was being written.
 fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) -> Slot {
     run_into(rig, load);
     let slot = Slot(u16::try_from(rig.random.below(u64::from(rig.shape.members))).unwrap());

@@ -28,7 +28,7 @@ impl Machine {
         Self::that_waits(seed, Nanos::from_millis(2))
     }
 
-    /// Dirty data waits so long for more.
+    /// Dirty data waits this long for more.
     fn that_waits(seed: u64, destage_delay: Nanos) -> Self {
         let mut options = RigOptions { cuts: false, rotational: true, ..RigOptions::new(seed) };
         let cache = Bytes::mib(4);

@@ -130,7 +130,7 @@ pub struct MemberModel {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Is the write cache inside of it `on` or `off`? None where that is not known: files, remote members, memory.
+    /// Is the write cache inside of it `on` or `off`? None if that is not known: files, remote members, memory.
     #[serde(default)]
     pub drive_cache: Option<String>,
     /// Fallbacks taken, and trouble of a remote member.
@@ -230,7 +230,7 @@ pub struct CacheModel {
     pub merged_bytes: u64,
     /// Data of hosts that went from it to the members, parity and copies not counted.
     pub destaged_bytes: u64,
-    /// In so many parts: stripes, or stretches of a set without parity.
+    /// In this many parts: stripes, or stretches of a set without parity.
     pub destaged_units: u64,
     /// How long the oldest of a part had waited when the part was on the members: the mean.
     pub waited_mean_ms: u64,

@@ -122,7 +122,7 @@ impl fmt::Display for Peer {
 /// What came of a receive or send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// So many bytes, at least one.
+    /// This many bytes, at least one.
     Bytes(usize),
     /// Nothing now; wait for the socket.
     Blocked,
@@ -351,7 +351,7 @@ impl Socket {
         &self.peer
     }
 
-    /// Ask for kernel buffers of so many bytes each way. The kernel may give less, or twice.
+    /// Ask for kernel buffers of this many bytes each way. The kernel may give less, or twice.
     ///
     /// # Errors
     /// The kernel's error; nothing has become worse.

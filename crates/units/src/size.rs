@@ -48,7 +48,7 @@ macro_rules! amount {
                     None => None,
                 }
             }
-            /// `self - other`, or nothing where `other` is larger.
+            /// `self - other`, or nothing if `other` is larger.
             #[must_use]
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))

@@ -17,7 +17,7 @@ impl Instant {
     /// Later than every real point in time.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// Time since `earlier`; nothing where `earlier` is later.
+    /// Time since `earlier`; nothing if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))

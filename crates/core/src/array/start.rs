@@ -414,8 +414,8 @@ fn record_start(set: &mut Set, assembly: &Assembly) {
     }
 }
 
-/// Does a replacement count for less than its superblock says? Where the member that it replaces is not there at the next
-/// start, it would count for that.
+/// Does a replacement count for less than its superblock says? If the member that it replaces is missing at the next start,
+/// the replacement would be believed.
 fn is_distrusted(planned: &PlannedMember) -> bool {
     let said = planned.superblock.recovery_offset().map_or(Sectors::MAX, openraid_units::MemberLba::offset);
     matches!(planned.verdict, Verdict::Replacement(_, to) if to < said)

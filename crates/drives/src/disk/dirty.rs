@@ -19,7 +19,7 @@ pub struct Extent {
     pub number: u64,
 }
 
-/// So many beginnings are compared one by one.
+/// This many beginnings are compared one by one.
 const SEARCH_FEW: usize = 8;
 
 /// Bits of a key that name the slot.

@@ -7,12 +7,12 @@ use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, WorkKind, DESTAGE_S
 
 /// Pieces of the write cache, around the head, that are compared.
 const NEAR_EXTENTS: usize = 32;
-/// Written data that is so many times older than it should be is written first of all.
+/// Written data that is this many times older than it should be is written first of all.
 const OVERDUE: u64 = 4;
-/// One of so many works may be a command that was chosen by age alone. Were all of them, a disk with much to do would
+/// One of this many works may be a command that was chosen by age alone. Were all of them, a disk with much to do would
 /// sort nothing any more, have ever older work, and never recover.
 const BY_AGE: u64 = 4;
-/// One of so many works may be written data that was chosen by age alone.
+/// One of this many works may be written data that was chosen by age alone.
 const OVERDUE_EVERY: u64 = 16;
 
 /// When a work can begin.
@@ -25,10 +25,10 @@ struct Times {
     data: u64,
 }
 
-/// Waiting for so long counts as much as being one unit of time nearer, against written data that is to go out.
+/// Waiting for this long counts as much as being one unit of time nearer, against written data that is to go out.
 const PATIENCE: u64 = 16;
 
-/// A command that is ready later is not ready for so long.
+/// A command that is ready later is not ready for this long.
 const DELAY_MAX: u64 = u32::MAX as u64 / 4;
 
 /// The chosen work.

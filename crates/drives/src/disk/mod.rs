@@ -37,7 +37,7 @@ use std::sync::Arc;
 const SPINDLE_TOLERANCE: u64 = 1 << 10;
 /// Sectors of a transfer whose time is looked up; of longer ones it is computed.
 const SHORT_TRANSFER: u64 = 256;
-/// Data is written out in pieces of at most so many sectors, so that room comes free bit by bit.
+/// Data is written out in pieces of at most this many sectors, so that room comes free bit by bit.
 const DESTAGE_SECTORS: u64 = 512;
 
 /// The time of what will not happen.
@@ -193,7 +193,7 @@ enum WorkKind {
     Write {
         tag: Tag,
     },
-    /// So many sectors of the write cache; the oldest of them came with this write.
+    /// This many sectors of the write cache; the oldest of them came with this write.
     Destage {
         sectors: u64,
         number: u64,

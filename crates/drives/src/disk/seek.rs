@@ -31,7 +31,7 @@ pub struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// The curve of a disk with so many cylinders.
+    /// The curve of a disk with this many cylinders.
     #[must_use]
     pub fn new(points: &SeekPoints, table: Option<&SeekTable>, cylinders: u32) -> Self {
         let stroke = f64::from(cylinders.saturating_sub(2).max(1));
@@ -65,7 +65,7 @@ impl SeekCurve {
         curve
     }
 
-    /// The least distance that takes so long or longer; the curve does not fall.
+    /// The least distance that takes this long or longer; the curve does not fall.
     fn first_above(&self, time: u32, cylinders: u32) -> u32 {
         let (mut least, mut most) = (1, cylinders);
         while least < most {
@@ -90,7 +90,7 @@ impl SeekCurve {
         self.reaches[(time >> self.unit).min(REACHES - 1) as usize]
     }
 
-    /// Time in nanoseconds over so many cylinders; nothing for none.
+    /// Time in nanoseconds over this many cylinders; nothing for none.
     #[must_use]
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // between two entries of 32 bits

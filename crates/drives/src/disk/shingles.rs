@@ -28,12 +28,12 @@ pub(super) struct Shingles {
     next: u64,
     /// The band after the one that was rewritten last.
     sweep: u64,
-    /// Without commands for so long it rewrites bands.
+    /// Without commands for this long it rewrites bands.
     pub idle: u64,
 }
 
 impl Shingles {
-    /// An empty cache of so many sectors and pieces.
+    /// An empty cache of this many sectors and pieces.
     pub fn new(band: u64, room: (u64, u64), idle: u64) -> Self {
         Self { band, room, used: (0, 0), bands: BTreeMap::new(), next: 0, sweep: 0, idle }
     }

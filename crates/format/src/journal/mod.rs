@@ -49,7 +49,7 @@ pub const JOURNAL_BYTES_MIN: Bytes = Bytes::mib(8);
 pub const JOURNAL_RING_MIN: Sectors = Sectors::mib(4);
 /// Where the ring of a new journal begins: on the boundary that partitioning tools and flash like.
 pub const JOURNAL_RING_START: Sectors = Sectors::mib(1);
-/// A new journal on a device of this size or more keeps one part in so many for entries of arrays that are not there;
+/// A new journal on a device of this size or more keeps one part in this many for entries of arrays that are not there;
 /// on a smaller one that is what lies between superblock and ring anyway.
 pub const JOURNAL_KEEP_DEVICE_MIN: Sectors = Sectors::mib(64);
 /// See [`JOURNAL_KEEP_DEVICE_MIN`].

@@ -222,7 +222,7 @@ pub struct Axes {
     /// One member is a slow drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow: Option<bool>,
-    /// The drives' own write caches are on; where it is absent, as their profiles have them.
+    /// The drives' own write caches are on; if it is absent, as their profiles have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drive_cache: Option<bool>,
     /// Speed of the host's processor, percent.

@@ -61,7 +61,7 @@ pub enum Flag {
     },
     /// The requests went through the page cache of the host.
     PageCache,
-    /// The flush that made the writes durable took so many percent of the time of the measurement.
+    /// The flush that made the writes durable took this many percent of the time of the measurement.
     FlushOwed {
         /// Percent.
         percent: f64,

@@ -47,7 +47,7 @@ fn too_slow(late: u64, room: u32) -> Option<String> {
     (late > 0).then_some(words)
 }
 
-/// The result of an open loop that came to its end or was given up, where so many requests were to come.
+/// The result of an open loop that came to its end or was given up, where this many requests were to come.
 fn cut_off(mut result: CellResult, run: OpenRun, all: u64) -> CellResult {
     if let Some(after) = run.cut_off {
         result.never_asked = all.saturating_sub(run.came).max(1);
@@ -60,7 +60,7 @@ fn cut_off(mut result: CellResult, run: OpenRun, all: u64) -> CellResult {
     result
 }
 
-/// Requests that come within so long: one after each gap, and after each burst of so many there is a pause.
+/// Requests that come within this long: one after each gap, and after each burst of this many there is a pause.
 fn coming(within: Nanos, gap: Nanos, think: Option<(u32, u64)>) -> u64 {
     let most = within.get().saturating_sub(1);
     let Some((burst, pause)) = think else { return most / gap.get() };

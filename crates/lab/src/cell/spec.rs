@@ -41,7 +41,7 @@ pub enum ArrayState {
     /// All members work.
     #[default]
     Healthy,
-    /// So many members are missing.
+    /// This many members are missing.
     Degraded(u16),
     /// One member is new and being written.
     Rebuilding,

@@ -1,4 +1,4 @@
-//! The subject of a measurement: an array of so many drives, or a single drive.
+//! The subject of a measurement: an array of this many drives, or a single drive.
 
 pub use openraid_models::ArrayLevel as Level;
 use serde::{Deserialize, Serialize};

@@ -18,7 +18,7 @@ use openraid_sim::Random;
 pub struct AppModel {
     /// Bytes that it works on.
     pub working_set: u64,
-    /// Places that begin in the set: one each so many bytes.
+    /// Places that begin in the set: one each this many bytes.
     pub place_bytes: u64,
     /// Bytes of its requests: least and most, in doublings.
     pub request: (u32, u32),
@@ -105,7 +105,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// With every part at so many thousandths of its size.
+    /// With every part at this many thousandths of its size.
     fn of(model: &AppModel, scale: u64) -> Self {
         let part = |bytes: u64| if scale == WHOLE { bytes } else { (bytes / WHOLE * scale / 4096).max(1) * 4096 };
         Self {
@@ -123,7 +123,7 @@ impl Layout {
 }
 
 impl AppModel {
-    /// With a working set of so many thousandths, in whole places, four at least.
+    /// With a working set of this many thousandths, in whole places, four at least.
     fn scaled(self, scale: u64) -> Self {
         if scale == WHOLE {
             return self;
@@ -156,7 +156,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// So many users, each with a working set of his own, at so many thousandths of its size.
+    /// This many users, each with a working set of his own, at this many thousandths of its size.
     #[must_use]
     pub fn new(app: TraceApp, fs: FileSystem, users: u16, seed: u64, scale: u64) -> Self {
         let model = AppModel::of(app).scaled(scale);
@@ -174,13 +174,13 @@ impl Session {
         Self { model, layout, fs, users: (0..users).map(user).collect(), notes: 0 }
     }
 
-    /// Bytes of the target that so many users need.
+    /// Bytes of the target that this many users need.
     #[must_use]
     pub fn room(app: TraceApp, users: u16) -> u64 {
         Layout::of(&AppModel::of(app), WHOLE).room(users)
     }
 
-    /// The largest scale, in thousandths, at which so many users fit a target of so many bytes; none if even the least does not.
+    /// The largest scale, in thousandths, at which this many users fit a target of this many bytes; none if even the least does not.
     #[must_use]
     pub fn scale_for(app: TraceApp, users: u16, capacity: u64) -> Option<u64> {
         let fits = |scale: &u64| Layout::of(&AppModel::of(app).scaled(*scale), *scale).room(users) <= capacity;

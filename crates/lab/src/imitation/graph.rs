@@ -29,7 +29,7 @@ impl Graph {
         (PLACE_BYTES * members.max(1)).min(capacity / 4) / unit * unit
     }
 
-    /// The `number`th place of a target of that size, a stretch of so many bytes.
+    /// The `number`th place of a target of that size, a stretch of this many bytes.
     #[must_use]
     pub fn place(number: u64, capacity: u64, stretch: u64) -> Self {
         let room = capacity - stretch;

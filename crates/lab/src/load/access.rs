@@ -20,7 +20,7 @@ pub struct AccessLine {
     pub read: u8,
     /// Percent of these at random places; the others follow the worker's request before.
     pub random: u8,
-    /// Random places are multiples of this; where it is absent, of the largest power of two that divides the size.
+    /// Random places are multiples of this; if it is absent, of the largest power of two that divides the size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align: Option<u32>,
 }
@@ -32,7 +32,7 @@ impl AccessLine {
         Self { bytes, share, read, random, align: None }
     }
 
-    /// Random places are multiples of so many bytes.
+    /// Random places are multiples of this many bytes.
     #[must_use]
     pub const fn alignment(&self) -> u32 {
         match self.align {
@@ -50,20 +50,20 @@ impl AccessLine {
 #[schema(as = AccessManner)]
 #[serde(default, deny_unknown_fields)]
 pub struct Manner {
-    /// A worker thinks after so many requests, when they have ended, for so many nanoseconds.
+    /// A worker thinks after this many requests, when they have ended, for this many nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<(u32, u64)>,
-    /// So many requests come each second, one after the other at even times, whether or not those before have ended; the
+    /// This many requests come each second, one after the other at even times, whether or not those before have ended; the
     /// depth is how many of them the target gets at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
-    /// A worker requests a flush after so many writes. Its next request waits for the flush only at depth one.
+    /// A worker requests a flush after this many writes. Its next request waits for the flush only at depth one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_every: Option<u32>,
     /// The first byte of the target that is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
-    /// So many bytes are used; absent: up to the target's end.
+    /// This many bytes are used; absent: up to the target's end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub len: Option<u64>,
 }

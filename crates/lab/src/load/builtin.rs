@@ -21,7 +21,7 @@ pub fn one_size(name: &str, bytes: u32, read: u8, random: u8) -> AccessSpec {
     made(name, vec![AccessLine::new(bytes, 100, read, random)])
 }
 
-/// 8 KiB at random places, so many percent of them reads.
+/// 8 KiB at random places, this many percent of them reads.
 #[must_use]
 pub fn database(bytes: u32, read: u8) -> AccessSpec {
     one_size("database", bytes, read, 100)

@@ -7,7 +7,7 @@ use openraid_sim::random::mix;
 use openraid_sim::Random;
 use openraid_units::Nanos;
 
-/// The part of a zone, one of so many, in which scattered streams begin.
+/// The part of a zone, one of this many, in which scattered streams begin.
 const SCATTERED_PART: u64 = 8;
 
 /// A run of bytes of the target.
@@ -53,14 +53,14 @@ pub struct Mixed {
     table: [u8; 100],
     lines: Vec<super::AccessLine>,
     workers: Vec<Worker>,
-    /// After so many requests a worker thinks for so long.
+    /// After this many requests a worker thinks for this long.
     think: Option<(u32, Nanos)>,
-    /// After so many writes a worker asks for a flush.
+    /// After this many writes a worker asks for a flush.
     flush_every: Option<u32>,
 }
 
 impl Mixed {
-    /// Workers that have a part of a zone each, of so many parts, in turn; with one part all workers share it. If there
+    /// Workers that have a part of a zone each, of this many parts, in turn; with one part all workers share it. If there
     /// are more parts than workers, a worker has several and goes from one to the next with each request, as a worker
     /// with several targets does. The seed comes from the cell's identity; each worker's own follows from it.
     ///
@@ -95,14 +95,14 @@ impl Mixed {
         }
     }
 
-    /// Each worker thinks for so long after each burst of so many requests.
+    /// Each worker thinks for this long after each burst of this many requests.
     #[must_use]
     pub fn thinking(mut self, burst: u32, time: Nanos) -> Self {
         self.think = Some((burst.max(1), time));
         self
     }
 
-    /// Each worker asks for a flush after so many writes.
+    /// Each worker asks for a flush after this many writes.
     #[must_use]
     pub fn flushing(mut self, writes: u32) -> Self {
         self.flush_every = Some(writes.max(1));

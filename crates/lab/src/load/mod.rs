@@ -39,7 +39,7 @@ pub struct Request {
 pub enum Step {
     /// It asks for this.
     Ask(Request),
-    /// The worker thinks for so long once its outstanding requests have ended, then asks again.
+    /// The worker thinks for this long once its outstanding requests have ended, then asks again.
     Think(Nanos),
     /// It has nothing more to do.
     End,

@@ -18,7 +18,7 @@ const STUDENT_MANY: f64 = 1.96;
 pub struct Gain {
     /// In the mean of all pairs.
     pub percent: f64,
-    /// In 95 of 100 cases it is no less than this. None where one pair says nothing about chance.
+    /// In 95 of 100 cases it is no less than this. None if one pair says nothing about chance.
     pub low_percent: Option<f64>,
     /// And at most this.
     pub high_percent: Option<f64>,

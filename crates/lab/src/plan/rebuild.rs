@@ -35,14 +35,14 @@ pub struct Rebuild {
 }
 
 impl Rebuild {
-    /// From the rates at all places, for a drive of so many bytes.
+    /// From the rates at all places, for a drive of this many bytes.
     pub(super) fn of(bytes: f64, idle_mbps: Vec<f64>, loaded_mbps: Vec<f64>) -> Self {
         let hours = |rates: &[f64]| hours(bytes, rates);
         Self { idle_hours: hours(&idle_mbps), loaded_hours: hours(&loaded_mbps), idle_mbps, loaded_mbps }
     }
 }
 
-/// Simpson's rule over the time that each byte takes; none where it stands still somewhere, or was not run everywhere.
+/// Simpson's rule over the time that each byte takes; none if it stands still somewhere, or was not run everywhere.
 fn hours(bytes: f64, rates: &[f64]) -> Option<f64> {
     let [begin, middle, end] = rates else { return None };
     let slowness = (1.0 / begin + 4.0 / middle + 1.0 / end) / 6.0;

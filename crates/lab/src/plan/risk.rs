@@ -36,7 +36,7 @@ struct Group {
 }
 
 impl Group {
-    /// The group of a level with so many members; none if the first failure loses data.
+    /// The group of a level with this many members; none if the first failure loses data.
     fn of(level: Level, members: u16) -> Option<Self> {
         let members = u32::from(members);
         let parity = |members: u32, spare: u32| Self { others: members - 1, spare, read: members - 1 - spare };
@@ -76,7 +76,7 @@ pub struct Risk {
     pub year: f64,
 }
 
-/// The probabilities for an array whose rebuilds take so many hours; none if the first failure loses data.
+/// The probabilities for an array whose rebuilds take this many hours; none if the first failure loses data.
 #[must_use]
 pub fn risk(level: Level, members: u16, drive: Frailty, hours: f64) -> Option<Risk> {
     let group = Group::of(level, members)?;
@@ -97,14 +97,14 @@ pub fn over_years(year: f64, years: f64) -> f64 {
     -(years * (-year).ln_1p()).exp_m1()
 }
 
-/// Exactly so many of all, each with this chance.
+/// Exactly this many of all, each with this chance.
 fn binomial(all: u32, some: u32, chance: f64) -> f64 {
     let ways: f64 = (0..some).map(|done| f64::from(all - done) / f64::from(done + 1)).product();
     ways * chance.powf(f64::from(some)) * (1.0 - chance).powf(f64::from(all - some))
 }
 
 /// The probability of at least one error, if `errors` are expected in a whole rebuild, and only those count that come
-/// after the last of so many drives has failed, each at any time of the rebuild.
+/// after the last of this many drives has failed, each at any time of the rebuild.
 fn unreadable(errors: f64, failures: u32) -> f64 {
     if failures == 0 {
         return -(-errors).exp_m1();

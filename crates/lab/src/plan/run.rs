@@ -23,7 +23,7 @@ use openraid_units::Bytes;
 pub(super) const OTHER_CACHE: u32 = 4;
 /// Seeds of a level in all, at most.
 const SEEDS_MAX: usize = 8;
-/// Levels whose difference is known to so many percent count as equal if it is no larger than that.
+/// Levels whose difference is known to this many percent count as equal if it is no larger than that.
 const SAME_PERCENT: f64 = 2.0;
 
 /// A run in addition to the healthy one.
@@ -35,9 +35,9 @@ pub(super) enum Beside {
     Loaded(usize),
     /// A rebuild with nothing else to do, at one of the places.
     Idle(usize),
-    /// Write-through where it writes back, and the other way round; with the seed of the plan, or so many above it.
+    /// Write-through where it writes back, and the other way round; with the seed of the plan, or this many above it.
     OtherMode(u64),
-    /// A cache of so many MiB, with the seed of the plan or so many above it.
+    /// A cache of this many MiB, with the seed of the plan or this many above it.
     Cache(u32, u64),
 }
 
@@ -76,7 +76,7 @@ impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
 }
 
 impl PlanRequest {
-    /// All levels, measured in all their states by so many threads. `ended` is told at the begin, and after each run, how many
+    /// All levels, measured in all their states by this many threads. `ended` is told at the begin, and after each run, how many
     /// are done, and of how many: that changes when it is known which levels can be, and which take more seeds.
     ///
     /// # Errors
@@ -280,7 +280,7 @@ pub(super) fn what(beside: Beside, runs: &Runs) -> String {
     }
 }
 
-/// A cell with another cache, which may take so many times as long to become steady.
+/// A cell with another cache, which may take this many times as long to become steady.
 fn cell_with_cache(mut cell: CellSpec, mib: u32, longer: u32) -> CellSpec {
     cell.axes.cache_mib = Some(mib);
     cell.effort.warm_seconds_max = cell.effort.warm_seconds_max.saturating_mul(longer);

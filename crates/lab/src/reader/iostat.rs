@@ -1,7 +1,7 @@
 //! What `iostat -x` of sysstat says of devices, as text or as JSON (`-o JSON`): means over a time, from which a load is made.
 //!
 //! It has rates of reads and writes, their bytes and the mean queue, and nothing about places: these are taken to be random,
-//! which is the harder case for disks. The first report is about the time since the machine was started; where there are more,
+//! which is the harder case for disks. The first report is about the time since the machine was started; if there are more,
 //! it is left out, and the others are averaged.
 
 use super::{shown, Lines, ReadError};
@@ -71,7 +71,7 @@ pub fn read_iostat(mut from: impl BufRead) -> Result<Vec<IostatDevice>, ReadErro
     Ok(devices)
 }
 
-/// The load of one device; none where it did nothing.
+/// The load of one device; none if it did nothing.
 fn device(name: String, seen: &Seen) -> Result<Option<IostatDevice>, ReadError> {
     let later = if seen.samples.len() > 1 { &seen.samples[1..] } else { &seen.samples[..] };
     let mean = |of: fn(&Sample) -> f64| later.iter().map(of).sum::<f64>() / later.len() as f64;

@@ -45,7 +45,7 @@ pub fn number(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// A number with so many digits after the point, thousands set apart by commas.
+/// A number with this many digits after the point, thousands set apart by commas.
 #[must_use]
 pub fn fixed(value: f64, decimals: usize) -> String {
     let plain = format!("{value:.decimals$}");

@@ -25,7 +25,7 @@ pub const GUIDES_MAX: usize = 4;
 const GUIDE_STRETCH: f64 = 1.5;
 /// Series with more points have no marks.
 const MARKS_MAX: usize = 40;
-/// Series with more points are thinned to the extremes of each of so many columns.
+/// Series with more points are thinned to the extremes of each of this many columns.
 const COLUMNS: u32 = 400;
 
 /// The ranges that charts to be compared share.
@@ -252,7 +252,7 @@ fn label(guide: &Guide, ranges: &Ranges) -> String {
     }
 }
 
-/// Draw a guide; false where all of it is outside of the chart.
+/// Draw a guide; false if all of it is outside of the chart.
 fn draw_guide(
     m: &mut Markup,
     guide: &Guide,

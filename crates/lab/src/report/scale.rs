@@ -7,7 +7,7 @@ use super::format::drawable;
 
 /// Nines that percentile 100, the slowest request, is placed at: beyond all that a run can resolve.
 const NINES_MAX: f64 = 6.0;
-/// An axis with at most so many different values has its ticks at these values.
+/// An axis with at most this many different values has its ticks at these values.
 const OWN_TICKS_MAX: usize = 14;
 /// Intervals that a linear axis aims at.
 const INTERVALS: f64 = 5.0;

@@ -28,7 +28,7 @@ impl Source for Filling {
     }
 }
 
-/// Write a target full so many times in sequence. `done` is told the bytes so far.
+/// Write a target full this many times in sequence. `done` is told the bytes so far.
 ///
 /// # Errors
 /// The target is gone.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// Do `work` for every item on so many threads. `ended` gets the number of finished items after each one. If it returns
+/// Do `work` for every item on this many threads. `ended` gets the number of finished items after each one. If it returns
 /// false, no more are begun and the missing results are `None`.
 pub fn run_all<I: Sync, R: Send>(
     items: &[I],

@@ -1,4 +1,4 @@
-//! A target whose answers are known on paper: so many servers, each with a fixed or exponential time, and one queue. It
+//! A target whose answers are known on paper: this many servers, each with a fixed or exponential time, and one queue. It
 //! is used for examining the generator alone.
 
 use super::{Counters, HostIo, IoDone, MemberCounters, ReplyStatus, Target, TargetError, TargetFacts};

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-/// MB (10^6 bytes) each second of payload that the device of this name can exchange with the machine; none where nothing on
+/// MB (10^6 bytes) each second of payload that the device of this name can exchange with the machine; none if nothing on
 /// the way says its speed. `sysfs` is `/sys`, or what stands for it.
 pub(super) fn link_mbps(sysfs: &Path, device: &str) -> Option<f64> {
     let block = fs::canonicalize(sysfs.join("class/block").join(device)).ok()?;

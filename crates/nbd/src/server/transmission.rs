@@ -277,7 +277,7 @@ impl Transmission {
         self.skip -= u32::try_from(count).expect("no more is skipped than was announced");
     }
 
-    /// A header at `skipped`, followed by more bytes in the buffer, so many.
+    /// A header at `skipped`, followed by more bytes in the buffer, this many.
     #[inline]
     fn on_header(&mut self, header: &Header, skipped: usize, behind: usize) -> Parsed {
         let start = skipped + REQUEST_BYTES;

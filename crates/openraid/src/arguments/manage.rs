@@ -112,7 +112,7 @@ pub struct RecordArguments {
     /// The new file
     #[arg(long, value_name = "FILE")]
     pub out: std::path::PathBuf,
-    /// Stop after so many seconds [default: at Ctrl-C]
+    /// Stop after this many seconds [default: at Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub seconds: Option<u64>,
 }

@@ -6,7 +6,7 @@ use openraid_units::{Bytes, DriveLba, Sectors};
 
 /// Bytes of one read.
 pub const PIECE: Bytes = Bytes::mib(1);
-/// After so many errors the rest of a drive is not read: it fails as a whole, and each error takes it seconds.
+/// After this many errors the rest of a drive is not read: it fails as a whole, and each error takes it seconds.
 pub const ERRORS_MAX: u64 = 64;
 
 /// Results so far.

@@ -6,13 +6,13 @@
 
 /// Commands of a window, at least: fewer say nothing.
 const COMMANDS_MIN: u64 = 50;
-/// So many times the median of the others is slow.
+/// This many times the median of the others is slow.
 const TIMES: u64 = 3;
 /// A smaller difference is none, in nanoseconds.
 const DIFFERENCE_MIN_NS: u64 = 2_000_000;
 /// Members that have to be compared with: the median of fewer is one drive's word against another's.
 const SIBLINGS_MIN: usize = 2;
-/// A drive is slow if it was in so many windows in a row.
+/// A drive is slow if it was in this many windows in a row.
 pub const WINDOWS: u32 = 3;
 
 /// A member in a window.

@@ -14,7 +14,7 @@ use super::client::Client;
 const BLOCK_BYTES: usize = 4096;
 /// The longest request, in blocks.
 const REQUEST_BLOCKS_MAX: u64 = 32;
-/// One request in so many writes; the others read and compare.
+/// One request in this many writes; the others read and compare.
 const WRITE_SHARE: u64 = 2;
 /// Blocks read at once in the final comparison.
 const VERIFY_BLOCKS: usize = 256;
@@ -102,7 +102,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Start so many clients.
+    /// Start this many clients.
     ///
     /// # Errors
     /// The export cannot be reached.

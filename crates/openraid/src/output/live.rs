@@ -53,7 +53,7 @@ impl Live {
 
     fn clear(&mut self) {
         if self.drawn > 0 {
-            // Up so many lines, then erase to the end of the screen.
+            // Up this many lines, then erase to the end of the screen.
             let _ = write!(io::stdout().lock(), "\x1b[{}A\x1b[J", self.drawn);
             self.drawn = 0;
         }

@@ -7,9 +7,9 @@ use openraid_runtime::service::journal::{lost_ranges, sum, LostRange, Tally};
 use crate::model::{LossModel, LostRangeModel};
 use crate::quantity::{counted, human};
 
-/// So many places are named in words.
+/// This many places are named in words.
 const PLACES_TOLD: usize = 4;
-/// So many are named in documents, which are one line of the control socket: a log has room for more.
+/// This many are named in documents, which are one line of the control socket: a log has room for more.
 const RANGES_MAX: usize = 10_000;
 
 /// The data that a log holds for some sets.

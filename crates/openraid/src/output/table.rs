@@ -18,7 +18,7 @@ impl Table {
         Self::default()
     }
 
-    /// The same, set in by so many blanks.
+    /// The same, set in by this many blanks.
     pub fn indented(mut self, indent: usize) -> Self {
         self.indent = indent;
         self

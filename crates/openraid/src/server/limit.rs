@@ -20,7 +20,7 @@ use crate::exit::Failure;
 use crate::model::{LimitModel, PartModel};
 use crate::quantity::{counted, human_rate};
 
-/// The window: the last so many nanoseconds.
+/// The window: the last this many nanoseconds.
 const WINDOW: Nanos = Nanos::from_secs(2);
 /// Below this nothing can be said.
 const WINDOW_MIN: Nanos = Nanos::from_millis(200);
@@ -32,7 +32,7 @@ const MEMORY_WAITS: u64 = 5;
 const CACHE_WAITS: u64 = 10;
 /// See [`CACHE_WAITS`].
 const LOCK_WAITS: u64 = 20;
-/// A member that takes so many per cent of what the others take on average is slower than they.
+/// A member that takes this many per cent of what the others take on average is slower than they.
 const SLOWER: u64 = 150;
 
 /// The statuses of the last seconds.

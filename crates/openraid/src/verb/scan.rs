@@ -91,7 +91,7 @@ fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context
     Ok(Some(format!("next: `openraid assemble {}` remembers where the members are", words.join(" "))))
 }
 
-/// If nothing is found, the errors of so many unreadable members are shown.
+/// If nothing is found, the errors of this many unreadable members are shown.
 const UNREADABLE_SHOWN_MAX: usize = 8;
 
 fn places(arguments: &ScanArguments) -> Result<Vec<MemberSpec>, Failure> {

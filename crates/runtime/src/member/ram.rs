@@ -11,7 +11,7 @@ pub struct RamDisk {
 }
 
 impl RamDisk {
-    /// So many zero bytes, in whole sectors. The memory is taken when it is written first.
+    /// This many zero bytes, in whole sectors. The memory is taken when it is written first.
     #[must_use]
     pub fn new(size: Sectors) -> Self {
         Self { bytes: vec![0; index(size.bytes().get())] }

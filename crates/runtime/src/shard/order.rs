@@ -44,7 +44,7 @@ pub enum Order {
     Status(Answer<ServiceStatus>),
     /// Tell the last decisions.
     Trace(Answer<Vec<TraceEntry>>),
-    /// Keep so many steps of host requests from now on.
+    /// Keep this many steps of host requests from now on.
     KeepSteps(u32, Answer<()>),
     /// Tell the steps that are kept, and how many there were; nothing if none are kept.
     Steps(Answer<Option<(Vec<Step>, u64)>>),
@@ -55,7 +55,7 @@ pub enum Order {
 /// A request of the service itself. Lengths up to the engine's limit.
 #[derive(Debug)]
 pub enum OwnRequest {
-    /// Read so many bytes.
+    /// Read this many bytes.
     Read {
         /// First byte.
         offset: u64,
@@ -152,7 +152,7 @@ pub enum ServiceEvent {
     Notice(Notice),
     /// Notices that could not be kept.
     NoticesLost(u64),
-    /// The process or the machine was stopped for so long. No time limit passed meanwhile.
+    /// The process or the machine was stopped for this long. No time limit passed meanwhile.
     StoodStill(Nanos),
     /// The connection to a remote member was lost, or is there again.
     Remote(DriveId, RemoteNews),

@@ -34,7 +34,7 @@ impl Folder {
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
-    /// A sparse file of so many bytes; its name as a member.
+    /// A sparse file of this many bytes; its name as a member.
     pub fn member(&self, name: &str, len: u64) -> String {
         let path = self.path(name);
         let file = std::fs::File::create(&path).expect("a member file");

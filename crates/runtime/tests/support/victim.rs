@@ -86,7 +86,7 @@ impl Victim {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it lives").count()
     }
 
-    /// Wait until so many descriptors are open again.
+    /// Wait until this many descriptors are open again.
     pub fn settle(&self, descriptors: usize) {
         for _ in 0..600 {
             if self.descriptors() <= descriptors {

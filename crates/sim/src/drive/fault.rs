@@ -73,7 +73,7 @@ pub struct Wrong {
 /// Commands that take longer than a drive of this kind should, and less than anybody's patience.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Late {
-    /// One command in so many.
+    /// One command in this many.
     pub one_in: u64,
     /// The longest delay.
     pub most: Nanos,

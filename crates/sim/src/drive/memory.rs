@@ -151,7 +151,7 @@ impl MemoryDrive {
     pub fn spec(&self) -> &DriveSpec {
         &self.spec
     }
-    /// It takes so many commands more than the engine may give it: a planted bug gives it some of its own.
+    /// It takes this many commands more than the engine may give it: a planted bug gives it some of its own.
     pub fn make_room(&mut self, extra: u32) {
         self.depth_max += extra;
     }

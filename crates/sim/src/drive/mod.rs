@@ -48,7 +48,7 @@ pub struct DriveSpec {
     pub block: BlockSize,
     /// Service times.
     pub latency: Latency,
-    /// A flush takes so many times as long as another command.
+    /// A flush takes this many times as long as another command.
     pub flush_times: u64,
     /// Does it spin?
     pub rotational: bool,

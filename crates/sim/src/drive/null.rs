@@ -227,7 +227,7 @@ impl NullMachine {
         }
     }
 
-    /// Keep `depth` requests inside until so many have ended; offsets come from `next`.
+    /// Keep `depth` requests inside until this many have ended; offsets come from `next`.
     pub fn run(
         &mut self,
         array: ArrayId,

@@ -71,7 +71,7 @@ macro_rules! bugs {
                     Self::Engine(flaw) => flaw.text(),
                 }
             }
-            /// In so many seeds at the most it is found.
+            /// In this many seeds at the most it is found.
             #[must_use]
             pub const fn found_within(self) -> u64 {
                 match self {
@@ -207,7 +207,7 @@ pub struct Planted {
     replayed: Option<Vec<(DriveId, DriveLba, DriveLba)>>,
 }
 
-/// So many extents are kept that a second replay would write.
+/// This many extents are kept that a second replay would write.
 const REPLAYED_MAX: usize = 256;
 
 impl Planted {
@@ -259,7 +259,7 @@ impl Planted {
         }
     }
 
-    /// Which of so many drives gets this write instead of its own?
+    /// Which of this many drives gets this write instead of its own?
     pub fn other_drive(&mut self, command: &DriveCommand, drives: usize) -> Option<usize> {
         let rebuild = matches!(command.op, DriveOp::Write { .. }) && command.class == IoClass::Rebuild;
         let swaps = self.bug == Bug::WrongMember && rebuild && self.random.chance(1, 8);

@@ -374,7 +374,7 @@ impl Set {
         self.doubt.iter().filter_map(|row| self.in_column(slot, row)).collect()
     }
 
-    /// The array's sectors that a drive cannot read, in blocks of so many sectors, and that stand in rows in doubt.
+    /// The array's sectors that a drive cannot read, in blocks of this many sectors, and that stand in rows in doubt.
     #[must_use]
     pub fn hole_of_defects(&self, world: &World, block: Sectors) -> Vec<u64> {
         let mut hole = Vec::new();

@@ -101,7 +101,7 @@ impl fmt::Display for MachineError {
 }
 impl std::error::Error for MachineError {}
 
-/// So many drives, in words.
+/// This many drives, in words.
 fn drives(count: u16) -> String {
     words::count(count.into(), "drive", "drives")
 }

@@ -14,13 +14,13 @@ use openraid_units::{Bytes, Instant, Nanos};
 
 use super::{HostIo, IoKind};
 
-/// A write of so many bytes is long: two chunks of the usual size.
+/// A write of this many bytes is long: two chunks of the usual size.
 const LONG_BYTES: u32 = 128 << 10;
 /// Bytes in order that make a stream long: files of a few megabytes are none.
 const LONG_STREAM_BYTES: u64 = 32 << 20;
 /// Requests in order, the first included, that make a stream.
 const STREAM_AFTER: u32 = 4;
-/// A stream that has been silent for so long is not long any more.
+/// A stream that has been silent for this long is not long any more.
 const SILENT_AFTER: Nanos = Nanos::from_millis(2);
 /// Streams that are told apart.
 const STREAMS_MAX: usize = 16;
@@ -75,7 +75,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// A controller that makes up its mind after so many requests (zero is one that does not adapt), or has learned
+    /// A controller that makes up its mind after this many requests (zero is one that does not adapt), or has learned
     /// already that loads are random; and that does not cache shorter writes than these, unless they go on.
     pub fn new(after: u32, distrust: bool, through_below: Bytes) -> Self {
         let lesson = match (after, distrust) {

@@ -55,7 +55,7 @@ pub struct ParityCost {
     pub member: Nanos,
     /// Picoseconds for each byte that goes in.
     pub picos: u64,
-    /// A job with a second syndrome takes so many percent of one without.
+    /// A job with a second syndrome takes this many percent of one without.
     pub second_percent: u64,
 }
 
@@ -113,7 +113,7 @@ pub struct MachineParts {
     pub dirty_percent: [u64; 3],
     /// Dirty units written at once, and while nothing hurries.
     pub destage_units: [u32; 2],
-    /// They are the stripes that the controller puts together at once, so many.
+    /// They are the stripes that the controller puts together at once, this many.
     pub open_stripes: Option<u32>,
     /// Parts of a set that destage goes over in order of place; one is the order of age.
     pub destage_zones: u32,
@@ -125,7 +125,7 @@ pub struct MachineParts {
     pub keeps_lessons: bool,
     /// It has learned before that its loads are random.
     pub taught: bool,
-    /// Each KiB of a read, 64 KiB at the most, waits for so long on its way to the host if its thread has asked for
+    /// Each KiB of a read, 64 KiB at the most, waits for this long on its way to the host if its thread has asked for
     /// nothing else.
     pub read_kib: Nanos,
     /// Time of each write in the stage before the cache of an array with redundancy, one after the other; in addition
@@ -154,7 +154,7 @@ const WORK_FRAMES: Bytes = Bytes::mib(512);
 const ZERO_REGION: Bytes = Bytes::kib(256);
 /// Longer than any command waits in a queue that is far too long for its drive.
 const COMMAND_TIMEOUT: Nanos = Nanos::from_secs(3600);
-/// A day: no array is idle for so long.
+/// A day: no array is idle for this long.
 pub const NEVER_CLEAN: Nanos = Nanos::from_secs(24 * 3600);
 /// Requests inside the engine at the most.
 pub const REQUESTS_MAX: u32 = 4096;

@@ -40,7 +40,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// So many, at least one.
+    /// This many, at least one.
     #[must_use]
     pub fn new(count: u32) -> Self {
         Self { servers: vec![Server::default(); count.max(1) as usize], last: Instant::ZERO }
@@ -76,7 +76,7 @@ impl Rate {
     /// No time at all.
     pub const FREE: Self = Self { setup: Nanos::ZERO, picos: 0 };
 
-    /// So many bytes a second, in units of 10^6.
+    /// This many bytes a second, in units of 10^6.
     ///
     /// # Panics
     /// The rate is zero.
@@ -86,7 +86,7 @@ impl Rate {
         Self { setup: Nanos::ZERO, picos: 1_000_000 / rate }
     }
 
-    /// So many bytes a second, and a time for each transfer.
+    /// This many bytes a second, and a time for each transfer.
     ///
     /// # Panics
     /// The rate is zero.

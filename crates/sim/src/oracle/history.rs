@@ -75,7 +75,7 @@ impl History {
         self.requests.is_empty()
     }
 
-    /// The requests since there were so many: `3 reads, 1 write`.
+    /// The requests since there were this many: `3 reads, 1 write`.
     #[must_use]
     pub fn asked_since(&self, number: usize) -> String {
         let mut counts = [0_u64; 5];

@@ -295,13 +295,13 @@ impl Session {
         start..start + len * load.align
     }
 
-    /// So many requests of a workload, and all their answers.
+    /// This many requests of a workload, and all their answers.
     pub fn run(&mut self, world: &mut World, load: &Workload, requests: u64) {
         self.run_on(world, load, requests);
         self.drain(world);
     }
 
-    /// So many requests of a workload; up to `depth` of them stay without an answer.
+    /// This many requests of a workload; up to `depth` of them stay without an answer.
     pub fn run_on(&mut self, world: &mut World, load: &Workload, requests: u64) {
         for _ in 0..requests {
             while self.asked.len() >= load.depth {

@@ -139,7 +139,7 @@ impl Versions {
         self.end_write(id, range, false, true);
     }
 
-    /// Ranges being written, or possibly not durable, in whole blocks of so many bytes. A lost member takes its part of
+    /// Ranges being written, or possibly not durable, in whole blocks of this many bytes. A lost member takes its part of
     /// them along if only the parity of the rest was logged.
     #[must_use]
     pub fn in_flight(&self, block: u64) -> Vec<Range<u64>> {

@@ -48,7 +48,7 @@ impl<'a> Input<'a> {
     pub fn error<T>(&self, what: &'static str) -> Result<T, DecodeError> {
         Err(DecodeError { at: self.at, what })
     }
-    /// The next so many bytes.
+    /// The next this many bytes.
     ///
     /// # Errors
     /// Fewer are left.

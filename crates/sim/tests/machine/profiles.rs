@@ -66,7 +66,7 @@ fn a_port_is_a_ceiling_for_its_drive() {
     assert!(read("openraid", "pm9a3_1920") > port("sas12"));
 }
 
-/// MB/s of so many drives in RAID 0, read or written in order, 128 KiB of each drive at once, or read by one half of the
+/// MB/s of this many drives in RAID 0, read or written in order, 128 KiB of each drive at once, or read by one half of the
 /// requests and written by the other.
 fn striped(library: &Library, controller: &str, drive: DriveProfile, members: u16, kinds: [IoKind; 2]) -> f64 {
     let controller = library.controller(controller).unwrap().clone();

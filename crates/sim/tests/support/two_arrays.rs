@@ -74,7 +74,7 @@ impl Machine {
         }
     }
 
-    /// Hosts write to the other array until so many times the ring was written.
+    /// Hosts write to the other array until this many times the ring was written.
     pub fn write_rings(&mut self, rings: u64) {
         let (start, ring) = (self.journal().counters.sectors, self.journal().ring.get());
         let load = self.load_of(self.other.session.capacity(), 32 << 10);

@@ -195,7 +195,7 @@ impl Drop for Frozen {
 pub struct Small(PathBuf);
 
 impl Small {
-    /// One of so many MiB in this folder; `None` with a message if none can be had.
+    /// One of this many MiB in this folder; `None` with a message if none can be had.
     pub fn make(dir: &TempDir, mib: u64) -> Option<Self> {
         if !may_mount() {
             return None;

@@ -138,7 +138,7 @@ pub fn ideals(lines: &Lines, asked: Asked) -> Vec<Guide> {
 }
 
 /// What arrays would reach if their drives shared the queue evenly and each were as fast as the single one is with its
-/// share; with less than a request for each, so many drives work as there are requests.
+/// share; with less than a request for each, this many drives work as there are requests.
 pub fn ideals_shared(lines: &Lines, asked: Asked) -> Vec<Guide> {
     let Some(single) = single(lines) else { return Vec::new() };
     let free = free(single);
@@ -151,7 +151,7 @@ pub fn ideals_shared(lines: &Lines, asked: Asked) -> Vec<Guide> {
 }
 
 /// The same for a load at one depth over the share of its reads; `single` is the single drive over its queue at such a
-/// share. For mixes only arrays without redundancy are known to be worth so many drives.
+/// share. For mixes only arrays without redundancy are known to be worth this many drives.
 pub fn ideals_of_mixes(lines: &Lines, depth: f64, single: impl Fn(f64) -> Option<Series>) -> Vec<Guide> {
     let guide = |(subject, worth): (&Subject, f64)| {
         let own = lines.series.iter().find(|one| one.subject == *subject)?;

@@ -3,7 +3,7 @@
 use super::super::data::{Bars, Lines, Mark, Point};
 use std::borrow::Cow;
 
-/// So many unsteady results, of so many.
+/// This many unsteady results, of this many.
 fn count<'a>(points: impl Iterator<Item = &'a Point>) -> (usize, usize) {
     points
         .filter(|point| point.y.is_finite())

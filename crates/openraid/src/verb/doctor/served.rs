@@ -21,7 +21,7 @@ pub struct ServedArray {
     used: Vec<String>,
     /// Members that it still lists, but does not use.
     listed: Vec<String>,
-    /// Members that it does not use, of those that were looked at.
+    /// Members that it does not use, among the examined ones.
     unused: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl ServedArray {
         opened.into_iter().map(|(_, probed)| probed).collect()
     }
 
-    /// Is it one of those that the server does not use?
+    /// Is it one that the server does not use?
     pub fn leaves(&self, member: &str) -> bool {
         self.unused.iter().any(|unused| unused == member)
     }

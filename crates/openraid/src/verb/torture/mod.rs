@@ -21,7 +21,7 @@ use crate::output::{is_error_terminal, warn, Output};
 use crate::quantity::human_seconds;
 use crate::swarm::Swarm;
 
-/// With so many lost runs no more are begun: each may hold memory.
+/// With this many lost runs no more are begun: each may hold memory.
 const LOST_MAX: usize = 200;
 /// How often signals and the time are looked at while no run ends.
 const TICK: Duration = Duration::from_millis(200);

@@ -69,7 +69,7 @@ struct PairBody {
     times: u64,
 }
 
-/// Why so many runs were not promised anything.
+/// Why these runs were not promised anything.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = NotPromised)]
 struct ReasonBody {

@@ -87,7 +87,7 @@ impl<T> Asked<T> {
     /// Wait for the answer while the thread's heartbeat beats.
     ///
     /// # Errors
-    /// It did not for so long, or the thread ended without one.
+    /// It did not for this long, or the thread ended without one.
     pub fn wait(self, silence_max: Nanos) -> Result<T, Unanswered> {
         let limit = Duration::from_nanos(silence_max.get());
         wait_with(&self.heartbeat, || self.answer.recv_timeout(limit))
@@ -111,7 +111,7 @@ fn wait_with<T>(heartbeat: &Heartbeat, mut wait: impl FnMut() -> Result<T, RecvT
 mod tests {
     use super::*;
 
-    /// A device that answers once in each of so many waits, and then has all of it.
+    /// A device that answers once in each of this many waits, and then has all of it.
     fn read(answers: u32, is_whole: bool) -> Result<&'static str, Unanswered> {
         let (heartbeat, mut waits) = (Heartbeat::default(), 0);
         wait_with(&heartbeat, || {

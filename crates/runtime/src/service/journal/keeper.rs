@@ -203,7 +203,7 @@ impl Keeping {
 /// it has stayed for as long as it was waited for.
 #[derive(Debug)]
 struct Pace {
-    /// So many looks pass before it is tried again.
+    /// This many looks pass before it is tried again.
     wait: u32,
     /// The same after the next time that it comes.
     pause: u32,
@@ -255,7 +255,7 @@ fn is_room(status: &ServiceStatus) -> bool {
 mod tests {
     use super::*;
 
-    /// With which of so many looks something is tried that comes each time and is gone at the next look.
+    /// With which of this many looks something is tried that comes each time and is gone at the next look.
     fn tried(pace: &mut Pace, looks: u32) -> Vec<u32> {
         let mut tried = Vec::new();
         for look in 0..looks {

@@ -200,7 +200,7 @@ impl Run<'_> {
         }
     }
 
-    /// A new controller takes the journal into use, if it is there. False if the power is to go after so many events,
+    /// A new controller takes the journal into use, if it is there. False if the power is to go after this many events,
     /// and that many happened.
     pub(super) fn open_journal(&mut self, events: &mut Option<u64>) -> Result<bool, Stop> {
         let there: Vec<DriveId> =

@@ -400,7 +400,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Start the sets, and the stripe over them. False if the power is to go after so many events, and that many
+    /// Start the sets, and the stripe over them. False if the power is to go after this many events, and that many
     /// happened.
     fn assemble(&mut self, mut events: Option<u64>) -> Result<bool, Stop> {
         if !self.open_journal(&mut events)? {
