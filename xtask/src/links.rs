@@ -17,6 +17,9 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
     }
     let Some(summary) = files.iter().find(|file| file.path == SUMMARY) else { return };
     let listed: Vec<String> = summary.text().map(links).unwrap_or_default().into_iter().map(|(_, to)| to).collect();
+    for (_, name) in listed.iter().enumerate().filter(|(at, name)| listed[..*at].contains(name)) {
+        complaints.push(format!("{SUMMARY}: {name} is listed twice, and mdBook refuses that"));
+    }
     for file in files.iter().filter(|file| file.is("md") && file.path != SUMMARY) {
         if let Some(name) = file.path.strip_prefix("docs/").filter(|name| !listed.iter().any(|own| own == name)) {
             complaints.push(format!("{}: {SUMMARY} does not list it; add '- [Title]({name})'", file.path));
@@ -121,5 +124,7 @@ mod tests {
         let summary = ("docs/SUMMARY.md", "# Contents\n\n- [A](a.md)\n");
         assert_eq!(complaints(&[summary, ("docs/a.md", "# A\n"), ("README.md", "# R\n")]), "");
         assert!(complaints(&[summary, ("docs/a.md", ""), ("docs/b.md", "")]).contains("docs/b.md: docs/SUMMARY.md"));
+        let twice = ("docs/SUMMARY.md", "# Contents\n\n- [A](a.md)\n- [A again](a.md)\n");
+        assert!(complaints(&[twice, ("docs/a.md", "")]).contains("a.md is listed twice"));
     }
 }
