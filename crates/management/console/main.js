@@ -80,9 +80,9 @@ async function begin() {
     try { await call("POST", "/session", { one_time: once[1] }); } catch (problem) { message = problem.message; }
   }
   try { state.session = await get("/session"); } catch (problem) { signIn(message || (problem.status === 401 ? "" : problem.message)); return; }
+  readAlarms().catch(() => {});
   state.arrays = (await get("/arrays")).arrays;
   state.fresh = true;
-  await readAlarms().catch(() => {});
   open();
   if (state.session.first) say("No user has a password yet: add an administrator under Settings.");
   route();
