@@ -186,7 +186,7 @@ fn a_file_system_is_mounted_by_nbdfuse_and_a_loop_device() {
     run("fusermount3", &["-u", &disk]);
     let _ = fuse.wait();
     server.stop();
-    // The content of the members says so, without the server and without a mount.
+    // The members say so, without the server and without a mount.
     let image = lab.path("image").display().to_string();
     fs::write(&image, lab.line("copy-out d1 d2 d3").expect(0).out).expect("room");
     run("fsck.ext4", &["-fn", &image]);

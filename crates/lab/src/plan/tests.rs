@@ -179,8 +179,8 @@ fn a_quick_plan_is_bounded_in_runs_and_in_simulated_events() {
         runs.fetch_max(done, Ordering::Relaxed);
     };
     request.run(&Library::builtin(), 2, ended).unwrap();
-    // Three seeds of each level; of the five that survive a failure one degraded run, six for the rebuild, and at most six
-    // more seeds each that tell them apart.
+    // Three seeds of each level. The five that survive a failure have one degraded run, six runs for the rebuild, and at
+    // most six more seeds that tell them apart.
     let runs = runs.into_inner();
     assert!((6 * 3 + 5 * 7..=6 * 3 + 5 * 13).contains(&runs), "{runs} runs");
     let cell = CellSpec { effort: Effort::QUICK, ..request.cell(Level::Raid5, ArrayState::Healthy) };

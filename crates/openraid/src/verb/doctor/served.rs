@@ -21,7 +21,7 @@ pub struct ServedArray {
     used: Vec<String>,
     /// Members that it still lists, but does not use.
     listed: Vec<String>,
-    /// Members that it does not use, among the examined ones.
+    /// Members that were looked at and that it does not use.
     unused: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl ServedArray {
         opened.into_iter().map(|(_, probed)| probed).collect()
     }
 
-    /// Is it one that the server does not use?
+    /// Is it a member that the server does not use?
     pub fn leaves(&self, member: &str) -> bool {
         self.unused.iter().any(|unused| unused == member)
     }
