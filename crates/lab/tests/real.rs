@@ -277,7 +277,7 @@ fn files_and_both_cycles_are_measured_on_a_file() {
     }
 }
 
-/// Servers of 1 ms with a cache in front: so many percent of the bytes that are read come from it, and so many of the bytes
+/// Servers of 1 ms with a cache in front: this many percent of the bytes that are read come from it, and this many of the bytes
 /// that are written stay in it.
 struct Caching {
     servers: Noting,

@@ -366,7 +366,7 @@ fn high_end(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// What is run in an application cell.
+/// The program of an application cell.
 #[derive(Clone, Copy, PartialEq)]
 struct Program {
     app: TraceApp,
