@@ -1,5 +1,7 @@
-//! Evaluate claims without the command: `validate [FILE|-] [ID-PREFIX] [CACHE-FILE]`. For work on models.
+//! Evaluate claims without the command: `validate [FILE|-] [ID-PREFIX,...] [CACHE-FILE] [quick]`. For work on models. The
+//! cache is not checked for changes of the models.
 
+use openraid_claims::fold::{self, Mechanism};
 use openraid_claims::summary::{tally_by, Basis};
 use openraid_claims::{read, run, Claim, RunOptions, Simulated, Store, Verdict, REVIEWS};
 use openraid_lab::cell::Effort;
@@ -13,12 +15,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => std::fs::read_to_string(path)?,
     };
     let prefix = words.get(1).map_or("", String::as_str);
-    let claims: Vec<Claim> = read(&text)?.claims.into_iter().filter(|claim| claim.id.starts_with(prefix)).collect();
+    let wanted = |claim: &Claim| prefix.split(',').any(|prefix| claim.id.starts_with(prefix));
+    let claims: Vec<Claim> = read(&text)?.claims.into_iter().filter(wanted).collect();
+    let effort = if words.get(3).is_some_and(|word| word == "quick") { Effort::QUICK } else { Effort::NORMAL };
     let store = match words.get(2) {
         Some(path) => Store::open(Path::new(path), "example")?,
         None => Store::in_memory(),
     };
-    let metrics = Simulated::new(Library::builtin(), store, Effort::NORMAL, 1);
+    let metrics = Simulated::new(Library::builtin(), store, effort, 1);
     let total = claims.len();
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let outcomes = run(&claims, &metrics, RunOptions { jobs }, &|count, outcome| {
@@ -38,6 +42,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             values.join("; ")
         );
     });
+    for (claim, outcome) in claims.iter().zip(&outcomes) {
+        let (basis, mechanism) = (Basis::of(claim).title(), Mechanism::of(claim).name());
+        println!("= {} {} {} {basis}, {mechanism}", claim.id, outcome.verdict.name(), fold::of(claim) + 1);
+    }
+    for (number, fold) in (1..).zip(fold::tally(&claims, &outcomes)) {
+        println!("fold {number}: physics {:?}, quirks {:?}", fold.physics, fold.quirks);
+    }
     for (basis, tally) in tally_by(&claims, &outcomes, Basis::of) {
         println!("{}: {tally:?}", basis.title());
     }

@@ -55,6 +55,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Every value that the check asked for, in the order of first asking.
     pub measured: Vec<Measured>,
+    /// Every call of the check, as the check wrote it, in the same order, with those that had no value.
+    pub asked: Vec<MetricCall>,
     /// Why, in words.
     pub reason: String,
     /// The check itself is wrong, not the models.
@@ -64,13 +66,21 @@ pub struct Outcome {
 /// Evaluate a claim.
 #[must_use]
 pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> Outcome {
+    evaluate_changed(claim, metrics, &MetricCall::clone)
+}
+
+/// The same with other calls in place of those that the check makes.
+#[must_use]
+pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&MetricCall) -> MetricCall) -> Outcome {
     let running = start(claim);
-    let mut record = Record { metrics, measured: Vec::new(), told: BTreeSet::new(), stopped: None };
+    let (measured, asked) = (Vec::new(), Vec::new());
+    let (known, told) = (BTreeSet::new(), BTreeSet::new());
+    let mut record = Record { metrics, measured, asked, known, told, stopped: None };
     let ended = loop {
         match running.words.recv_timeout(SILENCE_MAX) {
             // A check that is gone needs no answer.
             Ok(Word::Asked(call)) => {
-                let _ = running.answers.send(record.answer(&call));
+                let _ = running.answers.send(record.answer(&call, change));
             }
             Ok(Word::Ended(ended)) => break ended,
             Err(RecvTimeoutError::Timeout) => break Err("it does not come to an end".into()),
@@ -85,19 +95,30 @@ pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> Outcome {
         }
         (None, Err(text)) => (Verdict::Fail, format!("the check cannot be evaluated: {text}"), true),
     };
-    Outcome { id: claim.id.clone(), verdict, measured: record.measured, reason, broken }
+    let (measured, asked) = (record.measured, record.asked);
+    Outcome { id: claim.id.clone(), verdict, measured, asked, reason, broken }
 }
 
 struct Record<'a> {
     metrics: &'a dyn Metrics,
     measured: Vec<Measured>,
+    asked: Vec<MetricCall>,
+    known: BTreeSet<String>,
     told: BTreeSet<String>,
     stopped: Option<NotApplicable>,
 }
 
 impl Record<'_> {
     /// Answer a call and remember it, or why it has no meaning.
-    fn answer(&mut self, call: &MetricCall) -> Result<MetricValue, String> {
+    fn answer(
+        &mut self,
+        asked: &MetricCall,
+        change: &dyn Fn(&MetricCall) -> MetricCall,
+    ) -> Result<MetricValue, String> {
+        let call = &change(asked);
+        if self.known.insert(asked.to_string()) {
+            self.asked.push(asked.clone());
+        }
         let value = match call.metric {
             Metric::Cap | Metric::SurviveFraction | Metric::ParityShare => pure::answer(call),
             _ => self.metrics.measure(call),

@@ -17,8 +17,10 @@
 pub mod axes;
 pub mod claim;
 pub mod evaluate;
+pub mod fold;
 mod language;
 pub mod metric;
+pub mod perturb;
 pub mod pure;
 pub mod run;
 pub mod simulated;

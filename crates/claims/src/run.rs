@@ -29,24 +29,35 @@ pub fn run(
     options: RunOptions,
     ended: &(dyn Fn(usize, &Outcome) + Sync),
 ) -> Vec<Outcome> {
+    let one = |claim: &Claim| evaluate(claim, metrics);
+    each(claims, options, one, ended)
+}
+
+/// Work on each item, on several threads; the results are in the order of the items.
+pub(crate) fn each<T: Sync, R: Send>(
+    items: &[T],
+    options: RunOptions,
+    one: impl Fn(&T) -> R + Sync,
+    ended: &(dyn Fn(usize, &R) + Sync),
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let count = AtomicUsize::new(0);
-    let places: Vec<Mutex<Option<Outcome>>> = claims.iter().map(|_| Mutex::new(None)).collect();
+    let places: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
     let work = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
-        let Some(claim) = claims.get(index) else { break };
-        let outcome = evaluate(claim, metrics);
-        ended(count.fetch_add(1, Ordering::Relaxed) + 1, &outcome);
-        *places[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        let Some(item) = items.get(index) else { break };
+        let result = one(item);
+        ended(count.fetch_add(1, Ordering::Relaxed) + 1, &result);
+        *places[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
     };
     thread::scope(|scope| {
-        for _ in 0..options.jobs.clamp(1, JOBS_MAX).min(claims.len().max(1)) {
+        for _ in 0..options.jobs.clamp(1, JOBS_MAX).min(items.len().max(1)) {
             scope.spawn(work);
         }
     });
-    let outcome = |place: Mutex<Option<Outcome>>| {
-        let outcome = place.into_inner().unwrap_or_else(PoisonError::into_inner);
-        outcome.unwrap_or_else(|| panic!("bug: a claim was not evaluated"))
+    let result = |place: Mutex<Option<R>>| {
+        let result = place.into_inner().unwrap_or_else(PoisonError::into_inner);
+        result.unwrap_or_else(|| panic!("bug: an item was not worked on"))
     };
-    places.into_iter().map(outcome).collect()
+    places.into_iter().map(result).collect()
 }

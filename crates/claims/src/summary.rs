@@ -88,7 +88,7 @@ impl Basis {
 }
 
 /// Does the check call this function?
-fn calls(check: &str, name: &str) -> bool {
+pub(crate) fn calls(check: &str, name: &str) -> bool {
     let is_word = |c: char| c == '_' || c.is_ascii_alphanumeric();
     check.match_indices(name).any(|(at, _)| {
         let before = check[..at].chars().next_back().is_some_and(is_word);

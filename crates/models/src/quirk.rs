@@ -66,9 +66,9 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
     ),
     ("nested_level_overhead_us", QuirkKind::Number, "cost of a request on a nested level"),
     (
-        "redundancy_stage_us",
+        "redundancy_stage_mbs",
         QuirkKind::Number,
-        "time that each write to an array with redundancy occupies the stage before the cache",
+        "rate of the stage that writes to an array with redundancy pass before the cache",
     ),
     ("nested_qd_cap", QuirkKind::Number, "requests that a nested array works on at once"),
     ("write_pipeline_depth", QuirkKind::Number, "destage commands outstanding for each member"),

@@ -143,3 +143,13 @@ fn figures_of_a_sheet_that_no_model_reads_make_nothing_uncertain() {
         assert!(!drive.head.uncertain.iter().any(|field| field.starts_with("sheet.")), "{}", drive.head.name);
     }
 }
+
+/// A controller without a parity engine passes commands on; its maker states how many each second.
+#[test]
+fn an_hba_passes_as_many_commands_as_its_maker_states() {
+    let library = Library::builtin();
+    let card = library.controller("lsi-hba92xx").unwrap();
+    let each = card.cpu.command.value.get() + card.cpu.member_command.value.get();
+    let rate = 1e9 / each as f64 * f64::from(card.cpu.cores.value);
+    assert!((rate / 290_000.0 - 1.0).abs() < 0.05, "{rate} requests each second");
+}

@@ -14,7 +14,8 @@ use super::pattern::Pattern;
 use super::plan::Plan;
 use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare, NOT_STEADY};
 use super::spec::CellSpec;
-use super::steady::{Steadiness, DIRTY_CHANGE_SHARE};
+use super::steady::DIRTY_CHANGE_SHARE;
+use super::warm::{warm, warm_up, Warmth, WINDOW_REQUESTS};
 use crate::imitation::{
     bytes_of, sizes_within, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES,
 };
@@ -23,25 +24,14 @@ use crate::metrics::{Recorder, Slices};
 use crate::target::{Counters, HostIo, IoKind, Target, MEMBER_PARTS};
 use openraid_units::{Bytes, Instant, Nanos};
 
-/// Requests of a window in which the load's steadiness is looked at.
-const WINDOW_REQUESTS: u64 = 1_000;
-/// Such a window lasts as long at least where the load writes: a cache takes a thousand requests in the time in which a
-/// drive turns once, and what goes out meanwhile is chance.
-const WINDOW_LEAST: Nanos = Nanos::from_millis(100);
-/// Windows of equal length into which the warm-up of a real target is cut: the last three changes are looked at, and the
-/// first window may be cold.
-const CLOCK_WINDOWS: u64 = 5;
-/// A cache that has grown in each of so many windows at first is filled by other means.
-const FILLING_WINDOWS: u32 = 4;
-/// Requests outstanding meanwhile.
-const PRESS_OUTSTANDING: u32 = 64;
-/// Requests that a warm-up takes at most.
-const WARM_REQUESTS_MAX: u64 = 600_000;
 /// The least time of a measurement on a simulated target, unless that takes more than [`LASTING_FACTOR`] times its
 /// requests: a few thousand requests of an SSD are over before anything rare happens.
 const LASTING_LEAST: Nanos = Nanos::from_millis(2_000);
 /// See [`LASTING_LEAST`].
 const LASTING_FACTOR: u64 = 16;
+/// The measurement of a load that writes late lasts for some ages of destage, unless that takes more than so many times its
+/// requests.
+const AGES_FACTOR: u64 = 4;
 /// Bytes that a sequential measurement of a simulated target moves at most: it is to stay in the zone where it began. On a
 /// real target the time alone decides.
 const SEQUENTIAL_BYTES_MAX: u64 = 2 << 30;
@@ -88,7 +78,7 @@ pub fn measure<T: Target + ?Sized>(target: &mut T, cell: &CellSpec) -> Result<Ce
     Ok(result)
 }
 
-fn options(cell: &CellSpec, workers: u16, depth: u32) -> LoopOptions {
+pub(super) fn options(cell: &CellSpec, workers: u16, depth: u32) -> LoopOptions {
     LoopOptions { workers, depth, jitter: Nanos::ZERO, seed: cell.load_seed() }
 }
 
@@ -173,18 +163,7 @@ fn pattern<T: Target + ?Sized>(
     let simulated = target.facts().simulated;
     notes.extend(super::plan::scaled(cell, capacity));
     let mut source = source(target, cell, &plan);
-    let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
-    let warmth = if plan.spec.writes() && holds_back(target, cell, &mut closed, &mut source)? {
-        Warmth::Filling
-    } else {
-        warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?
-    };
-    if warmth == Warmth::Filling {
-        closed.drain(target, None)?;
-        press(target, cell, &plan, &mut notes)?;
-        closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
-        warm(target, cell, &mut closed, &mut source, plan.outstanding(), &mut notes)?;
-    }
+    let mut closed = warm_up(target, cell, &plan, &mut source, &mut notes)?;
     let mut requests = cell.effort.requests;
     if simulated && plan.spec.random_percent() == 0.0 {
         let fits = SEQUENTIAL_BYTES_MAX / u64::from(plan.spec.bytes_max());
@@ -194,8 +173,16 @@ fn pattern<T: Target + ?Sized>(
         requests = u64::MAX;
     }
     let seconds = cell.axes.secs.unwrap_or(cell.effort.seconds_max);
-    let sliced = cell.pattern == Pattern::Latency;
-    let lasting = Lasting { requests, seconds, workers: plan.workers, least: simulated, sliced };
+    let late = target.destage().filter(|_| plan.spec.writes() && cell.axes.secs.is_none());
+    let least = if simulated { LASTING_LEAST } else { Nanos::ZERO };
+    let lasting = Lasting {
+        requests,
+        seconds,
+        workers: plan.workers,
+        least,
+        ages: late.map_or(least, |late| late.ages()),
+        sliced: cell.pattern == Pattern::Latency,
+    };
     let (mut measured, mut recorder) = lasting.run(target, &mut closed, &mut source)?;
     if simulated && cell.axes.warm_s.is_none() && cell.axes.secs.is_none() {
         let mut longer = lasting;
@@ -237,7 +224,9 @@ struct Lasting {
     seconds: u32,
     workers: u16,
     /// It lasts for a while at least, however soon its requests are over.
-    least: bool,
+    least: Nanos,
+    /// It is to last this long, because what is written goes out that much later.
+    ages: Nanos,
     /// Latencies are kept by time slice, too.
     sliced: bool,
 }
@@ -253,13 +242,15 @@ impl Lasting {
         let mut recorder = Recorder::new(self.workers);
         recorder.slices = self.sliced.then(|| Slices::new(target.now()));
         let stop = Stop { requests: self.requests, at: target.now() + Nanos::from_secs(u64::from(self.seconds)) };
-        let least = if self.least { target.now() + LASTING_LEAST } else { Instant::ZERO };
+        let (least, ages) = (target.now() + self.least, target.now() + self.ages);
         closed.run(target, source, stop, Some(&mut recorder))?;
-        for _ in 1..LASTING_FACTOR {
-            if target.now() >= least {
-                break;
+        for (least, factor) in [(ages, AGES_FACTOR), (least, LASTING_FACTOR)] {
+            for _ in 1..factor {
+                if target.now() >= least {
+                    break;
+                }
+                closed.run(target, source, Stop { at: least.min(stop.at), ..stop }, Some(&mut recorder))?;
             }
-            closed.run(target, source, Stop { at: least.min(stop.at), ..stop }, Some(&mut recorder))?;
         }
         Ok((measured, recorder))
     }
@@ -287,159 +278,6 @@ pub(super) fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
         target.facts().name
     );
     CellError::NotApplicable(reason)
-}
-
-/// What came of a warm-up.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Warmth {
-    /// As steady as it gets.
-    Done,
-    /// A simulated cache has done nothing but fill from the first window on, and would for long.
-    Filling,
-}
-
-/// Does a simulated cache hold back the first writes? Then it is filled before the measurement. Some loads are steady
-/// both with a full cache and with a nearly empty one, and chance alone would choose between them.
-fn holds_back<T: Target + ?Sized>(
-    target: &mut T,
-    cell: &CellSpec,
-    closed: &mut ClosedLoop,
-    source: &mut dyn Source,
-) -> Result<bool, CellError> {
-    if !target.facts().simulated || cell.axes.warm_s.is_some() {
-        return Ok(false);
-    }
-    let end = target.now() + Nanos::from_secs(u64::from(cell.effort.warm_seconds_max));
-    let requests = WINDOW_REQUESTS.min(cell.effort.requests / 2);
-    closed.run(target, source, Stop { requests, at: end }, None)?;
-    Ok(dirty_bytes(target) > 0)
-}
-
-/// Fill the cache as fast as possible: writes of the same kind, many at a time, until it takes them no faster than the
-/// drives. The warm-up writes out any dirty data that the cell's own load does not keep there.
-fn press<T: Target + ?Sized>(
-    target: &mut T,
-    cell: &CellSpec,
-    plan: &Plan,
-    notes: &mut Vec<String>,
-) -> Result<(), CellError> {
-    let writes = plan.spec.lines().iter().map(|line| load::AccessLine { read: 0, ..*line }).collect();
-    let spec = load::AccessSpec::new("press", writes).map_err(|error| CellError::Failed(error.to_string()))?;
-    let depth = PRESS_OUTSTANDING.div_ceil(u32::from(plan.workers));
-    let mut source = Mixed::new(&spec, plan.workers, plan.zone, plan.parts, cell.load_seed() ^ 1);
-    let mut closed = ClosedLoop::new(options(cell, plan.workers, depth));
-    let mut seen = Recorder::new(0);
-    let mut before = (unwritten_bytes(target), 0);
-    let mut total = 0;
-    while total < WARM_REQUESTS_MAX {
-        let least = target.now() + WINDOW_LEAST;
-        let some = Stop { requests: 4 * WINDOW_REQUESTS, at: Instant::NEVER };
-        total += closed.run(target, &mut source, some, Some(&mut seen))?;
-        let rest = Stop { requests: WARM_REQUESTS_MAX, at: least };
-        total += closed.run(target, &mut source, rest, Some(&mut seen))?;
-        let now = (unwritten_bytes(target), seen.writes.bytes);
-        if now.0.saturating_sub(before.0) <= (now.1 - before.1) / DIRTY_CHANGE_SHARE {
-            break;
-        }
-        before = now;
-    }
-    closed.drain(target, None)?;
-    notes.push(format!("cache filled by {total} writes"));
-    Ok(())
-}
-
-/// Dirty bytes in the controller's cache.
-fn dirty_bytes<T: Target + ?Sized>(target: &T) -> u64 {
-    target.counters().and_then(|counters| counters.dirty).map_or(0, Bytes::get)
-}
-
-/// Dirty bytes in the controller's cache and in the members' own.
-fn unwritten_bytes<T: Target + ?Sized>(target: &T) -> u64 {
-    let Some(counters) = target.counters() else { return 0 };
-    [counters.dirty, counters.held].into_iter().flatten().map(Bytes::get).sum()
-}
-
-/// Run until the load is steady: its rate stands still, and the amount of dirty data either does or goes up and down.
-fn warm<T: Target + ?Sized>(
-    target: &mut T,
-    cell: &CellSpec,
-    closed: &mut ClosedLoop,
-    source: &mut dyn Source,
-    outstanding: u32,
-    notes: &mut Vec<String>,
-) -> Result<Warmth, CellError> {
-    let begun = target.now();
-    if let Some(seconds) = cell.axes.warm_s {
-        let stop = Stop { requests: u64::MAX, at: begun + Nanos::from_secs(u64::from(seconds)) };
-        closed.run(target, source, stop, None)?;
-        return Ok(Warmth::Done);
-    }
-    if !target.facts().simulated {
-        warm_by_the_clock(target, cell.effort.warm_seconds_max, closed, source, notes)?;
-        return Ok(Warmth::Done);
-    }
-    let end = begun + Nanos::from_secs(u64::from(cell.effort.warm_seconds_max));
-    let window = WINDOW_REQUESTS.min(cell.effort.requests / 2).max(4 * u64::from(outstanding));
-    let empty = dirty_bytes(target) == 0;
-    let mut steadiness = Steadiness::new(dirty_bytes(target), unwritten_bytes(target));
-    let mut seen = Recorder::new(0);
-    let mut total = 0;
-    while !steadiness.reached() && total < WARM_REQUESTS_MAX && target.now() < end {
-        let from = target.now();
-        let before = seen.writes.bytes;
-        let mut ended = closed.run(target, source, Stop { requests: window, at: end }, Some(&mut seen))?;
-        if seen.writes.requests > 0 {
-            let rest = Stop { requests: WARM_REQUESTS_MAX, at: (from + WINDOW_LEAST).min(end) };
-            ended += closed.run(target, source, rest, Some(&mut seen))?;
-        }
-        total += ended;
-        if ended == 0 {
-            break;
-        }
-        let rate = per_second(ended, target.now().since(from));
-        let amounts = (dirty_bytes(target), unwritten_bytes(target));
-        steadiness.window(amounts, seen.writes.bytes - before, rate);
-        if empty && steadiness.only_up(FILLING_WINDOWS) {
-            return Ok(Warmth::Filling);
-        }
-    }
-    let took = target.now().since(begun);
-    let words = if steadiness.reached() { "steady" } else { NOT_STEADY };
-    let dirty = Bytes(steadiness.all);
-    notes.push(format!("warm-up: {words} after {total} requests and {took}, {dirty} dirty"));
-    Ok(Warmth::Done)
-}
-
-/// Warm up a real target for a fixed time, however soon it looks steady. A thousand requests of an SSD are over before
-/// its cache, or the cache of the machine at the other end of a socket, is in its steady state. A note says whether the
-/// rate is steady at the end.
-fn warm_by_the_clock<T: Target + ?Sized>(
-    target: &mut T,
-    seconds: u32,
-    closed: &mut ClosedLoop,
-    source: &mut dyn Source,
-    notes: &mut Vec<String>,
-) -> Result<(), CellError> {
-    let begun = target.now();
-    let window = Nanos::from_secs(u64::from(seconds)).get() / CLOCK_WINDOWS;
-    let mut steadiness = Steadiness::new(0, 0);
-    let mut total = 0;
-    for number in 1..=CLOCK_WINDOWS {
-        let from = target.now();
-        let stop = Stop { requests: u64::MAX, at: begun + Nanos(window * number) };
-        let ended = closed.run(target, source, stop, None)?;
-        total += ended;
-        // The dirty data of a real target are unknown.
-        steadiness.window((0, 0), 0, per_second(ended, target.now().since(from)));
-    }
-    let words = if steadiness.reached() && total > 0 { "steady" } else { NOT_STEADY };
-    notes.push(format!("warm-up: {words} after {total} requests and {}", target.now().since(begun)));
-    Ok(())
-}
-
-fn per_second(requests: u64, time: Nanos) -> u64 {
-    let rate = u128::from(requests) * 1_000_000_000 / u128::from(time.get().max(1));
-    u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
 /// The file-copy test on two partitions of 32 GB, smaller if the target is. A real target has a real host, whose own

@@ -15,6 +15,7 @@ mod spec;
 mod steady;
 mod subject;
 mod taken;
+mod warm;
 
 pub use axes::{
     Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,

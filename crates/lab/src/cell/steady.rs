@@ -21,11 +21,13 @@ pub(super) struct Steadiness {
     /// Windows so far, and those in which the controller's cache grew by too much to stand still.
     windows: u32,
     filling: u32,
+    /// Windows in which it shrank by too much.
+    emptying: u32,
 }
 
 impl Steadiness {
     pub const fn new(dirty: u64, all: u64) -> Self {
-        Self { dirty, all, rate: 0, still: 0, alike: 0, ups: 0, downs: 0, windows: 0, filling: 0 }
+        Self { dirty, all, rate: 0, still: 0, alike: 0, ups: 0, downs: 0, windows: 0, filling: 0, emptying: 0 }
     }
 
     pub fn window(&mut self, (dirty, all): (u64, u64), written: u64, rate: u64) {
@@ -36,12 +38,18 @@ impl Steadiness {
         self.downs += u32::from(all < self.all);
         self.windows += 1;
         self.filling += u32::from(dirty > self.dirty + some);
+        self.emptying += u32::from(dirty + some < self.dirty);
         (self.dirty, self.all, self.rate) = (dirty, all, rate);
     }
 
     /// Has the controller's cache done nothing but grow, for so many windows?
     pub const fn only_up(&self, windows: u32) -> bool {
         self.filling >= windows && self.filling == self.windows
+    }
+
+    /// Has the controller's cache done nothing but shrink?
+    pub const fn only_down(&self) -> bool {
+        self.windows > 0 && self.emptying == self.windows
     }
 
     pub const fn reached(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The results of the runs of one level.
 
 use super::cost::Energy;
+use super::floor::floor;
 use super::pairs::gain;
 use super::range::Range;
 use super::rebuild::{Rebuild, PLACES};
@@ -90,7 +91,7 @@ impl PlanRequest {
             let reason = "the drive's profile does not say how often it fails, or the rebuild stands still";
             missing.push(Missing { what: "loss".into(), reason: reason.into(), failed: false });
         }
-        let Range { uncertain_percent, chance_percent, uncertain, missing } = Range::of(&runs, missing);
+        let range = Range::of(&runs, missing, floor(&healthy.spec));
         LevelPlan {
             array: healthy.spec.subject,
             capacity: healthy.capacity,
@@ -111,11 +112,14 @@ impl PlanRequest {
             cache_sizes: sorted.sizes.iter().filter_map(|(mib, ran)| cache_size(*mib, ran, healthy, &base)).collect(),
             write_back_ratio: pairs.first().map(|(back, through)| back / through),
             write_back: gain(pairs.iter().copied()),
-            uncertain_percent,
-            chance_percent,
-            uncertain,
+            uncertain_percent: range.uncertain_percent,
+            low_percent: range.low_percent,
+            high_percent: range.high_percent,
+            model_percent: range.model_percent,
+            chance_percent: range.chance_percent,
+            uncertain: range.uncertain,
             flags: healthy.flags.clone(),
-            missing,
+            missing: range.missing,
             by_latency: matches!(healthy.spec.pattern, Pattern::Trace(_)),
             runs,
         }

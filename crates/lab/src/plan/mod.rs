@@ -7,6 +7,7 @@
 //! [`risk`] the probability of data loss during it.
 
 mod cost;
+mod floor;
 mod level;
 mod pairs;
 mod range;
@@ -168,6 +169,12 @@ pub struct LevelPlan {
     pub write_back: Option<Gain>,
     /// The healthy figure may be off by so many percent because of chance and of uncertain values of the profiles.
     pub uncertain_percent: f64,
+    /// The healthy figure may be lower by so many percent: by chance, by uncertain values, and by the model's own error.
+    pub low_percent: f64,
+    /// It may be higher by so many percent.
+    pub high_percent: f64,
+    /// The model's own error on loads of this class, percent: from figures that no constant was chosen by.
+    pub model_percent: f64,
     /// What other seeds change, percent of the healthy figure from the lowest to the highest.
     pub chance_percent: f64,
     /// Values that are uncertain and what each of them changes beyond chance, percent; the largest first. Empty where they

@@ -1,6 +1,7 @@
 //! How sure a figure is: runs of its cell with other seeds, and with every uncertain value of the profiles at both ends of
 //! its range.
 
+use super::floor::floor;
 use super::sure::Runs;
 use super::values::{uncertain, Uncertain};
 use super::Missing;
@@ -81,6 +82,12 @@ pub(super) fn run_either_with(library: &Library, cell: &CellSpec, spec: &Machine
 pub struct Range {
     /// They may be off by so many percent because of chance and of uncertain values of the profiles.
     pub uncertain_percent: f64,
+    /// They may be lower by so many percent: by chance, by uncertain values, and by the model's own error.
+    pub low_percent: f64,
+    /// They may be higher by so many percent.
+    pub high_percent: f64,
+    /// The model's own error on loads of this class, percent: from figures that no constant was chosen by.
+    pub model_percent: f64,
     /// What other seeds change, percent from the lowest to the highest.
     pub chance_percent: f64,
     /// Values that are uncertain and what each of them changes beyond chance, percent; the largest first.
@@ -90,12 +97,15 @@ pub struct Range {
 }
 
 impl Range {
-    /// From figures that exist.
-    pub(super) fn of(runs: &Runs, missing: Vec<Missing>) -> Self {
+    /// From figures that exist, and from the model's own error.
+    pub(super) fn of(runs: &Runs, missing: Vec<Missing>, model_percent: f64) -> Self {
         let doubt = runs.doubt();
+        // The model's error and the parameters' are independent of one another.
+        let wide = |parameters: f64| (parameters * parameters + model_percent * model_percent).sqrt();
+        let (low_percent, high_percent) = (wide(doubt.down).min(100.0), wide(doubt.up));
         let (uncertain_percent, chance_percent, mut uncertain) = (doubt.total(), doubt.chance, doubt.values);
         uncertain.sort_by(|one, two| two.1.total_cmp(&one.1).then_with(|| one.0.cmp(&two.0)));
-        Self { uncertain_percent, chance_percent, uncertain, missing }
+        Self { uncertain_percent, low_percent, high_percent, model_percent, chance_percent, uncertain, missing }
     }
 
     /// The range of a cell's result in any state, with so many threads: two runs for each uncertain value, and two
@@ -125,6 +135,6 @@ impl Range {
             }
             one.note(&mut runs, ran.ok().map(|ran| ran.iops));
         }
-        Ok(Self::of(&runs, missing))
+        Ok(Self::of(&runs, missing, floor(cell)))
     }
 }

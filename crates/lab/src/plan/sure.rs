@@ -25,6 +25,10 @@ pub(super) struct Doubt {
     pub chance: f64,
     /// What each value changes beyond that, in the order of the profiles.
     pub values: Vec<(String, f64)>,
+    /// By how much chance and all values together may lower the figure.
+    pub down: f64,
+    /// By how much they may raise it.
+    pub up: f64,
 }
 
 impl Doubt {
@@ -57,11 +61,19 @@ fn doubt(seeds: impl Iterator<Item = Option<f64>>, values: impl Iterator<Item = 
     // The figure itself is one of the random outcomes.
     let (low, high) = seeds.flatten().fold((0.0f64, 0.0f64), |(low, high), change| (low.min(change), high.max(change)));
     let chance = high - low;
-    let beyond = |changes: Vec<Option<f64>>| {
-        let most = changes.into_iter().flatten().fold(0.0f64, |most, change| most.max(change.abs()));
-        (most - chance).max(0.0)
+    let (mut down, mut up) = (low * low, high * high);
+    let mut beyond = |changes: Vec<Option<f64>>| {
+        let most = |sign: f64| {
+            let most = changes.iter().flatten().fold(0.0f64, |most, change| most.max(change * sign));
+            (most - chance).max(0.0)
+        };
+        let (lower, higher) = (most(-1.0), most(1.0));
+        down += lower * lower;
+        up += higher * higher;
+        lower.max(higher)
     };
-    Doubt { chance, values: values.map(|(name, changes)| (name, beyond(changes))).collect() }
+    let values = values.map(|(name, changes)| (name, beyond(changes))).collect();
+    Doubt { chance, values, down: down.sqrt(), up: up.sqrt() }
 }
 
 #[cfg(test)]
@@ -80,6 +92,8 @@ mod tests {
         let near = |one: f64, two: f64| (one - two).abs() < 1e-9;
         assert!(near(doubt.chance, 4.0) && near(doubt.values[0].1, 0.0) && near(doubt.values[1].1, 3.0), "{doubt:?}");
         assert!(near(doubt.total(), 5.0), "{doubt:?}");
+        // Down: 3 % by chance and 3 % by the value; up: 1 % by chance alone.
+        assert!(near(doubt.down, 18.0f64.sqrt()) && near(doubt.up, 1.0), "{doubt:?}");
         let failed = Runs {
             seeds: vec![None, Some(101.0)],
             values: vec![("x".into(), [None; 2])],

@@ -103,6 +103,30 @@ pub trait Target {
     fn counters(&self) -> Option<Counters>;
     /// Delete its array and create it again between two loads, with nothing outstanding. A real target ignores this.
     fn make_anew(&mut self) {}
+    /// How late it writes to its members; nothing if it writes at once, or does not tell.
+    fn destage(&self) -> Option<Late> {
+        None
+    }
+}
+
+/// How late a simulated target writes to its members what it has acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Late {
+    /// Dirty data from which on destage is in no hurry.
+    pub low: Bytes,
+    /// The age at which dirty data goes out anyway.
+    pub age: Nanos,
+}
+
+/// Ages of destage that a measurement lasts for.
+const AGES: u64 = 10;
+
+impl Late {
+    /// The time in which what comes and what goes out is the same, but for a tenth.
+    #[must_use]
+    pub const fn ages(self) -> Nanos {
+        Nanos(self.age.get() * AGES)
+    }
 }
 
 /// Why a target cannot be used, or not any more.

@@ -1,6 +1,6 @@
 //! A machine in virtual time as a target: the engine that serves, on models of everything around it.
 
-use super::{Counters, HostIo, IoDone, MemberCounters, Target, TargetError, TargetFacts};
+use super::{Counters, HostIo, IoDone, Late, MemberCounters, Target, TargetError, TargetFacts};
 use crate::cell::Caches;
 use openraid_drives::{DriveState, Passing};
 use openraid_models::{DriveKind, Library, Rate};
@@ -150,5 +150,10 @@ impl Target for SimTarget {
 
     fn make_anew(&mut self) {
         self.machine.make_anew();
+    }
+
+    fn destage(&self) -> Option<Late> {
+        let (low, age) = self.machine.destage()?;
+        Some(Late { low, age })
     }
 }

@@ -152,11 +152,12 @@ impl<D: DriveModel> Machine<D> {
     /// If the array is redundant, a write enters the engine when the stage before the cache is free, and occupies it
     /// for its time: a write that follows soon waits, a later one does not.
     fn stage(&mut self, slot: u32) {
-        let own = self.parts.redundancy_stage;
-        if own == Nanos::ZERO || self.inside[slot as usize].io.kind != IoKind::Write {
+        let (picos, io) = (self.parts.redundancy_stage, &self.inside[slot as usize].io);
+        if picos == 0 || io.kind != IoKind::Write {
             self.enter(slot);
             return;
         }
+        let own = Nanos(u64::from(io.len) * picos / 1000);
         let time = if self.nested { own + self.parts.processor.nested } else { own };
         let begin = Instant(self.stage.take(self.now, time).0 - time.0);
         self.push(self.line.stage, begin, Event::of(What::Staged, slot));

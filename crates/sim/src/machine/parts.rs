@@ -128,9 +128,9 @@ pub struct MachineParts {
     /// Each KiB of a read, 64 KiB at the most, waits for this long on its way to the host if its thread has asked for
     /// nothing else.
     pub read_kib: Nanos,
-    /// Time of each write in the stage before the cache of an array with redundancy, one after the other; in addition
-    /// the processor's time for two levels.
-    pub redundancy_stage: Nanos,
+    /// Picoseconds of each byte of a write in the stage before the cache of an array with redundancy, one write after the
+    /// other; in addition the processor's time for two levels. Zero where there is no such stage.
+    pub redundancy_stage: u64,
     /// Writes shorter than this that go on with no stream are not cached by the controller; zero where all are.
     pub through_below: Bytes,
     /// Dirty data is written after this time.
@@ -184,7 +184,7 @@ impl Default for MachineParts {
             keeps_lessons: false,
             taught: false,
             read_kib: Nanos::ZERO,
-            redundancy_stage: Nanos::ZERO,
+            redundancy_stage: 0,
             through_below: Bytes::ZERO,
             destage_delay: Nanos::from_secs(5),
             queue_age: Nanos::from_secs(2),

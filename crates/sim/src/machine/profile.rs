@@ -225,7 +225,7 @@ impl MachineSpec {
         }
         parts.read_kib = micros(quirk_number(controller, "read_kib_us"));
         if self.array.is_redundant() {
-            parts.redundancy_stage = micros(quirk_number(controller, "redundancy_stage_us"));
+            parts.redundancy_stage = quirk(controller, "redundancy_stage_mbs").map_or(0, picos_of);
         }
         if self.array.level.has_parity() && controller.quirk_truth("partial_stripes_through") {
             let columns = self.array.members / self.array.spans() - self.array.parities();
@@ -518,6 +518,12 @@ fn whole(number: f64) -> u32 {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cut off at a second
+/// Picoseconds of a byte at a rate in MB/s; at most a microsecond, which is 1 MB/s.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn picos_of(mbs: f64) -> u64 {
+    (1e6 / mbs.max(1.0)) as u64
+}
+
 fn micros(number: f64) -> Nanos {
     Nanos((number.clamp(0.0, 1e6) * 1000.0) as u64)
 }

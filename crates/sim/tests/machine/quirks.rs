@@ -180,10 +180,10 @@ fn redundant_arrays_take_the_writes_of_a_stream_one_after_the_other() {
     let library = Library::builtin();
     let rate = |level, depth| stream(&spec(&library, "9260-8i", level, 8), &library, IoKind::Write, depth);
     let card = library.controller("9260-8i").unwrap_or_else(|error| panic!("{error}"));
-    let micros = |name| card.quirk_number(name).unwrap_or_default();
-    // 64 KiB in the time of the stage; on two levels in that and in the time of the second.
-    let stage = 65_536.0 / micros("redundancy_stage_us");
-    let nested = 65_536.0 / (micros("redundancy_stage_us") + micros("nested_level_overhead_us"));
+    let number = |name| card.quirk_number(name).unwrap_or_default();
+    // At the rate of the stage; on two levels each 64 KiB take the time of the second in addition.
+    let stage = number("redundancy_stage_mbs");
+    let nested = 65_536.0 / (65_536.0 / stage + number("nested_level_overhead_us"));
     for (level, most) in [(ArrayLevel::Raid5, stage), (ArrayLevel::Raid6, stage), (ArrayLevel::Raid10, nested)] {
         assert!((rate(level, 4) / most - 1.0).abs() < 0.01, "{level:?} {} {most}", rate(level, 4));
         // What comes one at a time hardly meets it.

@@ -58,7 +58,7 @@ pub fn review(title: &str, bed: Vec<Fact>, chapters: &[Chapter], ceilings: &[Cei
     let mut review = Review { title: title.into(), bed, sections, glossary: glossary(), ..Review::default() };
     findings::explain(&mut review);
     review.summary = summary(&review);
-    verdict::judge(&mut review, chapters);
+    judge(&mut review, chapters);
     review
 }
 

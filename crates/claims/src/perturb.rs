@@ -1,0 +1,325 @@
+//! Claims asked again of what no review measured: other numbers of drives, block sizes and seeds.
+//!
+//! A finding that holds for four drives has to hold for three, five, six and eight, or there is a reason why not. A reason is
+//! stated from the claim alone, before anything is measured, or is the laboratory's own (a controller that refuses an array). It
+//! must never be a verdict in disguise: a change that was measured counts.
+
+use crate::axes::{Axis, AxisValue};
+use crate::claim::Claim;
+use crate::evaluate::{evaluate_changed, Outcome, Verdict};
+use crate::fold::Mechanism;
+use crate::metric::{Metric, MetricCall, Metrics, Target};
+use crate::run::{each, RunOptions};
+use crate::subject::Subject;
+use crate::workload::Method;
+use std::fmt;
+
+/// What is changed in all calls of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// The widest arrays have so many drives.
+    Drives(u16),
+    /// Blocks are half as large.
+    HalfBlocks,
+    /// Blocks are twice as large.
+    DoubleBlocks,
+    /// Everything that is left to chance is drawn again.
+    Chance(u64),
+}
+
+/// Numbers of drives, two sizes and two seeds.
+const CHANGES: [Change; 8] = [
+    Change::Drives(3),
+    Change::Drives(5),
+    Change::Drives(6),
+    Change::Drives(8),
+    Change::HalfBlocks,
+    Change::DoubleBlocks,
+    Change::Chance(101),
+    Change::Chance(102),
+];
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drives(drives) => write!(f, "{drives} drives"),
+            Self::HalfBlocks => f.write_str("half the block size"),
+            Self::DoubleBlocks => f.write_str("twice the block size"),
+            Self::Chance(_) => f.write_str("another seed"),
+        }
+    }
+}
+
+/// A claim asked once more.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Asked {
+    /// The claim, by its place among all.
+    pub claim: usize,
+    /// What was changed.
+    pub change: Change,
+    /// What became of it.
+    pub ended: Ended,
+}
+
+/// What became of a changed claim.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Ended {
+    /// It holds.
+    Holds,
+    /// It does not: with its values.
+    Fails(Outcome),
+    /// It need not hold, and why.
+    Excused(String),
+}
+
+/// How many changed claims hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shares {
+    /// They hold.
+    pub held: usize,
+    /// They do not.
+    pub fell: usize,
+    /// They need not.
+    pub excused: usize,
+}
+
+impl Shares {
+    /// Of some of the changed claims.
+    pub fn of<'a>(asked: impl Iterator<Item = &'a Asked>) -> Self {
+        asked.fold(Self::default(), |mut shares, asked| {
+            match asked.ended {
+                Ended::Holds => shares.held += 1,
+                Ended::Fails(_) => shares.fell += 1,
+                Ended::Excused(_) => shares.excused += 1,
+            }
+            shares
+        })
+    }
+
+    /// Those that hold among those that have no reason not to, in tenths of a percent.
+    #[must_use]
+    pub fn share(&self) -> Option<usize> {
+        (self.held * 1000).checked_div(self.held + self.fell)
+    }
+}
+
+/// Ask every claim that holds and measures something again, changed. `ended` gets the number of those that came to an end, and
+/// of all.
+pub fn perturb(
+    claims: &[Claim],
+    outcomes: &[Outcome],
+    metrics: &dyn Metrics,
+    options: RunOptions,
+    ended: &(dyn Fn(usize, usize) + Sync),
+) -> Vec<Asked> {
+    let mut list: Vec<(usize, Change)> = Vec::new();
+    for (index, (claim, outcome)) in claims.iter().zip(outcomes).enumerate() {
+        let measures = !matches!(Mechanism::of(claim), Mechanism::Arithmetic | Mechanism::Applications);
+        if outcome.verdict == Verdict::Pass && measures {
+            list.extend(
+                CHANGES.iter().filter(|change| changes(**change, &outcome.asked)).map(|change| (index, *change)),
+            );
+        }
+    }
+    let all = list.len();
+    let one = |(index, change): &(usize, Change)| {
+        let (claim, calls) = (&claims[*index], &outcomes[*index].asked);
+        let ended = match excuse(claim, *change, calls) {
+            Some(reason) => Ended::Excused(reason),
+            None => ask(claim, *change, calls, metrics),
+        };
+        Asked { claim: *index, change: *change, ended }
+    };
+    each(&list, options, one, &|count, _| ended(count, all))
+}
+
+fn ask(claim: &Claim, change: Change, calls: &[MetricCall], metrics: &dyn Metrics) -> Ended {
+    let widest = widest(calls);
+    let outcome = evaluate_changed(claim, metrics, &|call| changed(call, change, widest));
+    match outcome.verdict {
+        Verdict::Pass => Ended::Holds,
+        Verdict::NotApplicable => Ended::Excused(outcome.reason),
+        Verdict::Fail => Ended::Fails(outcome),
+    }
+}
+
+/// Members of a subject that may have others.
+const fn width(subject: Subject) -> Option<u16> {
+    match subject {
+        Subject::Array { members, .. } | Subject::Jbod(members) => Some(members),
+        _ => None,
+    }
+}
+
+fn widths(calls: &[MetricCall]) -> impl Iterator<Item = u16> + '_ {
+    calls.iter().filter_map(|call| call.subject().ok().and_then(width))
+}
+
+fn widest(calls: &[MetricCall]) -> u16 {
+    widths(calls).max().unwrap_or(0)
+}
+
+/// Does this change anything in these calls?
+fn changes(change: Change, calls: &[MetricCall]) -> bool {
+    let widest = widest(calls);
+    match change {
+        Change::Drives(drives) => widest > 0 && drives != widest,
+        _ => calls.iter().any(|call| changed(call, change, widest) != *call),
+    }
+}
+
+/// Why a claim need not hold after a change.
+fn excuse(claim: &Claim, change: Change, calls: &[MetricCall]) -> Option<String> {
+    let figure = |of: String| format!("its figure is one of {of}");
+    match change {
+        Change::Chance(_) => None,
+        Change::Drives(drives) => {
+            let widest = widest(calls);
+            let narrower = widths(calls).filter(|width| *width < widest).max().unwrap_or(0);
+            if widest == 2 {
+                Some("it is about two drives".into())
+            } else if drives <= narrower {
+                Some(format!("it compares arrays of {widest} drives with one of {narrower}"))
+            } else if claim.kind == "numeric" || numbers(&claim.check).any(|number| number == widest.to_string()) {
+                Some(figure(format!("{widest} drives")))
+            } else {
+                None
+            }
+        }
+        Change::HalfBlocks | Change::DoubleBlocks => {
+            if claim.quirk_param.as_deref().is_some_and(|quirk| quirk.ends_with("_kib")) {
+                Some("its cause is a length".into())
+            } else if claim.kind == "numeric" {
+                Some(figure("this block size".into()))
+            } else {
+                None
+            }
+        }
+    }
+}
+
+/// Whole numbers of a check that stand alone: no part of a name, and no value of an axis.
+fn numbers(check: &str) -> impl Iterator<Item = &str> {
+    let is_word = |c: char| c == '_' || c == '.' || c.is_ascii_alphanumeric();
+    check.split(move |c: char| !is_word(c) && c != '=').filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The call after a change.
+fn changed(call: &MetricCall, change: Change, widest: u16) -> MetricCall {
+    let mut call = call.clone();
+    match change {
+        Change::Drives(drives) => match &mut call.target {
+            Target::Subject(Subject::Array { members, .. } | Subject::Jbod(members)) if *members == widest => {
+                *members = drives;
+            }
+            _ => {}
+        },
+        Change::HalfBlocks | Change::DoubleBlocks => {
+            if let Some(block) = block(&call) {
+                let block = if change == Change::HalfBlocks { block / 2 } else { block * 2 };
+                if (SECTOR..=BLOCK_MAX).contains(&block) {
+                    call.axes = call.axes.with(Axis::Bs, AxisValue::Number(block as f64));
+                }
+            }
+        }
+        Change::Chance(number) => {
+            let rep = call.axes.whole(Axis::Rep).unwrap_or(0) + number;
+            call.axes = call.axes.with(Axis::Rep, AxisValue::Number(rep as f64));
+        }
+    }
+    call
+}
+
+const SECTOR: u64 = 512;
+/// The largest block that the axis takes.
+const BLOCK_MAX: u64 = 16 << 20;
+
+/// The block size of a call, if it is one that can be another.
+fn block(call: &MetricCall) -> Option<u64> {
+    if !matches!(call.metric, Metric::Iops | Metric::Mbps | Metric::Lat | Metric::Wbwt | Metric::Count | Metric::Util) {
+        return None;
+    }
+    let method = match call.axes.text(Axis::Pat) {
+        Some(pat) => Method::of_pat(pat)?.0,
+        None => call.workload.method,
+    };
+    let usual = match method {
+        Method::Database => 8 << 10,
+        Method::Sequential | Method::MultiThreaded => 64 << 10,
+        Method::RandomRead | Method::RandomWrite | Method::RstRandom => 4 << 10,
+        Method::RstSequential => 128 << 10,
+        Method::ResponseTime => SECTOR,
+        _ => return None,
+    };
+    let of_workload = || call.workload.defaults.whole(Axis::Bs).filter(|_| method == call.workload.method);
+    Some(call.axes.whole(Axis::Bs).or_else(of_workload).unwrap_or(usual))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::{MetricValue, NotApplicable};
+    use crate::read;
+    use std::sync::Mutex;
+
+    /// Speed grows with the drives, but eight are as fast as six; a block costs its length.
+    struct Law(Mutex<Vec<String>>);
+
+    impl Metrics for Law {
+        fn measure(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {
+            self.0.lock().expect("no thread failed").push(call.to_string());
+            let members = call.subject()?.members();
+            if members == 5 {
+                return Err(NotApplicable::new("the card has no array of five"));
+            }
+            let block = call.axes.whole(Axis::Bs).unwrap_or(8192) as f64;
+            Ok(MetricValue::Number(f64::from(members.min(6)) * 1e6 / (1e4 + block)))
+        }
+    }
+
+    fn ends(kind: &str, quirk: Option<&str>, check: &str) -> (Vec<(String, String)>, Vec<String>) {
+        let text = serde_json::json!([{ "id": "x", "system": "s", "kind": kind, "quirk_param": quirk,
+            "check": check, "workload": { "pattern": "database" } }]);
+        let claims = read(&text.to_string()).expect("a claim").claims;
+        let law = Law(Mutex::default());
+        let outcomes = crate::run(&claims, &law, RunOptions { jobs: 1 }, &|_, _| {});
+        assert_eq!(outcomes[0].verdict, Verdict::Pass, "{}", outcomes[0].reason);
+        law.0.lock().expect("no thread failed").clear();
+        let asked = perturb(&claims, &outcomes, &law, RunOptions { jobs: 1 }, &|_, _| {});
+        let word = |asked: &Asked| match &asked.ended {
+            Ended::Holds => "holds".to_owned(),
+            Ended::Fails(_) => "fails".to_owned(),
+            Ended::Excused(reason) => reason.clone(),
+        };
+        let ends = asked.iter().map(|asked| (asked.change.to_string(), word(asked))).collect();
+        (ends, law.0.into_inner().expect("no thread failed"))
+    }
+
+    #[test]
+    fn the_widest_arrays_get_other_numbers_and_the_law_decides() {
+        // Twice as fast as three drives: so it is with six, not with eight, and the law refuses five.
+        let (ends, calls) = ends("order", None, "iops(raid0x7, rd=0) >= 1.9 * iops(raid0x3, rd=0)");
+        let of = |change: &str| ends.iter().find(|(name, _)| name == change).map(|(_, word)| word.as_str());
+        assert_eq!(of("3 drives"), Some("it compares arrays of 7 drives with one of 3"));
+        assert!(of("5 drives").is_some_and(|word| word.contains("no array of five")));
+        assert_eq!((of("6 drives"), of("8 drives")), (Some("holds"), Some("holds")));
+        assert_eq!((of("half the block size"), of("twice the block size")), (Some("holds"), Some("holds")));
+        assert!(calls.contains(&"iops(raid0x8, rd=0)".to_owned()), "{calls:?}");
+        assert!(calls.contains(&"iops(raid0x3, rd=0, bs=4096)".to_owned()), "{calls:?}");
+    }
+
+    #[test]
+    fn what_does_not_hold_any_more_is_counted_and_not_excused() {
+        let (ends, _) = ends("order", None, "iops(raid0x4, rd=0) < 250");
+        let fell: Vec<&str> = ends.iter().filter(|(_, word)| word == "fails").map(|(name, _)| name.as_str()).collect();
+        assert_eq!(fell, ["6 drives", "8 drives", "half the block size"]);
+    }
+
+    #[test]
+    fn figures_and_lengths_are_reasons() {
+        let (ends, _) = ends("numeric", Some("mirror_split_min_kib"), "iops(raid0x4, rd=0) < 250");
+        assert!(ends[0].1.contains("its figure is one of 4 drives") && ends[4].1.contains("a length"), "{ends:?}");
+        let named: Vec<&str> = numbers("all([approx(iops(raid0x4, qd=4) / 3.4, n4, 4) for q in [8, 16]])").collect();
+        assert_eq!(named.iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>(), ["4", "8", "16"]);
+    }
+}

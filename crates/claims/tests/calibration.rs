@@ -1,0 +1,99 @@
+//! The table of folds in docs/calibration.md is what the recorded results come to.
+//!
+//! `models/validation/results.json` has the claims that failed in the last run of all of them, and the claims that a constant was
+//! chosen by. `OPENRAID_BLESS=1` writes the table again.
+
+use openraid_claims::fold::{self, Mechanism, FOLDS};
+use openraid_claims::summary::Basis;
+use openraid_claims::{read, run, Claim, RunOptions, Simulated, Store, Verdict, REVIEWS};
+use openraid_lab::cell::Effort;
+use openraid_models::Library;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+const RESULTS: &str = include_str!("../../../models/validation/results.json");
+const BEGIN: &str = "<!-- folds: written by a test -->\n";
+const END: &str = "<!-- end of folds -->";
+
+struct Recorded {
+    run: String,
+    failed: BTreeSet<String>,
+    tuned: BTreeSet<String>,
+}
+
+fn recorded() -> Recorded {
+    let value: serde_json::Value = serde_json::from_str(RESULTS).expect("a document");
+    let ids = |name: &str| {
+        let list = value[name].as_array().expect("a list");
+        list.iter().map(|id| id.as_str().expect("an id").to_owned()).collect()
+    };
+    Recorded { run: value["run"].as_str().expect("words").to_owned(), failed: ids("failed"), tuned: ids("tuned") }
+}
+
+/// `held of all`, and the share.
+fn share(claims: &[&Claim], recorded: &Recorded) -> String {
+    let all = claims.len();
+    let held = claims.iter().filter(|claim| !recorded.failed.contains(&claim.id)).count();
+    match all {
+        0 => "-".into(),
+        _ => format!("{held} of {all} ({} %)", (held * 200 + all) / (2 * all)),
+    }
+}
+
+fn table(claims: &[Claim], recorded: &Recorded) -> String {
+    let mut text = format!("Run: {}.\n\n", recorded.run);
+    text.push_str("| Fold | Causes | Physics: tuned on | held out | Quirks: tuned on | held out |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- |\n");
+    let row = |name: &str, causes: &str, of: &dyn Fn(&Claim) -> bool| {
+        let pick = |basis: Basis, tuned: bool| {
+            let is = |claim: &&Claim| Basis::of(claim) == basis && recorded.tuned.contains(&claim.id) == tuned;
+            share(&claims.iter().filter(|claim| of(claim)).filter(is).collect::<Vec<_>>(), recorded)
+        };
+        let [physics, quirks] = [Basis::Physics, Basis::Quirk].map(|basis| [pick(basis, true), pick(basis, false)]);
+        format!("| {name} | {causes} | {} | {} | {} | {} |\n", physics[0], physics[1], quirks[0], quirks[1])
+    };
+    for number in 0..FOLDS {
+        let cause =
+            |(mechanism, systems): (Mechanism, Vec<String>)| format!("{} ({})", mechanism.name(), systems.join(", "));
+        let causes: Vec<String> = fold::causes(claims, number).into_iter().map(cause).collect();
+        text.push_str(&row(&(number + 1).to_string(), &causes.join("; "), &|claim| fold::of(claim) == number));
+    }
+    text.push_str(&row("all", "", &|_| true));
+    text
+}
+
+#[test]
+fn the_page_has_what_the_recorded_results_come_to() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/calibration.md");
+    let page = std::fs::read_to_string(&path).expect("the page");
+    let claims = read(REVIEWS).expect("the built-in claims").claims;
+    let recorded = recorded();
+    for id in recorded.failed.iter().chain(&recorded.tuned) {
+        assert!(claims.iter().any(|claim| claim.id == *id), "results.json names {id}, which is no claim");
+    }
+    let (before, rest) = page.split_once(BEGIN).expect("the beginning of the table");
+    let (found, after) = rest.split_once(END).expect("the end of the table");
+    let wanted = table(&claims, &recorded);
+    if std::env::var_os("OPENRAID_BLESS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{wanted}{END}{after}")).expect("written");
+        return;
+    }
+    assert_eq!(found, wanted, "docs/calibration.md and results.json differ: OPENRAID_BLESS=1 writes the table again");
+}
+
+/// All claims once more, for as long as that takes. The table is of this run if it fails where the recorded one failed.
+#[test]
+#[ignore = "soak: all claims with quick effort"]
+fn all_claims_fail_and_hold_as_recorded() {
+    let claims = read(REVIEWS).expect("the built-in claims").claims;
+    let metrics = Simulated::new(Library::builtin(), Store::in_memory(), Effort::QUICK, 1);
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let outcomes = run(&claims, &metrics, RunOptions { jobs }, &|_, _| {});
+    let failed: BTreeSet<String> =
+        outcomes.iter().filter(|outcome| outcome.verdict != Verdict::Pass).map(|outcome| outcome.id.clone()).collect();
+    assert_eq!(
+        failed,
+        recorded().failed,
+        "results.json is of another state: write down what failed, with the run's date"
+    );
+}
