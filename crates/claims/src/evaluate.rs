@@ -55,7 +55,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Every value that the check asked for, in the order of first asking.
     pub measured: Vec<Measured>,
-    /// Every call of the check, as the check wrote it, in the same order, with those that had no value.
+    /// Every call of the check, as the check wrote it, in the same order, also a call without a value.
     pub asked: Vec<MetricCall>,
     /// Why, in words.
     pub reason: String,
@@ -69,7 +69,7 @@ pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> Outcome {
     evaluate_changed(claim, metrics, &MetricCall::clone)
 }
 
-/// The same with other calls in place of those that the check makes.
+/// The same with other calls in place of the check's own.
 #[must_use]
 pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&MetricCall) -> MetricCall) -> Outcome {
     let running = start(claim);

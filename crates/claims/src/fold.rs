@@ -1,4 +1,4 @@
-//! Five folds of claims, by cause: what is tuned on four of them is judged by the fifth.
+//! Five folds of claims, by cause: a change that was tuned on four of them is judged by the fifth.
 //!
 //! A cause is a mechanism within one review. All claims of a cause are in one fold, so that a constant that was chosen by one
 //! claim is not judged by its neighbour. It must never look at a number, an id or a verdict of a claim.

@@ -14,7 +14,7 @@ use crate::subject::Subject;
 use crate::workload::Method;
 use std::fmt;
 
-/// What is changed in all calls of a claim.
+/// A change in all calls of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// The widest arrays have so many drives.
@@ -96,15 +96,15 @@ impl Shares {
         })
     }
 
-    /// Those that hold among those that have no reason not to, in tenths of a percent.
+    /// The share that holds, among all without a reason not to, in tenths of a percent.
     #[must_use]
     pub fn share(&self) -> Option<usize> {
         (self.held * 1000).checked_div(self.held + self.fell)
     }
 }
 
-/// Ask every claim that holds and measures something again, changed. `ended` gets the number of those that came to an end, and
-/// of all.
+/// Ask every claim that holds and measures something again, changed. `ended` gets the number of changed claims that came to an
+/// end, and of all.
 pub fn perturb(
     claims: &[Claim],
     outcomes: &[Outcome],

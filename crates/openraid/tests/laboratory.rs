@@ -341,16 +341,17 @@ fn simulate_says_how_sure_it_is_as_plan_does() {
     assert_eq!(count, values.len());
     assert_eq!(values[0][0], "3ware-9650se: quirks.read_kib_us");
     // The same cells, the same runs.
-    for key in ["uncertain", "uncertain_percent", "chance_percent"] {
+    for key in ["uncertain", "uncertain_percent", "chance_percent", "low_percent", "high_percent", "model_percent"] {
         assert_eq!(json["range"][key], plan[key], "{key}");
     }
     assert!(json["range"]["uncertain_percent"].as_f64() > Some(0.0));
     let words = format!("  {count} parameters estimated (in no data sheet)");
     assert!(told("raid0x2").contains(&format!("{words}; --range says how much they change this\n")));
     let ranged = told("raid1x2 --degraded 1 --range");
-    assert!(ranged.contains(&format!("{words}: uncertainty of requests/s +-")), "{ranged}");
+    assert!(ranged.contains(&format!("{words}: parameters move requests/s by ")), "{ranged}");
     assert!(ranged.contains("; least certain is 3ware-9650se: quirks.read_kib_us (up to "), "{ranged}");
-    assert!(told("single --range").contains(": uncertainty of requests/s +-"), "of a single drive, too");
+    assert!(told("single --range").contains(": parameters move requests/s by "), "of a single drive, too");
+    assert!(ranged.contains("for the model itself on loads of this kind\n"), "{ranged}");
     fs::write(lab.path("t.csv"), "0,0,4096,R,0.0\n").expect("written");
     lab.line("simulate raid0x2 --load t.csv --range").refused(64, &["--range: ", "leave it out"]);
     let replayed = lab.line("simulate raid0x2 --load t.csv").expect(0).text();

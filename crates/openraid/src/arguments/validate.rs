@@ -11,7 +11,8 @@ A claim is an expression about a simulated array that is true or false; docs/cla
 are cached in a directory, and measured again after a change of the program or of a profile. The exit code says whether the \
 claims could be evaluated, not whether they hold.
 
-With --json the output is one list: [{\"id\", \"verdict\": \"pass\"|\"fail\"|\"not-applicable\", \"measured\", \"reason\"}, ...].
+With --json the output is one list: [{\"id\", \"verdict\": \"pass\"|\"fail\"|\"not-applicable\", \"measured\", \"reason\"}, ...]; \
+with --perturb each has \"changed\": [{\"change\", \"verdict\": \"holds\"|\"fails\"|\"excused\", \"reason\"}, ...], too.
 
 Examples:
   openraid validate
@@ -24,6 +25,9 @@ pub struct ValidateArguments {
     /// Only claims whose id is, or starts with, this text; may be given several times
     #[arg(long, value_name = "ID")]
     pub only: Vec<String>,
+    /// Ask each claim that holds again with 3, 5, 6 and 8 drives, other block sizes and other seeds; takes several times as long
+    #[arg(long)]
+    pub perturb: bool,
     /// Requests per measured value
     #[arg(long, value_enum, default_value = "normal")]
     pub effort: EffortWord,

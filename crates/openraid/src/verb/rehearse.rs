@@ -8,7 +8,7 @@
 //! Both are new for each cell: all cells ask for the same places, and a cache that has read them once has them.
 //!
 //! The drives are the same model in both, so what differs is the service: its engine is the same, but its thread, its
-//! sockets and its clock are real.
+//! sockets and its clock are real. It must never give a verdict on a prediction that its members were too late for.
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::limits::Limits;
@@ -48,6 +48,11 @@ const MEAN_AIM: f64 = 10.0;
 const P99_AIM: f64 = 25.0;
 /// The aim is for drives whose answers take as long as this, milliseconds: what the service adds is a tenth of one.
 const AIMED_FROM_MS: f64 = 1.0;
+/// Members whose answers were late by more than this share of the predicted mean, in percent, could not be as fast as their
+/// model: half of [`MEAN_AIM`] would be used up by that alone.
+const LATE_MOST: f64 = 5.0;
+/// Said under each verdict.
+const SAME_MODEL: &str = "Both sides have the same model of the drive: this tests the service, not the model";
 /// Fewer requests say little about a 99th percentile.
 const REQUESTS_FOR_P99: u64 = 1000;
 
@@ -80,6 +85,8 @@ struct Pair {
     mean_error_percent: f64,
     /// By how much the 99th percentile differs.
     p99_error_percent: f64,
+    /// How late the answers of the first member were on average, milliseconds; nothing if it does not tell.
+    late_ms: Option<f64>,
 }
 
 /// A prediction and a server with paced members, compared.
@@ -99,6 +106,8 @@ pub(super) struct Body {
     worst_mean_error_percent: f64,
     /// The largest error of a 99th percentile.
     worst_p99_error_percent: f64,
+    /// Were the members of each cell as fast as their model? Otherwise the errors say nothing about the prediction.
+    valid: bool,
     /// The loads.
     cells: Vec<Pair>,
 }
@@ -123,6 +132,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         lateness: Vec::new(),
         worst_mean_error_percent: 0.0,
         worst_p99_error_percent: 0.0,
+        valid: true,
         cells: Vec::new(),
     };
     may_be_written(&report)?;
@@ -141,9 +151,11 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         let served = Rehearsal::start(arguments, subject, &machine, &library)?;
         let measured = served.measure(cell)?;
         let (reads, depth) = (cell.axes.rd.unwrap_or(100), cell.axes.qd.unwrap_or(1));
-        body.lateness.push(format!("{reads} % reads, depth {depth}, {}", served.lateness()?));
+        let note = served.lateness()?;
+        body.lateness.push(format!("{reads} % reads, depth {depth}, {note}"));
         served.host.stop();
-        body.cells.push(pair(cell, &predicted, &measured));
+        body.cells.push(pair(cell, &predicted, &measured, late_ms(&note)));
+        body.valid = !body.cells.iter().any(is_late);
         body.worst_mean_error_percent = worst(body.cells.iter(), |pair| pair.mean_error_percent);
         body.worst_p99_error_percent = worst(body.cells.iter(), |pair| pair.p99_error_percent);
         // Written after each cell, so that an interrupted run keeps its results.
@@ -318,7 +330,18 @@ fn figures(result: &CellResult) -> Figures {
     Figures { requests: result.requests, iops: result.iops, mean_ms: result.mean_ms(), p99_ms }
 }
 
-fn pair(cell: &CellSpec, predicted: &CellResult, measured: &CellResult) -> Pair {
+/// The average in a note about lateness, milliseconds.
+fn late_ms(note: &str) -> Option<f64> {
+    let (_, late) = note.split_once(", late by ")?;
+    late.split_once(" ms")?.0.parse().ok()
+}
+
+/// Were the members too late for their model?
+fn is_late(pair: &Pair) -> bool {
+    pair.late_ms.is_some_and(|late| late * 100.0 > pair.predicted.mean_ms * LATE_MOST)
+}
+
+fn pair(cell: &CellSpec, predicted: &CellResult, measured: &CellResult, late_ms: Option<f64>) -> Pair {
     let (predicted, served) = (figures(predicted), figures(measured));
     let error = |predicted: f64, served: f64| if served > 0.0 { (predicted / served - 1.0) * 100.0 } else { 0.0 };
     Pair {
@@ -326,6 +349,7 @@ fn pair(cell: &CellSpec, predicted: &CellResult, measured: &CellResult) -> Pair 
         depth: cell.axes.qd.unwrap_or(1),
         mean_error_percent: error(predicted.mean_ms, served.mean_ms),
         p99_error_percent: error(predicted.p99_ms, served.p99_ms),
+        late_ms,
         predicted,
         served,
     }
@@ -352,6 +376,7 @@ fn text(body: &Body) -> String {
     }
     lines.push(table.text().trim_end().into());
     lines.push(verdict(body));
+    lines.push(format!("  {SAME_MODEL}"));
     lines.extend(body.lateness.iter().map(|line| format!("  {line}")));
     lines.push(format!("{} and {}", body.report, body.results));
     lines.join("\n")
@@ -365,6 +390,14 @@ fn verdict(body: &Body) -> String {
             "  At worst the mean is off by {:+.1} %, the 99th percentile by {:+.1} %: the aim ({MEAN_AIM} % and \
              {P99_AIM} %) is for drives whose answers take {AIMED_FROM_MS} ms and more, and does not apply",
             body.worst_mean_error_percent, body.worst_p99_error_percent
+        );
+    }
+    let late = body.cells.iter().filter(|pair| pair.predicted.mean_ms >= AIMED_FROM_MS && is_late(pair)).count();
+    if late > 0 {
+        let cells = if late == 1 { "one cell".to_owned() } else { format!("{late} cells") };
+        return format!(
+            "  NO VERDICT: in {cells} the members' own answers were late by more than {LATE_MOST} % of the predicted mean, \
+             because this machine was busy; run it again on a quiet one"
         );
     }
     let (mean, p99) = (worst(aimed(), |pair| pair.mean_error_percent), worst(aimed(), |pair| pair.p99_error_percent));
@@ -391,7 +424,7 @@ fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &
     let x = Axis::new("outstanding", Unit::None, Scale::Log2);
     let mut review = Review {
         title: format!("{} of {}: prediction and service", body.array, body.drive),
-        summary: vec![verdict(body).trim().to_owned()],
+        summary: vec![verdict(body).trim().to_owned(), format!("{SAME_MODEL}.")],
         bed: vec![
             Fact::new("predicted", "the engine on models of drives, host and bus, in virtual time"),
             Fact::new(
@@ -435,4 +468,53 @@ fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &
         review.sections.push(section);
     }
     review
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(cells: &[(f64, f64, Option<f64>)]) -> Body {
+        let figures = |mean_ms| Figures { requests: 2000, iops: 1e3 / mean_ms, mean_ms, p99_ms: mean_ms };
+        let pair = |(predicted, served, late_ms): &(f64, f64, Option<f64>)| Pair {
+            reads: 100,
+            depth: 1,
+            predicted: figures(*predicted),
+            served: figures(*served),
+            mean_error_percent: (predicted / served - 1.0) * 100.0,
+            p99_error_percent: 0.0,
+            late_ms: *late_ms,
+        };
+        let cells: Vec<Pair> = cells.iter().map(pair).collect();
+        Body {
+            array: "single".into(),
+            drive: "a drive".into(),
+            report: String::new(),
+            results: String::new(),
+            lateness: Vec::new(),
+            worst_mean_error_percent: 0.0,
+            worst_p99_error_percent: 0.0,
+            valid: !cells.iter().any(is_late),
+            cells,
+        }
+    }
+
+    #[test]
+    fn a_note_about_lateness_is_read_as_members_write_it() {
+        let note = "member 0: 1243 answers, late by 0.124 ms on average, 2.100 ms at the most";
+        assert_eq!(late_ms(note), Some(0.124));
+        assert_eq!(late_ms("member 0: "), None);
+    }
+
+    #[test]
+    fn late_members_forbid_a_verdict_and_others_do_not() {
+        // 10 ms predicted, 13 served: wrong, unless the members were late by a millisecond themselves.
+        let wrong = body(&[(10.0, 13.0, Some(0.2))]);
+        assert!(wrong.valid && verdict(&wrong).contains("NOT within"), "{}", verdict(&wrong));
+        let late = body(&[(10.0, 10.1, Some(0.2)), (10.0, 13.0, Some(1.0))]);
+        assert!(!late.valid && verdict(&late).starts_with("  NO VERDICT: in one cell"), "{}", verdict(&late));
+        assert!(text(&late).contains("tests the service, not the model"));
+        // Drives of microseconds have no aim, so their lateness forbids nothing.
+        assert!(!verdict(&body(&[(0.1, 0.2, Some(0.1))])).contains("NO VERDICT"));
+    }
 }

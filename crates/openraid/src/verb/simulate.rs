@@ -15,7 +15,7 @@ use super::Context;
 use crate::arguments::SimulateArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{
-    asked, drive_fits, effort, figure, least_certain, library, refused, runs_at_once, state_fits, uncertainty, Load,
+    asked, drive_fits, effort, figure, least_certain, library, refused, runs_at_once, state_fits, Load,
 };
 use crate::output::table::Table;
 use crate::quantity::sold;
@@ -232,9 +232,19 @@ fn certainty(body: &Body<'_>) -> Vec<String> {
         let trace = matches!(body.result.spec.pattern, Pattern::Trace(_));
         return vec![if trace { values } else { values + "; --range says how much they change this" }];
     };
-    let uncertain = uncertainty(range.uncertain_percent, range.chance_percent);
+    let (low, high, model) = (range.low_percent, range.high_percent, range.model_percent);
+    let of = |percent: f64| figure(body.result.iops * (1.0 + percent / 100.0));
     let least = least_certain(&range.uncertain, range.chance_percent).map(|words| format!("; {words}"));
-    let mut lines = vec![format!("{values}: uncertainty of requests/s {uncertain}{}", least.unwrap_or_default())];
+    let (moved, chance) = (range.uncertain_percent, range.chance_percent);
+    let mut lines = vec![
+        format!("{values}: parameters move requests/s by {moved:.0} %, chance by {chance:.1} %{}", least.unwrap_or_default()),
+        format!(
+            "  range: {} to {} requests/s (-{low:.0} to +{high:.0} %), with {model:.0} % for the model itself on loads of \
+             this kind",
+            of(-low),
+            of(high)
+        ),
+    ];
     lines.extend(range.missing.iter().map(|missing| format!("  {}: {}", missing.what, missing.reason)));
     lines
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use openraid_claims::claim::FILE_BYTES_MAX;
+use openraid_claims::fold::{self, Mechanism};
+use openraid_claims::perturb::{perturb, Asked, Change, Ended, Shares};
 use openraid_claims::summary::{tally_by, to_json, Basis, Tally};
 use openraid_claims::{
     read, run as evaluate_all, Claim, Outcome as Found, RunOptions, Simulated, Store, Verdict, REVIEWS,
@@ -51,6 +53,14 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     };
     let outcomes = evaluate_all(&claims, &metrics, RunOptions { jobs }, &ended);
     drop(progress);
+    let asked = arguments.perturb.then(|| {
+        let progress = Mutex::new(None);
+        let ended = |count: usize, all: usize| {
+            let mut progress = progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            progress.get_or_insert_with(|| Progress::counting("changed claims", all as u64)).counted(count as u64);
+        };
+        perturb(&claims, &outcomes, &metrics, RunOptions { jobs }, &ended)
+    });
     let broken = outcomes.iter().filter(|outcome| outcome.broken).count();
     if broken > 0 {
         warn(&format!(
@@ -61,10 +71,12 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
         warn(&format!("values are no longer kept: {error}"));
     }
     if context.output.json {
-        let list: Vec<serde_json::Value> = outcomes.iter().map(to_json).collect();
-        print(&serde_json::Value::Array(list).to_string());
+        print(&document(&outcomes, asked.as_deref()).to_string());
     } else {
         print(&text(&claims, &outcomes));
+        if let Some(asked) = &asked {
+            print(&perturbed(&claims, asked));
+        }
     }
     Ok(if broken > 0 { Exit::CannotTell } else { Exit::Fine })
 }
@@ -118,6 +130,92 @@ fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
     arguments.cache.clone().or_else(|| base().map(|base| base.join("openraid")))
 }
 
+/// The list of outcomes, each with what became of it after changes if it was asked so.
+fn document(outcomes: &[Found], asked: Option<&[Asked]>) -> serde_json::Value {
+    let one = |(index, outcome): (usize, &Found)| {
+        let mut value = to_json(outcome);
+        if let Some(asked) = asked {
+            let own = asked.iter().filter(|asked| asked.claim == index);
+            value["changed"] = own.map(changed).collect();
+        }
+        value
+    };
+    outcomes.iter().enumerate().map(one).collect()
+}
+
+fn changed(asked: &Asked) -> serde_json::Value {
+    let (word, reason) = match &asked.ended {
+        Ended::Holds => ("holds", "the check is true"),
+        Ended::Fails(outcome) => ("fails", outcome.reason.as_str()),
+        Ended::Excused(reason) => ("excused", reason.as_str()),
+    };
+    serde_json::json!({ "change": asked.change.to_string(), "verdict": word, "reason": reason })
+}
+
+/// The outcome of changed claims: each that fails, and the shares.
+fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
+    let mut text = String::from("\nClaims that hold, asked again with other drives, block sizes and seeds\n\n");
+    for asked in asked {
+        if let Ended::Fails(outcome) = &asked.ended {
+            let values = outcome.measured.iter().take(VALUES_SHOWN);
+            let values: Vec<String> =
+                values.map(|measured| format!("{} = {}", measured.call, measured.value)).collect();
+            let (id, change) = (&claims[asked.claim].id, asked.change);
+            text.push_str(&format!("  FAILED {id}, {change}\n         measured: {}\n", values.join("; ")));
+        }
+    }
+    let mut table = Table::new(&["", "HOLD", "FAIL", "NEED NOT HOLD", "SHARE THAT HOLDS"]);
+    let mut row = |name: &str, shares: Shares| {
+        let counts = [shares.held, shares.fell, shares.excused].map(|count| count.to_string());
+        table.row([name.to_owned()].into_iter().chain(counts).chain([percent(shares.share())]));
+    };
+    let kinds: [(&str, fn(&Change) -> bool); 3] = [
+        ("other numbers of drives", |change| matches!(change, Change::Drives(_))),
+        ("other block sizes", |change| matches!(change, Change::HalfBlocks | Change::DoubleBlocks)),
+        ("other seeds", |change| matches!(change, Change::Chance(_))),
+    ];
+    for (name, is) in kinds {
+        row(name, Shares::of(asked.iter().filter(|asked| is(&asked.change))));
+    }
+    row("all", Shares::of(asked.iter()));
+    text.push_str(&table.text());
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for asked in asked {
+        if let Ended::Excused(reason) = &asked.ended {
+            *reasons.entry(reason).or_default() += 1;
+        }
+    }
+    if !reasons.is_empty() {
+        text.push_str("\nReasons not to hold\n");
+    }
+    for (reason, count) in reasons {
+        text.push_str(&format!("  {count:>4}  {reason}\n"));
+    }
+    text
+}
+
+fn percent(tenths: Option<usize>) -> String {
+    tenths.map_or_else(|| "-".into(), |share| format!("{}.{} %", share / 10, share % 10))
+}
+
+/// Each fold's causes, with what holds of physics and of quirks.
+fn folds(claims: &[Claim], outcomes: &[Found]) -> String {
+    let mut table = Table::new(&["FOLD", "PHYSICS", "", "QUIRKS", "", "CAUSES"]);
+    for (number, found) in fold::tally(claims, outcomes).iter().enumerate() {
+        let of = |tally: &Tally| format!("{} of {}", tally.passed, tally.passed + tally.failed);
+        let causes: Vec<&str> = fold::causes(claims, number).into_keys().map(Mechanism::name).collect();
+        table.row([
+            (number + 1).to_string(),
+            of(&found.physics),
+            percent(found.physics.share()),
+            of(&found.quirks),
+            percent(found.quirks.share()),
+            causes.join(", "),
+        ]);
+    }
+    table.text()
+}
+
 fn text(claims: &[Claim], outcomes: &[Found]) -> String {
     if claims.is_empty() {
         return "no claim is in the list; nothing was run\n".into();
@@ -135,6 +233,8 @@ fn text(claims: &[Claim], outcomes: &[Found]) -> String {
         text.push('\n');
     }
     text.push_str(&counts(claims, outcomes));
+    text.push('\n');
+    text.push_str(&folds(claims, outcomes));
     text
 }
 
@@ -164,9 +264,8 @@ fn one(claim: &Claim, outcome: &Found, text: &mut String) {
 fn counts(claims: &[Claim], outcomes: &[Found]) -> String {
     let mut table = Table::new(&["", "PASSED", "FAILED", "NOT APPLICABLE", "OF THOSE THAT APPLY"]);
     let row = |table: &mut Table, name: &str, tally: &Tally| {
-        let share = tally.share().map_or_else(|| "-".into(), |share| format!("{}.{} %", share / 10, share % 10));
         let counts = [tally.passed, tally.failed, tally.not_applicable].map(|count| count.to_string());
-        table.row([name.to_owned()].into_iter().chain(counts).chain([share]));
+        table.row([name.to_owned()].into_iter().chain(counts).chain([percent(tally.share())]));
     };
     for (system, tally) in tally_by(claims, outcomes, |claim| claim.system.clone()) {
         row(&mut table, &system, &tally);
