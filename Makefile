@@ -41,6 +41,8 @@ soak: ## the whole of what `test` takes slices of (hours)
 	@tools/console
 	@tools/redfish
 	@tools/fuzz
+	@tools/need $(BUILD) git:git strip:binutils dpkg-deb:dpkg /usr/bin/python3:python3
+	@tools/reproduce
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory package fresh && tools/try-package; \
 	else echo "left out: make fresh and tools/try-package, which need root"; fi
 
@@ -49,7 +51,7 @@ fresh: ## `run` and `test` in a bare Debian 12 that debootstrap builds for it (r
 	@tools/fresh
 
 package: ## target/package/openraid_*.deb for Debian 12; `tools/package static` makes a tar file that needs no library
-	@tools/need $(BUILD) strip:binutils dpkg-deb:dpkg
+	@tools/need $(BUILD) strip:binutils dpkg-deb:dpkg /usr/bin/python3:python3
 	@tools/package
 
 # Each day other runs: those of yesterday are known. FROM=1 begins with the first one.
