@@ -209,6 +209,11 @@ fn pattern<T: Target + ?Sized>(
         closed.drain(target, None)?;
         result.flags.extend(owed(target, &result)?);
     }
+    counted(result, seconds)
+}
+
+/// A result that has requests.
+fn counted(mut result: CellResult, seconds: u32) -> Result<CellResult, CellError> {
     if result.requests == 0 {
         let reason = format!("no request has ended within {seconds} s; give it more time");
         return Err(CellError::Failed(reason));

@@ -188,7 +188,7 @@ mod tests {
         // An index is of the single drive, which makes 8 everywhere here: the mean of 2, 8 and 32.
         assert_eq!(Scheme::R5.rate(&file, linear, |_| Some(8.0)), Ok(14.0));
         assert_eq!(Scheme::R5.rate(&file, linear, linear), Ok(1.0));
-        // 1, 4 and 16, with a single drive that makes 2 everywhere: the mean of a half, 2 and 8.
+        // Depths 1, 4 and 16 with a single drive that makes 2 everywhere: the mean of a half, 2 and 8.
         assert_eq!(Scheme::R5Light.rate(&file, linear, |_| Some(2.0)), Ok(3.5));
         assert_eq!(Scheme::R2.formula(&file), "q1/1 + q2/2 + q4/4 + q8/8 + q16/16");
         assert_eq!(Scheme::R1.formula(&Pattern::Workstation), "(q1 + q2 + q4 + q8 + q16 + q32) / 6");

@@ -178,7 +178,7 @@ and --name.
 A real target (a file, a block device, an NBD address) is only read, unless --destroy-data is given and its name is \
 typed on the terminal or given with --name. A method that does not apply to the target says why.
 
-Exit codes: 0 also if some cells do not apply; 2 if a cell failed or the target disappeared; 4 if the target cannot be opened \
+Exit codes: 0 also if some cells do not apply; 74 if a cell failed or the target disappeared; 4 if the target cannot be opened \
 (in use, no server) or is too small; 64 for wrong usage, also if no target can run the given load (a trace that ends past \
 the target, a load that writes to a target that is only read).
 

@@ -12,7 +12,7 @@ use openraid_units::Bytes;
 
 use crate::quantity::{eta_seconds, human, human_rate, human_seconds};
 
-/// Time until the first line if there is no bar: shorter work needs none.
+/// Time until the first line if there is no bar: faster work needs none.
 const FIRST_LINE: Duration = Duration::from_secs(1);
 /// Time between two lines.
 const NEXT_LINE: Duration = Duration::from_secs(10);
@@ -151,7 +151,7 @@ impl Drop for Progress {
     }
 }
 
-/// The position of a bar that is not shown.
+/// How far a hidden bar is.
 fn line(bar: &ProgressBar, amount: fn(u64) -> String) -> String {
     let (total, words) = (bar.length().unwrap_or(0), bar.message());
     let words = if words.is_empty() { format!("{} so far", human_seconds(bar.elapsed().as_secs())) } else { words };

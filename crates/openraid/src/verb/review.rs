@@ -86,6 +86,18 @@ pub(super) struct Body<'a> {
     verdicts: Vec<Verdict>,
 }
 
+impl Body<'_> {
+    /// The brief and the verdicts as lines, with an empty one before them.
+    fn judgement(&self) -> Vec<String> {
+        let verdicts = self.verdicts.iter().map(|verdict| format!("{}: {}", verdict.scenario, verdict.text));
+        let lines: Vec<String> = self.brief.iter().cloned().chain(verdicts).collect();
+        if lines.is_empty() {
+            return lines;
+        }
+        std::iter::once(String::new()).chain(lines).collect()
+    }
+}
+
 /// Which array suits a use, with the reason.
 #[derive(Serialize, utoipa::ToSchema)]
 struct Verdict {
@@ -457,11 +469,7 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         lines.push(format!("{} more reasons are in {}", body.absent.len() - REASONS_MAX, body.results));
     }
     lines.extend(ranking::text(&body.ranking));
-    if !body.brief.is_empty() {
-        lines.push(String::new());
-        lines.extend(body.brief.iter().cloned());
-        lines.extend(body.verdicts.iter().map(|verdict| format!("{}: {}", verdict.scenario, verdict.text)));
-    }
+    lines.extend(body.judgement());
     let own = results.methods.iter().find(|method| method.id == OWN.id);
     let own_is_missing =
         body.left == 0 && own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));

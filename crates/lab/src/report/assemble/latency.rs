@@ -17,6 +17,9 @@ const BANDS_FROM: u64 = 10_000;
 /// They end here, ns.
 const BANDS_TO: u64 = 10_000_000_000;
 
+/// A figure of a time slice, ns.
+type OfSlice = fn(&Slice) -> u64;
+
 /// The latency of a subject's repetitions together.
 struct Known {
     subject: Subject,

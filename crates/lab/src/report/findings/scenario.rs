@@ -271,7 +271,7 @@ pub fn brief(scenarios: &[Scenario]) -> Vec<String> {
     lines
 }
 
-/// Which array is best in which scenarios, among the arrays that count.
+/// Which array is best in which scenarios, among the ones that count.
 fn wins(scenarios: &[Scenario], what: &str, counts: fn(&Entry) -> bool) -> Option<String> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for scenario in scenarios {
@@ -341,7 +341,7 @@ mod tests {
             scenario("File server", vec![entry("raid0x4", 400.0, 0.0), entry("raid5x4", 100.0, 0.0)]),
             scenario("Video server", vec![entry("raid0x4", 50.0, 0.0), entry("raid5x4", 50.0, 0.0)]),
         ];
-        // RAID 5, a quarter and all: the geometric mean is a half.
+        // RAID 5 has a quarter and all: the geometric mean is a half.
         let means: Vec<f64> = standings(&all).iter().map(|(_, mean, _)| *mean).collect();
         assert!((means[0] - 1.0).abs() < 1e-12 && (means[1] - 0.5).abs() < 1e-12, "{means:?}");
         assert_eq!(

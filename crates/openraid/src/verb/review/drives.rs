@@ -25,7 +25,7 @@ use crate::output::progress::Progress;
 /// The system of cells whose drives are targets that exist.
 const SEVERAL: &str = "several targets";
 
-/// The wanted methods that are about arrays, or the ones that are about drives side by side.
+/// The wanted methods about arrays, or the ones about drives side by side.
 pub(super) fn methods(wanted: &Wanted, of_drives: bool) -> Vec<&'static Method> {
     wanted.methods.iter().copied().filter(|method| method.is_of_drives() == of_drives).collect()
 }
@@ -36,7 +36,7 @@ pub(super) fn is_in(results: &ReviewResults) -> bool {
     results.methods.iter().any(|method| of_drives(&method.name) && !method.cells.is_empty())
 }
 
-/// The measured target, how results are kept, and how a drive is opened.
+/// The measurement of drives side by side: its options, its store, its drives.
 pub(super) struct Bank<'a> {
     pub arguments: &'a ReviewArguments,
     pub wanted: &'a Wanted,
