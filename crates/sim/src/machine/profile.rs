@@ -517,13 +517,13 @@ fn whole(number: f64) -> u32 {
     number.clamp(0.0, 1e9) as u32
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cut off at a second
 /// Picoseconds of a byte at a rate in MB/s; at most a microsecond, which is 1 MB/s.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn picos_of(mbs: f64) -> u64 {
     (1e6 / mbs.max(1.0)) as u64
 }
 
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cut off at a second
 fn micros(number: f64) -> Nanos {
     Nanos((number.clamp(0.0, 1e6) * 1000.0) as u64)
 }

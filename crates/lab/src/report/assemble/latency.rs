@@ -48,9 +48,6 @@ fn known(trials: &[&Trial]) -> Vec<Known> {
     found
 }
 
-/// A figure of a time slice, in nanoseconds.
-type OfSlice = fn(&Slice) -> u64;
-
 /// M23: latency by percentile, and as a map.
 pub fn latencies(section: &mut Section, all: &[&Trial]) {
     for (op, trials) in grouped(all, |spec| spec.axes.op) {
