@@ -84,7 +84,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Of some of the changed claims.
+    /// Some of the changed claims.
     pub fn of<'a>(asked: impl Iterator<Item = &'a Asked>) -> Self {
         asked.fold(Self::default(), |mut shares, asked| {
             match asked.ended {

@@ -230,7 +230,7 @@ struct Lasting {
     workers: u16,
     /// It lasts for a while at least, however soon its requests are over.
     least: Nanos,
-    /// It is to last this long, because what is written goes out that much later.
+    /// It is to last this long, because written data goes out that much later.
     ages: Nanos,
     /// Latencies are kept by time slice, too.
     sliced: bool,
