@@ -169,12 +169,7 @@ fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
         let counts = [shares.held, shares.fell, shares.excused].map(|count| count.to_string());
         table.row([name.to_owned()].into_iter().chain(counts).chain([percent(shares.share())]));
     };
-    let kinds: [(&str, fn(&Change) -> bool); 3] = [
-        ("other numbers of drives", |change| matches!(change, Change::Drives(_))),
-        ("other block sizes", |change| matches!(change, Change::HalfBlocks | Change::DoubleBlocks)),
-        ("other seeds", |change| matches!(change, Change::Chance(_))),
-    ];
-    for (name, is) in kinds {
+    for (name, is) in KINDS {
         row(name, Shares::of(asked.iter().filter(|asked| is(&asked.change))));
     }
     row("all", Shares::of(asked.iter()));
@@ -193,6 +188,16 @@ fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
     }
     text
 }
+
+/// A change is of this kind.
+type IsOf = fn(&Change) -> bool;
+
+/// The kinds of changes, as the table names them.
+const KINDS: [(&str, IsOf); 3] = [
+    ("other numbers of drives", |change| matches!(change, Change::Drives(_))),
+    ("other block sizes", |change| matches!(change, Change::HalfBlocks | Change::DoubleBlocks)),
+    ("other seeds", |change| matches!(change, Change::Chance(_))),
+];
 
 fn percent(tenths: Option<usize>) -> String {
     tenths.map_or_else(|| "-".into(), |share| format!("{}.{} %", share / 10, share % 10))
