@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare, NOT_STEADY};
 use super::spec::CellSpec;
 use super::steady::DIRTY_CHANGE_SHARE;
-use super::warm::{warm, warm_up, Warmth, WINDOW_REQUESTS};
+use super::warm::{start_over, warm, warm_up, Warmth, WINDOW_REQUESTS};
 use crate::imitation::{
     bytes_of, sizes_within, FileCopy, Graph, Session, Volume, PARTITION_BYTES, PLACES, PLACE_BYTES,
 };
@@ -195,6 +195,11 @@ fn pattern<T: Target + ?Sized>(
             longer.requests = longer.requests.saturating_mul(2);
             (measured, recorder) = longer.run(target, &mut closed, &mut source)?;
         }
+    }
+    let given = -measured.absorbed(target, &recorder) > 1.0 / DIRTY_CHANGE_SHARE as f64;
+    if given && target.destage().is_some() && cell.axes.warm_s.is_none() && cell.axes.secs.is_none() {
+        closed = start_over(target, cell, &plan, &mut source, closed, &mut notes)?;
+        (measured, recorder) = lasting.run(target, &mut closed, &mut source)?;
     }
     let taken = measured.absorbed(target, &recorder);
     if simulated && -taken > 1.0 / DIRTY_CHANGE_SHARE as f64 {

@@ -4,7 +4,7 @@
 //!   holds back?   a simulated cache took the first writes: it is filled
 //!   full          writes until it takes them no faster than the drives do
 //!   warm          until the amount of dirty data and the rate are steady
-//!   drained       where a full cache did nothing but empty: down to where destage is in no hurry, then warm again
+//!   drained       if a full cache did nothing but empty: until nothing is dirty, then warm again
 //! ```
 //!
 //! It must never call a cache steady that only fills or only empties.
@@ -17,7 +17,7 @@ use super::spec::CellSpec;
 use super::steady::{Steadiness, DIRTY_CHANGE_SHARE};
 use crate::load::{self, ClosedLoop, Mixed, Source, Stop};
 use crate::metrics::Recorder;
-use crate::target::{Late, Target};
+use crate::target::Target;
 use openraid_units::{Bytes, Instant, Nanos};
 
 /// Requests of a window in which the load's steadiness is looked at.
@@ -59,22 +59,33 @@ pub(super) fn warm_up<T: Target + ?Sized>(
     press(target, cell, plan, notes)?;
     closed = fresh();
     if warm(target, cell, &mut closed, source, plan.outstanding(), notes)? == Warmth::Emptying {
-        if let Some(late) = target.destage() {
-            // What empties is what was pressed in, and the load would never have put it there.
-            closed.drain(target, None)?;
-            notes.clear();
-            settle(target, late, notes)?;
-            closed = fresh();
-            warm(target, cell, &mut closed, source, plan.outstanding(), notes)?;
-        }
+        closed = start_over(target, cell, plan, source, closed, notes)?;
     }
     Ok(closed)
 }
 
-/// Let a simulated target write out what it holds, down to the mark from which destage is in no hurry.
-fn settle<T: Target + ?Sized>(target: &mut T, late: Late, notes: &mut Vec<String>) -> Result<(), CellError> {
+/// Warm a load up once more, from empty caches: what empties is what was pressed in, and the load would never have put it there.
+/// The loop that it gives back is under way.
+pub(super) fn start_over<T: Target + ?Sized>(
+    target: &mut T,
+    cell: &CellSpec,
+    plan: &Plan,
+    source: &mut dyn Source,
+    mut before: ClosedLoop,
+    notes: &mut Vec<String>,
+) -> Result<ClosedLoop, CellError> {
+    before.drain(target, None)?;
+    notes.clear();
+    settle(target, notes)?;
+    let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
+    warm(target, cell, &mut closed, source, plan.outstanding(), notes)?;
+    Ok(closed)
+}
+
+/// Let a simulated target write out what it holds: nothing else happens meanwhile.
+fn settle<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> Result<(), CellError> {
     let begun = target.now();
-    while dirty_bytes(target) > late.low.get() && target.now().since(begun) < SETTLE_MAX {
+    while dirty_bytes(target) > 0 && target.now().since(begun) < SETTLE_MAX {
         let until = target.now() + WINDOW_LEAST;
         while target.now() < until {
             target.wait(until, &mut Vec::new())?;

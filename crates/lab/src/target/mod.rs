@@ -112,8 +112,6 @@ pub trait Target {
 /// How late a simulated target writes to its members what it has acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Late {
-    /// Dirty data from which on destage is in no hurry.
-    pub low: Bytes,
     /// The age at which dirty data goes out anyway.
     pub age: Nanos,
 }

@@ -345,13 +345,10 @@ impl<D: DriveModel> Machine<D> {
         self.capacity
     }
 
-    /// The dirty bytes from which on the cache is in no hurry to write, and the age at which it writes anyway; nothing without a
-    /// cache.
+    /// The age at which the cache writes dirty data to members; nothing without a cache.
     #[must_use]
-    pub fn destage(&self) -> Option<(Bytes, Nanos)> {
-        let [_, _, low] = self.parts.dirty_percent;
-        let cache = self.parts.cache.get();
-        (cache > 0).then(|| (Bytes(cache / 100 * low), self.parts.destage_delay))
+    pub fn destage_age(&self) -> Option<Nanos> {
+        (!self.parts.cache.is_zero()).then_some(self.parts.destage_delay)
     }
 
     /// The time.
