@@ -23,11 +23,6 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-parity", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-nbd", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-sys", own: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
-    Imports {
-        package: "openraid-config",
-        own: &["openraid-units", "openraid-format", "openraid-status"],
-        external: &["strsim", "toml"],
-    },
     Imports { package: "openraid-models", own: &["openraid-units"], external: &["toml"] },
     Imports { package: "openraid-drives", own: &["openraid-units", "openraid-core", "openraid-models"], external: &[] },
     Imports {
@@ -71,6 +66,11 @@ const TABLE: &[Imports] = &[
         external: &[],
     },
     Imports { package: "openraid-status", own: &["openraid-core"], external: &["serde", "serde_json", "utoipa"] },
+    Imports {
+        package: "openraid-config",
+        own: &["openraid-units", "openraid-format", "openraid-status"],
+        external: &["strsim", "toml"],
+    },
     // The HTTP libraries stay in this crate.
     Imports {
         package: "openraid-management",

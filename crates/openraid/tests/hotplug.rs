@@ -68,7 +68,10 @@ fn a_member_that_an_order_failed_stays_out_until_an_order_adds_it() {
     let server = lab.serve_configured();
     let alarm = staying_out(&lab);
     let d1 = lab.path("d1").display().to_string();
-    assert_eq!(alarm["text"], format!("data: {d1} was a member, is there, and stays out: it was failed by an order"));
+    assert_eq!(
+        alarm["text"],
+        format!("data: the former member {d1} has returned, and stays out: it was failed by an order")
+    );
     assert_eq!(alarm["next_step"], format!("openraid add data {d1}"));
     assert_eq!(lab.show("data")["health"], "degraded");
     lab.line("add data d1").expect(0);
@@ -165,7 +168,7 @@ fn a_member_that_a_command_left_out_stays_out() {
     let server = lab.serve(&["d0"]);
     let text = |array: &Value| array["alarms"].to_string();
     let shown = lab.wait_for("data", |array| text(array).contains("MemberStaysOut"));
-    assert!(text(&shown).contains("d1 was a member, is there, and stays out"), "{shown:#}");
+    assert!(text(&shown).contains("d1 has returned, and stays out"), "{shown:#}");
     server.stop();
     assert!(before == fs::read(lab.path("d1")).expect("it is there"), "nothing is written to it");
 }

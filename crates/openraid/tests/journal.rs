@@ -257,14 +257,14 @@ fn of_two_devices_that_were_both_used_alone_the_one_that_was_used_first_is_behin
             server.kill();
         }
     }
-    let behind = ["j1", "in use later", "--journal-alone"];
+    let behind = ["j1", "used later on another device", "--journal-alone"];
     lab.line("serve --nbd 127.0.0.1:0 data --journal j1").refused(65, &behind);
     let both = ["carries the journal alone", "in use last", "journal attach"];
     lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(65, &both);
     // The one that was used last needs no word, and does not take the other one's promises away without one.
     let server = restarted(&lab, &["--journal", "j0"]);
     assert!(io(&lab, &["read -P 7 8M 4k"]));
-    lab.line("journal attach j1").refused(65, &["has carried the journal alone", "--overwrite"]);
+    lab.line("journal attach j1").refused(65, &["was used alone meanwhile", "--overwrite"]);
     lab.line("journal attach j1 --yes --overwrite").expect(0);
     wait_for_devices(&lab, true);
     server.stop();

@@ -157,7 +157,10 @@ fn a_journal_whose_only_device_hung_is_back_when_it_answers_again() {
     frozen.freeze();
     rig.write(1);
     // It was lost, and is tried while the device hangs. Another reason is told until it is no longer used.
-    rig.wait_for_news("away", |news| matches!(news, JournalNews::StillAway(why) if why.contains("still waits for")));
+    rig.wait_for_news(
+        "away",
+        |news| matches!(news, JournalNews::StillAway(why) if why.contains("has not finished earlier commands")),
+    );
     rig.write(2);
     frozen.thaw();
     rig.wait_for_news("back", |news| matches!(news, JournalNews::Back(_)));
@@ -183,7 +186,8 @@ fn of_two_devices_the_one_that_carried_the_journal_alone_is_used_while_the_other
     std::fs::remove_file(&filler).expect("it is there");
     let back = rig.wait_for_news("back", |news| matches!(news, JournalNews::Back(_)));
     let JournalNews::Back(notes) = back else { panic!("{back:?}") };
-    let alone = |note: &String| note.contains("still waits for") && note.contains("has carried it alone");
+    let alone =
+        |note: &String| note.contains("has not finished earlier commands") && note.contains("has carried it alone");
     assert!(notes.iter().any(alone), "{notes:?}");
     rig.wait_for_protection();
     rig.wait_for_devices("on one", &[true]);

@@ -412,7 +412,11 @@ mod tests {
         }
         let found = pair.look(&Held::of(vec![pair.path(0)])).expect("the other one has everything");
         assert_eq!(found.devices[0].spec, pair.specs[1]);
-        assert!(found.notes[0].contains("still waits for") && found.notes[0].contains("alone"), "{:?}", found.notes);
+        assert!(
+            found.notes[0].contains("has not finished earlier commands") && found.notes[0].contains("alone"),
+            "{:?}",
+            found.notes
+        );
     }
 
     #[test]
@@ -453,7 +457,10 @@ mod tests {
         let error = |unanswered| unanswered_by("j0".into(), unanswered, JOURNAL_SILENCE_MAX);
         assert!(error(Unanswered::Silent).is_dead());
         let panicked = error(Unanswered::Panicked);
-        assert!(!panicked.is_dead() && panicked.to_string().contains("j0: openraid itself has failed"), "{panicked}");
+        assert!(
+            !panicked.is_dead() && panicked.to_string().contains("j0: openraid itself failed at this device"),
+            "{panicked}"
+        );
     }
 
     #[test]

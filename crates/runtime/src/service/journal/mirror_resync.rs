@@ -194,7 +194,7 @@ mod tests {
         let mut found = pair.look(&held).expect("both can be read");
         heal(&mut found, &mut notes, &held, Nanos::from_secs(3600)).expect("they answer");
         assert_eq!((found.devices.len(), found.journal.devices.len()), (2, 2));
-        assert!(notes[0].contains("j0: this device of the journal was behind"), "{notes:?}");
+        assert!(notes[0].contains("j0: this device of the journal was stale"), "{notes:?}");
         drop(found);
         let found = pair.look(&held).expect("both can be read");
         assert!(plan_of(&found).is_none(), "nothing is behind any more");
