@@ -204,7 +204,7 @@ impl fmt::Display for SuperblockError {
             ),
             Self::BadLogicalBlock(bytes) => write!(
                 f,
-                "damaged superblock: a logical block of {bytes} bytes cannot be (512, 1024, 2048 and 4096 can); use \
+                "damaged superblock: {bytes} B is no possible logical block (512, 1024, 2048 and 4096 B are); use \
                  the other members and replace this one"
             ),
             Self::BadReshape => f.write_str("damaged superblock: the numbers of the reshape in progress cannot be"),

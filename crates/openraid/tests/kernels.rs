@@ -216,9 +216,9 @@ fn blocks_that_cannot_be_are_refused_in_words() {
     let lab = Lab::new("block-bad");
     made(&lab, 512);
     for (block, words) in [
-        (520, "a logical block of 520 bytes cannot be"),
-        (256, "a logical block of 256 bytes cannot be"),
-        (1, "a logical block of 1 bytes cannot be"),
+        (520, "520 B is no possible logical block"),
+        (256, "256 B is no possible logical block"),
+        (1, "1 B is no possible logical block"),
         (u32::MAX, "cannot be"),
         (8192, "8192 bytes is not supported"),
     ] {

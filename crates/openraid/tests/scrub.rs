@@ -215,7 +215,7 @@ fn mismatches_in_a_row_on_one_member_of_a_raid_10_are_one_line_and_a_repair_copi
     let figures = ["sectors", "mismatches"].map(|key| ranges[0][key].as_u64());
     assert_eq!(figures, [Some(31 * 128), Some(2048)], "{ranges}");
     let text = lab.line("show data").expect(3).text();
-    assert!(text.contains("(2048 of them)"), "{text}");
+    assert!(text.contains("(2048 of them differ)"), "{text}");
     lab.line("repair data --trust-data --follow").expect(0);
     let news = server.stop();
     let told = |event: &str| -> Vec<String> {

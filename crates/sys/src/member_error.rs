@@ -2,6 +2,7 @@
 
 use crate::errno::Errno;
 use crate::member::Use;
+use crate::member_facts::SYSTEM;
 use openraid_units::{BlockSizeError, Bytes};
 use std::fmt;
 use std::path::PathBuf;
@@ -143,6 +144,9 @@ impl fmt::Display for MemberError {
                  (blockdev --setrw); `openraid serve --read-only` takes it as it is",
                 path.display()
             ),
+            Self::HeldByKernel { path, holder } if holder == SYSTEM => {
+                write!(f, "{}: {holder} of this machine; name another device", path.display())
+            }
             Self::HeldByKernel { path, holder } => {
                 write!(f, "{}: in use: {holder}; release it there first", path.display())
             }
@@ -178,3 +182,16 @@ impl fmt::Display for MemberError {
 }
 
 impl std::error::Error for MemberError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_device_of_the_root_file_system_is_not_to_be_released() {
+        let held =
+            |holder: &str| MemberError::HeldByKernel { path: "/dev/sda1".into(), holder: holder.into() }.to_string();
+        assert_eq!(held(SYSTEM), "/dev/sda1: it holds the root file system of this machine; name another device");
+        assert_eq!(held("md0"), "/dev/sda1: in use: md0; release it there first");
+    }
+}

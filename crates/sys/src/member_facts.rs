@@ -152,6 +152,9 @@ fn swapped_on(is_it: &dyn Fn(&Path) -> bool) -> Option<String> {
 }
 
 /// Mounts by device number, and by source for file systems with numbers of their own (btrfs).
+/// The holder of a device that cannot be released.
+pub(crate) const SYSTEM: &str = "it holds the root file system";
+
 fn mounted_from(numbers: &[String]) -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     mounts.lines().find_map(|line| {
@@ -164,7 +167,7 @@ fn mounted_from(numbers: &[String]) -> Option<String> {
         is_it.then(|| {
             let target = unescape(target);
             match target.as_str() {
-                "/" => "mounted on /: the system runs from it".into(),
+                "/" => SYSTEM.into(),
                 _ => format!("mounted on {target} (umount {target})"),
             }
         })

@@ -73,7 +73,7 @@ impl fmt::Display for Flag {
         match self {
             Self::AboveCeiling { part, way, mbps, ceiling_mbps } => write!(
                 f,
-                "{way}: {mbps:.0} MB/s is above what the {part} can carry ({ceiling_mbps:.0} MB/s): a cache has answered"
+                "{way}: {mbps:.0} MB/s is above what the {part} can carry ({ceiling_mbps:.0} MB/s): a cache has answered, or the figure is wrong"
             ),
             Self::StillInCaches { percent } => {
                 write!(f, "write: {percent:.0} % of it was still in caches at the end, so the drives are slower than this")
@@ -83,7 +83,7 @@ impl fmt::Display for Flag {
             }
             Self::PageCache => f.write_str("the page cache of this machine took part; the target does not take direct I/O"),
             Self::FlushOwed { percent } => {
-                write!(f, "write: the flush after it took {percent:.0} % of its time; until then it was in caches")
+                write!(f, "write: the flush at the end took {percent:.0} % as long as the writes: caches held them until then")
             }
         }
     }
@@ -126,10 +126,17 @@ pub fn ways(library: &Library, spec: &MachineSpec) -> Result<Vec<Ceiling>, CellE
 /// A profile does not exist.
 pub fn ceilings(library: &Library, spec: &MachineSpec, subject: Subject) -> Result<Vec<Ceiling>, CellError> {
     let mut found = ways(library, spec)?;
-    let each = spec.drives.iter().filter_map(media).fold(0.0, f64::max);
-    if each > 0.0 {
-        let (members, data) = (f64::from(subject.members()), data_members(subject));
-        found.push(Ceiling { name: "members".into(), read_mbps: members * each, write_mbps: data * each });
+    let rates: Option<Vec<f64>> = spec.drives.iter().map(media).collect();
+    if let Some(rates) = rates.filter(|rates| !rates.is_empty()) {
+        // A drive for each member, or one for all.
+        let sum: f64 = rates.iter().cycle().take(usize::from(subject.members()).max(rates.len())).sum();
+        // Each member of a stripe gets as much as any other, so the slowest one sets the pace.
+        let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let write_mbps = match subject.level() {
+            None | Some(Level::Single | Level::Jbod | Level::Linear) => sum,
+            Some(_) => data_members(subject) * slowest,
+        };
+        found.push(Ceiling { name: "members".into(), read_mbps: sum, write_mbps });
     }
     Ok(found)
 }
@@ -216,5 +223,20 @@ mod tests {
         result.flags.clear();
         flag(&mut result, &ceilings);
         assert_eq!(result.flags.len(), 2, "the bus, too: {:?}", result.flags);
+    }
+
+    #[test]
+    fn of_mixed_members_the_slowest_one_sets_the_pace_of_a_stripe() {
+        let library = Library::builtin();
+        let cell = CellSpec::new("openraid", "raid0x2".parse().unwrap(), Pattern::Sequential);
+        let mut spec = machine_spec(&library, &cell).unwrap();
+        spec.drives = ["wd740gd", "exos_x18_18tb"].map(|name| library.drive(name).unwrap().clone()).to_vec();
+        let (slow, fast) = (media(&spec.drives[0]).unwrap(), media(&spec.drives[1]).unwrap());
+        assert!(fast > 2.0 * slow);
+        for (subject, write) in [("raid0x2", 2.0 * slow), ("raid1x2", slow), ("linearx2", slow + fast)] {
+            let found = ceilings(&library, &spec, subject.parse().unwrap()).unwrap().pop().unwrap();
+            let same = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
+            assert!(same(found.read_mbps, slow + fast) && same(found.write_mbps, write), "{subject}: {found:?}");
+        }
     }
 }

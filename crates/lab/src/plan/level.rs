@@ -10,7 +10,7 @@ use super::run::{what, Beside, Found};
 use super::sure::Runs;
 use super::values::Uncertain;
 use super::{merit, speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, Loss, Missing, PlanRequest, Speed};
-use crate::cell::{machine_spec, CellError, CellResult, Level, Pattern};
+use crate::cell::{machine_spec, CellError, CellResult, Flag, Level, Pattern};
 use openraid_models::{Confidence, Library};
 use openraid_sim::machine::MachineSpec;
 
@@ -25,6 +25,8 @@ struct Sorted {
     other: Vec<Option<f64>>,
     /// Results with other sizes of the cache, by seed.
     sizes: Vec<(u32, Vec<Option<CellResult>>)>,
+    /// The first flag of each of these runs.
+    flags: Vec<(String, Flag)>,
 }
 
 impl Sorted {
@@ -34,6 +36,14 @@ impl Sorted {
             _ => None,
         };
         let iops = cell.map(merit);
+        // Varied values are flagged as the base is.
+        let flag = cell.filter(|_| !matches!(beside, Beside::Vary(_))).and_then(|cell| cell.flags.first());
+        if let Some(flag) = flag {
+            let name = what(beside, runs);
+            if self.flags.iter().all(|(known, _)| *known != name) {
+                self.flags.push((name, flag.clone()));
+            }
+        }
         match beside {
             Beside::Vary(variation) => variation.note(runs, iops),
             Beside::Degraded => self.degraded = cell.map(speed),
@@ -119,6 +129,7 @@ impl PlanRequest {
             chance_percent: range.chance_percent,
             uncertain: range.uncertain,
             flags: healthy.flags.clone(),
+            flags_beside: sorted.flags,
             missing: range.missing,
             by_latency: matches!(healthy.spec.pattern, Pattern::Trace(_)),
             runs,
@@ -236,11 +247,12 @@ mod tests {
         let ran = vec![
             (Beside::Vary(Variation::Seed(2)), cell(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
             (Beside::Degraded, failed()),
-            (Beside::Loaded(0), cell(healthy.clone())),
+            (Beside::Loaded(0), cell(CellResult { flags: vec![Flag::PageCache], ..healthy.clone() })),
             (Beside::Vary(Variation::Value(0, Edge::High)), failed()),
         ];
         let plan = request.level(&library, Level::Raid5, &healthy, ran, &[value]);
         assert!(plan.degraded.is_none() && plan.rebuilding.is_some());
+        assert_eq!(plan.flags_beside, [("rebuilding".to_owned(), Flag::PageCache)]);
         let told: Vec<_> = plan.missing.iter().map(|it| (it.what.as_str(), it.reason.as_str(), it.failed)).collect();
         let reason = "no request has ended";
         assert_eq!(told[..2], [("degraded", reason, true), ("wd740gd: seek.average_ms", reason, true)]);

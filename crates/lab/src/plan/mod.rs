@@ -182,6 +182,8 @@ pub struct LevelPlan {
     pub uncertain: Vec<(String, f64)>,
     /// What makes its rates say less about the drives than they seem to.
     pub flags: Vec<Flag>,
+    /// The same of the other runs (degraded, rebuilding, other caches), with the name of the run.
+    pub flags_beside: Vec<(String, Flag)>,
     /// Figures that are missing, and why.
     pub missing: Vec<Missing>,
     /// Levels are compared by the mean latency, not by requests each second: the requests come at their own times.

@@ -1,5 +1,5 @@
 //! Words that people type out of habit, from other tools, and what leads to what they want. A verb that is not known is never
-//! answered with one that destroys.
+//! answered with one that destroys, unless it asks for that.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -17,7 +17,8 @@ const VERBS: &[(&[&str], &str)] = &[
         &["delete", "destroy"],
         "`openraid forget ARRAY` removes it from the record, `openraid wipe-metadata MEMBER...` clears its members' metadata",
     ),
-    (&["wipe", "clear", "zero", "zero-superblock", "clean"], "`openraid wipe-metadata MEMBER...`"),
+    (&["wipe", "zero", "zero-superblock"], "`openraid wipe-metadata MEMBER...` clears the metadata of members"),
+    (&["clean", "clear"], "`openraid show ARRAY` says what an array needs, `openraid alarms acknowledge ALARM` acknowledges an alarm"),
     (
         &["grow", "reshape", "resize", "expand", "extend", "shrink"],
         "openraid does not change the shape of an array; mdadm --grow does",
@@ -114,7 +115,9 @@ mod tests {
             let error = Arguments::try_parse_from([&["openraid"], words].concat()).expect_err("no such line");
             instead(&error)
         };
-        for word in ["erae", "ease", "remoe", "xyz"] {
+        let destroys = ["delete", "destroy", "wipe", "zero", "zero-superblock"];
+        let table = VERBS.iter().flat_map(|(words, _)| words.iter().copied()).filter(|word| !destroys.contains(word));
+        for word in ["erae", "ease", "remoe", "xyz"].into_iter().chain(table) {
             let text = said(&[word]).expect("a hint");
             assert!(!text.contains("erase") && !text.contains("wipe"), "{text}");
         }

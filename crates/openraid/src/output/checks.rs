@@ -77,7 +77,7 @@ fn range_text(range: &MismatchModel) -> String {
     let place = match range.sectors {
         1 => format!("sector {last}"),
         all if range.mismatches > 0 && range.mismatches < all => {
-            format!("sectors {} to {last} ({} of them)", range.from_sector, range.mismatches)
+            format!("sectors {} to {last} ({} of them differ)", range.from_sector, range.mismatches)
         }
         _ => format!("sectors {} to {last}", range.from_sector),
     };

@@ -63,6 +63,8 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
                 failed
                     .extend(went_wrong.map(|missing| format!("{}, {}: {}", plan.array, missing.what, missing.reason)));
                 failed.extend(plan.flags.iter().map(|flag| format!("{}: CAUTION: {flag}", plan.array)));
+                let beside = plan.flags_beside.iter();
+                failed.extend(beside.map(|(run, flag)| format!("{}, {run}: CAUTION: {flag}", plan.array)));
             }
         }
     }
