@@ -17,7 +17,7 @@ use std::fmt;
 /// A change in all calls of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// The widest arrays have so many drives.
+    /// Drives of the widest arrays.
     Drives(u16),
     /// Blocks are half as large.
     HalfBlocks,

@@ -60,7 +60,7 @@ pub(crate) struct Array {
     pub(super) capacity: Sectors,
     pub(super) block: BlockSize,
     pub(super) volume: Volume,
-    /// Requests are cut at multiples of so many bytes: whole stripes, where frames allow.
+    /// Requests are cut at multiples of this many bytes: whole stripes, where frames allow.
     pub(super) piece: Divisor,
     pub(super) stopping: bool,
     /// It is a span of this many nested arrays that run.
@@ -97,7 +97,7 @@ impl Array {
         &self.volume
     }
 
-    /// Requests are cut at multiples of so many bytes.
+    /// Requests are cut at multiples of this many bytes.
     #[inline(always)]
     pub(crate) const fn piece(&self) -> Divisor {
         self.piece

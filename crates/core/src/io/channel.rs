@@ -421,7 +421,7 @@ impl Channels {
         }
     }
 
-    /// A drive is not there any more.
+    /// A drive was taken away.
     pub(crate) fn detach(&mut self, drive: DriveId) {
         self.drives[drive.index()] = None;
     }

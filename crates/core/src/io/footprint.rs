@@ -78,7 +78,7 @@ pub(crate) struct StripeRows {
 pub(crate) enum Columns {
     /// All of them.
     All,
-    /// The columns that a request, or an entry of a partial parity log, names: so many side by side.
+    /// The columns that a request, or an entry of a partial parity log, names: neighbours, this many.
     Named { first: u16, count: u16 },
     /// Destage: the slots that get dirty data of the rows in work, none between two bands; and the first column that has its
     /// turn after them in the same rows, 0 if none has.

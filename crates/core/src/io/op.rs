@@ -134,7 +134,7 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// So many bytes are missing at both ends.
+    /// The bytes that are missing at each end.
     pub(crate) const fn new(head: u16, tail: u16) -> Self {
         Self { head, tail, reads: EdgeReads::Due }
     }

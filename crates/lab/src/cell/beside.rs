@@ -13,7 +13,7 @@ use openraid_sim::random::mix;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 
-/// Opens a drive by its number, for requests of at most so many bytes, so many of them outstanding.
+/// Opens a drive: its number, the most bytes of a request, the most requests outstanding.
 pub type OpenDrive<'a> = dyn Fn(usize, u32, u32) -> Result<Box<dyn Target>, TargetError> + Sync + 'a;
 
 /// Real drives that can be measured side by side.
@@ -57,7 +57,7 @@ impl Beside<'_> {
             }
             measure(&mut *target, &alone(number))
         };
-        let found: Vec<Result<CellResult, CellError>> = std::thread::scope(|scope| {
+        let mut found: Vec<Result<CellResult, CellError>> = std::thread::scope(|scope| {
             let one = &one;
             let all: Vec<_> = (0..drives).map(|number| scope.spawn(move || one(number))).collect();
             let ended =
@@ -66,7 +66,6 @@ impl Beside<'_> {
         });
         // What ended the target of one drive is the reason of all.
         let gone = found.iter().position(|result| matches!(result, Err(CellError::Target(_))));
-        let mut found = found;
         if let Some(Err(error)) = gone.map(|place| found.swap_remove(place)) {
             return Err(error);
         }

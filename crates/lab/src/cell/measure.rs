@@ -29,7 +29,7 @@ use openraid_units::{Bytes, Instant, Nanos};
 const LASTING_LEAST: Nanos = Nanos::from_millis(2_000);
 /// See [`LASTING_LEAST`].
 const LASTING_FACTOR: u64 = 16;
-/// The measurement of a load that writes late lasts for some ages of destage, unless that takes more than so many times its
+/// The measurement of a load that writes late lasts for some ages of destage, unless that takes more than this many times its
 /// requests.
 const AGES_FACTOR: u64 = 4;
 /// Bytes that a sequential measurement of a simulated target moves at most: it is to stay in the zone where it began. On a
@@ -78,6 +78,11 @@ pub fn measure<T: Target + ?Sized>(target: &mut T, cell: &CellSpec) -> Result<Ce
     Ok(result)
 }
 
+/// The loop of a cell's load, at rest.
+pub(super) fn closed_loop(cell: &CellSpec, plan: &Plan) -> ClosedLoop {
+    ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper)
+}
+
 pub(super) fn options(cell: &CellSpec, workers: u16, depth: u32) -> LoopOptions {
     LoopOptions { workers, depth, jitter: Nanos::ZERO, seed: cell.load_seed() }
 }
@@ -112,7 +117,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     let simulated = target.facts().simulated;
     let seconds = if simulated { ORDER_SECONDS } else { ORDER_SECONDS.min(u64::from(cell.effort.seconds_max)) };
     let mut source = source(target, &load, &plan);
-    let mut closed = ClosedLoop::uneven(options(&load, plan.workers, plan.depth), plan.deeper);
+    let mut closed = closed_loop(&load, &plan);
     let stop = Stop { requests: ORDER_REQUESTS_MAX, at: target.now() + Nanos::from_secs(seconds) };
     let ended = closed.run(target, &mut source, stop, None)?;
     closed.drain(target, None)?;

@@ -10,7 +10,7 @@
 //! It must never call a cache steady that only fills or only empties.
 
 use super::error::CellError;
-use super::measure::options;
+use super::measure::{closed_loop, options};
 use super::plan::Plan;
 use super::result::NOT_STEADY;
 use super::spec::CellSpec;
@@ -28,11 +28,11 @@ const WINDOW_LEAST: Nanos = Nanos::from_millis(100);
 /// Windows of equal length into which the warm-up of a real target is cut: the last three changes are looked at, and the
 /// first window may be cold.
 const CLOCK_WINDOWS: u64 = 5;
-/// A cache that has grown in each of so many windows at first is filled by other means.
+/// A cache that grew in each of this many first windows is filled by other means.
 const FILLING_WINDOWS: u32 = 4;
 /// Requests outstanding meanwhile.
 const PRESS_OUTSTANDING: u32 = 64;
-/// A cache is drained for so long at most.
+/// The longest time of draining a cache.
 const SETTLE_MAX: Nanos = Nanos::from_secs(3_600);
 /// Requests that a warm-up takes at most.
 const WARM_REQUESTS_MAX: u64 = 600_000;
@@ -45,8 +45,7 @@ pub(super) fn warm_up<T: Target + ?Sized>(
     source: &mut dyn Source,
     notes: &mut Vec<String>,
 ) -> Result<ClosedLoop, CellError> {
-    let fresh = || ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
-    let mut closed = fresh();
+    let mut closed = closed_loop(cell, plan);
     let warmth = if plan.spec.writes() && holds_back(target, cell, &mut closed, source)? {
         Warmth::Filling
     } else {
@@ -57,7 +56,7 @@ pub(super) fn warm_up<T: Target + ?Sized>(
     }
     closed.drain(target, None)?;
     press(target, cell, plan, notes)?;
-    closed = fresh();
+    closed = closed_loop(cell, plan);
     if warm(target, cell, &mut closed, source, plan.outstanding(), notes)? == Warmth::Emptying {
         closed = start_over(target, cell, plan, source, closed, notes)?;
     }
@@ -77,7 +76,7 @@ pub(super) fn start_over<T: Target + ?Sized>(
     before.drain(target, None)?;
     notes.clear();
     settle(target, notes)?;
-    let mut closed = ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper);
+    let mut closed = closed_loop(cell, plan);
     warm(target, cell, &mut closed, source, plan.outstanding(), notes)?;
     Ok(closed)
 }

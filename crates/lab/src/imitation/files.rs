@@ -62,7 +62,7 @@ pub fn bytes_of(set: FileSet) -> u64 {
     file_sizes(set).iter().sum()
 }
 
-/// The sizes of a set that has to fit into so many bytes: all of them, or the first files that fit, at least three; if those are
+/// The sizes of a set that has to fit into this many bytes: all of them, or the first files that fit, at least three; if those are
 /// too large, three smaller ones.
 #[must_use]
 pub fn sizes_within(set: FileSet, room: u64) -> Vec<u64> {

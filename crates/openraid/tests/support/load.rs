@@ -24,7 +24,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Begin, on the first so many bytes of an export.
+    /// Begin, on the first `bytes` bytes of an export.
     pub fn start(socket: &Path, export: &str, bytes: u64) -> Self {
         let (ends, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let client = |nth: u64| {

@@ -57,14 +57,10 @@ impl Bank<'_> {
             ..Suite::new(self.system, Vec::new(), effort, self.arguments.seed)
         };
         Performance {
-            suite,
             methods: methods(self.wanted, true),
             trace: None,
-            store: Some(self.store),
-            stamp: self.stamp,
-            shard: None,
             beside: Some(Beside { drives: self.drives, open }),
-            remade: false,
+            ..self.wanted.performance(suite, self.store, self.stamp)
         }
     }
 
