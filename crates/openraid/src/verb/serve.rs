@@ -51,7 +51,8 @@ use wanted::{is_service, wanted, Wanted};
 /// # Errors
 /// Nothing could be served, or an address is taken.
 pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
-    // Before any thread is made, so that no thread takes a signal for itself.
+    // Before any thread is made: heaps are shared, and no thread takes a signal for itself.
+    openraid_sys::memory::share_heaps();
     let signals =
         Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
     let ready_fd = arguments.ready_fd.map(ready_descriptor).transpose()?;
