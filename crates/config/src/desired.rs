@@ -51,7 +51,7 @@ pub struct DesiredServer {
     pub cache: Option<Placed<Bytes>>,
     /// Commands that one drive is given at once.
     pub drive_depth: Option<Placed<u32>>,
-    /// After so many seconds a waiting command goes before others.
+    /// Seconds after which a waiting command goes before others.
     pub queue_age: Option<Placed<u64>>,
     /// Devices of the journal.
     pub journal: Option<Placed<Vec<String>>>,

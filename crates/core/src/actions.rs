@@ -243,7 +243,7 @@ pub enum NoticeKind {
     RowCorrected(MismatchRange),
     /// Redundancy is reduced.
     Degraded {
-        /// So many more members may fail, whichever they are.
+        /// Number of further members that may fail, whichever they are.
         tolerated: u16,
     },
     /// Its data cannot be read any more.
@@ -317,7 +317,7 @@ pub struct Actions {
     pub transfers: Vec<Transfer>,
     /// Computations.
     pub jobs: Vec<ParityJob>,
-    /// With so many of them there is room for those of one operation more.
+    /// Maximum number of jobs that leaves room for the jobs of one more operation.
     jobs_most: usize,
     /// Ends of host requests.
     pub replies: Vec<Reply>,

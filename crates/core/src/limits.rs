@@ -13,7 +13,7 @@ pub const FRAME_BYTES: u64 = 4096;
 pub const ZERO_REGION_BYTES: u64 = 256 << 10;
 /// The largest pool: 4 TiB.
 pub const POOL_BYTES_MAX: Bytes = Bytes(1 << 42);
-/// At least so many lines of a cache may be dirty.
+/// Minimum number of lines of a cache that may be dirty.
 pub const CACHE_DIRTY_LINES_MIN: u64 = 16;
 /// Largest payload of one host request (what NBD servers are expected to take).
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
@@ -25,7 +25,7 @@ pub const OP_COMMANDS_MAX: u32 = 64;
 pub const REGION_SECTORS: u64 = 2048;
 /// Largest piece of metadata in one command (a bitmap page, a superblock, a page of the bad-block log).
 pub const METADATA_BYTES_MAX: usize = 4096;
-/// Zones of a set that destage goes over, at the most: their numbers have 16 bits, of which one is none.
+/// Maximum number of zones of a set that destage visits. Their numbers have 16 bits, and one value means none.
 pub const DESTAGE_ZONES_MAX: u32 = 1 << 15;
 /// Bad ranges that a member's log can hold: 512 entries of 8 bytes in 4 KiB.
 pub const BAD_BLOCKS_MAX: usize = 512;
@@ -33,21 +33,21 @@ pub const BAD_BLOCKS_MAX: usize = 512;
 pub const BAD_BLOCKS_PER_SECTOR: usize = 64;
 /// Parts into which rows are divided that could not be read as a whole, to find the bad block.
 pub const SEARCH_WAYS: u32 = 8;
-/// Reads of a member that one defect of 4 KiB costs at most, in a stretch of up to 512 blocks that redundancy does not replace:
-/// the first one, eight in each of three rounds, and three until stretches are whole again.
+/// Maximum number of reads of a member for one defect of 4 KiB, in a range of up to 512 blocks that redundancy does not
+/// replace: the first one, eight in each of three rounds, and three until whole ranges are read again.
 pub const SEARCH_COMMANDS_MAX: u32 = 1 + 3 * SEARCH_WAYS + 3;
-/// Defects of a member that are kept in mind, so that each counts once: more than it may have by default
-/// ([`Limits::media_errors_max`]).
+/// Maximum number of defects of a member that are remembered, so that each counts once. It is higher than the default
+/// limit of media errors ([`Limits::media_errors_max`]).
 pub const DEFECTS_MAX: usize = 64;
-/// Bad sectors side by side are one defect up to this length: 64 KiB.
+/// Maximum length of one defect: 64 KiB. Adjacent bad sectors within it count once.
 pub const DEFECT_SECTORS_MAX: Sectors = Sectors::kib(64);
-/// Buffers for payload of the journal: one collects, one is on its way, one is kept for the case that a drive falls
-/// silent while it reads one. A window of the same size follows them, into which replay reads.
+/// Number of buffers for payload of the journal: one collects, one is being written, and one is spare in case a drive
+/// hangs on another. The window into which replay reads follows them and has the same size.
 pub const JOURNAL_BUFFERS: usize = 3;
-/// Steps of host requests that are kept at the most, while anybody wants them: 4 MiB, or the last 2,000 partial-stripe
-/// writes.
+/// Maximum number of steps of host requests that are kept while a client asks for them: 4 MiB, or the last 2,000
+/// partial-stripe writes.
 pub const STEPS_MAX: u32 = 32_768;
-/// Rows that a rebuild, resync or scrub has in work at once; the width of its window mask.
+/// Maximum number of units that a rebuild, resync or scrub works on at once; the width of its window mask.
 pub const WINDOW_ROWS_MAX: u32 = 64;
 
 /// Sizes of the controller's tables, chosen at start.
@@ -55,23 +55,23 @@ pub const WINDOW_ROWS_MAX: u32 = 64;
 pub struct Limits {
     /// Frame pool that the driver provides, in bytes; a multiple of [`FRAME_BYTES`].
     pub pool: Bytes,
-    /// Part of the pool, at its end, in which writes wait and what was read is kept; none is no cache.
+    /// Part of the pool, at its end, for dirty data and for data that was read; 0 means no cache.
     pub cache: Bytes,
-    /// Part of the pool, before the cache, through which the journal is written: four parts of the same size, of
-    /// 64 KiB to 1 MiB; none is no journal.
+    /// Part of the pool, before the cache, through which the journal is written: four parts of equal size, 64 KiB to
+    /// 1 MiB each; 0 means no journal.
     pub journal: Bytes,
-    /// Entries of the journal with data of hosts that may be needed at once; those for redo come on top, one for each line of
-    /// the cache.
+    /// Maximum number of journal entries with host data that may be needed at once. Entries for redo records are added,
+    /// one for each line of the cache.
     pub journal_entries_max: u32,
-    /// The most of the cache that may be dirty, in percent.
+    /// Maximum percentage of the cache that may be dirty.
     pub dirty_max_percent: u64,
-    /// Beyond so many percent dirty, it is written until no more than the low mark is.
+    /// Percentage of dirty lines above which destage begins; it ends at the low mark.
     pub dirty_high_percent: u64,
     /// See `dirty_high_percent`.
     pub dirty_low_percent: u64,
-    /// Dirty data is written after this time at the latest.
+    /// Maximum age of dirty data before destage writes it.
     pub destage_delay: Nanos,
-    /// Dirty units in work at once.
+    /// Maximum number of dirty units in work at once.
     pub destage_units_max: u32,
     /// The same while neither memory nor the journal is short and no write waits, so that a read finds short queues;
     /// and always for sets that are not written in the order of addresses.
@@ -79,8 +79,8 @@ pub struct Limits {
     /// Parts of each set that destage goes over in the order of their places where the members spin, a power of two; with
     /// one it goes in the order of age.
     pub destage_zones: u32,
-    /// While hosts read from a drive, destage has no more than this many commands there, unless memory is short or a
-    /// write waits for it: so a read waits for at most so many other commands.
+    /// Maximum number of destage commands at a drive while hosts read from it, unless memory is short or a write waits
+    /// for destage. A read waits for at most this number of them.
     pub destage_beside_reads: u32,
     /// Part of the pool kept for work of the engine (old data, parity), so that host payload cannot starve it.
     pub work: Bytes,
@@ -183,7 +183,7 @@ impl Limits {
         }
     }
 
-    /// The smallest cache: of it, so many lines may be dirty.
+    /// Size of the smallest cache: [`CACHE_DIRTY_LINES_MIN`] of its lines may be dirty.
     #[must_use]
     pub fn cache_bytes_min(&self) -> Bytes {
         let lines = (CACHE_DIRTY_LINES_MIN * 100).div_ceil(self.dirty_max_percent.max(1));

@@ -26,7 +26,7 @@ pub(crate) struct Occupancy {
 }
 
 impl Occupancy {
-    /// From now on so many are inside.
+    /// From `now` on, `level` things are inside.
     #[inline(always)]
     pub(crate) fn set(&mut self, now: Instant, level: u32) {
         // Much happens at the same moment, and adds nothing up.

@@ -281,7 +281,7 @@ pub struct ScrubStatus {
     pub uncompared: Sectors,
     /// Where the mismatches are.
     pub ranges: Vec<MismatchRange>,
-    /// So many more ranges there are.
+    /// Number of further ranges.
     pub more_ranges: u64,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Room for so many decisions.
+    /// A trace with room for `entries` decisions.
     pub(crate) fn new(entries: u32) -> Self {
         Self { now: Instant::ZERO, ring: Vec::with_capacity(entries as usize), next: 0, steps: Steps::default() }
     }

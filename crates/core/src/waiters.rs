@@ -12,7 +12,7 @@ use crate::slab::{Queue, NONE};
 pub(crate) struct Waiters {
     /// For lines, the first in front.
     lines: Queue,
-    /// So many of those were not asked yet since lines became clean.
+    /// Number of them that were not asked again since lines became clean.
     unasked: usize,
     /// The one of them that is being asked, in front of all that are split, or [`NONE`].
     asked: u32,

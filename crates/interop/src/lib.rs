@@ -59,7 +59,7 @@ impl Folder {
         path
     }
 
-    /// Empty images of this size for the first so many members.
+    /// Empty images of this size for the first `count` members.
     ///
     /// # Panics
     /// There is no room.
@@ -269,7 +269,7 @@ pub fn made_by_engine(shape: Shape, key: &str, folder: &Folder, options: RigOpti
 /// Generations of [`write_logged`].
 pub const LOGGED_WRITES: u64 = 60;
 
-/// Writes of [`LOGGED_WRITES`] generations at random places of the first so many sectors, stamped with `stamps`; the
+/// Writes of [`LOGGED_WRITES`] generations at random places of the first `sectors` sectors, stamped with `stamps`; the
 /// log of the begun (I) and acknowledged (A) ones. The first `answered` are waited for, the others are under way.
 ///
 /// # Panics

@@ -72,7 +72,7 @@ fn random(state: &mut u64) -> usize {
     usize::try_from(*state >> 33).expect("31 bits")
 }
 
-/// Sets of superblocks, so many for each shape: the same change on some or all members, so that they may still agree.
+/// Sets of superblocks, `each` for each shape: the same change on some or all members, so that they may still agree.
 /// Superblocks that do not decode are left out.
 pub fn hostile_sets(each: usize, mut use_them: impl FnMut(Vec<Superblock>)) {
     let mut state = 0x5eed_5eed;

@@ -12,7 +12,7 @@ use support::{skipped, Lab, Server, FLUSH, READ, WRITE};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus/alerts.yml");
 
-/// So often metrics are read for one state.
+/// Number of times that the metrics are read for one state.
 const TRIES_MAX: u32 = 20;
 /// Between two readings.
 const BETWEEN_TRIES: std::time::Duration = std::time::Duration::from_millis(250);

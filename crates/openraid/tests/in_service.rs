@@ -240,7 +240,7 @@ fn answers(web: &Web) -> bool {
     stream.write_all(head.as_bytes()).is_ok() && stream.read_exact(&mut first).is_ok() && first.ends_with(b"200")
 }
 
-/// A log of so many events, as servers write it.
+/// A log of `count` events, as servers write it.
 fn write_log(lab: &Lab, count: u64) {
     const SEGMENT: usize = 256 << 10;
     let folder = lab.path("state/openraid/registry.json.events");

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use support::Lab;
 
-/// A window that is open from so many hours after this hour on, for three hours. At 0 it has been open for an hour.
+/// A window of three hours that opens `hours` - 1 hours after the present hour. At 0 it has been open for an hour.
 fn window(hours: u64) -> String {
     let hour = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() / 3600 + 23 + hours;
     format!("window = \"{:02}:00-{:02}:00\"\n", hour % 24, (hour + 3) % 24)

@@ -41,7 +41,7 @@ fn program(lab: &Lab) -> String {
     path.display().to_string()
 }
 
-/// The lines of a file, once there are so many.
+/// The lines of a file, when there are at least `count`.
 #[track_caller]
 fn lines(lab: &Lab, name: &str, count: usize) -> Vec<String> {
     let until = Instant::now() + PATIENCE;

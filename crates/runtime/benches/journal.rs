@@ -291,7 +291,7 @@ impl Load {
 /// What a server does before it is killed.
 #[derive(Clone, Copy)]
 struct Actions {
-    /// It writes so many MiB, 4 KiB in each 16 KiB, over and over a region of so many MiB of blocks.
+    /// It writes `mib` MiB, 4 KiB in each 16 KiB, over and over into a region of `region_mib` MiB.
     mib: u64,
     region_mib: u64,
     /// MiB of the journal's file.

@@ -178,7 +178,7 @@ impl Control {
         self.controller.trace().copied().collect()
     }
 
-    /// Keep steps of host requests from now on, so many at the most; none: keep none.
+    /// Keep the last `count` steps of host requests from now on; 0 keeps none.
     pub fn keep_steps(&mut self, count: u32) {
         self.controller.keep_steps(count);
     }

@@ -1,5 +1,5 @@
-//! Bugs that are planted in the driver loop are found by the swarm, each within so many seeds as it says, and by the judge
-//! whose matter it is: what else its planting brings about counts for nothing.
+//! Bugs that are planted in the driver loop are found by the torture, each within its number of seeds, and by the judge
+//! that is made for it: other effects of the bug do not count.
 
 mod support;
 

@@ -44,7 +44,7 @@ fn runs(cells: &[Cell]) -> Vec<Run> {
     told.chain(own).collect()
 }
 
-/// How many are within so many percent.
+/// Number of runs with an error of at most `percent`.
 fn within<'a>(runs: impl IntoIterator<Item = &'a Run>, percent: f64) -> usize {
     runs.into_iter().filter(|run| run.error.abs() <= percent).count()
 }
@@ -74,8 +74,8 @@ fn tables(runs: &[Run]) -> String {
     text
 }
 
-/// Compare all cells of a simulator: of those with the same parameters at least so many are within 5 and within 10 percent,
-/// of those of shipped drives so many within 10. These numbers may rise, and not fall.
+/// Compare all cells of a simulator. `least` has three minimum numbers: cells with the same parameters within 5
+/// percent, the same within 10 percent, and cells of shipped drives within 10 percent. They may rise, and not fall.
 fn agree(simulator: &str, cells: &[Cell], least: [usize; 3]) {
     let runs = runs(cells);
     for Run { name, theirs, ours, error, .. } in &runs {

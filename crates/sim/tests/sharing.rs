@@ -132,7 +132,7 @@ fn members_that_hang_keep_the_other_arrays_hosts_at_their_full_rate() {
     }
 }
 
-/// A drain has put so many units in work as made it end, more than may be while nothing hurries; then their members hang.
+/// A drain has put more units in work than the limit for times without urgency; then their members hang.
 #[test]
 fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
     let mut machine = Machine::new(1);

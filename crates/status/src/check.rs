@@ -156,7 +156,7 @@ pub struct CheckModel {
     pub uncompared_bytes: u64,
     /// The mismatches.
     pub ranges: Vec<MismatchModel>,
-    /// So many more ranges there are.
+    /// Number of further ranges.
     pub more_ranges: u64,
 }
 

@@ -507,7 +507,7 @@ pub struct LossModel {
     /// member, other data in the same stripes is lost as well.
     #[serde(default)]
     pub ranges: Vec<LostRangeModel>,
-    /// So many more of them there are than are named.
+    /// Number of further ones that are not named.
     #[serde(default)]
     pub more_ranges: u64,
     /// The damage of the log: more may have followed it, which cannot be counted.

@@ -23,13 +23,13 @@ use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Geometry;
 use crate::reason::Reason;
 
-/// A window lasts at least this long, and has at least so many reads and writes.
+/// Minimum length of a window. It also has at least [`WINDOW_REQUESTS`] reads and writes.
 const WINDOW_TIME: Nanos = Nanos::from_secs(1);
 /// See [`WINDOW_TIME`].
 const WINDOW_REQUESTS: u64 = 64;
 /// After a silence of this length a new window begins.
 const SILENCE: Nanos = Nanos::from_secs(10);
-/// So many windows in a row must wish for the same.
+/// Number of windows in a row that must favour the same policy before it is used.
 const WISHES: u32 = 2;
 /// Switches that are kept with their figures.
 pub const SWITCHES_KEPT: usize = 8;
@@ -59,8 +59,8 @@ const DELAY_SHORTER: u64 = 4;
 /// See [`DELAY_SHORTER`].
 const DELAY_LONGER: u64 = 2;
 
-/// Dirty data waits so many times longer where no member spins: what comes in the meantime is merged, each write that is
-/// saved spares the flash, and there is no arm whose way would grow shorter by writing early.
+/// Factor by which dirty data waits longer if no member rotates. Later writes merge with it, each write that is saved
+/// spares the flash, and no arm would travel less if the data were written early.
 const FLASH_PATIENCE: u64 = 4;
 
 /// What the policy chooses.
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(in_proportion(Nanos(u64::MAX), seconds(9), seconds(3)), Nanos(u64::MAX));
     }
 
-    /// So many windows of a load: kind by number, offset by number, bytes, depth.
+    /// This number of windows of a load: kind by number, offset by number, bytes, depth.
     struct Driver {
         policy: Adaptive,
         tuning: Tuning,

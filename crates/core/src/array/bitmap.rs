@@ -100,7 +100,7 @@ impl Bitmap {
         BitmapStatus { marked: self.set_bits, regions: self.bits, pages: (used as u64, pages), chunk: self.chunk }
     }
 
-    /// Is one of so many bits set, from one on that begins a byte?
+    /// Is any of `count` bits set, beginning at bit `from`, which is the first one of a byte?
     fn is_any_set(&self, from: u64, count: u64) -> bool {
         let to = (from + count).min(self.bits);
         (from..to).step_by(8).any(|bit| {
@@ -219,7 +219,7 @@ impl Bitmap {
     pub(crate) fn page(&self, page: usize) -> &[u8] {
         &self.image[page * PAGE_BYTES..(page + 1) * PAGE_BYTES]
     }
-    /// The page is on its way to so many members.
+    /// The page is being written to this number of members.
     pub(crate) fn page_issued(&mut self, page: usize, members: u16) {
         self.writing = members;
         let page = &mut self.pages[page];

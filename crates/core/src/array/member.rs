@@ -203,7 +203,7 @@ impl Sets {
             && !member.replacement
             && !self.survives_without(id, member.slot.expect("a working member has a slot"))
     }
-    /// So many more members may fail, whichever they are. Redundancy that is not in sync tolerates none.
+    /// Number of further members that may fail, whichever they are. It is 0 while the redundancy is not in sync.
     fn losses_tolerated(&self, id: SetId) -> u16 {
         let set = self.get(id);
         if set.consistent_to != Sectors::MAX {

@@ -33,8 +33,8 @@ use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 impl Limits {
-    /// Rows that one operation may cover, so that its buffers, one for each member and so many more, fit into a zone of
-    /// the work frames.
+    /// Number of rows that one operation may cover. Its buffers, one for each member and some more, must fit into one
+    /// zone of the work frames.
     ///
     /// # Errors
     /// Not one block of each member fits.

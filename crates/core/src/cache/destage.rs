@@ -139,7 +139,7 @@ impl Controller {
         self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
     }
 
-    /// Why a dirty unit of so many sectors is written now.
+    /// Why a dirty unit with `len` sectors is written now.
     fn why_destaged(&self, unit: u32, len: Sectors) -> Reason {
         let entry = self.cache.units.get(unit);
         if entry.urgent {

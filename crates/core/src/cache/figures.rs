@@ -88,7 +88,7 @@ impl Controller {
         figures.waited_max = figures.waited_max.max(waited);
     }
 
-    /// A write put so many sectors into the cache, and so many of them were dirty before.
+    /// A write put `written` sectors into the cache; `merged` of them were dirty before.
     pub(crate) fn note_cached(&mut self, set: openraid_units::SetId, written: Sectors, merged: u64) {
         let figures = &mut self.sets.get_mut(set).cached;
         figures.written += written.get();

@@ -15,7 +15,8 @@ use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::slab::NONE;
 
-/// So many are looked at together at the most: about as many misses as a processor has under way, with room.
+/// Maximum number of requests that are looked up together: a little more than the cache misses that a processor can
+/// have outstanding.
 const GLANCES_MAX: usize = 32;
 
 impl Controller {

@@ -85,8 +85,8 @@ pub(crate) struct Line {
     pub(super) pin: u64,
     pub(super) repin: u64,
     pub newest: u64,
-    /// The place of all its dirty sectors in entry `newest`, if they stand there in one piece: its first sector is, or
-    /// would be, so many sectors after the start of the payload.
+    /// The place of all its dirty sectors in entry `newest`, if they are contiguous there: the distance in sectors from
+    /// the start of the payload to the line's first sector, whether that sector is in the entry or not.
     pub logged_at: Option<i16>,
     /// The dirty unit that it is in, while it has dirty sectors.
     pub(super) unit: u32,
@@ -129,7 +129,7 @@ impl Lines {
         pin != 0 && pin < sequence
     }
 
-    /// Bytes of the tables of so many lines.
+    /// Size in bytes of the tables for `count` lines.
     pub(crate) const fn table_bytes(count: u64) -> u64 {
         count * (size_of::<Line>() + size_of::<Link>() + size_of::<u32>()) as u64 + Places::table_bytes(count)
     }

@@ -15,7 +15,7 @@ impl Link {
     /// In no list.
     pub(crate) const NEW: Self = Self { previous: NONE, next: NONE };
 
-    /// So many, each with the next one as its successor: the list of the free ones.
+    /// `count` links, each with the next one as its successor: the list of the free ones.
     pub(crate) fn chain(count: u32) -> Vec<Self> {
         (1..=count).map(|next| Self { previous: NONE, next: if next < count { next } else { NONE } }).collect()
     }

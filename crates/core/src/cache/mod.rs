@@ -38,7 +38,8 @@ use units::{UnitState, Units};
 /// Sets without parity collect dirty lines in stretches of this many sectors: 128 KiB, one large write.
 pub(crate) const STRETCH_SECTORS: u64 = 256;
 
-/// Whatever failed sets keep in the cache, the others may have one part in so many of what may be dirty.
+/// Share of the dirty limit that the other sets may always use, however much failed sets keep in the cache: one part in
+/// this number.
 const OTHERS_SHARE: u32 = 8;
 
 /// What the cache did since it started.
@@ -127,7 +128,7 @@ fn may_sweep(set: &Set) -> bool {
     !set.is_flash && !matches!(set.geometry, Geometry::Linear(_))
 }
 
-/// The zone of a set of so many that a place lies in.
+/// The zone in which an address lies, if its set is divided into `zones` zones.
 fn zone_at(set: &Set, zones: u32, at: SetLba) -> u16 {
     if may_sweep(set) {
         sweep::zone_of(zones, set.geometry.capacity(), at)

@@ -33,7 +33,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Entries for so many places.
+    /// Number of table entries for `count` places.
     const fn entries_for(count: u64) -> u64 {
         if count == 0 {
             0
@@ -42,12 +42,12 @@ impl Places {
         }
     }
 
-    /// Bytes of a table for so many places.
+    /// Size in bytes of a table for `count` places.
     pub(crate) const fn table_bytes(count: u64) -> u64 {
         Self::entries_for(count) * size_of::<Entry>() as u64
     }
 
-    /// Room for so many places.
+    /// A table with room for `count` places.
     pub(crate) fn new(count: u32) -> Self {
         let entries = usize::try_from(Self::entries_for(u64::from(count))).expect("limits bound the cache");
         let bits = if count == 0 { 0 } else { entries.trailing_zeros() };

@@ -61,7 +61,7 @@ pub(crate) struct Pace {
     pub(super) again: bool,
     /// Units that may be written go in the order of their addresses, not of their age.
     pub(super) sweeps: bool,
-    /// So many of a controller that has no other sets may be in work.
+    /// Number of units that may be in work if the controller has no other sets.
     pub(super) places: u32,
 }
 
@@ -107,7 +107,7 @@ impl Cache {
         }
     }
 
-    /// A dirty unit of a set is being written, which is about so many lines.
+    /// A dirty unit of a set is being written; it has about `lines` lines.
     pub(crate) fn begin_writing(&mut self, now: Instant, set: SetId, lines: u32) {
         self.writing += 1;
         if self.writing == self.writing_max {
@@ -153,7 +153,7 @@ impl Cache {
         self.shares.collectors <= 1 && self.held == 0
     }
 
-    /// May one more unit of a set be written, of so many in all?
+    /// May one more unit of a set be written, if `places` units of all sets may be in work at once?
     fn has_place(&self, set: SetId, places: u32) -> bool {
         let own = (places / self.shares.collectors.max(1)).max(1);
         self.shares.sets[set.index()].writing < own

@@ -14,7 +14,8 @@ pub(crate) const NO_ZONE: u16 = u16::MAX;
 /// Zones that are looked at for one unit that may be written, at the most: where many may, one of the first has one.
 const LOOKS_MAX: u32 = 16;
 
-/// Which zone of so many a place of a set of this size lies in: all zones have the same power of two of sectors.
+/// The zone in which an address lies, if a set of this capacity is divided into `zones` zones. All zones have the same
+/// number of sectors, a power of two.
 pub(crate) fn zone_of(zones: u32, capacity: Sectors, at: SetLba) -> u16 {
     let bits = u64::BITS - capacity.get().saturating_sub(1).leading_zeros();
     let zone = at.get() >> bits.saturating_sub(zones.trailing_zeros());
@@ -33,7 +34,7 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Nothing waits in any of so many zones.
+    /// A sweep over `zones` zones, in which nothing waits.
     pub(crate) fn new(zones: u32) -> Self {
         let words = zones.div_ceil(u64::BITS) as usize;
         Self { zones: alloc::vec![List::EMPTY; zones as usize], taken: alloc::vec![0; words], hand: 0, since: None }

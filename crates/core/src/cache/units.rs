@@ -54,7 +54,7 @@ pub(crate) struct DirtyUnit {
     pub epoch: u32,
     /// A request waits for it: it is written at once, and again if it was written to meanwhile.
     pub urgent: bool,
-    /// So many times in a row the members did not take it.
+    /// Number of failed writes in a row.
     pub refusals: u8,
     /// First of the pieces that wait for it.
     pub(super) waiters: u32,
@@ -112,7 +112,7 @@ pub(crate) struct Units {
     free: u32,
     /// For each set: its waiting units, the oldest first; its ready units; its resting units, the longest first.
     lists: Vec<[List; 3]>,
-    /// The neighbours in its zone of each waiting unit; and the zones of each set, so many.
+    /// Links from each waiting unit to its neighbours in the same zone.
     zone_links: Vec<Link>,
     sweeps: Vec<Sweep>,
     zones: u32,
@@ -123,12 +123,12 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// Bytes of the tables of so many units.
+    /// Size in bytes of the tables for `count` units.
     pub(crate) const fn table_bytes(count: u64) -> u64 {
         count * (size_of::<DirtyUnit>() + 2 * size_of::<Link>()) as u64 + Places::table_bytes(count)
     }
 
-    /// Room for as many units as there are lines, and so many zones of each set.
+    /// Room for one unit for each line, and `zones` zones for each set.
     pub(crate) fn new(count: u32, zones: u32) -> Self {
         let blank = DirtyUnit {
             set: SetId(0),

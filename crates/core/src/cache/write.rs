@@ -45,7 +45,7 @@ enum Promise {
 pub(crate) enum Cached {
     /// It has dealt with the first part.
     Taken,
-    /// So many sectors are to be read or written past it.
+    /// This number of sectors bypasses the cache.
     Past(Sectors),
     /// The piece waits, for lines or for a dirty unit; it is called again.
     Waits,

@@ -15,10 +15,10 @@ const ORDER_MAX: u32 = 13;
 /// The largest run.
 pub(crate) const RUN_BYTES_MAX: Bytes = Bytes(FRAME_BYTES << ORDER_MAX);
 const ORDERS: usize = ORDER_MAX as usize + 1;
-/// Runs below this order (up to 32 KiB) are kept ready when they come back, not merged at once only to be split
-/// again: that is most of what small requests would cost here.
+/// Runs below this order (up to 32 KiB) are kept ready when they are returned. To merge them at once, only to split
+/// them again, would be most of the cost of small requests here.
 const READY_ORDERS: usize = 4;
-/// So many of each.
+/// Maximum number of runs that are kept ready for each of these orders.
 const READY_MAX: usize = 64;
 
 /// A run of frames, in hand.

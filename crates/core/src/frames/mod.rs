@@ -15,7 +15,7 @@ use crate::limits::FRAME_BYTES;
 /// Shares of the zones, of [`SHARES`]: two members can fall silent one after the other (RAID 6 lives on), and
 /// there is still a zone.
 const ZONES: [u64; 3] = [2, 1, 1];
-/// Into so many shares an area is cut.
+/// Number of shares into which an area is cut.
 const SHARES: u64 = 4;
 
 /// One area of the pool.
@@ -45,7 +45,8 @@ impl Frames {
         Self { zones }
     }
 
-    /// The smallest zone of an area of so many bytes: no run can be larger for certain.
+    /// Size in bytes of the smallest zone of an area of `area` bytes. A run of this length always fits; a longer one
+    /// may not.
     pub const fn zone_bytes(area: u64) -> u64 {
         area / SHARES / FRAME_BYTES * FRAME_BYTES
     }

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn numbers_of_every_length_divide_exactly() {
         let mut state = 9_u64;
-        // A number of so many bits at the most.
+        // A random number with at most `bits` bits.
         let mut draw = |bits: u32| {
             // Numerical Recipes' constants; the upper bits are the better ones.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

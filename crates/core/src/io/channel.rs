@@ -141,16 +141,16 @@ const QUEUES: usize = 5;
 /// The queues of hosts and of destage among them: see [`queue_of`].
 const HOSTS: usize = 1;
 const DESTAGE: usize = 2;
-/// So many commands of hosts must wait for destage to go along with them: where few do, each of them counts.
+/// Minimum number of waiting host commands for destage to run next to them. If fewer wait, each of them counts.
 const ALONG_FROM: u32 = 4;
-/// One of so many turns belongs to the command that has waited longest, if that was too long.
+/// One turn in this number belongs to the command that has waited longest, if it has waited too long.
 const AGE_TURNS: u64 = 4;
 /// Commands of rebuild and scrub that a drive which hosts use has at once: one keeps an arm busy, a few the dies of
 /// flash. A host waits as long as that for a command queued after them.
 const BACKGROUND_SPINNING: u32 = 1;
 const BACKGROUND_FLASH: u32 = 4;
-/// So many of them pass the commands of hosts that such a drive has, before one of those ends: the way there and back is
-/// two seeks, and in the time of one it reads a few of what goes on in order.
+/// Maximum number of them that overtake the host commands at such a drive before one of those ends: the way there and
+/// back is two seeks, and in the time of one it reads a few of what goes on in order.
 const PASSES_MAX: u32 = 8;
 /// Hosts use a drive for so long after their last command to it: longer than one waits between two requests, as a rule.
 const HOSTS_LINGER: Nanos = Nanos::from_millis(500);

@@ -22,13 +22,14 @@ use crate::slots::SlotSet;
 
 /// Streams of a mirrored set that are told apart.
 const RUNS_MAX: usize = 16;
-/// After so many other reads a stream that does not go on has ended: until then single reads take no place from it.
+/// Number of other reads after which a stream that did not advance counts as ended. Until then single reads do not
+/// evict it.
 const RUN_RESTS: u64 = 256;
-/// A stream that had a part of so many reads before counts as active.
+/// A stream is active if its last read is at most this number of reads back.
 const RUN_LATELY: u64 = 32;
-/// So many reads, about, make the part of a member that it was read in lately.
+/// About this number of reads decide in which part of a member the recent reads were.
 const PART_LATELY: u64 = 32;
-/// If so many commands wait for each copy, the present place of a head does not tell where it will be.
+/// Number of waiting commands for each copy from which the present position of a head does not predict its next one.
 const LONG_QUEUE: u32 = 4;
 /// Unknown.
 const UNKNOWN: u64 = u64::MAX;

@@ -26,7 +26,7 @@ pub(crate) struct RowFrames {
     staged: Option<SlotSet>,
     /// Sectors of each.
     rows: u32,
-    /// What the piece has: from its first column and row on. The rows in work begin so many rows later.
+    /// The piece's data, from its first column and row on. The rows in work begin some rows later.
     payload: Payload,
     stripe: StripeIndex,
     first: u16,

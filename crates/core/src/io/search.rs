@@ -29,9 +29,9 @@ use crate::slots::SlotSet;
 pub(crate) enum Search {
     /// As large as work frames allow: nothing is searched for.
     None,
-    /// Something in the rows up to `end` is bad: parts of so many sectors.
+    /// A block in the rows up to `end` is bad. Parts of `step` sectors are tried.
     Within { step: u32, end: u32 },
-    /// A bad block was found, or nothing bad after all. The last stretch had so many sectors; none if its block was bad.
+    /// The search ended, with a bad block or without one. The last part had `step` sectors; 0 if its block was bad.
     After { step: u32 },
 }
 
@@ -87,7 +87,7 @@ impl Part {
         Self { lo, hi, from: lo, to: lo, search: Search::None }
     }
 
-    /// The first part, of so many sectors at the most.
+    /// The first part, with at most `most` sectors.
     pub(crate) fn first(lo: u32, hi: u32, most: u32) -> Self {
         Self { lo, hi, from: lo, to: hi.min(lo.saturating_add(most)), search: Search::None }
     }
@@ -151,7 +151,7 @@ impl Part {
     }
 }
 
-/// An eighth of so many sectors, in whole blocks.
+/// An eighth of `sectors`, rounded up to whole blocks.
 fn part(sectors: u32, block: u32) -> u32 {
     sectors.div_ceil(SEARCH_WAYS).next_multiple_of(block)
 }

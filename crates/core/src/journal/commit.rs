@@ -113,7 +113,7 @@ impl Group {
 }
 
 impl Controller {
-    /// Check that an open group has room for so many more records and sectors, and open one if needed. The error is the
+    /// Check that an open group has room for `records` and `sectors` more, and open one if needed. The error is the
     /// reason to wait for. Host data must leave `spare` sectors of the ring free, redo records none.
     pub(crate) fn group_takes(&mut self, records: usize, sectors: u64, spare: u64) -> Result<(), Reason> {
         if !self.journal.is_live() {

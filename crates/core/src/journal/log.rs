@@ -53,8 +53,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A log for so many entries of hosts. There are further places for redo records: dirty data is logged once more on its
-    /// way to the members, in the worst case one entry for each line, with a filler now and then.
+    /// A log with places for `of_hosts` entries of hosts. There are further places for redo records: dirty data is
+    /// logged once more before it is destaged, in the worst case with one entry for each line, and sometimes a filler.
     pub(crate) fn new(of_hosts: u32, lines: u32, in_work: u32) -> Self {
         let kept_for_redo = u64::from(lines) + 2 * u64::from(in_work);
         let capacity = of_hosts as usize + lines as usize + 2 * in_work as usize;
@@ -87,7 +87,7 @@ impl Log {
         self.entries.is_empty()
     }
 
-    /// Does the table have room for so many more entries?
+    /// Does the table have room for `count` more entries?
     pub(crate) fn has_room(&self, count: usize) -> bool {
         self.entries.len() + count <= self.capacity
     }
@@ -228,7 +228,7 @@ impl Log {
         (entry.pins == 0 && entry.sectors > 0).then_some(first)
     }
 
-    /// May this entry be kept outside of the ring, if kept entries may have so many lines together?
+    /// May this entry be kept outside of the ring, if all kept entries together may have `lines_max` lines?
     pub(crate) fn may_keep(&self, entry: &Entry, lines_max: u32) -> bool {
         let lines: u32 = self.kept.iter().map(|kept| kept.lines).sum();
         self.kept.len() < KEPT_MAX && lines + entry.lines <= lines_max
@@ -308,7 +308,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// A log of so many entries of eight sectors and two lines, the first at sector 0.
+    /// A log with `entries` entries of eight sectors and two lines each, the first at sector 0.
     fn log(entries: u64) -> Log {
         let mut log = Log::new(8, 2, 1);
         for at in 0..entries {

@@ -20,7 +20,7 @@ use super::attach::FoundJournal;
 
 /// The log is copied in pieces of this size.
 const PIECE: Sectors = Sectors::mib(1);
-/// So many pieces are flushed together. They are few, so that a slow device answers within the time limit.
+/// Number of pieces that are flushed together. It is small, so that a slow device answers within the time limit.
 const PIECES_AT_ONCE: usize = 32;
 
 /// The claim of a superblock that is written during the steps.

@@ -66,7 +66,7 @@ impl Newest {
         }
     }
 
-    /// The redos, cut at units of so many sectors of a member, none longer than `most`.
+    /// The redos, cut at every multiple of `unit` sectors of a member, none longer than `most`.
     fn into_redos(self, unit: Sectors, most: Sectors) -> Vec<PendingRedo> {
         let mut redos = Vec::new();
         for ((slot, start), (end, source)) in self.places {
@@ -140,7 +140,7 @@ pub(crate) struct RedoBacklog {
 }
 
 impl RedoBacklog {
-    /// A backlog in units of so many sectors of a member, in writes of at most `most`.
+    /// A backlog in units of `unit` sectors of a member, in writes of at most `most` sectors.
     pub(crate) fn new(set: SetId, array: u8, (unit, most): (Sectors, Sectors), newest: Newest) -> Self {
         let redos = newest.into_redos(unit, most);
         let left = redos.len();

@@ -32,13 +32,14 @@ const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
 const RESERVED_SHARE: u64 = 4;
 
 impl Controller {
-    /// Sectors that must stay free after so many more lines of host data.
+    /// Number of sectors that must stay free after `lines` more lines of host data.
     pub(crate) fn room_behind_data(&self, lines: u64) -> u64 {
         self.room_kept(lines) + self.journal.asked
     }
 
-    /// Sectors that are kept for redo records of dirty data, with so many lines more, and for writes past the cache that
-    /// have begun. The end of the ring counts too: one entry's length is lost there once while all that is written.
+    /// Number of sectors that are kept for redo records of dirty data, if there are `lines` more dirty lines, and for
+    /// writes past the cache that have begun. One entry's length is added, because it may be lost once at the end of
+    /// the ring while these records are written.
     fn room_kept(&self, lines: u64) -> u64 {
         let dirty: u32 = if self.cache.is_of_one_set() {
             self.cache.dirty_lines()

@@ -29,7 +29,8 @@ use crate::io::command::Command;
 
 /// The most entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;
-/// Kept entries may have one line of the cache in so many, because all of them have to be loaded again.
+/// Share of the cache's lines that kept entries may have, because all of them must be loaded again: one part in this
+/// number.
 const LINES_SHARE: u32 = 2;
 /// Commands that a copy may need at once.
 const COMMANDS: u32 = 16;

@@ -28,7 +28,8 @@ use crate::steps::What;
 
 /// Pieces of one request in work at once, at the most.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
-/// So many pieces of a write may wait for payload: a host that announces it and is silent holds no more than these.
+/// Maximum number of pieces of a write that wait for payload. A host that announces payload and then sends none holds
+/// no more than these.
 const PIECES_RECEIVING_MAX: u32 = 2;
 /// A piece of a request without payload may be larger: it holds no frames.
 const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;

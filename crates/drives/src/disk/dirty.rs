@@ -143,7 +143,8 @@ pub struct Dirty {
 }
 
 impl Dirty {
-    /// Room for so much of a disk's `sectors`, in at most 65535 pieces.
+    /// A cache of a disk with `sectors` sectors: at most `sectors_max` of them are dirty, in at most `extents_max`
+    /// pieces (never more than 65535).
     ///
     /// # Panics
     /// The disk has more than 2^48 sectors.

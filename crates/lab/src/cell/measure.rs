@@ -46,9 +46,10 @@ const PARTITION_LEAST: u64 = 16 << 20;
 /// The note about files on a real target.
 const REAL_HOST: &str =
     "the requests of a file system are imitated; no time of a host's own is added, as a real host asks";
-/// A measurement in which caches took in or gave away too much is taken again, twice as long, so many times at most.
+/// Maximum number of times that a measurement is repeated, each twice as long, because caches took in or gave away too
+/// much.
 const SETTLING_ROUNDS: u32 = 4;
-/// A flush after a measurement of a real target is waited for so long.
+/// Maximum time to wait for the flush after a measurement of a real target.
 const FLUSH_SECONDS_MAX: u64 = 60;
 /// Seconds of load that make up the other half of the order test.
 const ORDER_SECONDS: u64 = 120;

@@ -11,8 +11,8 @@ use openraid_units::Nanos;
 /// The first 32 GB, as reviews restrict a test: 10^9 bytes each.
 pub const FIRST_32G: u64 = 32_000_000_000;
 
-/// A real target that is smaller is cut into so many parts; the first one stands for them. In the reviews, 32 GB were a
-/// ninth of the array of four drives and an eighteenth of that of eight.
+/// Number of parts into which a smaller real target is cut; the first part stands for the first 32 GB. In the reviews,
+/// 32 GB were a ninth of the array of four drives and an eighteenth of the array of eight.
 const SMALL_PART: u64 = 8;
 
 /// A load of access patterns.
@@ -24,7 +24,7 @@ pub struct Plan {
     pub workers: u16,
     /// Outstanding requests of each.
     pub depth: u32,
-    /// So many of the workers, the first ones, have one more.
+    /// Number of workers, from the first one on, that have one more.
     pub deeper: u16,
     /// Parts into which the zone is cut, one for each worker in turn, or several; 1 where all share it.
     pub parts: u16,

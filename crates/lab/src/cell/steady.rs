@@ -42,7 +42,7 @@ impl Steadiness {
         (self.dirty, self.all, self.rate) = (dirty, all, rate);
     }
 
-    /// Has the controller's cache done nothing but grow, for so many windows?
+    /// Has the content of the controller's cache only grown, for at least `windows` windows?
     pub const fn only_up(&self, windows: u32) -> bool {
         self.filling >= windows && self.filling == self.windows
     }

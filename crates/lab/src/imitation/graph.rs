@@ -22,7 +22,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Bytes that are read at each place of a target of that size and so many members: at most a quarter of it.
+    /// Number of bytes that are read at each place of a target with this capacity and number of members: at most a
+    /// quarter of the target.
     #[must_use]
     pub fn stretch(capacity: u64, members: u64) -> u64 {
         let unit = u64::from(GRAPH_REQUEST_BYTES);

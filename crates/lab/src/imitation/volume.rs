@@ -95,8 +95,8 @@ impl Volume {
         self.len / MFT_SHARE / PAGE * PAGE
     }
 
-    /// The page of a file's record from the begin of the MFT. A partition that is too small for so many files uses its first
-    /// pages again.
+    /// The page of a file's record from the begin of the MFT. A partition with too few pages for its files uses the
+    /// first pages again.
     fn record_page(&self, file: u64) -> u64 {
         file * RECORD_BYTES / PAGE * PAGE % (self.zone() / 4 / PAGE * PAGE)
     }

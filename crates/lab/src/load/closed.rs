@@ -22,7 +22,7 @@ use std::collections::BinaryHeap;
 /// When to come back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop {
-    /// After so many requests have ended.
+    /// Number of ended requests after which the load stops.
     pub requests: u64,
     /// At this time.
     pub at: Instant,

@@ -85,7 +85,7 @@ struct Asked {
 pub struct OpenRun {
     /// Requests that came; the target got all of them.
     pub came: u64,
-    /// How often requests had to wait because so many were outstanding.
+    /// Number of requests that had to wait because too many were outstanding.
     pub late: u64,
     /// When [`WAITING_MAX`] requests waited and no more were accepted, from the start. Later requests were never
     /// issued.

@@ -30,7 +30,7 @@ pub(super) const JBOD_MAX: u16 = 6;
 
 const WAYS: [Direction; 2] = [Direction::Read, Direction::Write];
 
-/// Sizes from `first`, doubling, so many of them.
+/// `count` sizes: `first`, twice that, and so on.
 fn doubling(first: u32, count: u32) -> impl Iterator<Item = u32> + Clone {
     (0..count).map(move |number| first << number)
 }

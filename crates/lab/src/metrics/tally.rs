@@ -42,7 +42,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// For so many workers.
+    /// A recorder for this number of workers.
     #[must_use]
     pub fn new(workers: u16) -> Self {
         Self { workers: vec![(0, 0); usize::from(workers)], ..Self::default() }

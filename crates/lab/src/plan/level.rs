@@ -204,13 +204,13 @@ fn cache_size(
 }
 
 impl Gain {
-    /// Is it certainly above so many percent, chance included?
+    /// Is the gain above `percent`, even at the low end of its range?
     #[must_use]
     pub fn is_above(&self, percent: f64) -> bool {
         self.low_percent.is_some_and(|low| low > percent)
     }
 
-    /// Is it certainly below so many percent, chance included?
+    /// Is the gain below `percent`, even at the high end of its range?
     #[must_use]
     pub fn is_below(&self, percent: f64) -> bool {
         self.high_percent.is_some_and(|high| high < percent)

@@ -167,11 +167,12 @@ pub struct LevelPlan {
     pub write_back_ratio: Option<f64>,
     /// The same over all seeds.
     pub write_back: Option<Gain>,
-    /// The healthy figure may be off by so many percent because of chance and of uncertain values of the profiles.
+    /// Percentage by which the healthy figure may be off because of chance and of uncertain values of the profiles.
     pub uncertain_percent: f64,
-    /// The healthy figure may be lower by so many percent: by chance, by uncertain values, and by the model's own error.
+    /// Percentage by which the healthy figure may be lower: by chance, by uncertain values, and by the model's own
+    /// error.
     pub low_percent: f64,
-    /// It may be higher by so many percent.
+    /// Percentage by which the healthy figure may be higher.
     pub high_percent: f64,
     /// The model's own error on loads of this class, percent: from figures that no constant was chosen by.
     pub model_percent: f64,

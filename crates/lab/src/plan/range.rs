@@ -28,7 +28,7 @@ pub(super) enum Variation {
 }
 
 impl Variation {
-    /// All of them, of a cell with this seed and so many uncertain values.
+    /// All variations of a cell with this seed and number of uncertain values.
     pub fn all(seed: u64, values: usize) -> impl Iterator<Item = Self> {
         let seeds = (1..=OTHER_SEEDS).map(move |by| Self::Seed(seed.wrapping_add(by)));
         seeds.chain((0..values).flat_map(|value| ENDS.map(|end| Self::Value(value, end))))
@@ -80,11 +80,11 @@ pub(super) fn run_either_with(library: &Library, cell: &CellSpec, spec: &Machine
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Range)]
 pub struct Range {
-    /// They may be off by so many percent because of chance and of uncertain values of the profiles.
+    /// Percentage by which the figures may be off because of chance and of uncertain values of the profiles.
     pub uncertain_percent: f64,
-    /// They may be lower by so many percent: by chance, by uncertain values, and by the model's own error.
+    /// Percentage by which the figures may be lower: by chance, by uncertain values, and by the model's own error.
     pub low_percent: f64,
-    /// They may be higher by so many percent.
+    /// Percentage by which the figures may be higher.
     pub high_percent: f64,
     /// The model's own error on loads of this class, percent: from figures that no constant was chosen by.
     pub model_percent: f64,
@@ -108,9 +108,9 @@ impl Range {
         Self { uncertain_percent, low_percent, high_percent, model_percent, chance_percent, uncertain, missing }
     }
 
-    /// The range of a cell's result in any state, with so many threads: two runs for each uncertain value, and two
-    /// seeds. A trace cannot be run again as a cell, because its requests have their own times. `ended` gets, after
-    /// each run, the number of finished runs and of all.
+    /// The range of a cell's result in any state, computed with `threads` threads: two runs for each uncertain value,
+    /// and two seeds. A trace cannot be run again as a cell, because its requests have their own times. `ended` gets,
+    /// after each run, the number of finished runs and of all.
     ///
     /// # Errors
     /// A profile does not exist.

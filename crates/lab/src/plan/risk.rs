@@ -65,14 +65,15 @@ pub struct Frailty {
     pub bytes: f64,
 }
 
-/// Chances from 0 to 1.
+/// Probabilities from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Risk {
-    /// After one drive has failed: so many more fail before it is rebuilt that the array is lost.
+    /// Probability that, after one drive has failed, too many others fail before it is rebuilt, and the array is lost.
     pub array: f64,
-    /// After one drive has failed: the array survives, and sectors of it are lost because a drive cannot read its copy.
+    /// Probability that, after one drive has failed, the array survives and some of its sectors are lost, because a
+    /// drive cannot read its copy.
     pub sector: f64,
-    /// In a year of a whole array: one or the other.
+    /// Probability that one or the other happens within a year, for a healthy array.
     pub year: f64,
 }
 

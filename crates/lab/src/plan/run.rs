@@ -56,7 +56,7 @@ struct Told<'a, F> {
 }
 
 impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
-    /// Do the next runs, of which there are so many and so many more after them.
+    /// Do the next runs. More runs follow after them; both numbers count for the progress.
     fn run<I: Sync, R: Send>(
         &mut self,
         items: &[I],

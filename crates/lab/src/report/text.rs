@@ -134,7 +134,7 @@ pub fn bars(rows: &[(String, f64)], width: usize) -> String {
     out
 }
 
-/// A share in so many steps, rounded; none if it is not a share.
+/// A share as a number of steps out of `all`, rounded; 0 if it is not a finite number.
 fn steps(share: f64, all: usize) -> usize {
     if !share.is_finite() {
         return 0;
@@ -230,7 +230,7 @@ fn pad(text: &str, width: usize, right: bool) -> String {
     }
 }
 
-/// Text cut to so many characters, on one line.
+/// Text on one line, cut to at most `most` characters.
 fn short(text: &str, most: usize) -> String {
     let text = clean(text);
     if text.chars().count() <= most {

@@ -188,7 +188,8 @@ impl Performance<'_> {
         results
     }
 
-    /// Effort on a real target: so many seconds of each cell, after a tenth of them (at least one) to warm up.
+    /// Effort on a real target: each cell is measured for `seconds`, after a warm-up of a tenth of that (at least one
+    /// second).
     #[must_use]
     pub fn real_effort(seconds: u32) -> Effort {
         Effort { requests: u64::MAX, seconds_max: seconds, warm_seconds_max: (seconds / 10).max(1) }

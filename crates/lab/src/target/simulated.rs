@@ -75,7 +75,7 @@ impl SimTarget {
         &self.machine
     }
 
-    /// Have its engine keep the last steps of requests, so many at the most.
+    /// Have its engine keep the last `count` steps of requests.
     pub fn keep_steps(&mut self, count: u32) {
         self.machine.keep_steps(count);
     }

@@ -170,7 +170,7 @@ fn clear(table: &mut Table) {
 mod tests {
     use super::*;
 
-    /// So long ago.
+    /// The moment that was `time` ago.
     fn ago(time: Duration) -> Instant {
         Instant::now().checked_sub(time).expect("the clock goes back that far")
     }

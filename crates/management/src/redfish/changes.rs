@@ -122,7 +122,7 @@ fn wish(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, Pr
             "CapacityBytes" => wish.capacity = Some(number(key, value)?),
             "MediaSpanCount" => {
                 let spans = u16::try_from(number(key, value)?);
-                wish.spans = Some(spans.map_err(|_| wrong(key, "there are not so many drives"))?);
+                wish.spans = Some(spans.map_err(|_| wrong(key, "more spans than an array may have"))?);
             }
             "VolumeUsage" if value == "Data" => {}
             "StripSizeBytes" => wish.chunk = Some(number(key, value)?),

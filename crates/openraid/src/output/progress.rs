@@ -41,7 +41,7 @@ impl Progress {
         Self::with(what, total_bytes, BYTES).in_lines(|bytes| human(Bytes(bytes)))
     }
 
-    /// A bar for so many things, with a word in front.
+    /// A bar that counts up to `total` things, with a word in front.
     pub fn counting(what: &str, total: u64) -> Self {
         Self::with(what, total, THINGS).in_lines(|count| count.to_string())
     }
@@ -80,17 +80,17 @@ impl Progress {
         Self { bar, lines: None }
     }
 
-    /// There are other than so many things to do, as has turned out.
+    /// The number of things to do has turned out to be `total`.
     pub fn expect(&self, total: u64) {
         self.bar.set_length(total);
     }
 
-    /// So many things are done; the time left is told at the average pace so far.
+    /// `done` things are done. The remaining time is estimated from the average pace so far.
     pub fn counted(&self, done: u64) {
         self.counted_of_which_idle(done, 0);
     }
 
-    /// The same, where so many of them took no time and say nothing about the pace.
+    /// The same, if `idle` of the things took no time and say nothing about the pace.
     pub fn counted_of_which_idle(&self, done: u64, idle: u64) {
         let total = self.bar.length().unwrap_or(0);
         let millis = u64::try_from(self.bar.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -113,7 +113,7 @@ impl Progress {
         self.bar.suspend(write);
     }
 
-    /// So many bytes are done; the rate is the average since the start.
+    /// `done` bytes are done. The rate is the average since the start.
     pub fn at(&self, done: u64) {
         let total = self.bar.length().unwrap_or(0);
         let millis = u64::try_from(self.bar.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
@@ -121,7 +121,7 @@ impl Progress {
         self.show(done, rate, eta_seconds(done, total, rate));
     }
 
-    /// So many bytes are done, at this rate.
+    /// `done` bytes are done, at this rate.
     pub fn show(&self, done: u64, rate: u64, eta: Option<u64>) {
         let left = eta.map_or_else(String::new, |seconds| format!(", {} left", human_seconds(seconds)));
         let rate = if rate > 0 { human_rate(rate) } else { String::new() };

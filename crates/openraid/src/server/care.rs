@@ -35,7 +35,7 @@ const SLOW_WINDOW: Duration = Duration::from_secs(60);
 const SMART_TIME_MAX: Duration = Duration::from_secs(30);
 /// The program of the lights has so much.
 const LED_TIME_MAX: Duration = Duration::from_secs(10);
-/// A drive that does not answer is asked again after at most so many times the usual interval.
+/// Maximum factor by which the interval of health checks grows for a drive that does not answer.
 const PATIENCE_MAX: u32 = 64;
 /// Paths at which smartctl is looked for.
 const SMARTCTL: &[&str] =

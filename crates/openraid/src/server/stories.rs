@@ -42,7 +42,7 @@ pub enum Wanted {
     Request(u64),
     /// That of the last request that ended.
     Last,
-    /// The slowest, so many.
+    /// This number of the slowest requests.
     Slowest(usize),
 }
 

@@ -60,7 +60,7 @@ impl Load {
         f64::from(u32::try_from(count).expect("not that fast")) / at.elapsed().as_secs_f64()
     }
 
-    /// The load with a disturbance over the load without one, in so many turns: quartiles.
+    /// Quartiles of the load with a disturbance divided by the load without one, from `turns` turns.
     pub fn ratio<G>(&self, turns: usize, mut disturb: impl FnMut() -> G) -> [f64; 3] {
         let mut ratios: Vec<f64> = Vec::new();
         for nth in 0..turns {

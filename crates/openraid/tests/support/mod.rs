@@ -313,7 +313,7 @@ impl Server {
         Ok(Self { child, lines, seen: Vec::new(), ready })
     }
 
-    /// Wait until it has told of this event so many times: what it knows is told at its next tick only.
+    /// Wait until it has printed this event `times` times. It prints events at its next tick only.
     #[track_caller]
     pub fn wait_for_news(&mut self, event: &str, times: usize) {
         let until = Instant::now() + PATIENCE;

@@ -64,9 +64,9 @@ pub enum End {
 /// An action of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// So many requests; some stay without an answer for now.
+    /// This number of requests; some stay without an answer for now.
     Ask(u64),
-    /// So many events.
+    /// This number of events.
     Happen(u64),
     /// Time passes.
     Wait(Nanos),
@@ -76,8 +76,8 @@ pub enum Action {
     Flush,
     /// Everything is read.
     Look,
-    /// The controller ends and the next one begins. While that one assembles, the power goes once more after so many
-    /// events, if it says so.
+    /// The controller ends and the next one begins. With a number, the power fails once more after that number of
+    /// events, while the next one assembles.
     End(End, Option<u64>),
     /// A member is lost.
     Lose(Loss),
@@ -96,15 +96,15 @@ pub enum Action {
         /// Correct?
         repair: bool,
     },
-    /// Sectors of a member cannot be read until they are written; so many.
+    /// This number of sectors of a member cannot be read until they are written.
     Latent(u64),
-    /// Sectors of a member can neither be read nor written; so many.
+    /// This number of sectors of a member can neither be read nor written.
     Dead(u64),
     /// Answers of a drive come late for a while.
     Late,
     /// A drive is silent for so long.
     Silence(Nanos),
-    /// Bits of so many places turn over while the array is at rest, and a patrol goes over it.
+    /// Bits flip in this number of places while the array is idle, and a patrol reads it.
     Patrol(u64),
     /// Bits turn over.
     Flip,
@@ -173,7 +173,7 @@ pub struct Load {
     pub align: u64,
     /// Shares of reads, writes, flushes, trims, zeroings.
     pub mix: [u64; 5],
-    /// Only so much of the array is used, if it has more.
+    /// Maximum part of the array that is used.
     pub span: u64,
 }
 

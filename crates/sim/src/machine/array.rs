@@ -45,7 +45,7 @@ pub struct ArraySpec {
     pub degraded: u16,
     /// New drives take the place of the missing, and are filled while requests come.
     pub rebuilding: bool,
-    /// So much of them is filled already, in percent, as after a stop in the middle of it.
+    /// Percentage of them that is filled already, as after a stop during the rebuild.
     pub rebuilt_percent: u8,
 }
 

@@ -169,7 +169,7 @@ impl Gate {
         self.at.map(|slot| (slot, self.gone))
     }
 
-    /// So much of it goes in, up to this place.
+    /// `bytes` more of it are admitted; this part ends at `end`.
     pub fn went_in(&mut self, bytes: u64, end: u64) {
         self.gone += bytes;
         self.ends = end;

@@ -328,7 +328,7 @@ impl<D: DriveModel> Machine<D> {
         &self.controller
     }
 
-    /// Have the engine keep the last steps of requests, at most so many. Its decisions do not change.
+    /// Have the engine keep the last `count` steps of requests. Its decisions do not change.
     pub fn keep_steps(&mut self, count: u32) {
         self.controller.keep_steps(count);
     }

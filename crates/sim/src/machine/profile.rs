@@ -276,9 +276,8 @@ impl MachineSpec {
         drive.has_slot() && self.controller.kind == ControllerKind::Software
     }
 
-    /// The array's part of the cache, and the part of it that may be dirty, with its marks. If a controller gathers
-    /// only so many stripes at once, an array with parity has no use for more dirty data than theirs; read data keeps
-    /// its room.
+    /// The array's part of the cache, and the part of it that may be dirty, with its marks. If a controller
+    /// limits the number of open stripes, an array with parity has at most their dirty data; read data keeps its room.
     fn cache(&self, whole_cache: Bytes) -> (Bytes, [u64; 3]) {
         let usual = MachineParts::default().dirty_percent;
         let Some(stripes) = self.open_stripes() else { return (whole_cache, usual) };
@@ -455,8 +454,8 @@ impl MachineSpec {
         }
     }
 
-    /// Dirty units in work for so many commands to each member: one of a parity set that is written in part takes a
-    /// member of data and those of its redundancy, one of another set is 128 KiB of each copy.
+    /// Number of dirty units in work that gives `depth` commands to each member. A unit of a parity set that is written
+    /// in part uses one data member and the parity members; a unit of another set is 128 KiB of each copy.
     fn destage_units(&self, depth: f64) -> u32 {
         let (ArraySpec { level, members, .. }, copies) = (self.array, u64::from(self.array.copies()));
         let chunk = if level.has_chunks() { self.chunk().get().min(DIRTY_STRETCH) } else { DIRTY_STRETCH };
@@ -481,8 +480,8 @@ const CARD_DESTAGE_BESIDE_READS: u32 = u32::MAX;
 const CARD_DESTAGE_DEPTH: f64 = 32.0;
 /// The engine needs some lines to work with.
 const CACHE_LEAST: Bytes = Bytes::kib(128);
-/// Gathered stripes fill one part in so many of a cache that they do not fill: the marks of dirty data are whole
-/// percents.
+/// If the open stripes do not fill the cache, their dirty data is one part in this number of it, because the marks of
+/// dirty data are whole percents.
 const OPEN_STRIPES_SHARE: u64 = 20;
 /// For sets without parity, the engine collects dirty data in stretches of this many bytes.
 const DIRTY_STRETCH: u64 = 128 << 10;

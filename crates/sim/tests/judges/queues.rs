@@ -95,8 +95,8 @@ enum What {
     Carried,
 }
 
-/// Mean response, in nanoseconds, of so many random page reads at once in a network of queues: a die reads one page at a
-/// time, its channel carries one at a time, both in order of arrival, and a die is free as soon as its page is read.
+/// Mean response, in nanoseconds, of `depth` random page reads at once in a network of queues: a die reads one page at
+/// a time, its channel carries one at a time, both in order of arrival, and a die is free as soon as its page is read.
 fn network(dies: usize, channels: usize, depth: u64, (read, carry): (u64, u64)) -> f64 {
     let mut random = Random::derived(31, 5);
     let mut at_dies = vec![VecDeque::new(); dies];

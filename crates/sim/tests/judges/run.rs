@@ -135,7 +135,7 @@ pub fn run(cell: &Cell, profile: &DriveProfile, together: bool) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// Responses in milliseconds, with so many requests outstanding all the time.
+/// Responses in milliseconds, with the cell's depth of requests always outstanding.
 pub fn responses(machine: &mut Machine, cell: &Cell, load: &mut Load) -> Vec<f64> {
     let mut begun: Vec<Instant> = vec![machine.now(); cell.depth as usize];
     (0..cell.depth).for_each(|id| machine.submit(load.next(id)));

@@ -11,7 +11,7 @@ use openraid_units::{Bytes, Instant, Nanos, Sectors};
 use crate::support::{closed_loop, constant, exponential, fixed, machine, ExponentialDrive, SECTORS};
 
 const SERVICE: Nanos = Nanos::from_millis(5);
-/// Blocks that open loads go through one after another: so many that no two requests inside meet at one.
+/// Number of blocks that open loads visit in turn, large enough that no two outstanding requests have the same block.
 const PLACES: u64 = 1 << 20;
 
 fn read(id: u64, offset: u64) -> HostIo {
@@ -201,7 +201,7 @@ fn small_writes_make_the_throughput_of_their_member_commands() {
             let mut random = Random::derived(u64::from(members), 15);
             let next = |id| HostIo { kind: IoKind::Write, ..read(id, random.below(blocks) * 4096) };
             let requests = 200_000;
-            // So many that no drive is ever without work.
+            // Enough that no drive is ever idle.
             let (time, _) = closed_loop(&mut machine, 1024, requests, next);
             let measured = requests as f64 / (time.0 as f64 / SERVICE.0 as f64);
             let expected = f64::from(members) / each;
@@ -228,8 +228,8 @@ fn nearer_seek_ms(points: &SeekPoints) -> f64 {
     sum / f64::from(reads) / 1e6
 }
 
-/// Mean time, in ms, of one read at a time at random within the first of so many parts of an array, the nearer head of a
-/// mirror reading.
+/// Mean time, in ms, of random reads at depth 1 within the first of `parts` parts of an array. On a mirror the nearer
+/// head reads.
 fn read_ms(kit: &DriveKit, (level, members): (ArrayLevel, u64), parts: u64, requests: u64) -> f64 {
     let drive = |index| kit.build(&DriveOptions { index, seed: 6, ..DriveOptions::default() });
     let policy = Policy { mirror_read: MirrorRead::NearestHead, ..Policy::default() };

@@ -306,7 +306,7 @@ fn the_ideal_of_a_mix_shares_the_queue_among_its_drives() {
     for (question, at_none, at_all) in [("at 1 ", 100.0, 200.0), ("at 4 ", 400.0, 800.0), ("at 16 ", 1200.0, 1600.0)] {
         let panel = found.panels.iter().find(|panel| panel.question.contains(question)).unwrap();
         let Chart::Lines(lines) = &panel.chart else { panic!("no lines") };
-        // In a mix only RAID 0 is known to be worth so many drives.
+        // In a mix the ideal multiple of one drive is known only for RAID 0.
         let [guide] = lines.guides.as_slice() else { panic!("{question}: {:?}", lines.guides) };
         assert_eq!(guide.label, "4 x single");
         assert_eq!((guide.corners.first(), guide.corners.last()), (Some(&(0.0, at_none)), Some(&(100.0, at_all))));

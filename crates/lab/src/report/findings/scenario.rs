@@ -36,7 +36,7 @@ pub struct Entry {
     pub value: Point,
     /// The results that the figure is made of: the load in words, and the result. Arrays are compared at equal words.
     pub places: Vec<(String, Point)>,
-    /// So many of these say less about the drives than they seem to.
+    /// Number of these figures that caches or a ceiling distort.
     pub flagged: usize,
 }
 

@@ -26,9 +26,9 @@ const KEPT_MAX: usize = 16;
 const DRIVES_MAX: usize = 64;
 /// Levels that the wizard offers and the simulator knows.
 const LEVELS: &str = "0,1,10,5,6,50,60";
-/// The same with so few drives that all can be copies.
+/// The same for at most [`FEW`] drives, which can all be copies.
 const LEVELS_OF_FEW: &str = "0,1,10,5,6";
-/// So few.
+/// Maximum number of drives for [`LEVELS_OF_FEW`].
 const FEW: usize = 3;
 
 /// The arguments of a prediction, and what it came to.

@@ -24,7 +24,7 @@ use recommend::Recommendation;
 /// Levels that are compared if the command line names none; impossible ones are left out.
 const USUAL_LEVELS: [Level; 6] =
     [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60];
-/// With so few drives a mirror is also a usual choice.
+/// Maximum number of drives with which a mirror is also a usual choice.
 const MIRROR_DRIVES_MAX: u16 = 3;
 /// Machines of one answer at most.
 const MACHINES_MAX: usize = 64;

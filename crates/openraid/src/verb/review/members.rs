@@ -60,7 +60,7 @@ const COLD: &str = "M16";
 const KNOWN: &str = "members.json";
 /// Its form.
 const KNOWN_SCHEMA: &str = "openraid/review-members/1";
-/// Places of a member that are read to see that it is blank: its first and last MiB, and so many between them.
+/// Number of places between the first and the last MiB of a member that are read as well, to see that it is blank.
 const PLACES: u64 = 62;
 const PLACE_BYTES: u64 = 1 << 20;
 /// How often a first sync is looked at.

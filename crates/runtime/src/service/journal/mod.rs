@@ -79,8 +79,9 @@ impl JournalRequest {
     }
 }
 
-/// Every opening takes this many epochs: the first is its own, and so many times less one it may go on with one device of
-/// two. Two devices that are used one without the other never have the same, as long as their users remember.
+/// Number of epochs that each opening takes. The first is the epoch of the opening. Each of the others is used when a
+/// device of the two is dropped. Two devices that are used one without the other never have the same epoch, as long as
+/// their registries remember it.
 const EPOCHS_OF_AN_OPENING: u64 = 1 << 20;
 
 /// The last epoch before that of the next opening.

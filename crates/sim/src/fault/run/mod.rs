@@ -49,7 +49,7 @@ const EVENTS_MAX: u64 = 1_000_000;
 const REST_MOST: Nanos = Nanos::from_secs(40);
 /// Notices that a story keeps of each step.
 const NOTICES_TOLD_MAX: usize = 12;
-/// After so many events a phase that was waited for still counts as the one that holds.
+/// Number of events for which a phase that a run waited for still counts as the present one.
 const HAPPENS_AIMED: u64 = 3;
 
 /// The run so far; it outlives a run that panics.
