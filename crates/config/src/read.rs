@@ -29,7 +29,7 @@ pub const SPARES_MAX: usize = 256;
 pub const LISTENS_MAX: usize = 16;
 /// A journal is on one device or mirrored over two.
 pub const JOURNAL_DEVICES_MAX: usize = 2;
-/// Commands that a drive is given at once, at the most.
+/// Commands that a drive is given at once, at most.
 pub const DRIVE_DEPTH_MAX: u64 = 128;
 /// The longest time that a command waits for others.
 pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
@@ -165,7 +165,7 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
 
 /// Host names of one server.
 const NAMES_MAX: usize = 16;
-/// Drives that Redfish may make arrays of, at the most.
+/// Drives that Redfish may make arrays of, at most.
 const DRIVES_MAX: usize = 256;
 
 fn management(section: &Section<'_>) -> DesiredManagement {

@@ -333,7 +333,7 @@ pub struct Actions {
     pub metadata: Vec<u8>,
 }
 
-/// Jobs that one operation hands out at the most: two copies at the edges of each member's rows, and its parity.
+/// Jobs that one operation hands out at most: two copies at the edges of each member's rows, and its parity.
 const JOBS_SLACK: usize = 4 * MEMBERS_MAX as usize;
 /// Columns that fit between two drains.
 const COLUMNS_MAX: usize = 16 * 1024;

@@ -19,7 +19,7 @@ pub const CACHE_DIRTY_LINES_MIN: u64 = 16;
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
 /// Largest range that TRIM and WRITE_ZEROES may name; they carry no payload.
 pub const RANGE_BYTES_MAX: u64 = u32::MAX as u64;
-/// Drive commands that one operation has outstanding at the most, mirrors of many copies aside.
+/// Drive commands that one operation has outstanding at most, mirrors of many copies aside.
 pub const OP_COMMANDS_MAX: u32 = 64;
 /// Sets other than parity sets lock by regions of this many sectors (1 MiB).
 pub const REGION_SECTORS: u64 = 2048;

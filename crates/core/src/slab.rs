@@ -68,7 +68,7 @@ impl<T> Slab<T> {
         Ok(Key { index, generation: entry.generation })
     }
 
-    /// Put a value in for which there is room. Panics where the table is full.
+    /// Put a value in for which there is room. Panics if the table is full.
     ///
     /// Inlined, so that a value which is made in the call is made in its place: a large one would be copied before the
     /// processor has it written, and has to wait for that.
@@ -84,7 +84,7 @@ impl<T> Slab<T> {
         Key { index, generation: entry.generation }
     }
 
-    /// Take a value out. Panics where there is none.
+    /// Take a value out. Panics if there is none.
     #[inline]
     pub fn remove(&mut self, index: u32) -> T {
         let entry = &mut self.entries[index as usize];
@@ -96,7 +96,7 @@ impl<T> Slab<T> {
         value
     }
 
-    /// Let a value go, without moving it. Panics where there is none.
+    /// Let a value go, without moving it. Panics if there is none.
     #[inline]
     pub fn free(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
@@ -163,7 +163,7 @@ impl Queue {
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Append. Panics where the queue is full: its capacity is that of the table it indexes.
+    /// Append. Panics if the queue is full: its capacity is that of the table it indexes.
     pub fn push(&mut self, index: u32) {
         assert!(self.len < self.ring.len(), "a queue of indices holds each index once");
         let mut at = self.head + self.len;
@@ -173,7 +173,7 @@ impl Queue {
         self.ring[at] = index;
         self.len += 1;
     }
-    /// Put an index in front of all others. Panics where the queue is full.
+    /// Put an index in front of all others. Panics if the queue is full.
     pub fn push_front(&mut self, index: u32) {
         assert!(self.len < self.ring.len(), "a queue of indices holds each index once");
         self.head = if self.head == 0 { self.ring.len() - 1 } else { self.head - 1 };

@@ -35,7 +35,7 @@ pub const PPL_HEADER_BYTES: usize = 4096;
 pub const PPL_HEADER_SECTORS: Sectors = Sectors::kib(4);
 /// Sectors of the area that a new array sets aside, as mdadm does.
 pub const PPL_AREA: Sectors = Sectors::mib(1);
-/// Partial parity in one log at the most, in an area that has room for more: md's figure.
+/// Partial parity in one log at most, in an area that has room for more: md's figure.
 pub const PPL_PAYLOAD_MAX: Sectors = Sectors::kib(128);
 /// Entries of a header at most.
 pub const PPL_ENTRIES_MAX: usize = (PPL_HEADER_BYTES - at::ENTRIES) / ENTRY_BYTES;

@@ -103,7 +103,7 @@ fn held(page: &str) {
         let bars = inside.iter().any(|element| element.has_class("bar"));
         assert!(bars || names.len() <= LINES_MAX, "{} lines: {names:?}", names.len());
         if bars {
-            // A window of 500 pixels has so much between its margins of 1.25 rem, and the chart does not ask for more.
+            // A window of 500 pixels has this width between its margins of 1.25 rem, and the chart does not need more.
             let width: f64 = chart.get("viewBox").unwrap().split(' ').nth(2).unwrap().parse().unwrap();
             assert!(chart.has_class("bars") && width <= 500.0 - 2.0 * 1.25 * 16.0, "bars of {width} pixels");
             assert!(page.contains("svg.bars{min-width:0;"), "bars that do not shrink");

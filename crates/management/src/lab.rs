@@ -160,7 +160,7 @@ pub struct LabModel {
     pub jobs: Vec<JobModel>,
     /// Reports, the newest first.
     pub reports: Vec<ReportModel>,
-    /// Reports that are kept at the most.
+    /// Reports that are kept at most.
     pub reports_max: usize,
 }
 

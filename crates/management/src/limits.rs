@@ -1,4 +1,4 @@
-//! What clients may use at the most.
+//! What clients may use at most.
 
 use std::time::Duration;
 

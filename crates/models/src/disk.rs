@@ -74,7 +74,7 @@ pub struct DiskProfile {
     pub sorting_window: Sourced<u32>,
     /// A command that waits for longer is served next.
     pub queue_age: Sourced<Nanos>,
-    /// The firmware counts on so much more than it needs to reach a sector.
+    /// Time that the firmware adds to its estimate of how long it takes to reach a sector.
     pub positioning_margin: Sourced<Nanos>,
     /// Firmware time of a flush.
     pub flush: Sourced<Nanos>,

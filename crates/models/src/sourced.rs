@@ -85,7 +85,7 @@ impl Rate {
     pub const fn mbs(n: u64) -> Self {
         Self(n * 1_000_000)
     }
-    /// Time that so much data takes, rounded to the nearest nanosecond.
+    /// Time that this amount of data takes, rounded to the nearest nanosecond.
     ///
     /// # Panics
     /// A rate of zero, which no profile has.

@@ -67,7 +67,7 @@ impl Kernels {
         unsafe { (self.table.is_zero)(bytes) }
     }
 
-    /// Where `a` and `b` differ; `None` where they are equal. Panics where the lengths differ.
+    /// Where `a` and `b` differ; `None` where they are equal. Panics if the lengths differ.
     #[must_use]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Option<Difference> {
         assert_eq!(a.len(), b.len(), "blocks of different lengths");
@@ -82,7 +82,7 @@ impl Kernels {
         })
     }
 
-    /// Where `p` is not the XOR of `data`; `None` where it is. Panics where the lengths differ.
+    /// Where `p` is not the XOR of `data`; `None` where it is. Panics if the lengths differ.
     #[must_use]
     pub fn check_p(&self, p: &[u8], data: &[&[u8]]) -> Option<Difference> {
         crate::assert_lengths(p.len(), data.iter().copied());
@@ -102,7 +102,7 @@ impl Kernels {
 
     /// Judge a whole row as one: P, Q and all its data, `data[i]` with the coefficient g^i.
     ///
-    /// Panics where the lengths differ or there are more than 255 blocks.
+    /// Panics if the lengths differ or there are more than 255 blocks.
     #[must_use]
     pub fn check_pq(&self, p: &[u8], q: &[u8], data: &[&[u8]]) -> PqVerdict {
         let mut blocks = List::new();
@@ -117,7 +117,7 @@ impl Kernels {
     /// range and the verdict of each granule that does not match, in ascending order. A row without errors costs one
     /// pass.
     ///
-    /// Panics where the lengths differ, there are more than 255 blocks, or `bytes` is 0.
+    /// Panics if the lengths differ, there are more than 255 blocks, or `bytes` is 0.
     pub fn check_pq_each(
         &self,
         bytes: usize,

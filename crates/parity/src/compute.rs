@@ -8,14 +8,14 @@ use crate::{assert_lengths, assert_row, Kernels};
 impl Kernels {
     /// `destination` = XOR of `sources`; zeroes for none. P of RAID 4, 5 and 6.
     ///
-    /// Panics where the lengths differ.
+    /// Panics if the lengths differ.
     pub fn xor(&self, destination: &mut [u8], sources: &[&[u8]]) {
         assert_lengths(destination.len(), sources.iter().copied());
         // SAFETY: `Kernels` is only made for a CPU that has the features, and the lengths are equal.
         unsafe { (self.table.xor)(destination, sources, false) }
     }
 
-    /// `destination` ^= XOR of `sources`. Panics where the lengths differ.
+    /// `destination` ^= XOR of `sources`. Panics if the lengths differ.
     pub fn xor_into(&self, destination: &mut [u8], sources: &[&[u8]]) {
         assert_lengths(destination.len(), sources.iter().copied());
         // SAFETY: as in `xor`.
@@ -24,7 +24,7 @@ impl Kernels {
 
     /// P and Q of a row, `data[i]` with the coefficient g^i in Q.
     ///
-    /// Panics where the lengths differ or there are more than 255 blocks.
+    /// Panics if the lengths differ or there are more than 255 blocks.
     pub fn pq(&self, p: &mut [u8], q: &mut [u8], data: &[&[u8]]) {
         assert_row(p.len(), data.iter().copied());
         let mut blocks = List::new();
@@ -60,14 +60,14 @@ impl Kernels {
         unsafe { (self.table.q)(q, data) }
     }
 
-    /// Bring P up to date with data blocks that change. Panics where the lengths differ.
+    /// Bring P up to date with data blocks that change. Panics if the lengths differ.
     pub fn p_update(&self, p: &mut [u8], changes: &[Change<'_>]) {
         assert_changes(p.len(), changes);
         // SAFETY: the features are there, and the lengths are equal.
         unsafe { (self.table.update)(Some(p), None, changes) }
     }
 
-    /// Bring Q up to date with data blocks that change. Panics where the lengths differ or an index is 255.
+    /// Bring Q up to date with data blocks that change. Panics if the lengths differ or an index is 255.
     pub fn q_update(&self, q: &mut [u8], changes: &[Change<'_>]) {
         assert_changes(q.len(), changes);
         // SAFETY: the features are there, and the lengths are equal.

@@ -77,7 +77,7 @@ pub fn multiply(a: u8, b: u8) -> u8 {
     POWERS[usize::from(LOGARITHMS[usize::from(a)]) + usize::from(LOGARITHMS[usize::from(b)])]
 }
 
-/// `a / b`. Panics where `b` is 0.
+/// `a / b`. Panics if `b` is 0.
 #[must_use]
 pub fn divide(a: u8, b: u8) -> u8 {
     assert!(b != 0, "division by zero");

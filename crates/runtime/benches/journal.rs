@@ -381,7 +381,7 @@ fn kill_one(folder: &Path, actions: Actions) {
     child.wait().expect("it has ended");
 }
 
-/// How long a server that was killed takes to serve what it had promised; true where that is too long.
+/// How long a server that was killed takes to serve what it had promised; true if that is too long.
 fn measure_restart(folder: &Path, actions: Actions, what: &str, limit: Duration) -> bool {
     let folder = folder.join(format!("killed-{:?}-{}", actions.load, actions.slow));
     std::fs::create_dir_all(&folder).expect("a folder");

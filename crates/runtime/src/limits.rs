@@ -120,7 +120,7 @@ pub const PACED_MEMORY_MAX: u64 = 1 << 30;
 pub const JOURNAL_SILENCE_MAX: Nanos = Nanos::from_secs(30);
 /// A journal that is lost, or one of its devices, is looked for again this often.
 pub const JOURNAL_RETRY_PAUSE: Nanos = Nanos::from_secs(3);
-/// One that comes and goes is brought back after this many of these pauses at the most: three minutes.
+/// One that comes and goes is brought back after this many of these pauses at most: three minutes.
 pub const JOURNAL_RETRY_LOOKS_MAX: u32 = 64;
 /// A drive command that the kernel had no resources for is tried again after this long.
 pub const BUSY_PAUSE: Nanos = Nanos::from_millis(10);

@@ -134,7 +134,7 @@ impl Bench {
     }
 }
 
-/// The time in which a drive reads so much in order, in commands of 512 KiB, four at once.
+/// Time in which a drive reads this amount in order, in commands of 512 KiB, four at once.
 fn reading(profile: &str) -> Nanos {
     let profile = Library::builtin().drive(profile).expect("a profile that is built in").clone();
     let options = DriveOptions { state: DriveState::Fresh, ..DriveOptions::default() };

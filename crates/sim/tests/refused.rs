@@ -19,7 +19,7 @@ const SOON: Nanos = Nanos::from_secs(5);
 
 /// Longer than dirty data waits on drives that do not spin.
 const PATIENCE: Nanos = Nanos::from_secs(25);
-/// What they did not take rests this long at the most.
+/// What they did not take rests this long at most.
 const REST_MOST: Nanos = Nanos::from_secs(180);
 
 /// A RAID 0 of two drives with a cache, the second of which takes no writes; what it was to get is dirty.

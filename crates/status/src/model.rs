@@ -258,7 +258,7 @@ pub struct TuningModel {
     pub read_ahead: String,
     /// As the setting.
     pub mirror_read: String,
-    /// How long dirty data waits at the most.
+    /// How long dirty data waits at most.
     pub destage_millis: u64,
 }
 

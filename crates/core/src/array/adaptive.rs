@@ -70,7 +70,7 @@ pub struct Tuning {
     pub read_ahead: ReadAhead,
     /// Which copy of a mirror is read.
     pub mirror_read: MirrorRead,
-    /// How long dirty data waits at the most.
+    /// How long dirty data waits at most.
     pub destage_delay: Nanos,
 }
 
@@ -255,7 +255,7 @@ impl Adaptive {
         }
     }
 
-    /// A request comes while `depth` are inside, itself included. True where a window is over.
+    /// A request comes while `depth` are inside, itself included. True if a window is over.
     fn note(&mut self, request: &BlockRequest, depth: u32, now: Instant) -> bool {
         let is_read = match request.kind {
             RequestKind::Read => true,

@@ -105,7 +105,7 @@ impl BadList {
         self.ranges.iter().map(|b| entries_of(b.len.get())).sum()
     }
 
-    /// Enter a range, and merge it with the ranges that it touches. False where the log has no room, and then nothing
+    /// Enter a range, and merge it with the ranges that it touches. False if the log has no room, and then nothing
     /// is entered.
     #[must_use]
     pub(crate) fn insert(&mut self, range: BadRange) -> bool {
@@ -126,7 +126,7 @@ impl BadList {
         true
     }
 
-    /// These sectors were written and are good again; true where that changes the list. The rest on either side stays
+    /// These sectors were written and are good again; true if that changes the list. The rest on either side stays
     /// bad. If the log has no room for two parts instead of one, all of it stays.
     #[must_use]
     pub(crate) fn remove(&mut self, from: u64, to: u64) -> bool {

@@ -170,7 +170,7 @@ impl Bitmap {
         }
     }
 
-    /// A write of these sectors begins; true where it may go on at once because its bits are durable.
+    /// A write of these sectors begins; true if it may go on at once because its bits are durable.
     pub(crate) fn begin(&mut self, from: u64, to: u64) -> bool {
         for bit in self.bits_of(from, to) {
             self.set(bit);
@@ -229,7 +229,7 @@ impl Bitmap {
             page.durable = page.writing;
         }
     }
-    /// One member has the page; true where it was the last one.
+    /// One member has the page; true if it was the last one.
     pub(crate) fn page_written(&mut self, page: usize) -> bool {
         self.writing -= 1;
         let page = &mut self.pages[page];
@@ -245,7 +245,7 @@ impl Bitmap {
         self.writing > 0
     }
 
-    /// Look round: marks what has been quiet since the last look. True where something is to be cleared after
+    /// Look round: marks what has been quiet since the last look. True if something is to be cleared after
     /// a flush of all members, by [`Bitmap::clear_marked`].
     pub(crate) fn age(&mut self) -> bool {
         let mut any = false;

@@ -131,7 +131,7 @@ pub(crate) enum Life {
     Failed,
 }
 
-/// Ranges that wait to be repaired at the most; more are found again when they are read again.
+/// Ranges that wait to be repaired at most; more are found again when they are read again.
 pub(crate) const REPAIRS_MAX: usize = 64;
 
 /// A range of a member that could not be read.
@@ -152,7 +152,7 @@ pub(crate) struct Set {
     pub geometry: Geometry,
     /// The largest logical block of its members.
     pub block: BlockSize,
-    /// Parity sets: rows that one operation covers at the most.
+    /// Parity sets: rows that one operation covers at most.
     pub rows_max: u32,
     pub members: Vec<Member>,
     pub places: Vec<Place>,
@@ -275,7 +275,7 @@ impl Set {
         self.members.iter().filter(filled).filter_map(|member| member.slot).collect()
     }
 
-    /// Up to where the member in a slot is filled, in whole blocks; nothing where it is not being filled.
+    /// Up to where the member in a slot is filled, in whole blocks; nothing if it is not being filled.
     pub(crate) fn filled_to(&self, slot: Slot) -> MemberLba {
         let Some(MemberState::Rebuilding { to }) = self.member_of(slot).map(|member| member.state) else {
             return MemberLba::ZERO;

@@ -56,7 +56,7 @@ pub(crate) enum Signal {
     DriveLost(DriveId),
 }
 
-/// Signals that one call leaves at the most: a unit of background work may fail a member in each slot.
+/// Signals that one call leaves at most: a unit of background work may fail a member in each slot.
 const SIGNALS_MAX: usize = 4 * 64;
 
 /// Signals that the controller has not handed on, a ring.

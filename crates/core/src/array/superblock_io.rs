@@ -189,7 +189,7 @@ impl Sets {
 }
 
 impl Controller {
-    /// Move a set's metadata on; true where something was issued or became durable.
+    /// Move a set's metadata on; true if something was issued or became durable.
     pub(crate) fn pump_metadata(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.
         let wall_clock = (self.wall_clock + self.now.since(Instant::ZERO)).as_secs();

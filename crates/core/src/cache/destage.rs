@@ -99,7 +99,7 @@ impl Controller {
         self.cache.writing < most && self.ops.may_make_background_op()
     }
 
-    /// Begin to write dirty units, as many as may be in work; true where something moved.
+    /// Begin to write dirty units, as many as may be in work; true if something moved.
     #[inline(never)]
     pub(crate) fn pump_destage(&mut self) -> bool {
         if self.is_destage_held() {
@@ -206,7 +206,7 @@ impl Controller {
     }
 
     /// The next band of a stripe: the columns of the present rows that a partial parity log keeps for a turn of their
-    /// own, or the rows after these. False where nothing dirty is left there.
+    /// own, or the rows after these. False if nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
         let (set, own) = (self.sets.get(op.set), *op.rows_of());
@@ -423,7 +423,7 @@ impl Controller {
         self.cache.units.set_state(unit, state);
     }
 
-    /// The pieces that wait for a dirty unit go on; with an error where it could not be written.
+    /// The pieces that wait for a dirty unit go on; with an error if it could not be written.
     fn release_waiters(&mut self, unit: u32, error: Option<ReplyStatus>) {
         let mut piece = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, NONE);
         while piece != NONE {

@@ -28,7 +28,7 @@ pub(crate) struct Places {
     /// As many as a power of two, and four times as many as may be used: of a fuller table more is looked through, and how
     /// much of it no processor can guess.
     entries: Vec<Entry>,
-    /// By so much a hash is too long.
+    /// Number of bits by which a hash is shifted, because it is too long.
     shift: u32,
 }
 

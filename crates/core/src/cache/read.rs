@@ -11,7 +11,7 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::steps::What;
 
-/// Lines that one look takes into account at the most, so that the actions have room.
+/// Lines that one look takes into account at most, so that the actions have room.
 const LINES_AT_ONCE: usize = 64;
 
 /// Where sectors are that a read asks for.

@@ -45,7 +45,7 @@ pub(crate) struct Ahead {
     wanted: bool,
     /// Whose turn it is.
     turn: usize,
-    /// Sectors of one reading at the most.
+    /// Sectors of one reading at most.
     step: u64,
     /// Sectors of all windows together, and how many streams share them.
     share: u64,
@@ -155,7 +155,7 @@ impl Controller {
         }
     }
 
-    /// Ask for more of the stream whose turn it is; true where something was asked for.
+    /// Ask for more of the stream whose turn it is; true if something was asked for.
     pub(crate) fn pump_read_ahead(&mut self) -> bool {
         let arrays = self.arrays.numbers_len();
         for _ in 0..arrays {

@@ -148,7 +148,7 @@ impl Cache {
         self.shares.sets[set.index()].dirty
     }
 
-    /// Is there one set that collects writes, at the most, and none that has failed with dirty lines?
+    /// Is there one set that collects writes, at most, and none that has failed with dirty lines?
     pub(crate) fn is_of_one_set(&self) -> bool {
         self.shares.collectors <= 1 && self.held == 0
     }

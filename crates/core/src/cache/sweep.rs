@@ -11,7 +11,7 @@ use super::list::{Link, List};
 
 /// A unit that is in no zone.
 pub(crate) const NO_ZONE: u16 = u16::MAX;
-/// Zones that are looked at for one unit that may be written, at the most: where many may, one of the first has one.
+/// Zones that are looked at for one unit that may be written, at most: where many may, one of the first has one.
 const LOOKS_MAX: u32 = 16;
 
 /// The zone in which an address lies, if a set of this capacity is divided into `zones` zones. All zones have the same

@@ -63,7 +63,7 @@ pub(crate) struct DirtyUnit {
 }
 const _: () = assert!(size_of::<DirtyUnit>() == 64);
 
-/// A unit that was refused again and again rests this long at the most.
+/// A unit that was refused again and again rests this long at most.
 const REST_MOST: Nanos = Nanos::from_secs(180);
 
 impl DirtyUnit {

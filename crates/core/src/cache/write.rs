@@ -27,7 +27,7 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::steps::What;
 
-/// Lines that one look puts a piece into at the most, so that the actions have room.
+/// Lines that one look puts a piece into at most, so that the actions have room.
 const LINES_AT_ONCE: u64 = 64;
 
 /// What keeps a write until it is on the members.

@@ -52,7 +52,7 @@ struct ReadyRuns {
 impl ReadyRuns {
     const NONE: Self = Self { frames: [NONE; READY_MAX], len: 0 };
 
-    /// Keep one more; false where there is no room.
+    /// Keep one more; false if there is no room.
     #[inline]
     fn keep(&mut self, frame: u32) -> bool {
         let Some(place) = self.frames.get_mut(self.len) else { return false };
@@ -214,7 +214,7 @@ impl Buddy {
         }
     }
 
-    /// Let go of `run`; true where that was the last hold and its frames are free now.
+    /// Let go of `run`; true if that was the last hold and its frames are free now.
     #[allow(clippy::cast_possible_truncation)] // a zone has less than 2^32 frames
     pub fn release(&mut self, run: Run) -> bool {
         let frame = self.frame_of(run);

@@ -106,7 +106,7 @@ impl Frames {
         zone.runs.release(run);
     }
 
-    /// Let go of `run`; true where that was the last hold and its frames are free now.
+    /// Let go of `run`; true if that was the last hold and its frames are free now.
     pub fn release(&mut self, run: Run) -> bool {
         self.zone(run).runs.release(run)
     }

@@ -310,7 +310,7 @@ impl Channel {
     }
 }
 
-/// Metadata commands of one drive that wait at the most: a superblock, a bitmap page or the
+/// Metadata commands of one drive that wait at most: a superblock, a bitmap page or the
 /// header of a partial parity log, a bad-block log.
 const PARKED_PER_DRIVE: u32 = 3;
 
@@ -486,7 +486,7 @@ impl Channels {
         }
     }
 
-    /// Take a command: issue it now, or when the drive has room; true where it waits for that.
+    /// Take a command: issue it now, or when the drive has room; true if it waits for that.
     pub(crate) fn push(&mut self, now: Instant, command: &Command, actions: &mut Actions) -> bool {
         let key = self.commands.put(*command);
         self.enter(now, key, actions)

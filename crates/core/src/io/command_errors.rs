@@ -55,8 +55,8 @@ impl Controller {
         self.push_op_command(index, Command { op: drive_op, lba, len, ..command }, actions);
     }
 
-    /// A command ended well. True where nothing more was to be done than to note that, as of nearly all: then it is, and the
-    /// command was not moved for it.
+    /// A command ended well. True if nothing more was to be done than to note that, as of nearly all: then it is, and
+    /// the command was not moved for it.
     #[inline(always)]
     pub(crate) fn ended_plainly(&mut self, tag: Tag, actions: &mut Actions) -> bool {
         let Self { channels, sets, .. } = self;

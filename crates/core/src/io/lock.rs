@@ -111,7 +111,7 @@ impl Locks {
         })
     }
 
-    /// Ask for a range in the name of operation `op`; true where it is held at once. Otherwise the operation is
+    /// Ask for a range in the name of operation `op`; true if it is held at once. Otherwise the operation is
     /// named by a later [`Locks::release`].
     pub fn acquire(&mut self, op: u32, range: LockRange) -> bool {
         assert!(range.lo < range.hi, "a range has sectors");

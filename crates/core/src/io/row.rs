@@ -363,7 +363,7 @@ impl Controller {
     }
 
     /// Parities that are not written stay as they are: members that are being filled are filled again from here, others
-    /// have them recorded as bad. False where that cannot be recorded.
+    /// have them recorded as bad. False if that cannot be recorded.
     fn leave_parities_out(&mut self, index: u32, view: &StripeView, written: SlotSet, actions: &mut Actions) -> bool {
         let left_out = (view.parities() & view.writable).minus(written);
         if left_out.is_empty() {

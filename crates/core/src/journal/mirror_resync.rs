@@ -48,7 +48,7 @@ pub enum HealStep {
     Copy {
         /// First sector.
         at: DriveLba,
-        /// Length, 1 MiB at the most.
+        /// Length, 1 MiB at most.
         sectors: Sectors,
     },
     /// Make earlier writes to the device durable before the next step.

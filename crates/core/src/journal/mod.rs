@@ -283,7 +283,7 @@ impl Journal {
         self.buffer_sectors - self.open.payload
     }
 
-    /// Sectors of payload that one entry takes at the most.
+    /// Sectors of payload that one entry takes at most.
     pub(crate) const fn payload_max(&self) -> Sectors {
         self.buffer_sectors
     }

@@ -52,7 +52,7 @@ pub(super) struct RedoPlan {
     pub referred: SlotSet,
     /// Slots whose bytes go into the entry.
     pub inline: SlotSet,
-    /// Records at the most: settled slots next to each other share one.
+    /// Records at most: settled slots next to each other share one.
     pub records: usize,
 }
 

@@ -28,7 +28,7 @@ use crate::io::op::{Op, Phase};
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
 const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
 
-/// One write past the cache reserves this share of the ring at the most, so that it can get it at some time.
+/// One write past the cache reserves this share of the ring at most, so that it can get it at some time.
 const RESERVED_SHARE: u64 = 4;
 
 impl Controller {

@@ -15,7 +15,7 @@ use crate::planted::Flaw;
 /// Delay after a failed flush.
 const RETRY_DELAY: Nanos = Nanos::from_secs(1);
 
-/// A round that no write waits for must free at least this share of the log. So much is destaged for it.
+/// A round that no write waits for must free at least this share of the log; destage writes that share first.
 const ROUND_SHARE: u64 = 4;
 
 /// If more than this share of the ring, or of the cache's lines in the log, is taken, dirty data at the tail is destaged

@@ -143,7 +143,7 @@ impl Controller {
 
     // ---- the logs of a set
 
-    /// Let the logs of all sets move; true where one did.
+    /// Let the logs of all sets move; true if one did.
     pub(crate) fn pump_ppl(&mut self, actions: &mut Actions) -> bool {
         if !self.sets.take_logs_due() {
             return false;

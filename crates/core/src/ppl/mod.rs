@@ -129,7 +129,7 @@ pub(crate) struct SetPpl {
     pub(in crate::ppl) logs: Vec<Log>,
     /// The generation of the last header written.
     pub(in crate::ppl) generation: u64,
-    /// Partial parity that one write of a log takes at the most, on every member.
+    /// Partial parity that one write of a log takes at most, on every member.
     pub(in crate::ppl) room: Sectors,
     /// Flushes under way.
     pub(in crate::ppl) flushes: u32,

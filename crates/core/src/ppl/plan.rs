@@ -92,7 +92,7 @@ pub(crate) fn plan_ppl(
     Some(plan)
 }
 
-/// Append what a log asks for; false where an entry makes no sense.
+/// Append what a log asks for; false if an entry makes no sense.
 fn entries_of(log: &PplLog, slot: Slot, area: Sectors, parity: &Parity, redo: &mut Vec<PplRedo>) -> bool {
     let mut sound = true;
     let mut at = log.at + PPL_HEADER_SECTORS;

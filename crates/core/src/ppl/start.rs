@@ -49,7 +49,7 @@ impl Set {
 }
 
 impl Controller {
-    /// Move a set on that has not taken requests yet; true where something moved.
+    /// Move a set on that has not taken requests yet; true if something moved.
     pub(crate) fn pump_ppl_start(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         let Some(ppl) = &set.ppl else { return false };

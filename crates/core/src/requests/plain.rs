@@ -15,7 +15,7 @@ use crate::reason::Reason;
 use crate::steps::What;
 
 impl Controller {
-    /// Make the next operation of the first request without payload (flush or discard); true where something
+    /// Make the next operation of the first request without payload (flush or discard); true if something
     /// moved.
     pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
         if !self.ops.may_make_op() {
@@ -45,7 +45,7 @@ impl Controller {
         true
     }
 
-    /// The next operation of a discard; false where it waits for the cache.
+    /// The next operation of a discard; false if it waits for the cache.
     fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
         let array = self.arrays.find(entry.request.array).expect("requests belong to arrays");
@@ -104,7 +104,7 @@ impl Controller {
         (len, any.then(|| op(Footprint::Extent(Extent { at, len }))))
     }
 
-    /// The flush of the next set of a request's array; false where it waits for the cache.
+    /// The flush of the next set of a request's array; false if it waits for the cache.
     fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
         let volume = self.arrays.find(entry.request.array).expect("requests belong to arrays").volume();

@@ -26,7 +26,7 @@ use crate::requests::piece::{Piece, PieceState, Reading, Way};
 use crate::slab::NONE;
 use crate::steps::What;
 
-/// Pieces of one request in work at once, at the most.
+/// Pieces of one request in work at once, at most.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
 /// Maximum number of pieces of a write that wait for payload. A host that announces payload and then sends none holds
 /// no more than these.
@@ -147,7 +147,7 @@ impl Controller {
         }
     }
 
-    /// Make pieces for the requests that want them, first come first served; true where one was made.
+    /// Make pieces for the requests that want them, first come first served; true if one was made.
     #[inline(never)]
     pub(crate) fn cut_pieces(&mut self, actions: &mut Actions) -> bool {
         let Some(index) = self.wanting.front() else { return false };

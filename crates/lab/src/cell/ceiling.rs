@@ -17,7 +17,8 @@ use openraid_sim::machine::MachineSpec;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A rate may be so much above a ceiling, in percent: requests that were on their way when a measurement began count whole.
+/// Percentage by which a rate may be above a ceiling without a flag: requests that were under way when a measurement
+/// began count in full.
 const ABOVE_PERCENT: f64 = 3.0;
 /// The share of the written bytes that may still be in caches, and of the read bytes that may come from them, before a
 /// rate is flagged.

@@ -234,7 +234,7 @@ impl LevelPlan {
         }
     }
 
-    /// How much faster it is than another level of the same plan; none where no run of both has a figure.
+    /// How much faster it is than another level of the same plan; none if no run of both has a figure.
     #[must_use]
     pub fn lead_over(&self, other: &Self) -> Option<Lead> {
         pairs::lead(&self.runs, &other.runs)

@@ -196,7 +196,7 @@ impl PlanRequest {
         Ok(u32::try_from(spec.cache_size().get() / Bytes::mib(1).get()).unwrap_or(u32::MAX))
     }
 
-    /// Other sizes of the cache that are worth a look, MiB: none where there is no cache.
+    /// Other sizes of the cache that are worth a look, MiB: none if there is no cache.
     fn other_caches(&self, library: &Library, level: Level) -> Result<Vec<u32>, CellError> {
         let own = self.cache_mib(library, level)?;
         let sizes = [own / OTHER_CACHE, own.saturating_mul(OTHER_CACHE)];

@@ -12,7 +12,7 @@ use super::values::Uncertain;
 pub(super) struct Runs {
     /// As asked for.
     pub base: f64,
-    /// With other seeds; nothing where a run failed.
+    /// With other seeds; nothing if a run failed.
     pub seeds: Vec<Option<f64>>,
     /// With each uncertain value of the profiles at its low and at its high end.
     pub values: Vec<(String, [Option<f64>; 2])>,

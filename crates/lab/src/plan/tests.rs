@@ -189,6 +189,6 @@ fn a_quick_plan_is_bounded_in_runs_and_in_simulated_events() {
     let mut target = crate::target::SimTarget::new("plan", &spec, &library).unwrap();
     let result = crate::cell::measure(&mut target, &cell).unwrap();
     let events = target.machine_counters().events;
-    // Before measuring, a load is warmed up for as long at the most.
+    // Before measuring, a load is warmed up for as long at most.
     assert!(events < 2_000_000, "{events} events for {} requests", result.requests);
 }

@@ -146,7 +146,7 @@ pub fn words(cell: &Cell) -> String {
     }
 }
 
-/// Do the runs of this cell differ so much that a word is due?
+/// Do the runs of this cell differ enough to be mentioned?
 #[must_use]
 pub fn noisy(value: f64, low: f64, high: f64) -> bool {
     (high - low).abs() > NOISE * value.abs()

@@ -31,9 +31,9 @@ use crate::output;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Members are compared with their siblings over so long a time.
 const SLOW_WINDOW: Duration = Duration::from_secs(60);
-/// smartctl has so much time for one drive: one that spins up takes about ten seconds.
+/// Maximum time of smartctl for one drive. A drive that spins up takes about ten seconds.
 const SMART_TIME_MAX: Duration = Duration::from_secs(30);
-/// The program of the lights has so much.
+/// Maximum time of the program that sets the LEDs.
 const LED_TIME_MAX: Duration = Duration::from_secs(10);
 /// Maximum factor by which the interval of health checks grows for a drive that does not answer.
 const PATIENCE_MAX: u32 = 64;

@@ -14,9 +14,9 @@ use crate::story::{
     assemble, request_word, Names, Owner, RequestModel, RequestsModel, StoriesModel, Story, StoryModel,
 };
 
-/// Stories in one answer at the most.
+/// Stories in one answer at most.
 const STORIES_MAX: usize = 200;
-/// Requests in one answer at the most.
+/// Requests in one answer at most.
 const REQUESTS_MAX: usize = 8_192;
 /// A follower that has not asked for this long has gone: steps are no longer recorded for it.
 const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(5);

@@ -31,7 +31,7 @@ pub const PIECE_BYTES: u64 = 1 << 20;
 /// Reads under way at once.
 pub const PIECES_AHEAD: u64 = 8;
 
-/// Ranges that are listed at the most; the others are counted.
+/// Ranges that are listed at most; the others are counted.
 const GAPS_TOLD_MAX: usize = 1000;
 
 /// What was copied out of an array.

@@ -146,7 +146,7 @@ pub struct Lateness {
     pub answers: u64,
     /// How late all of them together.
     pub sum: Nanos,
-    /// How late at the most.
+    /// How late at most.
     pub most: Nanos,
 }
 

@@ -20,7 +20,7 @@ pub struct SparseMemory {
 }
 
 impl SparseMemory {
-    /// Nothing but zeroes; it takes so much at the most.
+    /// A memory that reads as zeroes. It holds at most `most` bytes of other content.
     #[must_use]
     pub fn new(most: Bytes) -> Self {
         Self { pages: HashMap::new(), pages_max: most.get() / PAGE }

@@ -346,7 +346,7 @@ impl ServiceHandle {
         self.order(Order::Trace)
     }
 
-    /// Keep the last steps of host requests from now on, this many at the most; none: forget them and keep no more.
+    /// Keep the last steps of host requests from now on, this many at most; none: forget them and keep no more.
     ///
     /// # Errors
     /// The service has ended.

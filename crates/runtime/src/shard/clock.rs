@@ -8,7 +8,7 @@
 //! ```text
 //!  monotonic   ----wait----|- round -|=========== stopped ===========|- round -|----wait----
 //!  this clock  ----wait----|- round -|=|- round -|----wait----
-//!                                     ^ STANDSTILL_MIN at the most
+//!                                     ^ STANDSTILL_MIN at most
 //! ```
 //!
 //! A wait is asked to be no longer than [`LOOP_WAIT_MAX`] while there is any deadline, so that a stop within a wait is
@@ -32,7 +32,7 @@ pub struct ShardClock {
 pub enum Wait {
     /// It sleeps until something happens, whenever that is.
     Unlimited,
-    /// It sleeps this long at the most.
+    /// It sleeps this long at most.
     UpTo(Nanos),
 }
 

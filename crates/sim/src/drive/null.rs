@@ -56,7 +56,7 @@ impl NullMachine {
         })
     }
 
-    /// A machine with one array of this shape on new drives with at least so much room for data.
+    /// A machine with one array of this shape on new drives with at least this size for data.
     ///
     /// # Panics
     /// It cannot be made.

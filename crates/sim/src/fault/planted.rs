@@ -71,7 +71,7 @@ macro_rules! bugs {
                     Self::Engine(flaw) => flaw.text(),
                 }
             }
-            /// In this many seeds at the most it is found.
+            /// In this many seeds at most it is found.
             #[must_use]
             pub const fn found_within(self) -> u64 {
                 match self {

@@ -2,7 +2,7 @@
 
 use super::scenario::{Action, Scenario, Step};
 
-/// Runs that are tried at the most.
+/// Runs that are tried at most.
 const TRIES_MAX: u32 = 600;
 
 /// The shortest run found that still fails; `fails` says whether one does.

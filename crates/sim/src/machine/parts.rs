@@ -125,7 +125,7 @@ pub struct MachineParts {
     pub keeps_lessons: bool,
     /// It has learned before that its loads are random.
     pub taught: bool,
-    /// Each KiB of a read, 64 KiB at the most, waits for this long on its way to the host if its thread has asked for
+    /// Each KiB of a read, 64 KiB at most, waits for this long on its way to the host if its thread has asked for
     /// nothing else.
     pub read_kib: Nanos,
     /// Picoseconds of each byte of a write in the stage before the cache of an array with redundancy, one write after the
@@ -156,7 +156,7 @@ const ZERO_REGION: Bytes = Bytes::kib(256);
 const COMMAND_TIMEOUT: Nanos = Nanos::from_secs(3600);
 /// A day: no array is idle for this long.
 pub const NEVER_CLEAN: Nanos = Nanos::from_secs(24 * 3600);
-/// Requests inside the engine at the most.
+/// Requests inside the engine at most.
 pub const REQUESTS_MAX: u32 = 4096;
 
 impl Default for MachineParts {

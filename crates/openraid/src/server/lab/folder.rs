@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 
-/// Reports that are kept at the most.
+/// Reports that are kept at most.
 pub const REPORTS_MAX: usize = 200;
 /// Characters of a report's name.
 const NAME_CHARACTERS_MAX: usize = 64;

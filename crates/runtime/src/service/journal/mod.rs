@@ -69,7 +69,7 @@ pub struct LastUse {
     pub journal: Uuid,
     /// The epoch that it had from its opening on.
     pub epoch: u64,
-    /// Devices that it had at the most.
+    /// Devices that it had at most.
     pub devices: u8,
 }
 

@@ -13,7 +13,7 @@ const RESYNC: &str = "a resync, although the journal had everything";
 /// A log, or what it is for, is not what the members need.
 const NOT_STARTED: &str = "the array is not started";
 
-/// From the aimed run that is known to find it on, in this many it is found at the most.
+/// From the aimed run that is known to find it on, in this many it is found at most.
 pub(super) const fn found_within(_: Flaw) -> u64 {
     20
 }

@@ -12,7 +12,7 @@ use crate::rig::Loss;
 
 /// A drive that is silent for longer than this may be given up.
 const SILENCE_BORNE: Nanos = Nanos::from_secs(20);
-/// How late a late answer is at the most.
+/// How late a late answer is at most.
 const LATE_MOST: Nanos = Nanos::from_millis(800);
 
 impl Run<'_> {

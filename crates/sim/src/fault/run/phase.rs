@@ -10,7 +10,7 @@ use crate::fault::phase::{Phase, Phases};
 use crate::oracle::members::superblock_on;
 use crate::world::World;
 
-/// Events that pass at the most while a phase is waited for.
+/// Events that pass at most while a phase is waited for.
 const EVENTS_MAX: u64 = 400;
 /// The n-th begin of the phase is chosen, n at most this.
 const TIMES_MAX: u64 = 3;
