@@ -16,7 +16,16 @@ const EXCLUDED: &[&str] = &["docs/log/", "docs/SUMMARY.md", "CHANGELOG.md", "/go
 /// Words that are counted wherever they are.
 const WORDS: &[&str] = &["who", "whoever", "nobody", "somebody", "behind", "beside", "anew"];
 /// Two words in a row that are counted.
-const PAIRS: &[(&str, &str)] = &[("those", "that"), ("what", "is")];
+const PAIRS: &[(&str, &str)] = &[
+    ("those", "that"),
+    ("what", "is"),
+    ("so", "many"),
+    ("so", "much"),
+    ("so", "few"),
+    ("true", "where"),
+    ("false", "where"),
+    ("panics", "where"),
+];
 /// Names of all patterns, in the order in which they are counted.
 const NAMES: [&str; WORDS.len() + PAIRS.len() + 2] = [
     "who",
@@ -28,6 +37,12 @@ const NAMES: [&str; WORDS.len() + PAIRS.len() + 2] = [
     "anew",
     "those that",
     "what is",
+    "so many",
+    "so much",
+    "so few",
+    "true where",
+    "false where",
+    "panics where",
     "Of ...",
     "Where ...,",
 ];
@@ -168,6 +183,8 @@ mod tests {
         let old = "Of the others nobody waits. Where one is beside it, whoever is behind begins anew.\n\n- What is due, and those \
                    that somebody has: who knows?\n";
         assert_eq!(of("docs/a.md", old), 11);
+        let counted = "Room for so many, so much, so few. True where it fits; false where not. Panics where it is full.\n";
+        assert_eq!(of("docs/a.md", counted), 6);
         assert_eq!(
             of("docs/a.md", "A write waits for its range. The offset of a row, where it begins, is known.\n"),
             0
