@@ -6,10 +6,10 @@
 //!                                            the same wish twice in a row -> switch, with its figures kept
 //! ```
 //!
-//! It never touches when a write is acknowledged, and nothing that it chooses changes what hosts read. It begins with
-//! the settings of the array, forgets everything when one of them changes that it chooses, when it is switched on or off or
-//! reset, and is gone with the array. The marks between two choices lie apart, so that a load in the middle does not make
-//! it swing.
+//! The policy never affects when a write is acknowledged or what a read returns. It begins with the settings of the
+//! array. It forgets everything when one of the settings that it chooses is changed, when it is switched on or off or
+//! reset, and when the array stops. The two thresholds of each choice differ, so that a load between them does not make
+//! it alternate.
 
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
@@ -31,30 +31,32 @@ const WINDOW_REQUESTS: u64 = 64;
 const SILENCE: Nanos = Nanos::from_secs(10);
 /// Number of windows in a row that must favour the same policy before it is used.
 const WISHES: u32 = 2;
-/// Switches that are kept with their figures.
+/// Number of switches that are kept with their figures.
 pub const SWITCHES_KEPT: usize = 8;
-/// Ends of requests that the next one may go on from: of as many streams as read-ahead tells apart, with as many single
-/// requests among them.
+/// Number of recent ends of requests that are remembered: one for each stream that read-ahead can track, and as many
+/// for single requests between them.
 const ENDS: usize = 2 * STREAMS_MAX;
 
-/// Below this share of the requests, in per cent, reads (or writes) do not count.
+/// Share of the requests, in per cent, below which reads (or writes) are ignored.
 const FEW: u32 = 5;
-/// Read-ahead is on from this share of reads in order, and off below that one.
+/// Share of sequential reads, in per cent, from which read-ahead is on. It goes off below [`ORDERED_FEW`].
 const ORDERED_SOME: u32 = 20;
 /// See [`ORDERED_SOME`].
 const ORDERED_FEW: u32 = 5;
-/// A load is of streams from this share of requests in order, and not below that one.
+/// Share of sequential requests, in per cent, from which a load counts as streams. It no longer does below
+/// [`ORDERED_HALF`].
 const ORDERED_MOST: u32 = 60;
 /// See [`ORDERED_MOST`].
 const ORDERED_HALF: u32 = 40;
-/// From this mean depth (in tenths) on copies are chosen by what their drives have to do, below that one by their heads.
+/// Mean depth, in tenths, from which copies are chosen by the pending commands of their drives. Below [`SHALLOW`] they
+/// are chosen by head position.
 const DEEP: u32 = 60;
 /// See [`DEEP`].
 const SHALLOW: u32 = 30;
-/// Writes of this mean size are small: 64 KiB.
+/// Writes of at most this mean size are small: 64 KiB.
 const SMALL_WRITE: u64 = 64 << 10;
-/// Streams of writes fill their stripes by themselves; other dirty data waits for this part of the usual time. Small
-/// writes all over wait for this many times as long, for more of them meet.
+/// Sequential writes fill their stripes by themselves; other dirty data then waits this fraction of the usual time.
+/// Small random writes wait longer by [`DELAY_LONGER`], because more of them merge.
 const DELAY_SHORTER: u64 = 4;
 /// See [`DELAY_SHORTER`].
 const DELAY_LONGER: u64 = 2;
@@ -68,9 +70,9 @@ const FLASH_PATIENCE: u64 = 4;
 pub struct Tuning {
     /// The read-ahead.
     pub read_ahead: ReadAhead,
-    /// Which copy of a mirror is read.
+    /// The rule for the copy of a mirror that is read.
     pub mirror_read: MirrorRead,
-    /// How long dirty data waits at most.
+    /// Maximum time that dirty data waits.
     pub destage_delay: Nanos,
 }
 
@@ -79,17 +81,17 @@ pub struct Tuning {
 pub struct Load {
     /// Reads and writes.
     pub requests: u64,
-    /// How many per cent of them were reads.
+    /// Percentage of reads.
     pub read_percent: u32,
-    /// How many per cent of the reads went on where one of the last requests had ended.
+    /// Percentage of reads that begin where one of the recent requests ended.
     pub ordered_read_percent: u32,
-    /// The same of writes.
+    /// The same for writes.
     pub ordered_write_percent: u32,
-    /// Requests inside the array when one came, itself included: the mean, in tenths.
+    /// Mean number of requests inside the array when one arrives, itself included, in tenths.
     pub depth_tenths: u32,
-    /// Mean bytes of a read.
+    /// Mean size of a read in bytes.
     pub read_bytes: u64,
-    /// Mean bytes of a write.
+    /// Mean size of a write in bytes.
     pub write_bytes: u64,
 }
 
@@ -98,7 +100,7 @@ pub struct Load {
 pub struct Switch {
     /// When.
     pub at: Instant,
-    /// What was.
+    /// Tuning before.
     pub from: Tuning,
     /// Tuning since then.
     pub to: Tuning,
@@ -106,33 +108,33 @@ pub struct Switch {
     pub load: Load,
 }
 
-/// What the policy of an array knows and did.
+/// State and history of an array's policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdaptiveStatus {
-    /// Does it choose? Otherwise the settings apply as they are.
+    /// Is it on? If not, the settings apply as they are.
     pub on: bool,
     /// The tuning now.
     pub tuning: Tuning,
-    /// What the last window showed.
+    /// Load in the last window.
     pub load: Option<Load>,
-    /// Windows that it has seen.
+    /// Number of windows so far.
     pub windows: u64,
-    /// Changes that it has made.
+    /// Number of switches so far.
     pub switches: u64,
     /// The last of them, oldest first; at most [`SWITCHES_KEPT`].
     pub last: Vec<Switch>,
 }
 
-/// What the members of an array are.
+/// Properties of an array's members and cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Facts {
-    /// It has copies, on members that spin.
+    /// It has copies on rotating members.
     heads: bool,
     /// There is a cache.
     cache: bool,
-    /// It collects writes of this array.
+    /// The cache collects writes of this array.
     collects: bool,
-    /// How long dirty data waits unless something speaks against it.
+    /// The usual time that dirty data waits.
     destage_delay: Nanos,
 }
 
@@ -154,7 +156,7 @@ pub(crate) struct Adaptive {
     since: Instant,
     last_request: Instant,
     sums: Sums,
-    /// Those of long ago first.
+    /// Ends of recent requests, the oldest first.
     ends: [u64; ENDS],
     load: Option<Load>,
     windows: u64,
@@ -165,7 +167,7 @@ pub(crate) struct Adaptive {
 }
 
 impl Tuning {
-    /// What the settings say.
+    /// The tuning that the settings ask for.
     pub(crate) fn of(policy: &Policy, destage_delay: Nanos) -> Self {
         Self { read_ahead: policy.read_ahead, mirror_read: policy.mirror_read, destage_delay }
     }
@@ -195,7 +197,7 @@ impl Load {
         self.read_percent <= 100 - FEW
     }
 
-    /// What suits this load best; what it says nothing about stays as it is.
+    /// The best tuning for this load. A choice that the load does not affect stays as it is.
     fn wish(&self, now: Tuning, facts: Facts) -> Tuning {
         let mut wish = now;
         if facts.cache && self.has_reads() {
@@ -268,7 +270,7 @@ impl Adaptive {
         self.last_request = now;
         let (start, end) = (request.offset.get(), request.offset.get() + request.len);
         let known = self.ends.iter().position(|known| *known == start);
-        // A stream moves on to the newest place: only those before it age.
+        // A stream moves on to the newest place; only the places before it age.
         self.ends.copy_within(known.unwrap_or(0) + 1.., known.unwrap_or(0));
         self.ends[ENDS - 1] = end;
         let ordered = u64::from(known.is_some());
@@ -284,7 +286,7 @@ impl Adaptive {
         sums.reads + sums.writes >= WINDOW_REQUESTS && now.since(self.since) >= WINDOW_TIME
     }
 
-    /// A window is over: what to do from now on, where that is something else.
+    /// A window is over: the new tuning, if it differs.
     fn end_window(&mut self, tuning: Tuning, facts: Facts, now: Instant) -> Option<Switch> {
         let load = core::mem::take(&mut self.sums).load();
         self.since = now;
@@ -308,7 +310,7 @@ impl Adaptive {
         Some(switch)
     }
 
-    /// What it knows and did.
+    /// State and history for readers.
     pub(crate) fn status(&self, on: bool, tuning: Tuning) -> AdaptiveStatus {
         let mut last: Vec<Switch> = self.last.iter().flatten().copied().collect();
         if self.switches > SWITCHES_KEPT as u64 {
@@ -319,7 +321,7 @@ impl Adaptive {
 }
 
 impl Controller {
-    /// A host asks something of an array whose policy is adaptive.
+    /// A request arrives for an array whose policy is adaptive.
     pub(crate) fn watch_load(&mut self, request: &BlockRequest, actions: &mut Actions) {
         let array = self.arrays.get_mut(request.array);
         if !array.adaptive.note(request, array.inside.at(self.now).level, self.now) {
@@ -333,7 +335,7 @@ impl Controller {
         let (window, count) = (array.adaptive.windows, array.volume.set_count());
         for number in 0..count {
             let set = self.arrays.find(request.array).expect("just seen").volume.set(number);
-            // Spans on flash and spans that spin wait differently long, each as many times longer or shorter than usual.
+            // Flash and rotating spans have different usual delays. Each is multiplied by the same factor.
             let usual = self.usual_delay(self.sets.get(set));
             let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay);
             self.sets.get_mut(set).heads.tuning = Tuning { destage_delay, ..switch.to };
@@ -354,7 +356,7 @@ impl Controller {
         }
     }
 
-    /// What the first span is, all spans are; which of them spin may differ.
+    /// The properties are those of the first span; only rotation may differ between spans.
     fn facts_of(&self, request: &BlockRequest) -> Facts {
         let volume = &self.arrays.find(request.array).expect("requests belong to arrays").volume;
         let set = self.sets.get(volume.set(0));
@@ -369,12 +371,12 @@ impl Controller {
         }
     }
 
-    /// How long dirty data of a set waits unless its load speaks against it.
+    /// The usual time that dirty data of a set waits, whatever its load.
     pub(crate) fn usual_delay(&self, set: &Set) -> Nanos {
         Nanos(self.limits.destage_delay.get() * if set.is_flash { FLASH_PATIENCE } else { 1 })
     }
 
-    /// The arrays over a set begin to learn again, and until they have, all their sets follow their settings.
+    /// The arrays over a set start learning again. Until they have learned, all their sets follow their settings.
     pub(crate) fn reset_adaptive(&mut self, id: openraid_units::SetId) {
         self.reset_tuning(id);
         for own in self.arrays.numbers() {
@@ -400,7 +402,7 @@ impl Controller {
     }
 }
 
-/// `delay` where the usual one is `usual`, chosen where that is `reference`.
+/// Scales `delay`, which was chosen for the usual delay `reference`, to a set whose usual delay is `usual`.
 fn in_proportion(delay: Nanos, usual: Nanos, reference: Nanos) -> Nanos {
     // The product of two times of seconds in nanoseconds does not fit 64 bits.
     let product = u128::from(delay.get()) * u128::from(usual.get());

@@ -1,9 +1,9 @@
 //! From the superblocks of some drives to a set that can be started: which drives belong to it, which are stale, which
 //! are missing.
-//!
-//! Pure: it reads what the driver has decoded and decides; nothing is written here. The rules are md's. The superblock
-//! with the most events is right. A member with one event less is taken (the power cut fell between the two waves),
-//! with fewer it is stale. A member that the freshest role table calls faulty is out.
+//! Pure: it takes what the driver has decoded and decides; nothing is written here. The rules are md's. The superblock
+//! with the highest event count is right. A member that is one event behind is taken, because a power cut may have come
+//! between the two waves. A member that is further behind is stale. A member that the newest role table calls faulty is
+//! left out.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,8 @@ use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::ppl::plan::{plan_ppl, PlannedPpl, PplArea};
 use crate::slots::SlotSet;
 
-/// Event counts grow by one or two at each change of state: a thousand changes a second for a hundred million years.
+/// Event counts grow by one or two at each change of state. This many are enough for a thousand changes a second in a
+/// hundred million years.
 const EVENTS_MAX: u64 = 1 << 62;
 
 /// What a driver has read from one drive.
@@ -28,26 +29,26 @@ pub struct Candidate {
     pub capacity: Sectors,
     /// Its superblock.
     pub superblock: Superblock,
-    /// The bitmap area as read (header and bits), where the superblock says there is one and it could be read.
+    /// The bitmap area as read (header and bits), if the superblock names one and it could be read.
     pub bitmap: Option<Vec<u8>>,
     /// Entries of its bad-block log, in sectors of the data area.
     pub bad: Vec<BadRange>,
-    /// What stands where the superblock says that the partial parity log is; `None` where it names none.
+    /// The content of the area of the partial parity log; `None` if the superblock names none.
     pub ppl: Option<PplArea>,
 }
 
 /// How strict assembly is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct AssembleOptions {
-    /// Take members that are stale where the array cannot start without them, and start a dirty, degraded array.
+    /// Take stale members if the array cannot start without them, and start a dirty, degraded array.
     pub force: bool,
-    /// The journal that holds writes which the array has promised to keep is lost: start without them.
+    /// The journal with acknowledged writes of the array is lost: start without it.
     pub journal_lost: bool,
-    /// Nothing will reach the members, so a kind of bitmap that is not known here does not matter.
+    /// Nothing will be written to the members, so an unknown kind of bitmap does not matter.
     pub reads_only: bool,
 }
 
-/// What became of a candidate.
+/// The result for a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// A full member of this slot.
@@ -119,7 +120,7 @@ pub struct PlannedMember {
     pub drive: DriveId,
     /// Its superblock.
     pub superblock: Superblock,
-    /// What it is.
+    /// Its part in the set.
     pub verdict: Verdict,
     /// Known bad ranges.
     pub bad: Vec<BadRange>,
@@ -132,7 +133,7 @@ pub struct PlannedBitmap {
     pub header: BitmapHeader,
     /// The bits as on disk, without the header.
     pub bits: Vec<u8>,
-    /// Can the bits be believed? If not, all are set.
+    /// Can the bits be trusted? If not, all are set.
     pub valid: bool,
 }
 
@@ -145,11 +146,12 @@ pub struct Assembly {
     pub geometry: Geometry,
     /// Members, replacements and spares; not those left out.
     pub members: Vec<PlannedMember>,
-    /// Everyone that was looked at and what became of them.
+    /// All candidates and their verdicts.
     pub verdicts: Vec<(DriveId, Verdict)>,
     /// Slots without a member.
     pub missing: SlotSet,
-    /// The members may differ from here on: the array was not stopped cleanly, or its first sync is not over.
+    /// Start of the range in which members may differ, because the array was not stopped cleanly or its first sync is
+    /// not complete.
     pub resync_from: Option<Sectors>,
     /// The bitmap.
     pub bitmap: Option<PlannedBitmap>,
@@ -157,7 +159,7 @@ pub struct Assembly {
     pub ppl: Option<PlannedPpl>,
     /// The superblocks are new: all are written before the array takes requests.
     pub newly_created: bool,
-    /// Started although something may be lost: what.
+    /// Started by force: the text says what may be lost.
     pub forced: Option<String>,
 }
 
@@ -182,20 +184,20 @@ pub enum AssembleError {
         /// The features.
         features: FeatureMap,
     },
-    /// A bitmap of a kind that is not kept up here: after writes it would be wrong, and md would believe it.
+    /// A bitmap of a kind that is not maintained here: after writes it would be wrong, and md would trust it.
     Bitmap {
         /// Whose bitmap.
         drive: DriveId,
         /// Its kind, in words.
         error: BitmapError,
     },
-    /// The superblock describes what cannot be.
+    /// The superblock describes an impossible shape.
     Geometry(GeometryError),
-    /// Members of one array disagree about what it is.
+    /// Members of one array disagree about its shape.
     Disagree {
         /// The drive that disagrees with the newest superblock.
         drive: DriveId,
-        /// About what.
+        /// The field in which they differ.
         field: &'static str,
     },
     /// The drive is smaller than its superblock says.
@@ -207,18 +209,18 @@ pub enum AssembleError {
         /// Sectors it has.
         have: Sectors,
     },
-    /// An event count that no array lives to see.
+    /// An event count that is too high for any array.
     AbsurdEvents {
         /// Whose superblock says so.
         drive: DriveId,
-        /// What it says.
+        /// Its event count.
         events: u64,
     },
     /// Too few members.
     TooFew {
         /// Slots that are missing.
         missing: SlotSet,
-        /// Members there are, stale ones not counted.
+        /// Number of members that are there, without stale ones.
         have: u32,
         /// Stale members that force would take.
         stale: u32,
@@ -276,10 +278,9 @@ impl fmt::Display for AssembleError {
 }
 impl core::error::Error for AssembleError {}
 
-/// Decide what the candidates make.
+/// Plan the set that these candidates make.
 ///
-/// # Errors
-/// Why they make nothing; see [`AssembleError`].
+/// # Errors Why they make no set; see [`AssembleError`].
 pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assembly, AssembleError> {
     let newest = candidates
         .iter()
@@ -300,12 +301,12 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         common.set_journal(None, false);
         forced.get_or_insert_with(String::new).push_str("writes that only the lost journal had are lost; ");
     }
-    // What was being written when it stopped is in the journal, in full, unless that was lost before.
+    // Writes that were under way are in the journal in full, unless the journal was lost before.
     let replays = journalled && !options.journal_lost && !common.features.contains(FeatureMap::JOURNAL_BEHIND);
     let ppl = plan_ppl(candidates, &verdicts, &newest.superblock, &geometry, options.force);
-    // What was being written when it stopped is put right from the partial parity log, before it takes requests.
+    // Writes that were under way are repaired from the partial parity log before the set takes requests.
     let closed = |from: &Sectors| ppl.as_ref().is_some_and(|ppl| ppl.covers && from.is_zero());
-    // Linux md refuses members whose journal it does not know, and by force calls them clean before.
+    // Linux md refuses members with an unknown journal, but with --force it marks them clean before it refuses them.
     let unknown = (journalled && !replays).then_some(Sectors::ZERO);
     let resync_from = newest.superblock.resync_position().filter(|from| !(replays || closed(from))).or(unknown);
     let redundant = newest.superblock.level.is_redundant() && geometry.losses_survived() > 0;
@@ -325,7 +326,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     let resync_from = resync_due(resync_from, &geometry, missing, &verdicts);
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     let members = planned(candidates, &verdicts);
-    // A member whose field was cleared, or that never had one, does not make the blocks of an array smaller.
+    // A member whose field was cleared, or that never had one, does not reduce the block of an array.
     let block = members.iter().map(|member| member.superblock.logical_block_size).max();
     common.logical_block_size = block.unwrap_or_default();
     Ok(Assembly {
@@ -342,7 +343,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     })
 }
 
-/// Writes must not make a bitmap stale that the engine does not maintain.
+/// A bitmap that the engine does not maintain must not become stale by writes.
 fn check_bitmap(candidate: &Candidate, options: AssembleOptions) -> Result<(), AssembleError> {
     let has = candidate.superblock.features.contains(FeatureMap::BITMAP) && !options.reads_only;
     let error = candidate.bitmap.as_ref().filter(|_| has).and_then(|bytes| BitmapHeader::decode(bytes).err());
@@ -352,8 +353,8 @@ fn check_bitmap(candidate: &Candidate, options: AssembleOptions) -> Result<(), A
     }
 }
 
-/// If too few members are there, stale members are taken as well, if the caller wants that. The return value says what
-/// that costs.
+/// If too few members are there and the caller allows it, take stale members as well. The return value says what may be
+/// lost.
 fn make_enough(
     verdicts: &mut [Verdict],
     in_sync: &mut SlotSet,
@@ -377,18 +378,19 @@ fn make_enough(
     Ok(Some(cost))
 }
 
-/// Are members missing of whom it is not known that a resync has begun without them? What stripes say that were being
-/// written may be wrong there.
+/// Are members missing for which no superblock says that a resync has begun without them? Then stripes that were being
+/// written may give wrong data for them.
 fn is_hole_open(newest: &Superblock, geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> bool {
     let begun = is_redundant_yet(geometry, missing, verdicts) && was_stopped_without(newest, missing, verdicts);
     matches!(geometry, Geometry::Parity(_)) && !missing.is_empty() && !begun
 }
 
-/// From where on a resync is due, where one is from `dirty` on for what the superblocks say.
+/// Start of the resync that is due, if the superblocks ask for one from `dirty` on.
 ///
-/// As long as a parity set could lose one more column and still have its data, parity that does not fit is made again
-/// before it is used: data recovered from it would be wrong, even for rows that were not written. If it could lose
-/// none, the missing columns are what parity says, and it fits. Members that missed writes do not fit anywhere.
+/// While a parity set could lose one more column and still have its data, parity that may not match is recomputed
+/// before it is used: data recovered from it would be wrong, even for rows that were not written. If the set could lose
+/// no column, the missing columns are by definition what parity says, so nothing can disagree. Members that missed
+/// writes match nowhere.
 fn resync_due(dirty: Option<Sectors>, geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> Option<Sectors> {
     if !matches!(geometry, Geometry::Parity(_)) {
         return dirty;
@@ -410,14 +412,15 @@ impl Assembly {
     }
 }
 
-/// Could more be lost yet, and be had all the same? A slot that is being filled counts for what it has.
+/// Could the set lose one more member and still have its data? A slot that is being filled counts as far as it is
+/// filled.
 fn is_redundant_yet(geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> bool {
     let fills = |verdict: &Verdict| matches!(verdict, Verdict::Rebuilding(_, done) if !done.is_zero());
     geometry.is_redundant_without(missing) || verdicts.iter().any(fills)
 }
 
-/// Was a resync under way without these members when the array was stopped, with nothing half written? While there may be
-/// something the superblocks say that all of it is to be done.
+/// Was a resync under way without these members when the array was stopped cleanly? If writes were under way, the
+/// superblocks ask for a complete resync instead.
 fn was_stopped_without(newest: &Superblock, missing: SlotSet, verdicts: &[Verdict]) -> bool {
     let idle = newest.resync_position().is_some_and(|from| !from.is_zero());
     let known = |slot: Slot| {
@@ -427,8 +430,8 @@ fn was_stopped_without(newest: &Superblock, missing: SlotSet, verdicts: &[Verdic
     idle && missing.iter().all(known)
 }
 
-/// A write that was cut short may be on one of the two and not on the other: what was read from the member must not
-/// change when its replacement takes over.
+/// An interrupted write may be on the member and not on its replacement, or the reverse. Data that was read from the
+/// member must not change when the replacement takes over, so replacements start again.
 fn distrust_replacements(verdicts: &mut [Verdict]) {
     for verdict in verdicts {
         if let Verdict::Replacement(_, done) = verdict {
@@ -437,8 +440,8 @@ fn distrust_replacements(verdicts: &mut [Verdict]) {
     }
 }
 
-/// The replacement of an absent member goes on as the member of the slot, as if that member had failed while the array
-/// ran: writes pass by an empty slot. What it was given counts where the array was stopped cleanly.
+/// If a member is absent, its replacement continues as the member of the slot, as if the member had failed while the
+/// array ran: writes skip an empty slot. What the replacement has counts if the array was stopped cleanly.
 fn give_heirs_their_slots(verdicts: &mut [Verdict], clean: bool) {
     let mut taken = members(verdicts);
     for verdict in verdicts.iter() {
@@ -475,7 +478,7 @@ fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), Assemb
         (own.raid_disks == common.raid_disks, "number of slots"),
         (own.size == common.size, "size of a member"),
     ];
-    // A stale member may remember an older shape: it is left out by its events, not refused.
+    // A stale member may remember an older shape. It is left out because of its event count, not refused.
     if own.events + 1 >= common.events {
         if let Some((_, field)) = same.iter().find(|(same, _)| !same) {
             return Err(AssembleError::Disagree { drive, field });
@@ -488,7 +491,7 @@ fn check_belongs(candidate: &Candidate, newest: &Candidate) -> Result<(), Assemb
     Ok(())
 }
 
-/// md keeps partial parity of RAID 5 only, and openraid's journal takes its place.
+/// Features that exclude each other: md keeps partial parity only for RAID 5, and openraid's journal replaces it.
 fn contradicting_features(own: &Superblock) -> FeatureMap {
     let log = own.features & (FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS);
     let alone = own.level == MdLevel::Raid5 && !own.features.contains(FeatureMap::CONTROLLER_JOURNAL);
@@ -499,7 +502,7 @@ fn contradicting_features(own: &Superblock) -> FeatureMap {
     }
 }
 
-/// What each candidate is, by events and roles.
+/// The verdict on each candidate, by events and roles.
 fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Verdict> {
     let common = &freshest.superblock;
     let mut taken = SlotSet::EMPTY;
@@ -517,8 +520,9 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Verdict> {
             Role::Active(slot) if same_number => Verdict::SlotTaken(slot),
             _ if !same_number && is_split_from(own, common, role) => Verdict::Split { events: own.events, newest },
             Role::Active(_) if own.events + 1 < newest => Verdict::Stale { events: own.events, newest },
-            // The power went between the two waves: that it is to be filled it does not know yet, and so cannot say how far
-            // it is. One that came back says that it is faulty where superblocks were on their way as it joined.
+            // The power failed between the two waves. The drive does not know yet that it is to be filled, so it cannot
+            // say how far it is. A drive that came back says that it is faulty if superblocks were being written when
+            // it joined.
             Role::Active(_) if !matches!(own.role(), Role::Active(_)) => Verdict::Spare,
             Role::Active(slot) => {
                 let done = own.recovery_offset().map(|at| Sectors(at.get()));
@@ -542,7 +546,7 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Verdict> {
             Role::Faulty | Role::Journal => Verdict::Failed,
         };
     }
-    // One that is complete is a member where the one that it replaces is not there, or was called faulty already.
+    // A complete replacement is the member if the member that it replaces is absent, or was already recorded as faulty.
     for verdict in &mut verdicts {
         match *verdict {
             Verdict::Replacement(slot, Sectors::MAX) if !taken.contains(slot) => {
@@ -555,23 +559,24 @@ fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Verdict> {
     verdicts
 }
 
-/// Does a superblock say that the member whose superblock counts is out, as mdadm asks it?
+/// Does a superblock say that the member whose superblock counts is out? This is mdadm's rule.
 ///
-/// A member of `common` with one event less may not know yet that the freshest one has joined: the power was cut
-/// between the two waves.
+/// A member with `common`'s events less one may not know yet that the newest member has joined: the power may have
+/// failed between the two waves.
 fn is_split_from(own: &Superblock, common: &Superblock, role: Role) -> bool {
     let (Role::Active(_), Role::Active(slot)) = (own.role(), common.role()) else { return false };
     let between_waves = matches!(role, Role::Active(_)) && own.events + 1 == common.events;
     !between_waves && !has_active(own, slot) && !matches!(own.roles.get(common.dev_number), Role::Active(_))
 }
 
-/// Does a superblock know a member of this slot?
+/// Does a superblock have a working member in this slot?
 fn has_active(own: &Superblock, slot: Slot) -> bool {
     own.roles.iter().any(|role| role == Role::Active(slot))
 }
 
-/// Has a member that is to come back to an array run without members that work there (`in_sync`)? Then it may hold writes that
-/// the array lacks, and the array's bitmap does not know where. `common` is what the array's superblocks say.
+/// Did a member that is to return to an array run without members that work there (`in_sync`)? Then it may hold writes
+/// that the array lacks, and the array's bitmap does not mark them. `common` is the common part of the array's
+/// superblocks.
 #[must_use]
 pub fn is_split_off(own: &Superblock, common: &Superblock, in_sync: SlotSet) -> bool {
     let Role::Active(mine) = own.role() else { return false };
@@ -580,7 +585,7 @@ pub fn is_split_off(own: &Superblock, common: &Superblock, in_sync: SlotSet) -> 
     numbers.filter(|number| matches!(common.roles.get(*number), Role::Active(slot) if others.contains(slot))).any(
         |number| {
             let Role::Active(slot) = common.roles.get(number) else { return false };
-            // A spare that has taken over a slot since does not count as a member either: md calls absent members
+            // A spare that has taken over a slot since then does not count as a member either: md calls absent members
             // spares.
             let is_out = match own.roles.get(number) {
                 Role::Faulty => true,
@@ -592,7 +597,7 @@ pub fn is_split_off(own: &Superblock, common: &Superblock, in_sync: SlotSet) -> 
     )
 }
 
-/// Has an earlier candidate the same device number (a copy of a member, or the same one twice)?
+/// Has an earlier candidate the same device number? It is a copy of a member, or the same member twice.
 fn order_of_same_number(candidates: &[Candidate], index: usize) -> bool {
     let own = &candidates[index].superblock;
     candidates.iter().enumerate().any(|(other, c)| {
@@ -623,7 +628,7 @@ fn stale_by_events(candidates: &[Candidate], verdicts: &[Verdict], slots: SlotSe
     stale
 }
 
-/// Does a slot help the members that are there? A stale copy of what one of them has would be read as well.
+/// Would a member in this slot add data? A stale copy of data that a present member has would only be read as well.
 fn is_needed(geometry: &Geometry, slot: Slot, in_sync: SlotSet) -> bool {
     match geometry {
         Geometry::Mirror(mirror) => mirror.has_only_copy(slot, in_sync),
@@ -642,9 +647,8 @@ fn take_stale(
     let mut text = String::new();
     let mut taken = None;
     for index in stale {
-        // Members that were lost at the same time as the last one missed the same writes: with all of them each column
-        // is the content of its member. Without them it would be made from members that have seen more and such that
-        // have seen less.
+        // Members that were lost together with this one missed the same writes. With all of them, each column is the
+        // content of its member. Without them, it would be computed from members with different histories.
         let events = candidates[*index].superblock.events;
         if geometry.survives(all.minus(*in_sync)) && taken != Some(events) {
             break;
@@ -655,7 +659,7 @@ fn take_stale(
         }
         taken = Some(events);
         in_sync.insert(slot);
-        // A member that was being filled for this slot has newer parts of it: use one or the other.
+        // A member that was being filled for this slot has newer data in parts. Use either one, never both.
         for verdict in verdicts.iter_mut() {
             if matches!(verdict, Verdict::Rebuilding(other, _) | Verdict::Replacement(other, _) if *other == slot) {
                 *verdict = Verdict::SlotTaken(slot);

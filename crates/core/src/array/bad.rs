@@ -1,7 +1,7 @@
 //! The bad-block log of a member in memory: ranges that cannot be read, or that must not be used for recovery.
 //!
-//! Sorted by place. A range that the log on disk cannot name is not entered, and the caller is told so. In doubt more
-//! stays bad than is, never less.
+//! The list is sorted by position. A range that the log on disk cannot express is not entered, and the caller is
+//! informed. If the log has no room for the exact list, more sectors are recorded as bad than are, never fewer.
 
 use alloc::vec::Vec;
 use openraid_format::{BadBlockPlace, FeatureMap, Superblock, BAD_BLOCK_LENGTH_MAX};
@@ -14,7 +14,7 @@ use crate::limits::{BAD_BLOCKS_MAX, BAD_BLOCKS_PER_SECTOR};
 pub struct BadRange {
     /// First bad sector.
     pub at: MemberLba,
-    /// How many.
+    /// Number of bad sectors.
     pub len: Sectors,
 }
 
@@ -27,7 +27,7 @@ impl BadRange {
     }
 }
 
-/// The place of a member's log, if it can be written: a log in units other than sectors is read and obeyed, but not
+/// The place of a member's log, if it can be written. A log in units other than sectors is read and obeyed, but not
 /// changed (mdadm makes none).
 pub(crate) fn writable_log(own: &Superblock) -> Option<BadBlockPlace> {
     own.bad_block_log().filter(|log| log.shift == 0)
@@ -37,20 +37,20 @@ pub(crate) fn writable_log(own: &Superblock) -> Option<BadBlockPlace> {
 #[derive(Debug)]
 pub(crate) struct BadList {
     ranges: Vec<BadRange>,
-    /// Entries that fit into the log; 0 where the member keeps none.
+    /// Maximum number of entries of the log; 0 if the member keeps none.
     max: usize,
     /// The log on the drive is older than this list.
     pub(super) dirty: bool,
-    /// The log is on its way.
+    /// The log is being written.
     pub(super) writing: bool,
-    /// The log on the drive lacks a range that writes must not be acknowledged without.
+    /// The log on the drive lacks a range, and writes must not be acknowledged until it has that range.
     pub(super) urgent: bool,
-    /// The log on the drive was written, now or before: its superblock may announce it.
+    /// The log was written to the drive at least once, so the superblock may announce it.
     stored: bool,
 }
 
 impl BadList {
-    /// What a member's log says, for a member with this superblock.
+    /// The list of a member with this superblock, from the entries of its log.
     pub(crate) fn new(own: Option<&Superblock>, known: &[BadRange]) -> Self {
         let log = own.and_then(writable_log);
         let max = log.map_or(0, |log| (usize::from(log.size) * BAD_BLOCKS_PER_SECTOR).min(BAD_BLOCKS_MAX));
@@ -58,8 +58,8 @@ impl BadList {
         Self { stored, ..Self::with_room(max, known) }
     }
 
-    /// May the superblock announce the log? A log that was never written holds what was there before, or on a full file
-    /// system nothing at all, and an array with such a member does not start.
+    /// May the superblock announce the log? The area of a log that was never written has old content, or on a full file
+    /// system no space, and an array with such a member does not start.
     pub(crate) fn is_announced(&self) -> bool {
         self.stored && !self.ranges.is_empty()
     }
@@ -79,7 +79,7 @@ impl BadList {
             stored: false,
         };
         for range in known {
-            // Room is no question: all of it comes from a log.
+            // There is room, because all ranges come from a log.
             let _ = list.insert(*range);
         }
         Self { max, dirty: false, urgent: false, ..list }
@@ -100,7 +100,7 @@ impl BadList {
         self.ranges.iter().map(|b| b.bounds()).any(|(start, end)| start <= from && to <= end)
     }
 
-    /// Entries of a log on disk that this list takes.
+    /// Number of entries that this list needs in the log on disk.
     fn entries(&self) -> u64 {
         self.ranges.iter().map(|b| entries_of(b.len.get())).sum()
     }
@@ -126,8 +126,8 @@ impl BadList {
         true
     }
 
-    /// These sectors were written and are good again; true if that changes the list. The rest on either side stays
-    /// bad. If the log has no room for two parts instead of one, all of it stays.
+    /// These sectors were written and are good again; true if that changes the list. The rest on both sides stays bad.
+    /// If the log has no room for two parts in place of one, the whole range stays bad.
     #[must_use]
     pub(crate) fn remove(&mut self, from: u64, to: u64) -> bool {
         let mut changed = false;
@@ -157,7 +157,7 @@ impl BadList {
     }
 }
 
-/// Entries that a range of this many sectors takes.
+/// Number of entries for a range of this many sectors.
 const fn entries_of(sectors: u64) -> u64 {
     sectors.div_ceil(BAD_BLOCK_LENGTH_MAX)
 }
@@ -166,8 +166,8 @@ const fn entries_of(sectors: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Against a map of one flag for each sector: entered sectors are bad, taken out ones good, and at the edge of
-    /// the log's room too much is bad rather than too little.
+    /// Against a map with one flag for each sector: entered sectors are bad, removed ones are good, and when the log is
+    /// full, too many sectors are bad rather than too few.
     #[test]
     fn the_list_says_what_a_map_of_sectors_says() {
         let mut state = 7_u64;

@@ -1,9 +1,9 @@
 //! The write-intent bitmap: which parts of the members may differ from each other.
 //!
-//! A bit is set, and its page durable on every member, before the first write of its part; it is cleared
-//! lazily, after the part was quiet for a while and the members were flushed, and never while the array is
-//! degraded (that is what makes it cheap to take a member back). The bits are kept in the layout of the disk,
-//! so that a page is written as it stands.
+//! A bit is set, and its page is durable on every member, before the first write to its region. It is cleared later,
+//! after the region was quiet for a while and the members were flushed, and never while the array is degraded: that is
+//! why a member can be added back cheaply. The bits are kept in the layout of the disk, so that a page is written
+//! without conversion.
 
 use alloc::vec::Vec;
 use openraid_units::Sectors;
@@ -22,11 +22,11 @@ const COUNTERS_PER_PAGE: u64 = 2048;
 struct Part {
     /// Write operations in this part now.
     writers: u16,
-    /// No write since the last look.
+    /// No write since the last check.
     quiet: bool,
-    /// Looked at for the second time: to be cleared after the flush that is under way.
+    /// Quiet at two checks in a row: to be cleared after the flush that is under way.
     clearing: bool,
-    /// The members may differ here since before this start: a resync has to come first.
+    /// The members may differ here since before this start, until a resync has passed.
     stale: bool,
 }
 
@@ -34,9 +34,9 @@ struct Part {
 struct Page {
     /// Counts changes.
     version: u32,
-    /// What the members have.
+    /// Version that the members have.
     durable: u32,
-    /// The page as it is being written to them.
+    /// Version that is being written to them.
     writing: u32,
     /// Member writes outstanding.
     pending: u16,
@@ -56,7 +56,7 @@ pub(crate) struct Bitmap {
     /// Bits that are set and stale.
     stale_bits: u64,
     dirty_pages: bool,
-    /// Member writes of the page that is on its way.
+    /// Outstanding member writes of the page that is being written.
     writing: u16,
     pub(super) planted: Planted,
 }
@@ -104,7 +104,7 @@ impl Bitmap {
     fn is_any_set(&self, from: u64, count: u64) -> bool {
         let to = (from + count).min(self.bits);
         (from..to).step_by(8).any(|bit| {
-            // Bits after the last one have no meaning.
+            // Bits beyond the last one have no meaning.
             let own = u8::MAX >> 8u64.saturating_sub(to - bit);
             self.image[self.place(bit).0] & own != 0
         })
@@ -137,7 +137,7 @@ impl Bitmap {
             self.touch(0);
         }
     }
-    /// The header as it stands.
+    /// The header in memory.
     pub(crate) fn header(&self) -> &[u8] {
         &self.image[..HEADER_BYTES]
     }
@@ -147,7 +147,7 @@ impl Bitmap {
         self.dirty_pages = true;
     }
 
-    /// Every page is to be written (a new member came, or the bitmap is new).
+    /// Every page must be written: a new member came, or the bitmap is new.
     pub(crate) fn touch_all(&mut self) {
         for page in 0..self.pages.len() {
             self.touch(page);
@@ -190,7 +190,7 @@ impl Bitmap {
         })
     }
 
-    /// Is the header on every member as it stands here?
+    /// Is the header in memory durable on every member?
     pub(crate) fn is_header_durable(&self) -> bool {
         self.pages[0].durable == self.pages[0].version
     }
@@ -202,8 +202,8 @@ impl Bitmap {
         }
     }
 
-    /// A page to write now: its number. Its content is [`Bitmap::page`]; report every member's write by
-    /// [`Bitmap::page_written`] after telling how many there are by [`Bitmap::page_issued`].
+    /// The number of the next page to write. Its content is [`Bitmap::page`]. The caller reports the number of member
+    /// writes with [`Bitmap::page_issued`], and each end with [`Bitmap::page_written`].
     pub(crate) fn next_page(&mut self) -> Option<usize> {
         // One page at a time: bits that are set meanwhile go with the next one.
         if !self.dirty_pages || self.is_writing() {
@@ -240,13 +240,13 @@ impl Bitmap {
         }
         page.pending == 0
     }
-    /// Is a page on its way?
+    /// Is a page being written?
     pub(crate) fn is_writing(&self) -> bool {
         self.writing > 0
     }
 
-    /// Look round: marks what has been quiet since the last look. True if something is to be cleared after
-    /// a flush of all members, by [`Bitmap::clear_marked`].
+    /// Mark the regions that were quiet since the last check. True if some are to be cleared after a flush of all
+    /// members, by [`Bitmap::clear_marked`].
     pub(crate) fn age(&mut self) -> bool {
         let mut any = false;
         for bit in 0..self.bits {
@@ -264,12 +264,12 @@ impl Bitmap {
         any
     }
 
-    /// Are there bits that may be cleared one day?
+    /// Are there bits that may become clear later?
     pub(crate) fn has_clearable_bits(&self) -> bool {
         self.set_bits > self.stale_bits
     }
 
-    /// The members were flushed after the last [`Bitmap::age`]: clear what was marked and is still quiet.
+    /// The members were flushed after the last [`Bitmap::age`]: clear the bits that it marked and that are still quiet.
     pub(crate) fn clear_marked(&mut self) {
         for bit in 0..self.bits {
             let part = &mut self.parts[index(bit)];
@@ -285,7 +285,7 @@ impl Bitmap {
         }
     }
 
-    /// Bits that are set now were set before this start: the members may differ there until a resync is through.
+    /// All bits that are set now were set before this start: the members may differ there until a resync has passed.
     pub(crate) fn mark_stale(&mut self) {
         for bit in 0..self.bits {
             self.parts[index(bit)].stale = self.is_set(bit);
@@ -298,7 +298,7 @@ impl Bitmap {
         self.bits_of(from, to).any(|bit| self.is_set(bit))
     }
 
-    /// A resync is through: nothing is left from before this start.
+    /// A resync is complete: no bit is left from before this start.
     pub(crate) fn mark_consistent(&mut self) {
         for part in &mut self.parts {
             part.stale = false;

@@ -39,9 +39,9 @@ pub struct CreateSpec {
     pub created: Timestamp,
     /// Level.
     pub level: MdLevel,
-    /// md's layout number; for RAID 0 it is used only where members are unequal.
+    /// md's layout number. RAID 0 uses it only if members are unequal.
     pub layout: u32,
-    /// Chunk; of no meaning for RAID 1.
+    /// Chunk; without meaning for RAID 1.
     pub chunk: Sectors,
     /// Where the superblock goes.
     pub minor: MinorVersion,
@@ -51,7 +51,7 @@ pub struct CreateSpec {
     pub spares: Vec<NewDrive>,
     /// Use no more than this of each member (levels 1, 4, 5, 6 and 10).
     pub size: Option<Sectors>,
-    /// The members are known to be consistent (all zero, say): no first sync.
+    /// The members are known to be consistent (all zero, for example): no first sync.
     pub assume_clean: bool,
     /// Keep a write-intent bitmap.
     pub bitmap: bool,
@@ -73,7 +73,7 @@ pub enum CreateError {
     },
     /// A spare is smaller than the members.
     SpareTooSmall {
-        /// Which.
+        /// The spare.
         drive: DriveId,
         /// Its size.
         size: Sectors,
@@ -84,11 +84,11 @@ pub enum CreateError {
         /// Room needed.
         need: Sectors,
     },
-    /// `size` is larger than what the smallest member has.
+    /// `size` is larger than the smallest member allows.
     SizeTooLarge {
-        /// What was asked for.
+        /// The requested size.
         asked: Sectors,
-        /// What there is.
+        /// The largest possible size.
         have: Sectors,
     },
     /// Too many members are missing.
@@ -129,7 +129,7 @@ impl CreateError {
         Self::SpareTooSmall { drive: drive.drive, size: drive.capacity, offset, have, need }
     }
 
-    /// The figures of a drive that is too small to be a member, and what size would do, without the drive's name.
+    /// The size of a drive that is too small to be a member, and the size that would do, without the drive's name.
     #[must_use]
     pub fn too_small_text(&self) -> Option<String> {
         let Self::SpareTooSmall { size, offset, have, need, .. } = self else { return None };
@@ -149,8 +149,7 @@ impl CreateError {
 
 /// Plan a new array.
 ///
-/// # Errors
-/// Why it cannot be; see [`CreateError`].
+/// # Errors Why it is impossible; see [`CreateError`].
 pub fn plan(spec: &CreateSpec) -> Result<Assembly, CreateError> {
     let raid_disks = u16::try_from(spec.slots.len())
         .ok()

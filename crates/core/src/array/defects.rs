@@ -1,7 +1,8 @@
 //! Places of a member that could not be read, so that one defect counts once.
 //!
-//! A defect is met many times: by the read of a host, by the reads that narrow it down, by the repair, by the next check. A
-//! failed read says only that something in its range is bad, so an entry is as small as the reads have shown so far.
+//! A defect is met many times: by the read of a host, by the reads that search for it, by the repair, by the next
+//! check. A failed read says only that some sector of its range is bad, so an entry is as small as the reads have shown
+//! so far.
 
 use alloc::vec::Vec;
 
@@ -9,13 +10,13 @@ use openraid_units::{MemberLba, Sectors};
 
 use crate::limits::{DEFECTS_MAX, DEFECT_SECTORS_MAX};
 
-/// Physical sectors are this large at most: what lies in one of them is one defect.
+/// Maximum size of a physical sector. Bad sectors within one are one defect.
 const PHYSICAL_SECTORS: u64 = 8;
 
-/// The defects of one member, from the first to the last met.
+/// The defects of one member, in the order in which they were last met.
 #[derive(Debug)]
 pub(crate) struct Defects {
-    /// First sector of each, and the one after its last.
+    /// First sector of each, and the first sector after it.
     ranges: Vec<(u64, u64)>,
 }
 

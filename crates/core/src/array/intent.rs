@@ -1,5 +1,5 @@
-//! The intent to write: nothing is written to a member before its superblock says that the array is active, and
-//! before the bitmap's bit is set, durably.
+//! The intent to write: no member is written before its superblock says, durably, that the array is active, and before
+//! the bitmap's bit is durable.
 
 use openraid_units::SetId;
 
@@ -57,10 +57,11 @@ impl Sets {
 }
 
 impl Controller {
-    /// Rules 2 and 3 of the write gate: count the operation as a writer of its set, and hold it until the active mark and
-    /// its bitmap bits are durable.
+    /// Rules 2 and 3 of the write gate: count the operation as a writer of its set, and hold it until the active mark
+    /// and its bitmap bits are durable.
     ///
-    /// It fails if the array has failed, or if the mark cannot be made: after a crash no resync would follow.
+    /// The operation fails if the array has failed, or if the mark cannot be written: after a crash no resync would
+    /// follow.
     pub(crate) fn begin_write(&mut self, index: u32) -> Gate {
         let set = self.sets.get(self.ops[index].set);
         let needs_mark = set.needs_mark();
@@ -129,14 +130,15 @@ impl Controller {
 }
 
 impl super::set::Set {
-    /// A bug that is planted in the engine is planted in its parts.
+    /// Plant a bug in the engine's parts as well.
     pub(crate) fn plant(&mut self, planted: Planted) {
         self.metadata.iter_mut().for_each(|metadata| metadata.planted = planted);
         self.bitmap.iter_mut().for_each(|bitmap| bitmap.planted = planted);
         self.ppl.iter_mut().for_each(|ppl| ppl.plant(planted));
     }
 
-    /// The members were flushed since the bitmap was looked at: what was marked then and is still quiet is cleared.
+    /// The members were flushed since the last check of the bitmap: clear the bits that it marked and that are still
+    /// quiet.
     pub(crate) fn clear_marked(&mut self) {
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.clear_marked();
@@ -145,23 +147,23 @@ impl super::set::Set {
         }
     }
 
-    /// Are the failures of members, and what must not be believed of them, durable on the others?
+    /// Are the failures of members, and the ranges that must not be used for recovery, durable on the other members?
     pub(crate) fn is_failure_durable(&self) -> bool {
         let recorded = self.metadata.as_ref().is_none_or(super::metadata::Metadata::failures_recorded);
         self.life == Life::Failed || recorded && !self.is_bad_urgent()
     }
 
-    /// Does it have anything to make consistent after a crash?
+    /// Does the set have redundancy that a crash could make inconsistent?
     pub(crate) fn needs_mark(&self) -> bool {
         self.metadata.is_some() && self.is_redundant()
     }
 
-    /// What `resync_offset` says on disk: everything is consistent, or from where on it is not.
+    /// The value of `resync_offset` on disk: everything is consistent, or the position from which it may not be.
     pub(crate) fn resync_mark(&self) -> u64 {
         match self.intent {
             Intent::Marking(_) | Intent::Active | Intent::Flushing if self.needs_mark() => 0,
             _ if self.needs_mark() && self.has_failed_flush() => 0,
-            // What its logs ask for is not done yet.
+            // The entries of its logs are not applied yet.
             _ if self.needs_mark() && (self.is_replaying() || self.journal.is_redoing()) => 0,
             _ if self.ppl.as_ref().is_some_and(|ppl| ppl.is_recovering()) => 0,
             _ => self.consistent_to.get(),

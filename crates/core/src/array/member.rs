@@ -28,8 +28,8 @@ use crate::slots::SlotSet;
 use crate::trace::Trace;
 
 impl Sets {
-    /// A member cannot be relied on any more. True if the array goes on without it. False if the array needs it and
-    /// keeps it; then the error stays with the operation that met it.
+    /// A member has failed. True if the array continues without it. False if the array needs it and keeps it; then the
+    /// error belongs to the operation that met it.
     pub(crate) fn fail_member(
         &mut self,
         (id, index): (SetId, u32),
@@ -95,8 +95,9 @@ impl Sets {
             self.signal(Signal::CopyLost(id));
         }
     }
-    /// The array needs this member, and a flush of it failed: nothing that waits for a flush can be promised any more. That
-    /// stays so: the next flush of the drive may succeed although the drive dropped the data of the failed one.
+    /// A flush failed on a member that the array needs: from now on no flush can succeed. That stays so until the array
+    /// is assembled again, because the next flush of the drive may succeed although the drive dropped the data of the
+    /// failed one.
     fn note_failed_flush(&mut self, id: SetId, index: u32, trace: &Trace, actions: &mut Actions) {
         let set = self.get_mut(id);
         set.suspect = true;
@@ -105,13 +106,13 @@ impl Sets {
             return;
         }
         let (slot, drive) = (member.slot, member.drive);
-        // No session begins any more: wake what waits for one.
+        // No session begins any more: wake the operations that wait for one.
         self.changed(id, Change::Life);
         self.signal(Signal::FlushFailed);
         trace.notice(self, id, slot, Some(drive), NoticeKind::FlushFailed, actions);
     }
-    /// The array needs this member, and its metadata could not be written: a mark that writes wait for, the failure of
-    /// another member, a journal session. Nothing that depends on such a record is promised any more.
+    /// The metadata of a member that the array needs could not be written: a mark that writes wait for, the failure of
+    /// another member, or a journal session. Nothing that depends on such a record is acknowledged any more.
     pub(crate) fn note_stale_metadata(&mut self, id: SetId, index: u32, trace: &Trace, actions: &mut Actions) {
         if self.get(id).life == Life::Failed {
             return;
@@ -137,7 +138,7 @@ impl Sets {
             self.end_life(id, now);
         }
         self.changed(id, Change::Life);
-        // Writes may wait for what will never come now, or until the journal may promise something for it.
+        // Writes may wait for something that will not come any more, or until the journal may protect them.
         self.signal(Signal::Lost);
         trace.notice(self, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
         trace.notice(self, id, slot, Some(drive), NoticeKind::Failed, actions);
@@ -154,8 +155,8 @@ impl Sets {
         set.repairs.clear();
         self.signal(Signal::Ended(id));
     }
-    /// Rows of a set lack data that only the journal had and that cannot be read. So that their content is not taken
-    /// for good, the set counts as failed until it is started again.
+    /// Rows of a set lack data that only the journal had and that cannot be read. The set counts as failed until it is
+    /// started again, so that the content of these rows is not used.
     pub(crate) fn lose_rows(&mut self, id: SetId, (trace, now): (&Trace, Instant), actions: &mut Actions) {
         self.end_life(id, now);
         self.changed(id, Change::Life);
@@ -183,7 +184,7 @@ impl Sets {
                 heir.replacement = false;
                 if let Some(task) = &mut set.task {
                     if task.kind() == TaskKind::Replace && task.slot() == Some(slot) {
-                        // It is begun again as a rebuild, from its last checkpoint.
+                        // It starts again as a rebuild, from its last checkpoint.
                         set.task = None;
                     }
                 }
@@ -211,7 +212,7 @@ impl Sets {
         }
         set.geometry.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))
     }
-    /// Would the array still be whole without these slots too?
+    /// Would the array still have all data if this slot were missing too?
     pub(crate) fn survives_without(&self, id: SetId, slot: Slot) -> bool {
         let set = self.get(id);
         let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));

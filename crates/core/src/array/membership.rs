@@ -1,4 +1,4 @@
-//! Members: the record of a new one, and which set an array's members are in.
+//! Members: the entry of a new one, and the set to which an array's members belong.
 
 use alloc::boxed::Box;
 use openraid_format::Superblock;
@@ -29,7 +29,7 @@ impl Arrays {
 }
 
 impl Controller {
-    /// What waits for the members of a set is chosen as its policy says, and as they are.
+    /// Whether the waiting commands of a set's members are sorted by position depends on the policy and on the members.
     pub(crate) fn sort_members(&mut self, id: SetId) {
         let set = self.sets.get_mut(id);
         let was_flash = core::mem::replace(&mut set.is_flash, true);
@@ -67,7 +67,7 @@ pub(crate) fn new_member(
         data_offset,
         bad: BadList::new(superblock.as_ref(), known_bad),
         superblock: superblock.map(Box::new),
-        // What was written before this start may still be in the drive's cache.
+        // Data that was written before this start may still be in the drive's cache.
         unflushed: true,
         flush_failed: false,
         metadata_stale: false,

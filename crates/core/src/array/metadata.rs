@@ -1,13 +1,13 @@
-//! Superblocks: what they shall say, and bringing it to disk in two waves.
+//! Superblocks: their content, and writing it in two waves.
 //!
-//! A change of state asks for a new generation. Generations are written one after the other; those asked for
-//! while one is under way become one. The members are written in two waves, the second after the first is
-//! durable, so that no power cut tears all superblocks at once. All say the same: the content is fixed when
-//! the first wave begins.
+//! A change of state requests a new generation. Generations are written one after the other; requests that arrive while
+//! one is being written become one generation. The members are written in two waves, the second after the first is
+//! durable, so that a power cut cannot tear all superblocks at once. All members get the same content, which is fixed
+//! when the first wave begins.
 //!
-//! A power cut between the waves leaves members with one event less. These members are brought up first, by a
-//! generation that does not raise `events`. Otherwise a second cut in the next generation would leave them two events
-//! short, which means that they missed writes.
+//! A power cut between the waves leaves members that are one event behind. These are brought up first, by a generation
+//! that does not raise `events`. Otherwise a second cut, in the next generation, would leave them two events behind,
+//! which means that they missed writes.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,18 +15,19 @@ use openraid_format::{Role, Superblock};
 
 use crate::planted::{Flaw, Planted};
 
-/// Generations after the first that leave out a failed member: it has seen what the others have, or less.
+/// Number of generations after the first that leave out a failed member. That member has at most the events of the
+/// others.
 const STEPS_FAILED: u8 = 1;
 /// The same for a member that is absent. It may have seen one generation more than the present members: the power was
 /// cut in the first wave of that generation.
 const STEPS_ABSENT: u8 = 2;
 
-/// How far the writing of a generation is.
+/// The progress of a generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wave {
     /// Nothing is being written.
     Idle,
-    /// The bitmap's header, which carries the same event count and must not be older.
+    /// The bitmap's header, which has the same event count and must not be older.
     Header,
     /// The first half of the members.
     First,
@@ -37,16 +38,16 @@ pub(crate) enum Wave {
 /// The superblocks of a set.
 #[derive(Debug)]
 pub(crate) struct Metadata {
-    /// The common part of all members, as it stands now.
+    /// The common part of all superblocks, now.
     pub common: Box<Superblock>,
-    /// The same as it was when the present generation began.
+    /// The common part when the present generation began.
     pub snapshot: Box<Superblock>,
-    /// Generations asked for, being written, durable.
+    /// Generations that are requested, being written, durable.
     pub wanted: u64,
     pub writing: u64,
     pub durable: u64,
     pub wave: Wave,
-    /// Member writes of this wave outstanding.
+    /// Outstanding member writes of this wave.
     pub pending: u32,
     /// The members from this one on are written in the second wave.
     pub(super) second_from: usize,
@@ -54,9 +55,9 @@ pub(crate) struct Metadata {
     pub failure: u64,
     /// Number of generations before the next one. Each raises `events` by one.
     steps: u8,
-    /// The next generation brings up members that lack one event.
+    /// The next generation brings up members that are one event behind.
     catch_up: bool,
-    /// Numbers of devices that are not there and are to be called faulty.
+    /// Numbers of absent devices that are to be recorded as faulty.
     absent: Vec<u32>,
     pub(super) planted: Planted,
 }
@@ -80,21 +81,21 @@ impl Metadata {
         }
     }
 
-    /// Some members lack one event: they are brought up before anything else is recorded.
+    /// Some members are one event behind. They are brought up before anything else is recorded.
     pub(crate) fn request_catch_up(&mut self) {
         assert_eq!(self.wanted, 0, "the first generation brings members up");
         self.catch_up = true;
         self.wanted = 1;
     }
 
-    /// The state has changed: it is to be written. Returns the generation that will say so.
+    /// The state has changed and must be written. Returns the generation that will have it.
     pub(crate) fn request(&mut self) -> u64 {
         let next = self.writing + 1 + u64::from(self.catch_up) + u64::from(self.steps);
         self.wanted = self.wanted.max(next);
         self.wanted
     }
 
-    /// Begin the next generation; returns by how much it raises `events`.
+    /// Begin the next generation. Returns the number by which it raises `events`.
     pub(crate) fn begin(&mut self) -> u64 {
         self.wave = Wave::Header;
         if core::mem::take(&mut self.catch_up) {
@@ -110,24 +111,24 @@ impl Metadata {
         1
     }
 
-    /// A member has failed: members that miss this generation must lack at least two events, because md takes members
-    /// that lack one as up to date. Two generations take care of that, one after the other, so that a cut in the middle
-    /// leaves no good member two events short.
+    /// A member has failed. A member that misses this generation must be at least two events behind, because md takes
+    /// members that are one event behind as up to date. So two generations are written, one after the other: a cut
+    /// between them leaves no good member two events behind.
     pub(crate) fn request_failure(&mut self) -> u64 {
         self.steps = self.steps.max(STEPS_FAILED - u8::from(self.planted.has(Flaw::FailedOneBehind)));
         self.failure = self.request();
         self.failure
     }
 
-    /// Devices that are called members are absent: the next record leaves them at least two events short, so that they
-    /// are not taken for members when they return. Only the last generation calls them faulty. If the power goes before
-    /// that one, the next start sees that they are absent and begins to count again.
+    /// Devices that superblocks call members are absent. The next record leaves them at least two events behind, so
+    /// that they are not taken for members when they return. Only the last generation marks them as faulty. If the
+    /// power fails before that one, the next start sees that they are absent and counts again.
     pub(crate) fn note_absence(&mut self, absent: Vec<u32>) {
         self.absent = absent;
         self.steps = self.steps.max(STEPS_ABSENT - u8::from(self.planted.has(Flaw::AbsentTwoBehind)));
     }
 
-    /// If the generation that has begun is the last one that an absence needs, its roles say so.
+    /// If the generation that has begun is the last one for an absence, its roles say so.
     pub(crate) fn record_absence(&mut self) {
         if self.steps > 0 || self.writing < self.wanted {
             return;
@@ -137,12 +138,12 @@ impl Metadata {
         }
     }
 
-    /// Is an absence still to be recorded?
+    /// Is an absence not recorded yet?
     pub(crate) fn steps(&self) -> bool {
         self.steps > 0
     }
 
-    /// Is everything durable that was asked for?
+    /// Is every requested generation durable?
     pub(crate) fn is_settled(&self) -> bool {
         self.wanted <= self.durable
     }
@@ -188,7 +189,7 @@ mod tests {
         Metadata::new(plan(&spec).unwrap().common)
     }
 
-    /// Write all generations that are asked for; returns by how much each raises `events`.
+    /// Write all requested generations. Returns for each the number by which it raises `events`.
     fn write(metadata: &mut Metadata) -> Vec<u64> {
         let mut raised = Vec::new();
         while metadata.may_begin() {

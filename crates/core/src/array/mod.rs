@@ -1,4 +1,4 @@
-//! Arrays: the exported volumes, the sets below it, their members and their metadata.
+//! Arrays: the exported volumes, the sets below them, their members and their metadata.
 
 pub mod adaptive;
 pub mod assemble;

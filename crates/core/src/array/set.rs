@@ -28,9 +28,9 @@ use crate::slots::SlotSet;
 #[derive(Debug)]
 pub(crate) struct Member {
     pub drive: DriveId,
-    /// Its place, unless it is a spare.
+    /// Its slot; a spare has none.
     pub slot: Option<Slot>,
-    /// The place that it had, of one that failed or was replaced.
+    /// The slot that it had before it failed or was replaced.
     pub left: Option<Slot>,
     /// It is being filled next to the working member of its slot.
     pub replacement: bool,
@@ -44,22 +44,22 @@ pub(crate) struct Member {
     pub unflushed: bool,
     /// Flushes under way.
     pub flushing: u32,
-    /// A flush of it failed, and the array needs it: data that it had in its cache may be lost. Until the array is assembled
-    /// again no flush succeeds and nothing is marked clean.
+    /// A flush of it failed, and the array needs it: data in its cache may be lost. Until the array is assembled again
+    /// no flush succeeds and nothing is marked clean.
     pub(super) flush_failed: bool,
     /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for are not durable.
     pub metadata_stale: bool,
-    /// Defects that were met since it came, and where they are.
+    /// Number of defects since it was attached, and their positions.
     pub media_errors: u32,
     pub defects: Defects,
-    /// It came back and needs only what the bitmap marks, in this slot.
+    /// It came back to this slot and needs only the regions that the bitmap marks.
     pub by_bitmap: Option<Slot>,
-    /// Taken out of the array; its entry may be used again.
+    /// It was removed from the array; its entry may be used again.
     pub removed: bool,
     pub counters: Counters,
 }
 
-/// What went to and from a member.
+/// Commands and bytes to and from a member.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Counters {
     pub reads: u64,
@@ -74,7 +74,7 @@ impl Member {
     pub(crate) fn is_active(&self) -> bool {
         matches!(self.state, MemberState::InSync | MemberState::Rebuilding { .. })
     }
-    /// Did it have to leave for its replacement, or by order?
+    /// Did it leave for its replacement, or by an administrator's command?
     pub(crate) fn left_in_order(&self) -> bool {
         matches!(
             self.state,
@@ -102,19 +102,19 @@ pub(crate) struct Place {
 /// ```text
 ///  Clean -> Marking -> Active -> Flushing -> Unmarking -> Clean
 ///                        ^          | a write comes  |
-///                        +----------+                +-> Marking, when the clean mark is through
+///                        +----------+                +-> Marking, when the clean mark is durable
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Intent {
     /// The members say: clean.
     Clean,
-    /// The active mark is on its way (durable at this generation).
+    /// The active mark is being written (durable at this generation).
     Marking(u64),
     /// The members say: active.
     Active,
     /// The members are being flushed.
     Flushing,
-    /// The clean mark is on its way (durable at this generation).
+    /// The clean mark is being written (durable at this generation).
     Unmarking(u64),
 }
 
@@ -125,13 +125,13 @@ pub(crate) enum Life {
     Starting,
     /// Takes requests.
     Running,
-    /// Finishes what it has.
+    /// It finishes its work.
     Stopping,
     /// Too many members are lost.
     Failed,
 }
 
-/// Ranges that wait to be repaired at most; more are found again when they are read again.
+/// Maximum number of ranges that wait to be repaired. Further ranges are found again by the next read.
 pub(crate) const REPAIRS_MAX: usize = 64;
 
 /// A range of a member that could not be read.
@@ -146,26 +146,26 @@ pub(crate) struct Repair {
 #[derive(Debug)]
 pub(crate) struct Set {
     pub array: ArrayId,
-    /// What changed since the operations that wait for the set were called.
+    /// Changes since the operations that wait for the set were last called.
     pub changes: Changes,
     pub life: Life,
     pub geometry: Geometry,
     /// The largest logical block of its members.
     pub block: BlockSize,
-    /// Parity sets: rows that one operation covers at most.
+    /// Parity sets: maximum number of rows of one operation.
     pub rows_max: u32,
     pub members: Vec<Member>,
     pub places: Vec<Place>,
-    /// Slots that are good everywhere.
+    /// Slots whose data is good everywhere.
     pub in_sync: SlotSet,
     /// Slots that take writes.
     pub writable: SlotSet,
-    /// Those of them whose member is on its way out, and whose replacement takes the writes: parity too, as far as it can be
-    /// made, for its superblock may say already that it is filled.
+    /// Writable slots whose member is leaving, so that the replacement takes the writes. It gets parity too if that can
+    /// be computed, because its superblock may already say that it is filled.
     pub inherited: SlotSet,
     /// Some member has a bad-block entry.
     pub has_bad: bool,
-    /// Since the start some member had a failed flush or stale metadata: only then all members are looked at.
+    /// Some member had a failed flush or stale metadata since the start. Only then all members are checked.
     pub suspect: bool,
     pub metadata: Option<Metadata>,
     pub intent: Intent,
@@ -177,13 +177,13 @@ pub(crate) struct Set {
     pub bitmap_flushes: u32,
     pub checkpoint_flushes: u32,
     pub bitmap_next_look: Instant,
-    /// Parity or copies are consistent below this (sectors of a member; of the set for RAID 10).
+    /// Parity or copies are consistent below this position (sectors of a member; of the set for RAID 10).
     pub consistent_to: Sectors,
-    /// The resync that is due needs only what the bitmap marks.
+    /// The resync that is due covers only the regions that the bitmap marks.
     pub resync_by_bitmap: bool,
     pub task: Option<Task>,
     pub next_task_id: u32,
-    /// A task that ended, or was broken off, and was not yet told of.
+    /// A task that ended or was aborted, and was not reported yet.
     pub finished: Option<Task>,
     /// The check or repair that runs, or the last one.
     pub scrub: Box<Scrub>,
@@ -201,13 +201,13 @@ pub(crate) struct Set {
     pub last_write: Instant,
     /// Its dirty units in the cache.
     pub dirty: DirtyCount,
-    /// What the cache did for it.
+    /// Figures of the cache for it.
     pub cached: CacheFigures,
-    /// What the journal promises for it.
+    /// Its journal session.
     pub journal: SetJournal,
-    /// None of its members spins.
+    /// None of its members rotates.
     pub is_flash: bool,
-    /// Its chunks are whole lines of the cache.
+    /// Its chunks are multiples of a cache line.
     pub is_cacheable: bool,
     /// The estimated positions of its members' heads.
     pub heads: Heads,
@@ -223,13 +223,13 @@ impl Set {
         self.readable_in_part(from, to)
     }
 
-    /// The same if a member is being filled, or has bad blocks.
+    /// The same, if a member is being filled or has bad blocks.
     #[inline(never)]
     fn readable_in_part(&self, from: MemberLba, to: MemberLba) -> SlotSet {
         self.good(self.in_sync | self.filled(from, to), from, to)
     }
 
-    /// Those of the slots whose members have no bad block in these sectors.
+    /// The slots among `slots` whose members have no bad block in these sectors.
     #[inline]
     pub(crate) fn good(&self, mut slots: SlotSet, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.has_bad {
@@ -242,7 +242,7 @@ impl Set {
         slots
     }
 
-    /// Slots that are being filled, where that is done in these sectors.
+    /// Slots that are being filled and are already filled in these sectors.
     #[inline]
     pub(crate) fn filled(&self, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.writable == self.in_sync {
@@ -252,9 +252,9 @@ impl Set {
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one) | self.filled_before(to)
     }
 
-    /// The slot that a rebuild fills, if it has restored any of these sectors of it. The rebuild does not come back there, so a
-    /// write must not leave out its parity. A unit of a rebuild may be shorter than a chunk, so a write may lie across the place
-    /// that the rebuild has come to.
+    /// The slot that a rebuild fills, if it has restored any of these sectors. The rebuild does not return there, so a
+    /// write must not leave out its parity. A unit of a rebuild may be shorter than a chunk, so a write may straddle
+    /// the position of the rebuild.
     #[inline]
     pub(crate) fn filled_in_part(&self, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.writable == self.in_sync {
@@ -264,10 +264,10 @@ impl Set {
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)
     }
 
-    /// What the members say of how far they are filled. It holds the member that is being filled now. If none is, the
-    /// next task goes on from there, and so does the next start of the server. So no write leaves parity out below it,
-    /// be it one that a journal or a partial parity log asks for, or of a host while a check is at work; and which copy
-    /// of several that may differ is read does not change with the task.
+    /// Slots that are filled below this position according to their superblocks. This includes the member that is being
+    /// filled now. If none is, the next task continues from there, and so does the next start of the server. So no
+    /// write may leave parity out below it, whether a journal, a partial parity log or a host asks for the write. The
+    /// copy that is read, of several that may differ, does not change with the task either.
     fn filled_before(&self, to: MemberLba) -> SlotSet {
         let filled = |member: &&Member| {
             matches!(member.state, MemberState::Rebuilding { to: end } if to.get() <= end.get()) && !member.replacement
@@ -275,7 +275,7 @@ impl Set {
         self.members.iter().filter(filled).filter_map(|member| member.slot).collect()
     }
 
-    /// Up to where the member in a slot is filled, in whole blocks; nothing if it is not being filled.
+    /// The position up to which the member in a slot is filled, in whole blocks; 0 if it is not being filled.
     pub(crate) fn filled_to(&self, slot: Slot) -> MemberLba {
         let Some(MemberState::Rebuilding { to }) = self.member_of(slot).map(|member| member.state) else {
             return MemberLba::ZERO;
@@ -288,7 +288,7 @@ impl Set {
     /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?
     pub(crate) fn is_consistent(&self, from: u64, to: u64) -> bool {
         let is_made = || self.task.as_ref().is_some_and(|task| task.is_resync() && task.is_done(from, to));
-        // What a resync wrote may be lost on a member whose flush failed.
+        // On a member whose flush failed, data that a resync wrote may be lost.
         to <= self.consistent_to.get() || is_made() && !self.promises_nothing()
     }
 
@@ -307,7 +307,7 @@ impl Set {
         self.members.iter().position(|m| m.drive == drive)
     }
 
-    /// In one word.
+    /// The state in one word.
     pub(crate) fn health(&self) -> Health {
         let missing = self.missing();
         if self.life == Life::Failed || !self.geometry.survives(missing) {
@@ -326,7 +326,7 @@ impl Set {
         parity
     }
 
-    /// Is some of its data not to be had?
+    /// Is some of its data unavailable?
     pub(crate) fn is_lost(&self) -> bool {
         let missing = self.missing();
         self.life == Life::Failed || !(missing.is_empty() || self.geometry.survives(missing))
@@ -342,13 +342,13 @@ impl Set {
         self.suspect && self.members.iter().any(|m| m.flush_failed && m.is_active())
     }
 
-    /// Does only the journal hold data that some working member may have dropped? A member that is filled from that one would
-    /// lack the data, and the journal could forget it. The next start replays it first.
+    /// Does only the journal hold data that some working member may have dropped? A member that is filled from that one
+    /// would lack the data, and the journal could drop it. The next start replays it first.
     pub(crate) fn is_kept_by_journal(&self) -> bool {
         self.has_failed_flush() && self.journal.has_session()
     }
 
-    /// Did a member that the set needs fail a flush, or a write of its metadata? Then nothing that is written is sure to be
+    /// Did a flush, or a write of metadata, fail on a member that the set needs? Then no written data is certain to be
     /// durable.
     pub(crate) fn promises_nothing(&self) -> bool {
         self.has_failed_flush() || self.has_stale_metadata()
@@ -359,14 +359,14 @@ impl Set {
         self.suspect && self.members.iter().any(|m| m.metadata_stale && m.is_active())
     }
 
-    /// Up to where, in sectors of the set, a rebuild has made it whole: where it fills the only slot that is not in
-    /// sync, and members' sectors follow each other as the set's do.
+    /// The position, in sectors of the set, up to which a rebuild has restored it. It applies if the rebuild fills the
+    /// only slot that is not in sync, and sectors of the members are in the order of the set.
     pub(crate) fn restored_to(&self) -> Sectors {
         let open = self.missing();
         let filling = self.task.as_ref().filter(|t| t.kind() == TaskKind::Rebuild && t.slot() == open.first());
         let Some(task) = filling.filter(|_| open.len() == 1) else { return Sectors::ZERO };
         match &self.geometry {
-            // A unit may be shorter than a chunk: a stripe is whole when all of its rows are done.
+            // A unit may be shorter than a chunk: a stripe is complete when all of its rows are.
             Geometry::Parity(parity) => parity.full_stripe() * (task.done_sectors().get() / parity.chunk().get()),
             Geometry::Mirror(mirror) if mirror.chunk().is_none() => task.done_sectors(),
             _ => Sectors::ZERO,
@@ -378,14 +378,14 @@ impl Set {
         SlotSet::first_n(self.slots()).minus(self.in_sync)
     }
 
-    /// Can parity or copies be made to agree? Parity that is needed as a whole for the missing columns has nothing to
+    /// Can parity or copies be made to agree? Parity that is needed in full for the missing columns has nothing to
     /// agree with.
     pub(crate) fn can_resync(&self) -> bool {
         matches!(self.geometry, Geometry::Mirror(_)) || self.geometry.is_redundant_without(self.missing())
     }
 
-    /// Would rows that are not in sync yet read differently without the member in this slot? Parity there may not fit; of a
-    /// mirror the first copy is the one that hosts read.
+    /// Would rows that are not in sync yet read differently without the member in this slot? Their parity may not
+    /// match. On a mirror, hosts read the first copy.
     pub(crate) fn unsynced_need(&self, slot: Slot) -> bool {
         if self.consistent_to == Sectors::MAX {
             return false;
@@ -406,7 +406,7 @@ impl Set {
         }
     }
 
-    /// Recompute what depends on the members' states.
+    /// Recompute everything that depends on the members' states.
     pub(crate) fn refresh(&mut self) {
         let mut in_sync = SlotSet::EMPTY;
         let mut writable = SlotSet::EMPTY;
@@ -421,7 +421,7 @@ impl Set {
                     writable.insert(slot);
                 }
                 MemberState::Rebuilding { .. } => writable.insert(slot),
-                // Its replacement goes on from where it is: until it has the slot no write may pass it by.
+                // Its replacement continues at its position. Until it has the slot, no write may skip it.
                 MemberState::Failing(_)
                     if self.members.get(place.replacement as usize).is_some_and(Member::is_active) =>
                 {
@@ -437,8 +437,8 @@ impl Set {
         self.refresh_bad();
     }
 
-    /// A write leaves out the parity in this slot, of which the member is not filled there: its task knows where it has not
-    /// been, and if another one runs, or none, it is filled again from this stripe on.
+    /// A write leaves out the parity in this slot, and its member is not filled there. The running task will fill it
+    /// later if it has not come there yet. Otherwise, or if no task runs, it is filled again from this stripe on.
     pub(crate) fn leave_out(&mut self, slot: Slot, from: MemberLba) {
         if self.task.as_ref().is_some_and(|task| task.filling() == Some(slot)) {
             return;
@@ -452,8 +452,8 @@ impl Set {
         }
     }
 
-    /// Up to where a member counts as filled of which it is known up to here: of a stripe in part it takes no part in writes,
-    /// and its task begins with whole ones. md records any place.
+    /// The position up to which a member counts as filled if it is filled to `to`. A stripe that is filled in part
+    /// takes no part in writes, and its task begins with whole stripes. md records any position.
     pub(crate) fn filled_floor(&self, to: Sectors) -> Sectors {
         match &self.geometry {
             Geometry::Parity(parity) if to != Sectors::MAX => to.round_down(parity.chunk()),
@@ -461,7 +461,7 @@ impl Set {
         }
     }
 
-    /// Recompute whether bad blocks have to be looked for.
+    /// Recompute whether bad blocks must be considered.
     pub(crate) fn refresh_bad(&mut self) {
         self.has_bad = self.members.iter().any(|m| !m.bad.ranges().is_empty());
     }

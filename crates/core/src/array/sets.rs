@@ -1,8 +1,8 @@
-//! All sets of a controller, and the news of them: what changed, and whether the sets are to be looked at.
+//! All sets of a controller, and the record of their changes: what changed, and whether the sets must be examined.
 //!
-//! A function that changes a set says so here. The controller then wakes the operations that wait for such a change,
-//! and lets every set do its due work. Nothing else makes it look at a set, so this is also what keeps the engine from
-//! being quiet.
+//! A function that changes a set records the change here. The controller then wakes the operations that wait for such a
+//! change, and lets every set do its due work. Nothing else makes the controller examine a set, so the engine is quiet
+//! only if no change is recorded.
 
 use core::ops::{Deref, DerefMut};
 use openraid_units::{DriveId, Instant, SetId};
@@ -11,22 +11,22 @@ use super::set::Set;
 use super::table::Table;
 use crate::controller::Wake;
 
-/// What changed of a set in a way that operations may wait for.
+/// A change of a set that operations may wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Change {
-    /// A generation of superblocks or a bad-block log is durable, or the active mark moved. The look at the set that comes
-    /// next moves mark and session on, so that operations that wait for either find it moved.
+    /// A generation of superblocks or a bad-block log is durable, or the active mark changed. The next examination of
+    /// the set advances mark and session, so operations that wait for either are called after that.
     Marks = 1,
     /// Bits of the bitmap are durable.
     Bits = 2,
-    /// The journal session, or what decides whether the set should have one.
+    /// The journal session, or a condition that decides whether the set should have one.
     Session = 4,
     /// The array failed, or the array cannot do without a member that does not flush or does not take superblocks.
     Life = 8,
 }
 
-/// Changes since the operations that wait for a set were called last.
+/// Changes since the operations that wait for a set were last called.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Changes(u8);
 
@@ -41,25 +41,27 @@ impl Changes {
     }
 }
 
-/// News of the sets for what stands above them. The controller hands each on before anything else happens.
+/// Information from the sets for the layers above them. The controller hands each signal on before anything else
+/// happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signal {
-    /// A copy of a set is lost whose copies may differ: what the cache has of the set is void.
+    /// A copy of a set is lost, and its copies may differ: the cache's data of the set is void.
     CopyLost(SetId),
     /// A member that its array needs does not flush: no journal session begins any more.
     FlushFailed,
     /// Nothing of the set is written any more.
     Ended(SetId),
-    /// An array lost a member that it needs, or rows: what waits for the set or for the journal is asked again.
+    /// An array lost a member that it needs, or rows: operations that wait for the set or for the journal are called
+    /// again.
     Lost,
-    /// Commands that the drive was never given end now.
+    /// Commands that wait for this drive end now.
     DriveLost(DriveId),
 }
 
-/// Signals that one call leaves at most: a unit of background work may fail a member in each slot.
+/// Maximum number of signals of one call: a unit of background work may fail a member in each slot.
 const SIGNALS_MAX: usize = 4 * 64;
 
-/// Signals that the controller has not handed on, a ring.
+/// A ring of signals that the controller has not handed on.
 #[derive(Debug)]
 struct Signals {
     ring: [Option<Signal>; SIGNALS_MAX],
@@ -82,15 +84,15 @@ impl Signals {
     }
 }
 
-/// See the module header.
+/// All sets; see the module header.
 #[derive(Debug)]
 pub(crate) struct Sets {
     table: Table<SetId, Set>,
-    /// The sets are to be looked at.
+    /// The sets must be examined.
     look: bool,
-    /// Nothing of the sets' own is due before this, unless one changes.
+    /// If no set changes, none of them has due work before this time.
     due: (Instant, Wake),
-    /// A partial parity log may have to be moved on.
+    /// A partial parity log may have work.
     logs_due: bool,
     signals: Signals,
 }
@@ -121,7 +123,7 @@ impl Sets {
         }
     }
 
-    /// Have the sets looked at: one of them has something to do.
+    /// Have the sets examined, because one of them has work.
     #[inline(always)]
     pub(crate) fn look(&mut self) {
         self.look = true;
@@ -141,7 +143,7 @@ impl Sets {
         self.table.values_mut().for_each(|set| set.changes.insert(change));
     }
 
-    /// Leave news for what stands above the sets.
+    /// Leave a signal for the layers above the sets.
     pub(super) fn signal(&mut self, signal: Signal) {
         self.signals.push(signal);
     }
@@ -158,29 +160,29 @@ impl Sets {
         self.signals.pop()
     }
 
-    /// Are the sets to be looked at because one of them changed or has something to do?
+    /// Must the sets be examined because one of them changed or has work?
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.look
     }
 
-    /// A partial parity log has something to do.
+    /// A partial parity log has work.
     pub(crate) fn logs_are_due(&mut self) {
         self.logs_due = true;
     }
 
-    /// Has one?
+    /// Does a partial parity log have work?
     #[inline(always)]
     pub(crate) const fn are_logs_due(&self) -> bool {
         self.logs_due
     }
 
-    /// Has one had since this was called last?
+    /// As [`Sets::are_logs_due`], and forget it.
     pub(crate) fn take_logs_due(&mut self) -> bool {
         core::mem::take(&mut self.logs_due)
     }
 
-    /// The controller looks at the sets now; true if there was news.
+    /// The controller examines the sets now; true if one had changed or had work.
     pub(crate) fn take_news(&mut self) -> bool {
         core::mem::take(&mut self.look)
     }
@@ -190,19 +192,19 @@ impl Sets {
         self.table.values_mut().for_each(|set| set.changes = Changes::default());
     }
 
-    /// When the sets are to be looked at even if none changes, and why.
+    /// The time at which the sets must be examined even if none changes, and the reason.
     #[inline(always)]
     pub(crate) const fn due(&self) -> (Instant, Wake) {
         self.due
     }
 
-    /// All sets were looked at: the next look is due then.
+    /// All sets were examined; the next time is due then.
     pub(crate) fn set_due(&mut self, due: (Instant, Wake)) {
         self.due = due;
     }
 
-    /// Something will be due at `at` that the last look at the sets did not know of. It may turn out not to be: then the
-    /// look was for nothing, which costs less than to ask every set at each step.
+    /// Something will be due at `at` that the last examination of the sets did not know. If it is not due then after
+    /// all, one examination is wasted, which costs less than asking every set at each step.
     #[inline]
     pub(crate) fn look_at(&mut self, at: Instant, why: Wake) {
         if at < self.due.0 {

@@ -1,4 +1,4 @@
-//! Starting sets and arrays: their places in the tables, the drives they claim, what a set is at first.
+//! Starting sets and arrays: their places in the tables, the drives that they claim, the first state of a set.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -46,7 +46,7 @@ impl Limits {
                 "the work frames are too few for so many members; give the server more",
             ));
         }
-        // Runs are powers of two: half of the share is sure to fit.
+        // Runs are powers of two: half of the share always fits.
         let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(self.rows_max.get());
         // All that one operation writes must fit into one entry of the journal.
         let entry = self.journal_buffer().sectors_floor().get() / members;
@@ -90,7 +90,7 @@ impl Controller {
         Ok(id)
     }
 
-    /// How long pieces of requests are: whole stripes, up to a quarter of the frames.
+    /// Length of the pieces of requests: whole stripes, up to a quarter of the frames.
     pub(super) fn piece_of(&self, stripe: Bytes) -> Bytes {
         let max = self.limits.piece_bytes_max;
         if stripe <= max {
@@ -142,7 +142,8 @@ impl Controller {
             set.members.push(member);
         }
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
-        // The bits do not cover what members lack that were left out before the others were whole again.
+        // The bitmap does not cover the writes that members lack which were left out before the others were complete
+        // again.
         set.resync_by_bitmap = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
         set.plant(self.planted);
@@ -165,8 +166,8 @@ impl Controller {
         Ok((array, id))
     }
 
-    /// The logical block of a set, and the rows that one of its operations may cover. The block is the largest of its
-    /// members' and of the one that its superblock asks for, as of Linux 6.19.
+    /// The logical block of a set, and the maximum number of rows of one of its operations. The block is the largest of
+    /// its members' blocks and of the block in its superblock (Linux 6.19 and later).
     fn block_and_rows_of(&self, assembly: &Assembly, drives: &[DriveId]) -> Result<(BlockSize, u32), AdminError> {
         let channels = drives.iter().filter_map(|d| self.channels.get(*d));
         let largest = channels.map(|channel| channel.info().block).max();
@@ -176,18 +177,19 @@ impl Controller {
         Ok((block, assembly.rows_max(&self.limits, block)?))
     }
 
-    /// A set whose members say that the journal holds promises for it is loaded from there before it runs.
+    /// If the superblocks of a set say that the journal holds acknowledged writes for it, they are loaded before it
+    /// runs.
     fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
         let common = &set.metadata.as_ref().expect("just put").common;
         let index = self.journal.index_of(common.set_uuid);
         let Some(named) = common.journal else {
-            // What the journal still has of it was void when it was stopped, or given up.
+            // Data that the journal still has of it was void when it was stopped or when the data was given up.
             if let Some(index) = index {
                 self.journal.log_mut().settle_array(index);
             }
             return Ok(());
         };
-        // Another journal may know the set from earlier, and what it has is older than what the members have.
+        // Another journal may know the set from earlier. Its data is older than that of the members.
         let (Some(index), true) = (index, self.journal.is_working_as(named)) else {
             return Err(AdminError::Refused(format!(
                 "a journal holds writes that this array has promised to keep, and it is not the one that is here: it is \
@@ -213,14 +215,14 @@ impl Controller {
         set.life = Life::Starting;
         let metadata = set.metadata.as_mut().expect("just seen");
         if metadata.steps() {
-            // Before any redo: the absent members may mean that nothing has to be done.
+            // Before any redo: the members that are absent may make redos unnecessary.
             metadata.request();
         }
         self.journal.replay_mut().want(id);
         Ok(())
     }
 
-    /// A set that could not be started is as if it had never been.
+    /// A set that could not be started leaves no trace.
     pub(crate) fn take_back(&mut self, array: ArrayId, id: SetId) {
         let log = self.journal.log_mut();
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
@@ -325,7 +327,8 @@ impl Controller {
         for span in spans {
             let entry = self.arrays.get_mut(*span);
             entry.outer += 1;
-            // Requests are cut on the outer array's blocks: a span that lacks its coarsest member takes them too.
+            // Requests are cut at the blocks of the outer array, so a span without its member with the largest block
+            // accepts them too.
             entry.block = block;
             let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
             self.sets.get_mut(set).block = block;
@@ -364,8 +367,8 @@ impl Controller {
     }
 }
 
-/// No stripe may end within a block: a block would lie on two members, and a member with such blocks could not write its
-/// part.
+/// No stripe may end within a block: the block would lie on two members, and a member with such blocks could not write
+/// its part.
 fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> {
     if common.level.is_striped() && !(common.chunk % block.sectors()).is_zero() {
         return Err(AdminError::Refused(format!(
@@ -378,8 +381,8 @@ fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> 
     Ok(())
 }
 
-/// If the superblocks call an absent device a member, the next record says that it is absent. This includes the
-/// replacement of a member that is there, and a member whose replacement was complete.
+/// If the superblocks call an absent device a member, the next record marks it as absent. This includes the replacement
+/// of a present member, and a member whose replacement was complete.
 fn note_absence(set: &mut Set, assembly: &Assembly) {
     let present: Vec<u32> =
         set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|own| own.dev_number).collect();
@@ -387,7 +390,7 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
     let roles = &assembly.common.roles;
     let numbers = 0..u32::try_from(roles.len()).expect("few devices");
     let absent: Vec<u32> = numbers.filter(|number| absent(*number, roles.get(*number))).collect();
-    // A replacement that was complete has taken the place of a member that may come back.
+    // A complete replacement has taken the slot of a member that may come back.
     let replaced = |member: &PlannedMember| {
         matches!(member.verdict, Verdict::Member(_)) && member.superblock.features.contains(FeatureMap::REPLACEMENT)
     };
@@ -396,26 +399,26 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
         return;
     }
     let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
-    // As md has it: a member that is not there is faulty.
+    // As in md: a member that is absent is faulty.
     metadata.note_absence(absent);
     if replaced || assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
-        // It is marked as active already: nothing else would be recorded before the first write is answered.
+        // The superblocks say "active" already, so nothing else would be recorded before the first write is answered.
         metadata.request_failure();
     }
 }
 
-/// What superblocks have to say before a write asks for it.
+/// Record in the superblocks what must be durable before the first write.
 fn record_start(set: &mut Set, assembly: &Assembly) {
     let distrusts = assembly.members.iter().any(is_distrusted);
     if assembly.newly_created || assembly.forced.is_some() || distrusts {
         set.metadata.as_mut().expect("sets that were assembled have metadata").request();
-        // Hosts may not read before it is on disk what counts.
+        // Hosts may read only when the deciding superblocks are on disk.
         set.life = if assembly.newly_created || distrusts { Life::Starting } else { Life::Running };
     }
 }
 
-/// Does a replacement count for less than its superblock says? If the member that it replaces is missing at the next start,
-/// the replacement would be believed.
+/// Is a replacement worth less than its superblock says? If the member that it replaces is missing at the next start,
+/// the replacement would be trusted.
 fn is_distrusted(planned: &PlannedMember) -> bool {
     let said = planned.superblock.recovery_offset().map_or(Sectors::MAX, openraid_units::MemberLba::offset);
     matches!(planned.verdict, Verdict::Replacement(_, to) if to < said)
@@ -443,7 +446,7 @@ fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -
     fixed.encode(&mut header);
     let geometry = fixed.geometry();
     let mut bitmap = Bitmap::new(&header, &planned.bits, geometry.chunk, geometry.bits);
-    // A crash in the first sync of a new array leaves it to the bits to say what has to be done: everything.
+    // After a crash in the first sync of a new array, only the bits say what remains: everything.
     if !planned.valid || (assembly.newly_created && assembly.resync_from.is_some()) {
         bitmap.set_all();
     }

@@ -1,4 +1,4 @@
-//! What the controller tells about its arrays.
+//! The status of the controller's arrays.
 
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot};
@@ -13,13 +13,13 @@ use crate::occupancy::Occupied;
 use crate::slab::NONE;
 
 impl Controller {
-    /// What a drive had to do since it was attached, as of this time, which is not before that of the last advance.
+    /// Work of a drive since it was attached, at this time, which is not before that of the last `advance`.
     #[must_use]
     pub fn drive_load(&self, drive: DriveId, now: Instant) -> Option<DriveLoad> {
         self.channels.load(drive, now.max(self.now))
     }
 
-    /// Requests of hosts inside an array, as of this time, which is not before that of the last advance.
+    /// Requests of hosts inside an array, at this time, which is not before that of the last `advance`.
     #[must_use]
     pub fn host_load(&self, array: ArrayId, now: Instant) -> Option<Occupied> {
         self.arrays.find(array).map(|array| array.inside.at(now.max(self.now)))
@@ -30,7 +30,7 @@ impl Controller {
         self.arrays.iter().map(|(id, _)| id)
     }
 
-    /// Everything there is to tell of an array.
+    /// The status of an array.
     #[must_use]
     pub fn status(&self, id: ArrayId) -> Option<ArrayStatus> {
         let array = self.arrays.find(id)?;

@@ -42,7 +42,7 @@ pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superbl
     superblock
 }
 
-/// Where a page of the bitmap is on a member; `None` where the member keeps no bitmap.
+/// The place of a page of the bitmap on a member; `None` if the member keeps no bitmap.
 fn bitmap_page_lba(member: &Member, page: usize) -> Option<DriveLba> {
     let own = member.superblock.as_ref().filter(|_| member.is_active())?;
     let start = own.place(own.bitmap_offset()?)?;
@@ -62,7 +62,7 @@ impl Set {
         common.resync_offset = resync;
         common.set_journal(journal, behind);
         common.updated = Timestamp::new(wall_clock, 0);
-        // A number can be given again after its drive was removed: the member that has it now has the last word.
+        // A number may be used again after its drive was removed: the member that has it now decides.
         for number in self.members.iter().filter(|member| member.removed).filter_map(Member::number) {
             if (number as usize) < common.roles.len() {
                 common.roles.set(number as usize, Role::Faulty);
@@ -81,7 +81,7 @@ impl Set {
             }
             own.features.set(FeatureMap::REPLACEMENT, member.replacement);
             own.set_recovery_offset(match member.state {
-                // A replacement that is complete has no place up to which it is.
+                // A complete replacement has no position.
                 MemberState::Rebuilding { to } if to != Sectors::MAX => Some(openraid_units::MemberLba(to.get())),
                 _ => None,
             });
@@ -103,7 +103,7 @@ impl Set {
 }
 
 impl Set {
-    /// Is an operation of the set, or a command of its own, under way? It ends sooner or later, and wants to find the set.
+    /// Is an operation of the set, or a command of its own, under way? It will end, and then needs the set.
     pub(crate) fn is_busy(&self) -> bool {
         let flushes = self.clean_flushes + self.bitmap_flushes + self.checkpoint_flushes + self.journal.flushes();
         self.ops > 0
@@ -173,7 +173,7 @@ impl Sets {
         }
         issued
     }
-    /// Does this member have to be flushed for what was written so far? If so it is counted as being flushed.
+    /// Does this member need a flush for the data that was written so far? If so, a flush is counted.
     ///
     /// A flush that is under way may have been issued before the last write, so another one is needed then.
     pub(crate) fn begin_flush(&mut self, set: SetId, member: usize) -> bool {
@@ -189,7 +189,7 @@ impl Sets {
 }
 
 impl Controller {
-    /// Move a set's metadata on; true if something was issued or became durable.
+    /// Advance a set's metadata; true if something was issued or became durable.
     pub(crate) fn pump_metadata(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.
         let wall_clock = (self.wall_clock + self.now.since(Instant::ZERO)).as_secs();
@@ -214,8 +214,8 @@ impl Controller {
         moved | self.pump_bad_blocks(id, actions)
     }
 
-    /// Issue the superblocks of one wave: the first half of the members, then all others. The first wave decides which
-    /// members are in which wave: members of it may fail meanwhile, and the others must not be taken for written.
+    /// Issue the superblocks of one wave: the first half of the members, then the others. The first wave decides which
+    /// members are in which wave. Members of it may fail meanwhile, and the others must not count as written.
     fn begin_wave(&mut self, id: SetId, wave: Wave, actions: &mut Actions) {
         let set = self.sets.get_mut(id);
         let count = set.members.iter().filter(|m| m.has_metadata()).count();
@@ -342,7 +342,7 @@ impl Controller {
         moved
     }
 
-    /// A command of a set itself ended: its member fails if it did not take the command.
+    /// A command of a set itself ended: if the member refused the command, the member fails.
     pub(crate) fn on_set_command(
         &mut self,
         command: &Command,
@@ -369,7 +369,7 @@ impl Controller {
         }
     }
 
-    /// What a command of a set itself has written is noted.
+    /// Record what a command of a set itself has written.
     pub(crate) fn on_metadata_written(&mut self, command: &Command, is_written: bool, actions: &mut Actions) {
         let id = command.set;
         let set = self.sets.get_mut(id);
@@ -385,7 +385,8 @@ impl Controller {
             Owner::BadBlocks => {
                 let member = &mut set.members[command.member as usize];
                 if is_written && member.bad.store() {
-                    // Only now may the superblock say that there is a log, and what depends on the log waits for that.
+                    // Only now may the superblock announce the log, and everything that depends on the log waits for
+                    // that.
                     let metadata = set.metadata.as_mut().expect("it has a log");
                     metadata.failure = metadata.request();
                 }

@@ -51,7 +51,7 @@ impl<I: Id, T> Table<I, T> {
         Self { entries: Vec::new(), names: PhantomData }
     }
 
-    /// An entry that must be there: work that names it keeps it. Panics if it is not.
+    /// The entry with this number. Panics if there is none: work that names an entry keeps it.
     #[inline(always)]
     pub(crate) fn get(&self, id: I) -> &T {
         self.entries[id.place()].as_ref().expect("an entry stays while work names it")
@@ -80,7 +80,7 @@ impl<I: Id, T> Table<I, T> {
         (0..).map(I::of).take(self.entries.len())
     }
 
-    /// How many numbers are or were in use: at least as many as there are entries.
+    /// Number of numbers that are or were in use: at least the number of entries.
     pub(crate) fn numbers_len(&self) -> usize {
         self.entries.len()
     }

@@ -60,18 +60,18 @@ pub(crate) struct Array {
     pub(super) capacity: Sectors,
     pub(super) block: BlockSize,
     pub(super) volume: Volume,
-    /// Requests are cut at multiples of this many bytes: whole stripes, where frames allow.
+    /// Requests are cut at multiples of this many bytes: whole stripes, if frames allow it.
     pub(super) piece: Divisor,
     pub(super) stopping: bool,
-    /// It is a span of this many nested arrays that run.
+    /// Number of running nested arrays of which it is a span.
     pub(super) outer: u32,
     /// Reads, writes, flushes, others.
     pub(super) requests: [u64; 4],
     /// Bytes read and written.
     pub(super) bytes: [u64; 2],
-    /// Reads that come in order.
+    /// Its sequential reads.
     pub(super) streams: Box<Streams>,
-    /// What it has learned of its hosts, and whether it does.
+    /// Its adaptive policy, and whether that is on.
     pub(super) adaptive: Box<Adaptive>,
     pub(super) is_adaptive: bool,
     /// Requests inside.
@@ -79,13 +79,13 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// What hosts see.
+    /// Its size for hosts.
     #[inline(always)]
     pub(crate) const fn capacity(&self) -> Sectors {
         self.capacity
     }
 
-    /// Blocks in which hosts read and write.
+    /// Its block for hosts.
     #[inline(always)]
     pub(crate) const fn block(&self) -> BlockSize {
         self.block
@@ -103,13 +103,13 @@ impl Array {
         self.piece
     }
 
-    /// Does it learn of its hosts?
+    /// Does the adaptive policy watch it?
     #[inline(always)]
     pub(crate) const fn is_adaptive(&self) -> bool {
         self.is_adaptive
     }
 
-    /// Reads that come in order.
+    /// Its sequential reads.
     #[inline(always)]
     pub(crate) const fn streams(&self) -> &Streams {
         &self.streams
@@ -138,7 +138,7 @@ impl Array {
         self.stopping
     }
 
-    /// It is to be stopped; true if it was before.
+    /// Begin to stop it; true if that had begun before.
     pub(crate) fn begin_to_stop(&mut self) -> bool {
         core::mem::replace(&mut self.stopping, true)
     }
