@@ -1,7 +1,7 @@
 //! One unit of background work: restore, make consistent, or compare.
 //!
-//! A unit is a stripe of a parity set or a stretch of a mirror. It is worked through in rows that fit the work
-//! frames; rows that cannot be had are narrowed down to one block, so that a bad sector costs a sector.
+//! A unit is a stripe of a parity set, or a range of a mirror. It is processed in parts that fit the work frames. A
+//! part that cannot be read is narrowed down to one block, so that a bad sector costs only a sector.
 
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
@@ -87,9 +87,9 @@ impl Controller {
         }
     }
 
-    /// How to get the rows in work without the parts that are known to be unreadable.
+    /// A plan for the rows in work that avoids the parts that are known to be unreadable.
     pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
-        // A large read that failed says little: only the stretch that fails again is rewritten.
+        // A failed large read does not show where the defect is: only the parts that fail again are rewritten.
         let (lo, hi) = op.part().range();
         let is_large = hi - lo > self.sets.get(op.set).rows_max;
         if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
@@ -97,13 +97,13 @@ impl Controller {
         }
         let plan = if op.is_by_rows() { self.plan_rows(op) } else { self.plan_copies(op) };
         plan.or_else(|| {
-            // No other member has it. Perhaps not all of it is bad: see what the member itself still gives.
+            // No other member has the data. Perhaps only some of it is bad: try what the member itself returns.
             let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
             untried.then_some(Plan { read: op.background().remade, ..Plan::default() })
         })
     }
 
-    /// The members that were to be restored are not there any more, or the set is going down.
+    /// The members to be restored are gone, or the set is stopping or has failed.
     fn is_obsolete(&self, op: &Op) -> bool {
         let set = self.sets.get(op.set);
         if set.life != crate::array::set::Life::Running {
@@ -117,7 +117,7 @@ impl Controller {
         op.kind == OpKind::Rebuild && op.background().remade.iter().any(gone)
     }
 
-    /// Where the rows in work are on the member in a slot.
+    /// The place of the rows in work on the member in a slot.
     pub(crate) fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
         match &self.sets.get(op.set).geometry {
             Geometry::Parity(_) => op.member_rows(self.sets.get(op.set)).0,
@@ -129,7 +129,7 @@ impl Controller {
         }
     }
 
-    /// Where the rows in work are in a mirrored set.
+    /// The place of the rows in work in a mirrored set.
     fn rows_at(&self, op: &Op) -> SetLba {
         op.extent().at
     }
@@ -147,31 +147,31 @@ impl Controller {
                     });
                 }
                 if op.is_repair() && !view.trusted && !op.background().remade.intersects(op.excluded) {
-                    // Only what cannot be read is recovered from parity that may not fit.
+                    // Parity may not match, so only the unreadable rows are recovered from it.
                     return Some(Plan { read: op.background().remade, ..Plan::default() });
                 }
                 view.readable = view.readable.minus(op.background().remade);
                 let recovery = plan_recovery(&view).ok()?;
                 let parity = op.background().remade & view.parities();
-                // Parity that is to be made needs all data; a lost column is recovered from what was read.
+                // Computing parity needs all data; a lost column is recovered from the other reads.
                 Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.background().remade })
             }
             OpKind::Resync => {
                 let parity = view.parities() & view.writable;
                 if view.data.minus(view.readable).is_empty() {
-                    // Parity that fits already is not written.
+                    // Parity that matches already is not written.
                     let compares = self.compares(op) && parity.minus(view.readable).is_empty();
                     let read = if compares { view.data | parity } else { view.data };
                     return Some(Plan { read, lost: SlotSet::EMPTY, parity, write: parity });
                 }
-                // What cannot be read is what one parity says, and the other one is made to say the same.
+                // One parity defines the unreadable data, and the other parity is made to match.
                 let recovery = plan_recovery(&view).ok()?;
                 let lost = recovery.lost & view.data & view.writable;
                 Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: lost | parity })
             }
             _ => {
                 let unread = all.minus(view.readable);
-                // One column less of a double parity is recovered from P, and compared with Q.
+                // With one column missing on a double parity, that column is recovered from P and compared with Q.
                 let lost = if view.q.is_some() && unread.len() == 1 { unread & view.data } else { SlotSet::EMPTY };
                 Some(Plan { read: all.minus(unread), lost, ..Plan::default() })
             }
@@ -242,16 +242,16 @@ impl Controller {
         self.push_recover(index, actions);
     }
 
-    /// Copies may have differed, and the cache may know any of them: hosts read the first one that can be read, which
-    /// may have been another one then, and a command that met a bad sector was read again as a whole from the next one.
-    /// Mismatches that are soon on none of them are forgotten.
+    /// Copies may have differed, and the cache may have data of any of them: hosts read the first readable copy, which
+    /// may have been another one then, and a command that met a bad sector was read again as a whole from the next
+    /// copy. Data that is about to disappear from all copies is dropped from the cache.
     fn forget_copies(&mut self, op: &Op) {
         if matches!(self.sets.get(op.set).geometry, Geometry::Mirror(_)) {
             self.cache.invalidate(op.set, self.rows_at(op), Sectors(u64::from(op.rows())));
         }
     }
 
-    /// What a patrol has put right the cache may have read when it was wrong.
+    /// Drop from the cache data that a repair has corrected, because the cache may have read it before.
     fn forget_corrected(&mut self, op: &Op) {
         if op.plan.write.is_empty() {
             return;
@@ -317,7 +317,7 @@ impl Controller {
     fn background_written(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         match op.kind {
-            // Reads went on while this waited for its turn to write.
+            // Reads continued while this operation waited for the write gate.
             OpKind::Resync => self.forget_copies(&op),
             OpKind::Scrub => {
                 self.forget_corrected(&op);
@@ -357,19 +357,19 @@ impl Controller {
         self.background_rows_done(index, actions);
     }
 
-    /// One block cannot be restored: it is lost, recorded on the members that lack it, and work goes on.
+    /// One block cannot be restored: record it as lost on the members that lack it, and continue.
     fn rows_lost(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if op.kind == OpKind::Scrub {
             return self.sets.note_uncompared(&op);
         }
         let len = Sectors(u64::from(op.rows()));
-        // Those whose reads failed would be asked again each time, and fail again.
+        // Members whose reads failed would be asked again each time, and fail again.
         for slot in op.excluded.minus(op.background().remade) {
             let (at, member) = (self.member_place(&op, slot), self.sets.get(op.set).places[slot.index()].member);
             let known = self.sets.get(op.set).members.get(member as usize);
             if known.is_some_and(|member| member.state == MemberState::InSync) {
-                // Without a log it is as on any array without one.
+                // Without a log nothing is recorded, as on any array without one.
                 let _ = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
             }
         }
@@ -382,8 +382,8 @@ impl Controller {
             let member = if op.background().replace { place.replacement } else { place.member };
             let recorded = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
             let entry = self.sets.get(op.set).members.get(member as usize);
-            // A working member is asked again and says again that it cannot be read. One that is being filled would
-            // be believed.
+            // A working member would report the same read error again. A member that is being filled would return wrong
+            // data without an error.
             if !recorded && entry.is_some_and(|m| m.state != MemberState::InSync) {
                 self.fail_member(op.set, member, FailReason::BadBlockLogFull, actions);
             }
@@ -398,7 +398,7 @@ impl Controller {
         task.is_some_and(|task| op.background().unit_of(task.id()).is_some_and(|unit| task.is_compared(unit)))
     }
 
-    /// The source of the bytes for a slot: its own buffer if they are computed, or the copy that counts.
+    /// The source of the bytes for a slot: its own buffer if they are computed, otherwise the copy that counts.
     fn written_from(&self, op: &Op, slot: Slot) -> Slot {
         if op.is_by_rows() {
             return slot;
@@ -426,7 +426,7 @@ impl Controller {
         } else {
             op.plan.read.len() > 1
         };
-        // Degraded rows have nothing to compare with: that they could be read is all there is to know.
+        // Degraded rows have no redundancy to compare with. That they could be read is the whole result.
         if !enough {
             self.sets.note_uncompared(&op);
             return self.background_rows_done(index, actions);
@@ -448,7 +448,7 @@ impl Controller {
         self.ops.push_job(&mut self.trace, index, kind, len, columns, p, q, actions);
     }
 
-    /// Hand out the data columns (or copies) among `slots` at `from` in their buffers; P and Q are returned.
+    /// Add the data columns (or copies) among `slots`, in their buffers from `from` on, to the job. Returns P and Q.
     fn check_columns(
         &self,
         op: &Op,
@@ -476,7 +476,7 @@ impl Controller {
         let op = self.ops[index];
         let places = &self.sets.get(op.set).places;
         if op.plan.read.iter().any(|slot| places[slot.index()].member == NONE) {
-            // A compared member has left meanwhile: there is none to blame or to correct.
+            // A member of the comparison has left meanwhile, so no member can be named or corrected.
             return self.background_rows_done(index, actions);
         }
         if op.kind == OpKind::Resync {
@@ -486,7 +486,7 @@ impl Controller {
             if op.verdict == Verdict::Match {
                 return self.background_rows_done(index, actions);
             }
-            // Somewhere in these rows: look at each sector by itself.
+            // The mismatch is somewhere in these rows: check each sector by itself.
             self.ops[index].background_mut().sector = Some(0);
             return self.push_check(index, 0, 512, actions);
         }
@@ -497,7 +497,7 @@ impl Controller {
         self.on_mismatch(index, actions);
     }
 
-    /// The rows of a resync were compared: differing parts are made again.
+    /// The rows of a resync were compared: the parts that differ are written.
     fn on_sync_compared(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let differs = op.verdict != Verdict::Match;
@@ -512,7 +512,7 @@ impl Controller {
         self.push_missing_parity(index, actions);
     }
 
-    /// A sector does not match: count it, and put it right where that is wanted and can be done.
+    /// A sector does not match: count it, and correct it if that was requested and is possible.
     fn on_mismatch(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let culprit = self.culprit(&op);
@@ -548,7 +548,7 @@ impl Controller {
         }
     }
 
-    /// The slots in which the data is a second time: parity, or all copies but the first.
+    /// The slots with redundant data: parity, or all copies but the first.
     fn copies_of_data(&self, op: &Op) -> SlotSet {
         if op.is_by_rows() {
             return op.stripe_view(self.sets.get(op.set)).parities() & op.plan.read;
@@ -556,10 +556,10 @@ impl Controller {
         op.plan.read.without(self.first_copy(op))
     }
 
-    /// The slot to blame, by the last verdict.
+    /// The slot that disagrees, by the last verdict.
     fn culprit(&self, op: &Op) -> Option<Slot> {
         if !op.plan.lost.is_empty() {
-            // What was recovered fits one parity by itself: any column could be the wrong one.
+            // Recovered data always matches one parity by itself, so any column could be wrong.
             return None;
         }
         if !op.is_by_rows() {
@@ -571,7 +571,7 @@ impl Controller {
         let view = op.stripe_view(self.sets.get(op.set));
         match op.verdict {
             Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
-            // With P alone no slot can be blamed: any column could be the wrong one.
+            // With P alone no slot can be named: any column could be wrong.
             Verdict::PWrong => view.q.map(|_| view.p),
             Verdict::QWrong => view.q,
             Verdict::Match | Verdict::Unknown | Verdict::Done | Verdict::Checksum(_) => None,
@@ -614,7 +614,7 @@ impl Controller {
         if op.plan.write.is_empty() {
             return self.background_rows_done(index, actions);
         }
-        // If the data of the rows is trusted, their parity is made again, as a whole.
+        // If the data of the rows is trusted, their whole parity is computed again.
         op.plan.parity = if row { op.background().remade } else { SlotSet::EMPTY };
         self.push_missing_parity(index, actions);
     }

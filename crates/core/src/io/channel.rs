@@ -1,24 +1,25 @@
 //! Drive channels: commands on their way to a drive, with a depth limit and a time limit.
 //!
 //! Commands beyond the depth limit wait here, by class: metadata first, then commands that hosts wait for, then the
-//! rest. Within a class a drive that spins is served upwards ([`Elevator`]), where its set's policy has it so, any
-//! other in order. While hosts read from a drive, destage has few commands there, unless a write waits for it; the rest
-//! waits here. A command that has waited for longer than the age limit goes before all others, whatever its class and
-//! place, at every [`AGE_TURNS`]th turn: no command starves, and a queue in which all have waited for long is still
-//! served by place. Served by age alone it would grow slower for being long, and never recover. Each drive has queues
-//! of its own: a slow drive delays only commands that need it.
+//! rest. Within a class, a rotating drive is served upwards by position ([`Elevator`]) if the set's policy says so; any
+//! other drive is served in order of arrival. While hosts read from a drive, destage has few commands there, unless a
+//! write waits for destage; its other commands wait here.
 //!
-//! If many commands of hosts wait for a drive that spins, destage joins them: units between the arm and the
-//! next command are written on the way. Hosts wait for room as well, and one way over the disk is shorter than two.
+//! At every [`AGE_TURNS`]th turn, a command that has waited for longer than the age limit goes first, whatever its
+//! class and position. So no command starves. The other turns still go by position: if a queue in which all commands
+//! have waited too long were served by age alone, it would become slower because it is long, and never recover. Each
+//! drive has queues of its own, so a slow drive delays only commands for itself.
 //!
-//! A drive that sorts its commands prefers sequential ones, and so a rebuild to every host. While hosts use a drive it
-//! gets no more than [`BACKGROUND_SPINNING`] or [`BACKGROUND_FLASH`] commands of the background at once; the others
-//! wait here, where hosts go first. And while a drive that spins has commands of hosts, no more than [`PASSES_MAX`] of
-//! them go past those before one of hosts has ended.
+//! If many host commands wait for a rotating drive, destage joins them: units between the head and the next command are
+//! written on the way. Hosts wait for room in the cache as well, and one pass over the disk is shorter than two.
 //!
-//! A command that is not answered in time is given up: its owner is told, and its member fails. But the drive may still
-//! carry it out, so it stays in the table, quarantined, and its frames stay held, until the driver reports its end
-//! after all.
+//! A drive that sorts its commands prefers sequential ones, and so a rebuild over every host. While hosts use a drive,
+//! it has at most [`BACKGROUND_SPINNING`] or [`BACKGROUND_FLASH`] background commands at once; the others wait here,
+//! where hosts go first. While a rotating drive has host commands, at most [`PASSES_MAX`] background commands are
+//! issued before one of the host commands has ended.
+//!
+//! A command that is not answered in time is given up: its owner gets an error, and its member fails. But the drive may
+//! still execute it. So it stays in the table, quarantined, and its frames stay held, until the driver reports its end.
 
 use alloc::vec::Vec;
 use openraid_units::{DriveId, DriveLba, Instant, Nanos, SetId, Tag};
@@ -82,77 +83,78 @@ pub(crate) struct Channel {
     info: DriveInfo,
     /// The set that uses it.
     set: Option<SetId>,
-    /// Issued and not answered, quarantined ones not counted.
+    /// Issued and not answered, without quarantined ones.
     issued: u32,
     /// Given up and not answered.
     quarantined: u32,
-    /// Waiting here, and where: see [`queue_of`].
+    /// Waiting here, by queue: see [`queue_of`].
     queued: u32,
     queues: [Waiting; QUEUES],
     out: List,
-    /// How many issued commands there are of each class.
+    /// Number of issued commands of each class.
     of_class: [u32; IoClass::COUNT],
-    /// Commands of rebuild and scrub next to one of a host, since one of those ended.
+    /// Number of rebuild and scrub commands that were issued next to host commands since a host command ended.
     passes: u32,
-    /// When a host or a reading ahead for one last wanted something of it.
+    /// Time of the last command for a host, or for read-ahead.
     hosts_at: Option<Instant>,
-    /// Serve what waits by place?
+    /// Are waiting commands served by position?
     sorting: bool,
-    /// Where the last command that was issued ended.
+    /// End of the last command that was issued.
     position: DriveLba,
-    /// Reads that hosts wait for, here or at the drive.
+    /// Number of reads that hosts wait for, here or at the drive.
     reads: u32,
-    /// Until then hosts are taken to read from it, because they did a moment ago.
+    /// Until this time hosts count as reading from it, because they did a moment ago.
     read_until: Instant,
-    /// Commands that the drive has, and commands that wait here, over time; and how many it was given.
+    /// Commands at the drive and commands that wait here, over time; and the number of commands that it was given.
     working: Occupancy,
     waiting: Occupancy,
     commands: u64,
-    /// A request waits for the dirty data of its set: destage gives way to no reads here.
+    /// A request waits for the dirty data of its set: destage does not give way to reads here.
     destage_hurries: bool,
 }
 
-/// What a drive had to do since it was attached.
+/// Work of a drive since it was attached.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DriveLoad {
-    /// Commands that it was given.
+    /// Number of commands that it was given.
     pub commands: u64,
-    /// Commands that it had.
+    /// Commands at the drive.
     pub working: Occupied,
     /// Commands that waited for it in the controller.
     pub waiting: Occupied,
 }
 
-/// Commands of some class that wait.
+/// Waiting commands of one class.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// In the order in which they came.
+    /// In order of arrival.
     list: List,
     count: u32,
-    /// By place, where the drive is served so.
+    /// By position, if the drive is served so.
     elevator: Elevator,
 }
 
-/// Hosts that have read from a drive are expected to read from it again within this time: a few random reads of a drive that
-/// spins.
+/// Time within which a host that read from a drive is expected to read from it again: a few random reads of a rotating
+/// drive.
 const READ_PAUSE: Nanos = Nanos::from_millis(50);
-/// Queues of a drive.
+/// Number of queues of a drive.
 const QUEUES: usize = 5;
-/// The queues of hosts and of destage among them: see [`queue_of`].
+/// The queues of hosts and of destage: see [`queue_of`].
 const HOSTS: usize = 1;
 const DESTAGE: usize = 2;
 /// Minimum number of waiting host commands for destage to run next to them. If fewer wait, each of them counts.
 const ALONG_FROM: u32 = 4;
-/// One turn in this number belongs to the command that has waited longest, if it has waited too long.
+/// One turn in this number goes to the command that has waited longest, if it has waited too long.
 const AGE_TURNS: u64 = 4;
-/// Commands of rebuild and scrub that a drive which hosts use has at once: one keeps an arm busy, a few the dies of
-/// flash. A host waits as long as that for a command queued after them.
+/// Maximum number of rebuild and scrub commands at a drive that hosts use: one keeps an arm busy, a few keep the dies
+/// of flash busy. A host command waits for all that are queued before it.
 const BACKGROUND_SPINNING: u32 = 1;
 const BACKGROUND_FLASH: u32 = 4;
-/// Maximum number of them that overtake the host commands at such a drive before one of those ends: the way there and
-/// back is two seeks, and in the time of one it reads a few of what goes on in order.
+/// Maximum number of background commands that overtake the host commands at such a drive before one of those ends. A
+/// seek there and back is two seeks, and in the time of one seek the drive reads several sequential commands.
 const PASSES_MAX: u32 = 8;
-/// Hosts use a drive for so long after their last command to it: longer than one waits between two requests, as a rule.
+/// Time after their last command for which hosts count as using a drive: usually longer than a host pauses between two
+/// requests.
 const HOSTS_LINGER: Nanos = Nanos::from_millis(500);
 
 /// The first of the queues of rebuild and scrub: see [`queue_of`].
@@ -162,8 +164,8 @@ fn is_background(class: IoClass) -> bool {
     matches!(class, IoClass::Rebuild | IoClass::Scrub)
 }
 
-/// Where a command waits: a lower queue goes first. Read-ahead goes with the foreground, because hosts soon wait for
-/// it; flushes go with the metadata, because whole sets wait for them.
+/// The queue in which a command waits; a lower one goes first. Read-ahead goes with the foreground, because hosts will
+/// soon wait for it. Flushes go with the metadata, because whole sets wait for them.
 fn queue_of(op: DriveOp, class: IoClass) -> usize {
     match class {
         IoClass::Metadata => 0,
@@ -176,7 +178,7 @@ fn queue_of(op: DriveOp, class: IoClass) -> usize {
 }
 
 impl Channel {
-    /// What was said of the drive when it was attached.
+    /// The properties that were given when the drive was attached.
     #[inline(always)]
     pub(crate) const fn info(&self) -> DriveInfo {
         self.info
@@ -187,24 +189,25 @@ impl Channel {
         self.set.is_some()
     }
 
-    /// What the drive has to do.
+    /// Number of commands that the drive has or that wait for it.
     pub(crate) fn pending(&self) -> u32 {
         self.issued + self.quarantined + self.queued
     }
 
-    /// What a read of a host that came now would have before it: what the drive has, and what waits and does not give way.
+    /// Number of commands that would come before a host's read now: commands at the drive, and waiting ones that do not
+    /// give way.
     pub(crate) fn before_read(&self) -> u32 {
         self.issued + self.quarantined + self.queues[..=HOSTS].iter().map(|queue| queue.count).sum::<u32>()
     }
 
-    /// Is destage to wait, because hosts read, or have just read, and it has enough at the drive? One of its commands
-    /// ends soon then, so the waiting commands need no wake-up.
+    /// Must destage wait, because hosts read or have just read, and it has enough commands at the drive? Then one of
+    /// its commands ends soon, so the waiting ones need no wake-up.
     fn gives_way(&self, now: Instant, most: u32, hurries: bool) -> bool {
         let read = self.reads > 0 || now < self.read_until;
         read && self.of_class[IoClass::Destage as usize] >= most && !(hurries || self.destage_hurries)
     }
 
-    /// The drive has one command more.
+    /// The drive gets one more command.
     #[inline(always)]
     fn given(&mut self, now: Instant, command: &Command) {
         self.issued += 1;
@@ -219,7 +222,7 @@ impl Channel {
         }
     }
 
-    /// The drive does not work on a command any more.
+    /// The drive has finished a command.
     #[inline(always)]
     fn ended(&mut self, command: &Command) {
         self.of_class[command.class as usize] -= 1;
@@ -229,12 +232,12 @@ impl Channel {
         }
     }
 
-    /// Commands at the drive that hosts wait for.
+    /// Number of commands at the drive that hosts wait for.
     fn hosts(&self) -> u32 {
         self.of_class[IoClass::Foreground as usize]
     }
 
-    /// Serve what waits by place, from the next command on? Drives that do not spin never are.
+    /// Serve waiting commands by position from now on? Drives that do not rotate never are.
     fn sort(&mut self, commands: &Slab<Command>, nodes: &mut [Node], on: bool) {
         let on = on && self.info.rotational;
         if on == core::mem::replace(&mut self.sorting, on) {
@@ -270,7 +273,7 @@ impl Channel {
         self.queued -= 1;
     }
 
-    /// Does it have as much background work as it may?
+    /// Does it have as many background commands as it may?
     fn is_background_full(&self, now: Instant) -> bool {
         let most = if self.info.rotational { BACKGROUND_SPINNING } else { BACKGROUND_FLASH };
         if self.hosts() > 0 && self.passes >= PASSES_MAX && self.info.rotational {
@@ -280,7 +283,7 @@ impl Channel {
         background >= most && self.hosts_at.is_some_and(|at| now < at + HOSTS_LINGER)
     }
 
-    /// Whose turn it is.
+    /// The next command.
     fn next_waiting(
         &self,
         commands: &Slab<Command>,
@@ -310,8 +313,8 @@ impl Channel {
     }
 }
 
-/// Metadata commands of one drive that wait at most: a superblock, a bitmap page or the
-/// header of a partial parity log, a bad-block log.
+/// Maximum number of waiting metadata commands of one drive: a superblock, a bitmap page or the header of a partial
+/// parity log, a bad-block log.
 const PARKED_PER_DRIVE: u32 = 3;
 
 #[derive(Debug)]
@@ -320,26 +323,26 @@ struct Parked {
     len: u32,
 }
 
-/// All drives and all their commands.
+/// All drives and their commands.
 #[derive(Debug)]
 pub(crate) struct Channels {
     drives: Vec<Option<Channel>>,
     pub(super) commands: Slab<Command>,
-    /// By place in that table: what the elevators know of commands that wait.
+    /// For each place of that table, the elevator's node of a waiting command.
     nodes: Vec<Node>,
-    /// Bytes of metadata commands that wait: they have to outlive the actions in which they were made.
+    /// Bytes of waiting metadata commands, which must outlive the actions in which they were made.
     parked: Slab<Parked>,
     depth_max: u32,
-    /// A command that waits for longer than this goes first.
+    /// Age from which a waiting command goes first.
     age_max: Nanos,
     timeout: Nanos,
-    /// No command is overdue before this.
+    /// No command is overdue before this time.
     look_at: Instant,
-    /// Commands issued and not answered or given up.
+    /// Number of commands that were issued and neither answered nor given up.
     out: u32,
-    /// While hosts read from a drive, destage has no more than this many commands there.
+    /// Maximum number of destage commands at a drive while hosts read from it.
     beside_reads_max: u32,
-    /// But memory or the journal is short: whatever is destaged helps.
+    /// Memory or the journal is short, so destage does not give way.
     destage_hurries: bool,
 }
 
@@ -364,15 +367,14 @@ impl Channels {
 
     /// Give drives to a set, all or none.
     ///
-    /// # Errors
-    /// A drive is not there, belongs to a set, or may still carry out commands of an earlier one.
+    /// # Errors A drive is not attached, belongs to a set, or may still execute commands of an earlier one.
     pub(crate) fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
         for (at, drive) in drives.iter().enumerate() {
             let channel = self.get(*drive).ok_or(AdminError::NoSuchDrive(*drive))?;
             if channel.set.is_some() || drives[..at].contains(drive) {
                 return Err(AdminError::DriveBusy(*drive));
             }
-            // A command that an earlier user of the drive gave up may still be carried out.
+            // The drive may still execute a command that an earlier owner gave up.
             if self.outstanding(*drive) > 0 {
                 return Err(AdminError::CommandsOutstanding(*drive));
             }
@@ -383,7 +385,7 @@ impl Channels {
         Ok(())
     }
 
-    /// The set of these drives is gone, or could not be started.
+    /// The set of these drives has stopped, or could not be started.
     pub(crate) fn release(&mut self, drives: &[DriveId]) {
         for drive in drives {
             if let Some(channel) = self.get_mut(*drive) {
@@ -392,17 +394,17 @@ impl Channels {
         }
     }
 
-    /// Is there room for the commands of one more operation, on as many members as a set may have?
+    /// Is there room for the commands of one more operation, with as many members as a set may have?
     pub(crate) fn may_issue(&self) -> bool {
         self.commands.room() >= 2 * u32::from(MEMBERS_MAX)
     }
 
-    /// Commands that may be made.
+    /// Number of commands that may be made.
     pub(crate) fn room(&self) -> u32 {
         self.commands.room()
     }
 
-    /// Does destage give way to reads nowhere, because memory or the journal is short?
+    /// Does destage give way to no reads anywhere, because memory or the journal is short?
     #[inline(always)]
     pub(crate) const fn destage_hurries(&self) -> bool {
         self.destage_hurries
@@ -414,14 +416,14 @@ impl Channels {
         self.destage_hurries = hurries;
     }
 
-    /// Let destage hurry at the drives of these sets alone.
+    /// Let destage hurry only at the drives of these sets.
     pub(crate) fn set_hurries_of_sets(&mut self, hurries: impl Fn(SetId) -> bool) {
         for channel in self.drives.iter_mut().flatten() {
             channel.destage_hurries = channel.set.is_some_and(&hurries);
         }
     }
 
-    /// A drive was taken away.
+    /// A drive was detached.
     pub(crate) fn detach(&mut self, drive: DriveId) {
         self.drives[drive.index()] = None;
     }
@@ -462,24 +464,24 @@ impl Channels {
         self.drives.get_mut(drive.index())?.as_mut()
     }
 
-    /// Commands that the drive has not answered, given-up ones included.
+    /// Number of commands that the drive has not answered, including given-up ones.
     pub(crate) fn outstanding(&self, drive: DriveId) -> u32 {
         self.get(drive).map_or(0, |c| c.issued + c.quarantined)
     }
 
-    /// Are there commands that a drive has not answered in time, nor since?
+    /// Are there given-up commands that the drive has not answered since?
     pub(crate) fn is_silent(&self, drive: DriveId) -> bool {
         self.get(drive).is_some_and(|channel| channel.quarantined > 0)
     }
 
-    /// What a drive had to do until now.
+    /// Work of a drive until now.
     pub(crate) fn load(&self, drive: DriveId, now: Instant) -> Option<DriveLoad> {
         let channel = self.get(drive)?;
         let (working, waiting) = (channel.working.at(now), channel.waiting.at(now));
         Some(DriveLoad { commands: channel.commands, working, waiting })
     }
 
-    /// Serve what waits for a drive by place?
+    /// Serve waiting commands for a drive by position?
     pub(crate) fn sort(&mut self, drive: DriveId, on: bool) {
         if let Some(channel) = self.drives[drive.index()].as_mut() {
             channel.sort(&self.commands, &mut self.nodes, on);
@@ -492,7 +494,8 @@ impl Channels {
         self.enter(now, key, actions)
     }
 
-    /// The same for a command that is in the table already. Inlined: a row has several, and all of them go one way.
+    /// The same for a command that is in the table already. Inlined, because a row has several commands that all take
+    /// the same path.
     #[inline(always)]
     pub(crate) fn enter(&mut self, now: Instant, key: Key, actions: &mut Actions) -> bool {
         let (most, hurries) = (self.beside_reads_max, self.destage_hurries);
@@ -547,14 +550,14 @@ impl Channels {
     fn park(&mut self, range: MetadataRange, actions: &mut Actions) -> u32 {
         let mut parked = Parked { bytes: [0; METADATA_BYTES_MAX], len: range.len };
         parked.bytes[..range.len as usize].copy_from_slice(actions.metadata_of(range));
-        // They were put there for this command: nothing else refers to them.
+        // They were made for this command, so nothing else refers to them.
         debug_assert_eq!(actions.metadata.len(), (range.start + range.len) as usize);
         actions.metadata.truncate(range.start as usize);
         let Ok(key) = self.parked.insert(parked) else { panic!("a drive has few metadata commands at once") };
         key.index
     }
 
-    /// The bytes of a command that waited, among the actions of now.
+    /// Move the bytes of a waiting command to the present actions.
     fn unpark(&mut self, index: u32, actions: &mut Actions) {
         let parked = core::mem::replace(&mut self.commands[index].parked, NONE);
         if parked == NONE {
@@ -566,7 +569,7 @@ impl Channels {
         self.commands[index].data = Data::Metadata(MetadataRange { start, len: parked.len });
     }
 
-    /// A command that has waited goes to its drive.
+    /// Issue a command that has waited.
     fn issue(&mut self, now: Instant, index: u32, actions: &mut Actions) {
         if self.commands[index].parked != NONE {
             self.unpark(index, actions);
@@ -602,7 +605,7 @@ impl Channels {
         (command.owner != Owner::Quarantined).then_some(command)
     }
 
-    /// A command whose owner waits for it was answered: it leaves the table, and the next one goes.
+    /// A command whose owner waits for it was answered: it leaves the table, and the next one is issued.
     #[inline(always)]
     pub(crate) fn forget(&mut self, now: Instant, index: u32, actions: &mut Actions) {
         let command = &self.commands[index];
@@ -619,7 +622,7 @@ impl Channels {
         }
     }
 
-    /// A command was answered: takes it out of the table and lets the next one go.
+    /// A command was answered: remove it from the table and issue the next one.
     pub(crate) fn answered(&mut self, now: Instant, tag: Tag, actions: &mut Actions) -> Command {
         if let Some(command) = self.asked_by(tag) {
             let command = *command;
@@ -651,7 +654,7 @@ impl Channels {
         }
     }
 
-    /// A queued command of this drive that was never issued, taken out of the table: for a drive that is gone.
+    /// Take a queued command of this drive, which was never issued, out of the table, because the drive is gone.
     pub(crate) fn cancel_queued(&mut self, drive: DriveId) -> Option<Command> {
         let channel = self.drives[drive.index()].as_mut()?;
         let index = channel.queues.iter().map(|queue| queue.list.head).find(|head| *head != NONE)?;
@@ -664,18 +667,18 @@ impl Channels {
         Some(self.commands.remove(index))
     }
 
-    /// Has it to be looked whether any command is overdue?
+    /// May a command be overdue?
     #[inline(always)]
     pub(crate) fn may_be_overdue(&self, now: Instant) -> bool {
         now >= self.look_at
     }
 
-    /// A command that is overdue, as it was; it is quarantined now.
+    /// An overdue command as it was; it is quarantined now.
     pub(crate) fn give_up_overdue(&mut self, now: Instant) -> Option<Command> {
         if !self.may_be_overdue(now) {
             return None;
         }
-        // All commands have the same time, so the first of each drive is its oldest.
+        // All commands have the same time limit, so the first command of each drive is its oldest.
         let mut next = Instant::NEVER;
         for number in 0..self.drives.len() {
             let Some(channel) = &self.drives[number] else { continue };
@@ -704,13 +707,13 @@ impl Channels {
         command
     }
 
-    /// Give up all commands of a drive that is taken for dead, one by one.
+    /// Give up all commands of a drive that counts as dead, one by one.
     pub(crate) fn give_up_issued(&mut self, drive: DriveId) -> Option<Command> {
         let index = self.get(drive)?.out.head;
         (index != NONE).then(|| self.give_up(drive.index(), index))
     }
 
-    /// Nothing is overdue before this.
+    /// No command is overdue before this time.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         (self.out > 0).then_some(self.look_at)
     }

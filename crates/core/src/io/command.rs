@@ -1,7 +1,6 @@
-//! Commands to drives, as the controller knows them: their owner, their purpose, and the frames that they hold
-//! meanwhile.
+//! Commands to drives, as the controller knows them: their owner, their purpose, and the frames that they hold.
 //!
-//! Where they wait and when they are issued is the business of their [`super::channel`].
+//! [`super::channel`] decides where they wait and when they are issued.
 
 use openraid_units::{DriveId, DriveLba, Instant, Sectors, SetId, Slot, Tag, TagKind};
 
@@ -39,7 +38,7 @@ pub(crate) enum Owner {
     PplRead(u32),
     /// The journal.
     Journal(crate::journal::commit::JournalWork),
-    /// None any more.
+    /// No owner any more.
     Quarantined,
 }
 
@@ -57,23 +56,23 @@ pub(crate) struct Command {
     /// Index of the member in its set.
     pub member: u32,
     pub slot: Slot,
-    /// Copies that were tried before (reads of mirrors), or the own slot of a write that is asked for again.
+    /// Copies that were tried before (reads of mirrors), or the own slot of a write that is repeated.
     pub tried: SlotSet,
-    /// Held while the command is out.
+    /// Frames that are held while the command is under way.
     pub hold: Option<Hold>,
-    /// Metadata of a command that waits.
+    /// Metadata of a waiting command.
     pub parked: u32,
     // The channel's own bookkeeping.
-    /// When it came here.
+    /// Time of arrival here.
     pub asked: Instant,
-    /// When it is overdue; while it waits, since when it does.
+    /// Time at which it is overdue; while it waits, the time since which it waits.
     pub deadline: Instant,
     pub issued: bool,
     pub previous: u32,
     pub next: u32,
 }
 
-/// Frames that a quarantined command points at.
+/// Frames to which a quarantined command points.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hold {
     /// In the host area.
@@ -111,14 +110,14 @@ impl Command {
         }
     }
 
-    /// What its drive is told of it.
+    /// The command as its drive gets it.
     #[inline(always)]
     pub(super) fn told(&self, key: Key) -> DriveCommand {
         let Self { drive, op, lba, len, data, class, .. } = *self;
         DriveCommand { tag: Tag::new(TagKind::Drive, key.index, key.generation), drive, op, lba, len, data, class }
     }
 
-    /// Does a host wait for what it reads?
+    /// Does a host wait for this read?
     pub(super) fn is_awaited_read(&self) -> bool {
         self.class == IoClass::Foreground && self.op == DriveOp::Read
     }

@@ -1,4 +1,17 @@
-//! Commands of operations to members, and what their ends mean.
+//! Failed commands of operations: what an error means for the member, and then for the operation.
+//!
+//! ```text
+//!  command  error                       member                      operation
+//!  read     media                       a defect is counted; after  another copy, recovery, or an error; repair
+//!                                       too many it fails
+//!  read     timeout, gone, protocol     fails                       another copy, recovery, or an error
+//!  write    any, member not needed      fails                       continues; the reply waits for the record
+//!  write    media, member needed        stays                       repeated once; then an error, bad-block log
+//!  write    other, member needed        see `Sets::fail_member`     an error, bad-block log
+//!  flush    any                         fails, or no later flush    continues, or an error
+//!                                       succeeds
+//!  discard  refused, must read zeroes   gets zeroes                 continues
+//! ```
 
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
 
@@ -13,7 +26,7 @@ use crate::limits::SEARCH_WAYS;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 
-/// A piece of a member and of the pool.
+/// A range of a member, and the place of its bytes in the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberRange {
     pub slot: Slot,
@@ -25,7 +38,7 @@ pub(crate) struct MemberRange {
 /// What the failure of a command means for its operation, if anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// It lacks what was to be read.
+    /// It lacks the data of the read.
     Unread(CommandError),
     /// A member that the array needs lacks the write.
     Unwritten,
@@ -34,7 +47,7 @@ pub(crate) enum Failure {
 }
 
 impl Controller {
-    /// A member cannot be relied on any more: see [`Sets::fail_member`](crate::array::sets::Sets).
+    /// A member has failed: see [`Sets::fail_member`](crate::array::sets::Sets).
     pub(crate) fn fail_member(&mut self, set: SetId, member: u32, reason: FailReason, actions: &mut Actions) -> bool {
         self.sets.fail_member((set, member), reason, (&self.trace, self.now), actions)
     }
@@ -55,8 +68,8 @@ impl Controller {
         self.push_op_command(index, Command { op: drive_op, lba, len, ..command }, actions);
     }
 
-    /// A command ended well. True if nothing more was to be done than to note that, as of nearly all: then it is, and
-    /// the command was not moved for it.
+    /// A command has succeeded. True if nothing else had to be done but count it, as for nearly all commands. Then that
+    /// is done, without copying the command.
     #[inline(always)]
     pub(crate) fn ended_plainly(&mut self, tag: Tag, actions: &mut Actions) -> bool {
         let Self { channels, sets, .. } = self;
@@ -79,8 +92,8 @@ impl Controller {
         true
     }
 
-    /// A command of an operation ended. If it failed, what that means for its member; for the operation see
-    /// [`Controller::op_command_done`].
+    /// A command of an operation has ended. If it failed, this decides what that means for its member; for the
+    /// operation see [`Controller::op_command_done`].
     pub(crate) fn on_op_command(
         &mut self,
         index: u32,
@@ -93,8 +106,8 @@ impl Controller {
         let set = self.sets.get_mut(command.set);
         let member = &mut set.members[command.member as usize];
         let result = match command.op {
-            // A member that has failed since may have lost what it had cached: what it still says is not believed. One that
-            // had to leave, for its replacement or by order, is as good as it was.
+            // A member that has failed meanwhile may have lost cached data, so its answers are not trusted. A member
+            // that left for its replacement, or by an administrator's command, has everything.
             DriveOp::Read if !member.is_active() && !member.left_in_order() => {
                 result.and(Err(CommandError::Drive(DriveError::Gone)))
             }
@@ -104,8 +117,8 @@ impl Controller {
             }
             DriveOp::Read => result,
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } | DriveOp::Discard => {
-                // A flush that was issued while the write was under way may not cover it, and one that ended with an error may
-                // have been done.
+                // A flush that was issued while the write was under way may not cover it, and a write that ended with
+                // an error may have been executed.
                 member.unflushed = true;
                 if result.is_ok() && set.has_bad && command.op == (DriveOp::Write { fua: true }) {
                     let at = MemberLba((command.lba - member.data_offset).get());
@@ -117,7 +130,7 @@ impl Controller {
         result.err().and_then(|error| self.op_command_failed(index, command, error, actions))
     }
 
-    /// What the failure of a command means for its operation. The operation goes on if it was its last command.
+    /// What the failure of a command means for its operation, which continues after its last command.
     pub(crate) fn op_command_done(
         &mut self,
         index: u32,
@@ -156,10 +169,10 @@ impl Controller {
         }
     }
 
-    /// A discard is advice, but redundancy has to fit after it. If the other members read as zeroes now, the member that
-    /// refused gets zeroes; if it refuses those too, it fails. On a mirror whose discarded blocks may read as anything,
-    /// copies may differ, and the refusal has no consequence. A discard that was given up may still be carried out over
-    /// data that is written next: its member fails.
+    /// A discard is advisory, but redundancy must match after it. If the other members read zeroes now, the member that
+    /// refused gets zeroes; if it refuses these too, it fails. On a mirror whose discarded blocks may read as anything,
+    /// copies may differ, and the refusal has no consequence. A discard that was given up may still be executed over
+    /// data that is written next, so its member fails.
     fn discard_failed(
         &mut self,
         index: u32,
@@ -193,7 +206,7 @@ impl Controller {
         }
     }
 
-    /// An operation lacks what a command was to read.
+    /// An operation lacks the data of a read.
     fn unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
         let op = &mut self.ops[index];
         op.excluded.insert(command.slot);
@@ -202,7 +215,7 @@ impl Controller {
         }
         match op.kind {
             OpKind::Read => self.extent_unread(index, command, error, actions),
-            // They plan again, and then it is seen what becomes of it: see `rows_unread`.
+            // They plan again, which decides what follows: see `rows_unread`.
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => {}
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {}
             OpKind::Write | OpKind::Discard | OpKind::Flush | OpKind::Destage | OpKind::Redo | OpKind::Reparity => {
@@ -211,13 +224,13 @@ impl Controller {
         }
     }
 
-    /// An extent, or a part of it, could not be read from where it stands.
+    /// An extent, or a part of it, could not be read from its place.
     fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece());
         match &self.sets.get(set).geometry {
             Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command, actions),
             Geometry::Mirror(_) | Geometry::Parity(_) if piece.is_some() => {
-                // The piece is read again, in other frames if need be, by rows: that way knows how to recover.
+                // The piece is read again by rows, in other frames if needed: reads by rows can reconstruct.
                 let piece = piece.expect("just seen");
                 self.pieces[piece].read_again(error == CommandError::Timeout);
                 self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
@@ -226,24 +239,24 @@ impl Controller {
         }
     }
 
-    /// What a command could not read is to be rewritten, or recorded as lost.
+    /// A range that could not be read must be rewritten, or recorded as lost.
     fn want_repair_of(&mut self, command: &Command) {
         let at = self.member_lba_of(command);
         self.sets.want_repair(command.set, command.slot, at, command.len);
     }
 
-    /// Where a command is in the data area of its member.
+    /// The address of a command in the data area of its member.
     fn member_lba_of(&self, command: &Command) -> MemberLba {
         let member = &self.sets.get(command.set).members[command.member as usize];
         MemberLba((command.lba - member.data_offset).get())
     }
 
-    /// Is the member that had this command still the one in its slot?
+    /// Is the member of this command still in its slot?
     fn is_in_slot(&self, command: &Command) -> bool {
         self.sets.get(command.set).places[command.slot.index()].member == command.member
     }
 
-    /// What a failed read says of its member.
+    /// What a failed read means for its member.
     fn member_read_error(&mut self, command: &Command, error: CommandError, actions: &mut Actions) {
         let (set, member) = (command.set, command.member);
         match error {
@@ -270,8 +283,8 @@ impl Controller {
         }
     }
 
-    /// Read what one copy did not give from another. If all copies failed, each part of it is read by itself, because they
-    /// may have failed in different sectors.
+    /// Read from another copy. If all copies failed, each part is read by itself, because the copies may have failed in
+    /// different sectors.
     fn read_other_copy(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
@@ -280,7 +293,7 @@ impl Controller {
         let crate::io::op::Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
         let block = set.block.sectors();
         let set_lba = op.extent().at + Bytes((at - base).get()).sectors_floor();
-        // Its replacement may have taken the slot meanwhile, and has not been asked.
+        // Its replacement may have taken the slot meanwhile, and was not tried.
         let tried = if self.is_in_slot(command) { command.tried.with(command.slot) } else { command.tried };
         let other = mirror.copies(set_lba).find(|copy| {
             let end = MemberLba(copy.lba.get() + command.len.get());
@@ -349,8 +362,9 @@ impl Controller {
         (!redundant || !failed).then_some(Failure::Unwritten)
     }
 
-    /// The array needs a member that refused a write: it is asked once more, for what it lacks leaves others' parts without
-    /// sense. One that the array can do without is failed instead, as it was asked often enough below.
+    /// Repeat a failed write once if the array needs the member, because a missing part would make the parts on other
+    /// members useless. A member that the array can do without fails instead: the layers below have retried often
+    /// enough.
     fn write_again(&mut self, index: u32, command: &Command, actions: &mut Actions) -> bool {
         if command.tried.contains(command.slot) || !self.sets.is_needed(command.set, command.member) {
             return false;
@@ -367,8 +381,8 @@ impl Controller {
         true
     }
 
-    /// The array needs this member, which lacks a write that others may have. Two copies would be read in turn: this
-    /// one is not read any more. What it means for a row is seen when all of that has ended.
+    /// The array needs this member, which lacks a write that others may have. Reads would alternate between differing
+    /// copies, so this copy is no longer read. For a row, `distrust_parity` decides when all its commands have ended.
     fn distrust_unwritten(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         self.ops[index].torn = true;
         let set = self.sets.get(command.set);
@@ -380,14 +394,14 @@ impl Controller {
         while done < command.len {
             let Some((len, other)) = self.other_copy(command, at + done, command.len - done) else { return };
             if other {
-                // Without a log it is as on any array without one.
+                // Without a log nothing is recorded, as on any array without one.
                 let _ = self.sets.record_bad(&self.trace, command.set, command.member, at + done, len, actions);
             }
             done += len;
         }
     }
 
-    /// Can another copy of a place of this member be read? For how much of it that holds is told with it.
+    /// Can another copy of a place of this member be read? Returns also the length for which the answer holds.
     fn other_copy(&self, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
         let set = self.sets.get(command.set);
         let Geometry::Mirror(mirror) = &set.geometry else { return None };
@@ -398,12 +412,12 @@ impl Controller {
         Some((len, mirror.copies(place).any(reads)))
     }
 
-    /// The drive does not know WRITE ZEROES after all: from now on it gets zeroes as data.
+    /// The drive does not support WRITE ZEROES after all: from now on it gets zeroes as data.
     fn write_zeroes_plainly(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         if let Some(channel) = self.channels.get_mut(command.drive) {
             channel.info().write_zeroes = false;
         }
-        // Frames of zeroes are never anything else: nothing is held.
+        // Frames of zeroes never change, so nothing is held.
         let op = DriveOp::Write { fua: self.ops[index].fua };
         let again = Command { op, data: Data::Frames(PoolOffset::ZERO), hold: None, ..*command };
         self.push_op_command(index, again, actions);

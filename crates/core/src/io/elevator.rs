@@ -1,14 +1,14 @@
-//! Commands that wait for a drive, by where they go: a treap over places of the command table.
+//! Commands that wait for a drive, sorted by position: a treap over places of the command table.
 //!
-//! The drive is served upwards, and from the lowest again when nothing is above (C-LOOK). All steps are of the order of
-//! the logarithm of the number of commands; the priorities that keep the tree flat are a hash of the place in the table,
-//! so that the same commands give the same order.
+//! The drive is served upwards, and from the lowest position again when nothing is above (C-LOOK). Each step takes
+//! logarithmic time in the number of commands. The priorities that keep the tree flat are a hash of the place in the
+//! table, so that the same commands give the same order.
 
 use openraid_units::DriveLba;
 
 use crate::slab::NONE;
 
-/// What the trees know of a command, at its place in the table.
+/// The tree's data about a command, at its place in the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     lba: DriveLba,
@@ -21,20 +21,20 @@ impl Node {
     pub(crate) const NEW: Self = Self { lba: DriveLba::ZERO, left: NONE, right: NONE };
 }
 
-/// Commands in order of where they go.
+/// Commands in order of position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Elevator {
     root: u32,
 }
 
-/// Order in the tree: place, then number, so that no two are the same.
+/// Order in the tree: position, then number, so that no two are equal.
 type Order = (DriveLba, u32);
 
 fn order(nodes: &[Node], index: u32) -> Order {
     (nodes[index as usize].lba, index)
 }
 
-/// A hash whose values for neighbouring numbers have nothing in common.
+/// A hash whose values for neighbouring numbers are unrelated.
 fn priority(index: u32) -> u32 {
     let mixed = (index ^ index >> 16).wrapping_mul(0x7feb_352d);
     (mixed ^ mixed >> 15).wrapping_mul(0x846c_a68b)
@@ -43,7 +43,7 @@ fn priority(index: u32) -> u32 {
 impl Elevator {
     pub(crate) const EMPTY: Self = Self { root: NONE };
 
-    /// Put a command in that goes to `lba`.
+    /// Insert a command at position `lba`.
     pub(crate) fn insert(&mut self, nodes: &mut [Node], index: u32, lba: DriveLba) {
         let new = (lba, index);
         let mut above = NONE;
@@ -58,7 +58,7 @@ impl Elevator {
         self.hang(nodes, above, new, index);
     }
 
-    /// Take a command out that is in.
+    /// Remove a command that is in the tree.
     pub(crate) fn remove(&mut self, nodes: &mut [Node], index: u32) {
         let old = order(nodes, index);
         let mut above = NONE;
@@ -73,7 +73,7 @@ impl Elevator {
         self.hang(nodes, above, old, below);
     }
 
-    /// Put a part of the tree below `above`, on the side where `place` belongs.
+    /// Attach a part of the tree below `above`, on the side to which `place` belongs.
     fn hang(&mut self, nodes: &mut [Node], above: u32, place: Order, part: u32) {
         if above == NONE {
             self.root = part;
@@ -84,7 +84,7 @@ impl Elevator {
         }
     }
 
-    /// The first command at or above a place, or the lowest of all.
+    /// The first command at or above a position, or else the lowest of all.
     pub(crate) fn next_from(&self, nodes: &[Node], place: DriveLba) -> Option<u32> {
         let above = self.lowest_from(nodes, place);
         above.or_else(|| self.lowest_from(nodes, DriveLba::ZERO))
@@ -169,7 +169,7 @@ mod tests {
         for round in 0..20_000_u64 {
             let grow = draw(3) != 0 && !free.is_empty() && round < 15_000;
             if model.is_empty() || grow {
-                // Many of them go to the same place.
+                // Many of them have the same position.
                 let (lba, index) = (DriveLba(draw(2000)), free.pop().expect("it is not full"));
                 elevator.insert(&mut nodes, index, lba);
                 model.insert((lba, index));

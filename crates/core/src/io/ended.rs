@@ -1,5 +1,5 @@
-//! News of operations that are over, for what stands above operations: pieces, requests, the cache. The journal leaves news of
-//! the pieces whose entry is durable in the same way. The controller hands all of them on before the next operation moves.
+//! Operations that are over, for the layers above: pieces, requests, the cache. The journal reports the pieces whose
+//! entry is durable in the same way. The controller hands all of them on before the next operation moves.
 
 use alloc::collections::VecDeque;
 use openraid_units::{Sectors, SetId, SetLba};
@@ -10,7 +10,7 @@ use crate::io::footprint::{Columns, Extent, Footprint};
 use crate::io::op::{DestageData, Op, OpKind};
 use crate::slab::Queue;
 
-/// For what an operation was.
+/// The owner of an operation's work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EndedFor {
     /// A piece of a request.
@@ -21,8 +21,8 @@ pub(crate) enum EndedFor {
     Unit(SetId, DestageData),
 }
 
-/// What an operation has written past the cache: `len` sectors from `at`, and in as many columns, each a chunk after the
-/// one before.
+/// The range that an operation has written past the cache: `len` sectors from `at`, and the same in further columns,
+/// each a chunk later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Past {
     pub at: SetLba,
@@ -35,7 +35,7 @@ pub(crate) struct Past {
 pub(crate) struct Ended {
     pub owner: EndedFor,
     pub error: Option<ReplyStatus>,
-    /// Clean lines of the cache forget this, whether the operation succeeded or not.
+    /// Clean lines of the cache drop this range, whether the operation succeeded or not.
     pub past: Option<(SetId, Past)>,
 }
 
@@ -49,14 +49,14 @@ impl Ended {
 /// See the module header. First in, first out.
 #[derive(Debug)]
 pub(crate) struct EndedOps {
-    /// Pieces for which an operation, or the wait for the journal, is over and nothing is to be forgotten: nearly all.
-    /// The piece has the error.
+    /// Nearly all entries: pieces with an operation, or a wait for the journal, that is over, and nothing to drop from
+    /// the cache. The piece has the error.
     pieces: Queue,
     others: VecDeque<Ended>,
 }
 
 impl EndedOps {
-    /// Room for the news of as many operations and pieces as there may be.
+    /// Room for the maximum number of operations and pieces.
     pub(crate) fn new(ops_max: u32, pieces_max: u32) -> Self {
         Self { pieces: Queue::new(ops_max + pieces_max), others: VecDeque::with_capacity(ops_max as usize) }
     }
@@ -73,7 +73,7 @@ impl EndedOps {
         self.pieces.pop()
     }
 
-    /// Is all news handed on?
+    /// Are all entries handed on?
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.others.is_empty()
     }
@@ -82,7 +82,7 @@ impl EndedOps {
         self.others.push_back(ended);
     }
 
-    /// Are there others than pieces?
+    /// Are there entries other than pieces?
     #[inline(always)]
     pub(crate) fn has_others(&self) -> bool {
         !self.others.is_empty()
@@ -95,7 +95,7 @@ impl EndedOps {
 }
 
 impl Op {
-    /// What it has written past the cache, if anything.
+    /// The range that it has written past the cache, if any.
     pub(crate) fn written_past(&self, set: &Set) -> Option<Past> {
         match self.kind {
             OpKind::Write | OpKind::Discard | OpKind::RowWrite => {}

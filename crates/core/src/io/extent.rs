@@ -1,4 +1,4 @@
-//! Extents: reading from where the data stands, and writing sets without parity.
+//! Extents: direct reads of sectors, and writes to sets without parity.
 
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
@@ -65,8 +65,8 @@ impl Controller {
         }
     }
 
-    /// The place to read from at `at`; `None` if no member has it. Only reads of parity sets that turn out not to be
-    /// whole any more come here in vain: their piece is made again row by row.
+    /// The place to read `at` from; `None` if no member has it. Only reads of parity sets that have become degraded get
+    /// none: their piece is read again by rows.
     fn choose_fragment(&mut self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
@@ -94,14 +94,15 @@ impl Controller {
 
     // ---- writing
 
-    /// Move a write of a host on.
+    /// Advance a write of a host.
     pub(crate) fn step_write(&mut self, index: u32, actions: &mut Actions) {
         if self.step_extent(index, actions) {
             self.finish_op(index, actions);
         }
     }
 
-    /// Move the write of an extent on: of a host, or of destage. True if the members have it; an operation that fails is over.
+    /// Advance the write of an extent, for a host or for destage. True if the members have it; an operation that fails
+    /// is over.
     pub(crate) fn step_extent(&mut self, index: u32, actions: &mut Actions) -> bool {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
@@ -175,7 +176,7 @@ impl Controller {
             self.write_copies(index, at, left, payload, actions)
         };
         if self.ops[index].pending == pending {
-            // No member took it.
+            // No member accepted it.
             self.ops[index].error = Some(ReplyStatus::IoError);
         }
         len
@@ -210,7 +211,8 @@ impl Controller {
 
     // ---- discarding
 
-    /// Does each active member take discards, and read as zeroes after one? Then redundancy still fits after a discard.
+    /// Does every active member support discards, and read zeroes after one? Then redundancy still matches after a
+    /// discard.
     pub(crate) fn discards_to_zeroes(&self, set_id: openraid_units::SetId) -> bool {
         let mut active = self.sets.get(set_id).members.iter().filter(|member| member.is_active());
         active.all(|member| {
@@ -225,7 +227,8 @@ impl Controller {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
                 let set = self.ops[index].set;
-                // The journal took over while it waited for its range: a replay would bring back what it takes away, in part.
+                // The journal took over while it waited for its range: a replay would restore part of the discarded
+                // data.
                 if self.sets.get(set).journal.has_session() {
                     self.trace.note_op(
                         &mut self.sets,

@@ -1,4 +1,4 @@
-//! Flush: every write that was replied before becomes durable on the members.
+//! Flush: every write that was acknowledged before becomes durable on the members.
 
 use openraid_units::{MemberLba, Sectors, SetId};
 
@@ -29,7 +29,7 @@ impl Controller {
             }
         }
         // A flush that was under way at the same time may have failed: the member has dropped the data of that flush,
-        // and its next success does not cover it.
+        // and the success of the next one does not cover it.
         if self.ops[index].error.is_none() && self.sets.get(self.ops[index].set).has_failed_flush() {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushFailed, 0, 0);
             self.ops[index].error = Some(ReplyStatus::IoError);

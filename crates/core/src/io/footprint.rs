@@ -13,14 +13,14 @@ use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;
 
-/// What an operation works on.
+/// The sectors of an operation, by form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Footprint {
     /// Its set as a whole: [`OpKind::Flush`].
     Set,
     /// Sectors of its set at once: [`OpKind::Read`] and [`OpKind::Write`]; without parity [`OpKind::Discard`].
     Extent(Extent),
-    /// A stretch of a set without parity, part by part: [`OpKind::Destage`], and background work on a mirror.
+    /// A range of a set without parity, part by part: [`OpKind::Destage`], and background work on a mirror.
     Stretch(Stretch),
     /// Rows of a stripe, part by part: row operations, [`OpKind::Reparity`]; with parity [`OpKind::Discard`] and
     /// background work.
@@ -58,7 +58,7 @@ impl Stretch {
         Extent { at: self.at, len: Sectors(u64::from(self.part.range().1)) }
     }
 
-    /// What of it is in work.
+    /// The part of it that is in work.
     pub(crate) fn in_work(&self) -> Extent {
         Extent { at: self.at + Sectors(u64::from(self.part.from())), len: Sectors(u64::from(self.part.len())) }
     }
@@ -78,15 +78,15 @@ pub(crate) struct StripeRows {
 pub(crate) enum Columns {
     /// All of them.
     All,
-    /// The columns that a request, or an entry of a partial parity log, names: neighbours, this many.
+    /// Neighbouring columns that a request, or an entry of a partial parity log, names.
     Named { first: u16, count: u16 },
-    /// Destage: the slots that get dirty data of the rows in work, none between two bands; and the first column that has its
-    /// turn after them in the same rows, 0 if none has.
+    /// Destage: the slots that get dirty data of the rows in work, none between two bands; and the first column of the
+    /// next band in the same rows, 0 if there is none.
     Dirty { band: SlotSet, next: u16 },
 }
 
 impl StripeRows {
-    /// The first column that a request names, and how many; none of an operation that is for others.
+    /// The first column that a request names, and the number of columns; 0 for operations without a request.
     #[inline(always)]
     pub(crate) const fn named(&self) -> (u16, u16) {
         match self.columns {
@@ -111,7 +111,7 @@ impl StripeRows {
         }
     }
 
-    /// The first sector of the set that it is for: in the first of the columns and rows that it names.
+    /// The first sector in the set: in the first of the named columns and rows.
     pub(crate) fn set_lba(&self, parity: &Parity) -> SetLba {
         parity.set_lba(self.stripe, self.named().0, Sectors(u64::from(self.part.range().0)))
     }
@@ -149,7 +149,7 @@ impl Op {
         }
     }
 
-    /// The number of its stripe, or the first sector of its extent: for readers.
+    /// The number of its stripe, or the first sector of its extent, for readers.
     pub(crate) fn place_number(&self) -> u64 {
         match &self.footprint {
             Footprint::Set => 0,
@@ -209,7 +209,7 @@ impl Op {
         (from, from + Sectors(u64::from(rows.part.len())))
     }
 
-    /// Slots of the columns that it is for.
+    /// Slots of the columns that it works on.
     pub(crate) fn named_slots(&self, set: &Set) -> SlotSet {
         let rows = self.rows_of();
         let row = || set.parity().row(rows.stripe);

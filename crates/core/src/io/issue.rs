@@ -1,5 +1,5 @@
-//! Commands of an operation to its members: what they have in common is looked up once for all of them, and each is made
-//! where it stays.
+//! Commands of an operation to its members. What they have in common is looked up once for all of them, and each is
+//! made in its final place.
 
 use openraid_units::{PoolOffset, SetId, Slot};
 
@@ -15,7 +15,7 @@ use crate::io::op::{Op, OpKind, Payload, WorksFor};
 use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;
 
-/// What the commands of an operation have in common.
+/// Data that the commands of an operation have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Issuer {
     index: u32,
@@ -24,14 +24,14 @@ pub(super) struct Issuer {
     fua: bool,
     /// Zeroes may become holes.
     may_discard: bool,
-    /// Its work frames and those of its piece, and from where on there are work frames.
+    /// Its work frames and those of its piece, and the start of the work area.
     work: Option<Run>,
     host: Option<Run>,
     work_from: u64,
 }
 
 impl Issuer {
-    /// The frames that a command at this place of the pool points into.
+    /// The frames to which a command at this place of the pool points.
     #[inline(always)]
     pub(super) fn hold(&self, at: PoolOffset) -> Option<Hold> {
         if at.get() >= self.work_from {
@@ -60,7 +60,7 @@ impl Issuer {
         }
     }
 
-    /// A write to a member, unless it takes none.
+    /// A write to a member, unless the member takes no writes.
     #[inline(always)]
     fn write(&self, set: &mut Set, channels: &Channels, member_index: u32, range: MemberRange) -> Option<Command> {
         let has_bad = set.has_bad;
@@ -68,7 +68,7 @@ impl Issuer {
         if !member.is_active() {
             return None;
         }
-        // What its log calls bad may be called good only when new content is there for certain.
+        // A range of the bad-block log may be removed only when the new content is certain to be on the medium.
         let fua = self.fua || (has_bad && member.bad.touches(range.lba.get(), range.lba.get() + range.len.get()));
         member.unflushed = true;
         member.counters.writes += 1;
@@ -113,12 +113,12 @@ impl Controller {
         Issuer { index, set, class, fua, may_discard, work, host, work_from: self.work_from }
     }
 
-    /// Read from the member in a slot. The caller has chosen a slot that can be read.
+    /// Read from the member in a slot. The caller has chosen a readable slot.
     pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
         self.issue_reads(index, core::iter::once(range.slot), |_, _| range, tried, actions);
     }
 
-    /// Read from the members in some slots, all of which can be read: `range_of` says what of each.
+    /// Read from the members in some slots, all of them readable; `range_of` gives the range of each.
     #[inline(always)]
     pub(crate) fn issue_reads(
         &mut self,

@@ -1,9 +1,8 @@
-//! What must not interleave: ranges of exclusion units.
+//! Exclusion: ranges of stripes or regions that operations lock.
 //!
-//! A unit is a stripe of a parity set, or a region of [`crate::limits::REGION_SECTORS`] of any other set; a
-//! range is in sectors of one member within the unit. An operation holds at most one range, so that no two
-//! can wait for each other. Ranges are granted in the order in which they were asked for, wherever they
-//! conflict; two shared ranges never do.
+//! A unit is a stripe of a parity set, or a region of [`crate::limits::REGION_SECTORS`] of any other set. A range is in
+//! sectors of one member within the unit. An operation holds at most one range, so no two operations can wait for each
+//! other. Conflicting ranges are granted in the order of their requests. Two shared ranges never conflict.
 //!
 //! All bookkeeping is in two tables that are as long as the table of operations.
 
@@ -12,8 +11,8 @@ use openraid_units::SetId;
 
 use crate::slab::NONE;
 
-/// Most buckets that ranges are told apart by. Few operations are at work at once, and a small table stays in the
-/// processor's caches.
+/// Maximum number of hash buckets. Few operations are in work at once, and a small table stays in the processor's
+/// caches.
 const BUCKETS_MAX: usize = 1024;
 
 /// How a range is used.
@@ -60,14 +59,14 @@ struct Entry {
     next: u32,
 }
 
-/// Ranges whose units fall together, in the order in which they were asked for.
+/// Ranges whose units have the same hash, in the order of their requests.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     head: u32,
     tail: u32,
 }
 
-/// All ranges held or waited for.
+/// All ranges that are held or waited for.
 #[derive(Debug)]
 pub struct Locks {
     entries: Vec<Option<Entry>>,
@@ -76,7 +75,7 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// For operations with indices below `ops`.
+    /// A table for operations with numbers below `ops`.
     #[must_use]
     pub fn new(ops: u32) -> Self {
         let bucket = Bucket { head: NONE, tail: NONE };
@@ -96,7 +95,7 @@ impl Locks {
         (mixed >> 32) as usize & (self.buckets.len() - 1)
     }
 
-    /// The operations that hold, or wait for, a range that conflicts with this one, in their order.
+    /// The operations that hold, or wait for, a conflicting range, in order.
     pub fn conflicting(&self, range: LockRange) -> impl Iterator<Item = u32> + '_ {
         let mut at = self.buckets[self.bucket(&range)].head;
         core::iter::from_fn(move || {
@@ -111,8 +110,8 @@ impl Locks {
         })
     }
 
-    /// Ask for a range in the name of operation `op`; true if it is held at once. Otherwise the operation is
-    /// named by a later [`Locks::release`].
+    /// Request a range for operation `op`; true if it is granted at once. Otherwise a later [`Locks::release`] grants
+    /// it.
     pub fn acquire(&mut self, op: u32, range: LockRange) -> bool {
         assert!(range.lo < range.hi, "a range has sectors");
         assert!(self.entries[op as usize].is_none(), "an operation holds one range");
@@ -136,7 +135,7 @@ impl Locks {
         blockers == 0
     }
 
-    /// Let go of the range of `op`; `granted` is called with each operation whose range is held from now on.
+    /// Release the range of `op`; `granted` is called with each operation whose range is granted by that.
     pub fn release(&mut self, op: u32, mut granted: impl FnMut(u32)) {
         let entry = self.entries[op as usize].take().expect("the operation holds a range");
         assert_eq!(entry.blockers, 0, "a range is released after it was held");

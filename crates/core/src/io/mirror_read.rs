@@ -1,11 +1,11 @@
-//! Which copy of a mirror is read: the rules of [`MirrorRead`], and what they know of the members.
+//! The choice of the copy of a mirror that is read: the rules of [`MirrorRead`], and the estimated head positions.
 //!
-//! Drives do not report the place of a head. It is taken to be where the last command of a host on that member ended;
-//! at first, at the start. Background work is left out: it gives way. With long queues the place of a head does not
-//! tell where it will be at a read's turn: there each copy keeps to a part of its own, the part that it read lately.
+//! Drives do not report the position of a head. It is estimated as the end of the last host command on that member, at
+//! first 0. Background work is ignored, because it gives way. With long queues the present position does not predict
+//! where the head will be at a read's turn. Then each copy keeps to a region of its own, the one that it read recently.
 //!
-//! Nearest head, two members, independent places: the mean distance is 5/24 of the stroke if both heads stand anywhere,
-//! and .161 of it after a while, because each keeps to a part of its own.
+//! Nearest head, two members, independent positions: the mean distance is 5/24 of the stroke if both heads are
+//! anywhere, and 0.161 after a while, because each head keeps to a region of its own.
 
 use alloc::vec::Vec;
 use openraid_units::{Sectors, SetLba, Slot, SECTOR_BYTES};
@@ -20,7 +20,7 @@ use crate::io::op::Op;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 
-/// Streams of a mirrored set that are told apart.
+/// Maximum number of streams of a mirrored set that are tracked.
 const RUNS_MAX: usize = 16;
 /// Number of other reads after which a stream that did not advance counts as ended. Until then single reads do not
 /// evict it.
@@ -34,21 +34,21 @@ const LONG_QUEUE: u32 = 4;
 /// Unknown.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Reads of a mirrored set that came in order.
+/// Reads of a mirrored set that follow each other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// Its beginning, and its next place, in the set.
+    /// Its beginning, and the position of its next read, in the set.
     begun: u64,
     next: u64,
-    /// Did a read go on with it? Most reads of most loads stand alone.
+    /// Did a second read follow the first? Most reads of most loads are single.
     is_stream: bool,
-    /// Which of the copies it is read from: on all pairs of a stripe of mirrors the same.
+    /// The copy from which it is read; on a stripe of mirrors it is the same number on all pairs.
     copy: u16,
-    /// When it was used last.
+    /// Time of its last use.
     used: u64,
 }
 
-/// The part of a member that reads were given to.
+/// The region of a member from which reads were taken recently.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     middle: u64,
@@ -70,22 +70,22 @@ impl Part {
 pub(crate) struct Heads {
     /// The end of the last command, by slot.
     at: Vec<u64>,
-    /// Reads given, by slot; a returning member starts with as many as the others.
+    /// Number of reads of each slot; a returning member starts with as many as the others.
     turns: Vec<u64>,
-    /// What was read of late, by slot: where the middle of it is, and how far from there the mean read is.
+    /// The region of recent reads, by slot: its middle, and the mean distance of a read from the middle.
     parts: Vec<Part>,
     runs: [Run; RUNS_MAX],
     clock: u64,
-    /// What of the set's policy is done now, where the adaptive policy has chosen otherwise.
+    /// The policy in use, which the adaptive policy may have changed.
     pub tuning: Tuning,
 }
 
-/// How good a copy is: the least is best, the first of equals.
+/// The rank of a copy: the lowest is best, and among equals the first.
 type Rank = (u8, u64);
-/// Members that do not spin go before members that do.
+/// Members that do not rotate are preferred.
 const FLASH: u8 = 0;
 const SPINS: u8 = 1;
-/// The longest way that is told apart from longer ones, in sectors: a pebibyte.
+/// Maximum distance that counts, in sectors: a pebibyte.
 const WAY_MAX: u64 = (1 << 41) - 1;
 
 impl Heads {
@@ -101,7 +101,7 @@ impl Heads {
         }
     }
 
-    /// A command of a host on a member ends here.
+    /// A host command on a member ends here.
     pub(crate) fn moved(&mut self, slot: Slot, end: u64) {
         self.at[slot.index()] = end;
     }
@@ -115,22 +115,22 @@ impl Heads {
         }
     }
 
-    /// The rank of a copy after a long queue: the waiting commands, each as much as the mean way in its part, and the
-    /// way from the middle of that. Copies that are read by this come to keep to parts of their own, and the heads to
-    /// short ways.
+    /// The rank of a copy with a long queue: each waiting command counts as the mean distance within the copy's region,
+    /// plus the distance from the middle of the region. So copies come to keep to regions of their own, and their seeks
+    /// become short.
     fn behind_queue(&self, slot: Slot, to: u64, pending: u32) -> u64 {
         let part = &self.parts[slot.index()];
         u64::from(pending).saturating_mul(part.width.max(1)).saturating_add(part.middle.abs_diff(to))
     }
 
-    /// One more read for a copy, among these.
+    /// Count one more read for a copy, among these.
     fn take_turn(&mut self, slot: Slot, among: SlotSet) {
         let most = among.iter().map(|other| self.turns[other.index()]).max().unwrap_or(0);
         let turn = &mut self.turns[slot.index()];
         *turn = (*turn + 1).max(most);
     }
 
-    /// Has a copy had a stream lately?
+    /// Was a stream read from this copy recently?
     fn has_run(&self, copy: u16) -> bool {
         self.runs.iter().any(|run| run.next != UNKNOWN && run.copy == copy && self.clock - run.used < RUN_LATELY)
     }
@@ -139,7 +139,8 @@ impl Heads {
         self.runs.iter().find(|run| run.next == at.get())
     }
 
-    /// The place that was used longest ago, of single reads first. As one number each: every read that stands alone asks.
+    /// The place that was used longest ago, single reads first. The order is one number for each place, because every
+    /// single read asks for it.
     fn oldest_run(&self) -> usize {
         let lately = self.clock.saturating_sub(RUN_RESTS - 1);
         let age = |run: &Run| (u64::from(run.is_stream && run.used >= lately) << 63) | run.used;
@@ -151,7 +152,8 @@ impl Heads {
         oldest
     }
 
-    /// A part of a stream was given to a copy. A new one takes the place that was used longest ago, of single reads first.
+    /// A part of a stream was read from a copy. A new stream takes the place that was used longest ago, single reads
+    /// first.
     fn went_on(&mut self, at: SetLba, len: Sectors, copy: u16) {
         self.clock += 1;
         let known = self.runs.iter().position(|run| run.next == at.get());
@@ -166,7 +168,7 @@ impl Heads {
 }
 
 impl Controller {
-    /// Which copy of the data at `at` is read, and how much of it; `None` if no member has it.
+    /// The copy from which the data at `at` is read, and the length; `None` if no member has it.
     pub(crate) fn choose_copy(
         &self,
         op: &Op,
@@ -186,7 +188,7 @@ impl Controller {
         let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive);
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
-        // Order spares ways of heads: a member without one is never worth waiting for another.
+        // Sequential order saves seeks. A member that does not rotate has none, so a read never waits for another one.
         let spins = rule == MirrorRead::LeastPending && mirror.copies(at).all(rotates);
         let mut deep = None;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
@@ -210,8 +212,8 @@ impl Controller {
             }
         }
         let (rank, copy, reason) = best?;
-        // If the first copies lie striped, a stream is spread already, and staying on a member would cost one seek for
-        // each chunk.
+        // If the first copies are striped, a stream is spread already, and keeping it on one member would cost a seek
+        // for each chunk.
         if rank.0 == SPINS && !mirror.has_far_copies() {
             let run = match rule {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
@@ -224,8 +226,8 @@ impl Controller {
         Some((copy, reason))
     }
 
-    /// The copy that a stream in order was read from before. If another stream disturbs it there and a copy has nothing
-    /// to do (with `alone`, has not had a stream lately either), it moves.
+    /// The copy from which a stream was read before. The stream moves if another stream disturbs it there and another
+    /// copy is idle (with `alone`: and had no stream recently).
     fn stay_with_run(
         &self,
         op: &Op,
@@ -247,10 +249,10 @@ impl Controller {
         }
     }
 
-    /// What the 3ware manner makes of a read that goes on with a stream, or is long by itself.
+    /// The `twinstor` rule for a read that continues a stream, or is long by itself.
     fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let set = self.sets.get(op.set);
-        // A single read of no more than a section is not shared: the nearer head is better than the one whose turn it is.
+        // A single read of at most one section is not split: the nearer head is better than taking turns.
         let is_single = left <= set.policy.split_section && set.heads.run_at(at).is_none();
         if is_single || self.wanted_at_once(op, at, left) <= set.policy.split_above.get() {
             return self.stay_with_run(op, mirror, (at, left), false);
@@ -258,8 +260,8 @@ impl Controller {
         self.section(op, mirror, at, left)
     }
 
-    /// How long a read counts: all of its stream up to here; or, where streams are not to count, what hosts have asked for
-    /// at once, in one request or in those of its stream that have not ended.
+    /// The length that counts for splitting: the whole stream up to here. If streams do not count, the bytes that hosts
+    /// have requested at once, in one request or in the unfinished requests of the stream.
     fn wanted_at_once(&self, op: &Op, at: SetLba, left: Sectors) -> u64 {
         let set = self.sets.get(op.set);
         if set.policy.split_streams {
@@ -283,13 +285,14 @@ impl Controller {
         Some((copy, Reason::ReadSection))
     }
 
-    /// Commands that the member with this copy has to do.
+    /// Number of pending commands of the member with this copy.
     fn pending_of(&self, op: &Op, copy: &Fragment) -> u32 {
         let member = self.sets.get(op.set).member_of(copy.slot);
         member.and_then(|member| self.channels.get(member.drive)).map_or(0, |channel| channel.pending())
     }
 
-    /// A copy was chosen: remember it. Heads are led by streams and parts: if no member has one, none are asked.
+    /// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is
+    /// recorded.
     pub(crate) fn copy_chosen(
         &mut self,
         id: openraid_units::SetId,
@@ -317,8 +320,7 @@ impl Controller {
     }
 }
 
-/// How good a copy is by a rule, and the reason of that name. With long queues (`is_deep`) places of heads do not
-/// count.
+/// The rank of a copy by a rule, and the reason to report. With long queues (`is_deep`) head positions do not count.
 fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, is_deep: bool) -> (Rank, Reason) {
     let (at, before) = (copy.lba.get(), channel.before_read());
     match rule {
@@ -326,7 +328,7 @@ fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, 
             ((SPINS, heads.turns[copy.slot.index()]), Reason::ReadRoundRobin)
         }
         MirrorRead::LeastPending => {
-            // Among equals, the one that does not spin.
+            // Among equals, the member that does not rotate.
             let waits = u64::from(before) * 2 + u64::from(channel.info().rotational);
             ((SPINS, waits), Reason::ReadLeastPending)
         }
@@ -337,7 +339,7 @@ fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, 
         MirrorRead::TwinStor if is_deep => {
             ((SPINS, heads.behind_queue(copy.slot, at, before)), Reason::ReadNearestHead)
         }
-        // What waits before it counts first.
+        // Pending commands count first.
         MirrorRead::TwinStor => {
             let way = heads.distance(copy.slot, at).min(WAY_MAX);
             ((SPINS, u64::from(before) * (WAY_MAX + 1) + way), Reason::ReadNearestHead)
@@ -345,7 +347,7 @@ fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, 
     }
 }
 
-/// The copy that all reads go to where copies may differ: the first that can be read.
+/// The copy for all reads while copies may differ: the first readable one.
 fn fixed_copy(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
     let first = mirror.copies(at).find_map(|copy| {
         let readable = set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
@@ -358,8 +360,8 @@ fn fixed_copy(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(
     first.map(|copy| (copy, Reason::ReadFixedCopy))
 }
 
-/// The filled beginning of a copy: if copies may differ, a sector is always read from the same one, whether the read
-/// goes beyond that end or not.
+/// The filled part of a copy. While copies may differ, a sector is always read from the same copy, whether the read
+/// extends beyond that part or not.
 fn filled_part(set: &Set, copy: Fragment) -> Option<Fragment> {
     let end = set.filled_to(copy.slot);
     let good = copy.lba < end && set.readable(copy.lba, end).contains(copy.slot);
@@ -425,8 +427,8 @@ mod tests {
         assert!(heads.run_at(SetLba(16)).is_none());
     }
 
-    /// Closed form: of two heads at independent places the nearer one has 5/24 of the stroke to go on the mean, one alone
-    /// has a third.
+    /// Closed form: of two heads at independent positions, the nearer one is on average 5/24 of the stroke away; a
+    /// single head is a third away.
     #[test]
     fn the_nearer_of_two_heads_anywhere_has_five_parts_of_24_to_go() {
         const STROKE: u64 = 1 << 32;
@@ -447,13 +449,13 @@ mod tests {
             nearest += [Slot(0), Slot(1)].map(|slot| heads.distance(slot, at)).into_iter().min().unwrap();
             alone += heads.distance(Slot(0), at);
         }
-        // Within a hundredth part.
+        // Within one per cent.
         assert!((nearest / DRAWS * 24).abs_diff(5 * STROKE) < STROKE / 20, "{}", nearest / DRAWS);
         assert!((alone / DRAWS * 3).abs_diff(STROKE) < STROKE / 100, "{}", alone / DRAWS);
     }
 
-    /// Closed form: two copies that each keep to a half have an eighth of the stroke to go from the middle of it on the
-    /// mean, one that is read everywhere has a quarter.
+    /// Closed form: two copies that each keep to a half are on average an eighth of the stroke away from its middle; a
+    /// copy that is read everywhere is a quarter away.
     #[test]
     fn copies_behind_long_queues_come_to_keep_to_parts_of_their_own() {
         const STROKE: u64 = 1 << 32;
@@ -472,11 +474,11 @@ mod tests {
             }
             heads.parts[slot.index()].take(at);
         }
-        // The middle of 32 reads lies a little off that of the half.
+        // The middle of 32 reads differs a little from that of the half.
         let way = ways / DRAWS;
         assert!((STROKE / 8..STROKE / 8 + STROKE / 50).contains(&way), "{way} of {STROKE}");
         assert!(given.iter().all(|reads| *reads > DRAWS * 2 / 5), "{given:?}");
-        // Five more commands before it, and it is the other one's turn.
+        // With five more commands before it, the other copy is chosen.
         let near = heads.parts[0].middle;
         assert!(heads.behind_queue(Slot(0), near, 9) > heads.behind_queue(Slot(1), near, 4));
     }

@@ -9,9 +9,9 @@
 //!
 //! ```
 //!
-//! Entering Writing is the commit point: before it, a failure means to plan again; after it, to go on. In
-//! Recording the operation waits until the failure of a member that it met is durable on the other members.
-//! Reads, rebuilds and scrubs are the same operation with other phases empty.
+//! Entering Writing is the commit point: before it, a failure means to plan again; after it, to continue. In Recording
+//! the operation waits until the failure of a member is durable on the other members. Reads, rebuilds and scrubs are
+//! the same operation with other phases empty.
 
 use openraid_units::{PoolOffset, SetId, Slot};
 
@@ -27,10 +27,10 @@ use crate::reason::Reason;
 use crate::slab::{Queue, Slab};
 use crate::slots::SlotSet;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OpKind {
-    /// Read an extent of a set from where it stands.
+    /// Read an extent of a set directly.
     Read,
     /// Read a row segment of a parity set, recovering what cannot be read.
     RowRead,
@@ -48,17 +48,17 @@ pub(crate) enum OpKind {
     Resync,
     /// Read and compare one unit.
     Scrub,
-    /// Write the dirty data of a stretch of a set without parity.
+    /// Write the dirty data of a range of a set without parity.
     Destage,
     /// Write the dirty data of a stripe.
     RowDestage,
-    /// Write to one member again what the journal says was to be written.
+    /// Write to one member again what a redo record of the journal has.
     Redo,
-    /// Make the parity that an entry of a partial parity log asks for.
+    /// Compute the parity for an entry of a partial parity log.
     Reparity,
 }
 
-/// How far it is.
+/// Its progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     /// Nothing happened yet.
@@ -67,7 +67,7 @@ pub(crate) enum Phase {
     Locking,
     /// Reads the blocks that the request fills only in part.
     Edges,
-    /// Chooses its way; may wait for frames.
+    /// Chooses the method; may wait for frames.
     Planning,
     /// Reads old data.
     ReadingOld,
@@ -81,10 +81,10 @@ pub(crate) enum Phase {
     Recording,
 }
 
-/// Which computation of several.
+/// The computation, if an operation has several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// The data to be written is copied out of the cache.
+    /// Copy the data to be written out of the cache.
     Stage,
     /// Missing columns from the others.
     Recover,
@@ -98,10 +98,10 @@ pub(crate) enum Step {
     PartialSum,
 }
 
-/// Where an operation's payload is.
+/// The place of an operation's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Payload {
-    /// In the frames of a piece, from here; later columns of a row follow a chunk apart.
+    /// In the frames of a piece, from here on. Later columns of a row follow at distances of a chunk.
     Host(PoolOffset),
     /// It is all zero, and may become holes.
     Zero { may_discard: bool },
@@ -109,14 +109,14 @@ pub(crate) enum Payload {
     None,
 }
 
-/// For whom an operation works.
+/// The owner of an operation's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WorksFor {
     /// For its set, or for the cache or the journal of its set.
     Set,
     /// For a piece of a host's request.
     Piece(u32),
-    /// For a piece that reads ahead: no host has asked for it yet.
+    /// For a piece of read-ahead: no host has requested it yet.
     Ahead(u32),
     /// For a request without pieces.
     Request(u32),
@@ -124,7 +124,7 @@ pub(crate) enum WorksFor {
     Op(u32),
 }
 
-/// The blocks that a write covers only in part: their other bytes are read first.
+/// The blocks that a write covers only in part. Their other bytes are read first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Edges {
     /// Bytes of the first block, and of the last, that the request does not cover; zero where the payload has them.
@@ -140,10 +140,10 @@ impl Edges {
     }
 }
 
-/// How far the reads of the edges are.
+/// Progress of the reads of the edges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EdgeReads {
-    /// They are not asked for yet.
+    /// Not requested yet.
     Due,
     /// They are read, or being read: both edges are in one block.
     OneBlock,
@@ -151,7 +151,7 @@ pub(crate) enum EdgeReads {
     OwnBlocks,
 }
 
-/// How far an operation is with the entry of the journal that has to be durable before it writes.
+/// State of the journal entry that must be durable before the operation writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EntryState {
     /// It needs none, or does not know yet.
@@ -205,7 +205,7 @@ impl PartialParity {
     }
 }
 
-/// What only some kinds of operations have.
+/// Data that only some kinds of operations have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KindData {
     /// Nothing more.
@@ -222,30 +222,30 @@ pub(crate) enum KindData {
     Reparity(Slot),
 }
 
-/// What a destage has.
+/// Data of a destage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DestageData {
     /// The dirty unit.
     pub unit: u32,
     /// The epoch of its set in which it began.
     pub epoch: u32,
-    /// Lines that were dirty when it began, about.
+    /// Approximate number of lines that were dirty when it began.
     pub lines: u32,
-    /// Why now.
+    /// The reason why it is written now.
     pub why: Reason,
 }
 
-/// What background work has.
+/// Data of background work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackgroundData {
-    /// The slots that are made again from the others: the slot to restore, or, in a scrub that trusts the data, the slots
-    /// that differ from it.
+    /// The slots that are computed from the others: the slot to restore, or, in a repair that trusts the data, the
+    /// slots that differ from it.
     pub remade: SlotSet,
     /// The task and the number of its unit; a repair of a bad sector belongs to no task.
     pub task: Option<TaskUnit>,
     /// The target is the replacement in that slot, not its member.
     pub replace: bool,
-    /// The sector of the rows in work that is checked by itself, counted from the first; nothing while the rows are
+    /// The sector of the rows in work that is checked by itself, counted from the first; `None` while the rows are
     /// checked as a whole.
     pub sector: Option<u32>,
     /// Sectors of the rows in work that a check or repair corrected.
@@ -270,19 +270,19 @@ impl BackgroundData {
     }
 }
 
-/// What a redo has.
+/// Data of a redo.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedoData {
-    /// The first redo of the backlog that it does, and how many.
+    /// The first redo of the backlog that it writes, and their number.
     pub first: usize,
     pub count: u32,
-    /// Reads of it that failed.
+    /// Number of its reads that failed.
     pub failed_reads: u32,
     /// Another operation waits for it.
     pub is_awaited: bool,
 }
 
-/// The slots of the rows in work, or of a part of a stretch.
+/// The slots of the rows in work, or of a part of a range.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Plan {
     /// They are read.
@@ -301,58 +301,58 @@ pub(crate) struct Op {
     pub kind: OpKind,
     pub data: KindData,
     pub phase: Phase,
-    /// What it waits for, from the moment it is held until it is called again.
+    /// Its wait, from the moment it is held until it is called again.
     pub wait: Option<Wait>,
     pub set: SetId,
     pub works_for: WorksFor,
     pub footprint: Footprint,
     pub payload: Payload,
     pub fua: bool,
-    /// Commands, jobs and children outstanding.
+    /// Number of outstanding commands, jobs and child operations.
     pub pending: u32,
-    /// Slots that failed in this operation: it plans without them.
+    /// Slots that failed in this operation, which plans without them.
     pub excluded: SlotSet,
     /// Work frames, and the slots that have a buffer there, in rank order.
     pub work: Option<Run>,
     pub buffers: SlotSet,
-    /// How the parity of a write of rows comes about.
+    /// How the parity of a write of rows is computed.
     pub method: WriteMethod,
     pub plan: Plan,
     /// Counted as a write of its set (active mark, bitmap).
     pub intent: bool,
-    /// What the last job found.
+    /// Verdict of the last job.
     pub verdict: Verdict,
-    /// It waited for frames and is the first of the operations that do.
+    /// It waited for frames and is the first of the waiting operations.
     pub woken: bool,
-    /// A command that was given up may still use its frames: this operation must not.
+    /// A given-up command may still use its frames, so this operation must not.
     pub frames_abandoned: bool,
-    /// A write of it failed on a member that the array cannot do without.
+    /// One of its writes failed on a member that the array needs.
     pub torn: bool,
-    /// The entry of the journal that has what it is about to write, until the members have it.
+    /// The journal entry for the data that it is about to write, until the members have that data.
     pub entry: EntryState,
     /// Sectors of the journal's ring that it has reserved.
     pub reserved: u32,
     /// Its record in the partial parity log, and the partial parity of the rows in work.
     pub partial: Partial,
     pub partial_parity: PartialParity,
-    /// Stop here with this.
+    /// It ends with this error.
     pub error: Option<ReplyStatus>,
 }
 
-/// Operations kept back for use by other operations.
+/// Number of operations reserved for other operations.
 const CHILD_OPS: u32 = 8;
-/// The most operations that another operation needs at once.
+/// Maximum number of child operations of one operation.
 const CHILDREN_MAX: u32 = 2;
-/// Operations kept back for background work, so that hosts cannot starve it.
+/// Number of operations reserved for background work, so that hosts cannot starve it.
 const BACKGROUND_OPS: u32 = 8;
 
 impl Slab<Op> {
-    /// May an operation be made for a host? The last places are kept back.
+    /// May an operation be made for a host? The last places are reserved.
     pub(crate) fn may_make_op(&self) -> bool {
         self.room() > CHILD_OPS + BACKGROUND_OPS
     }
 
-    /// A command of an operation has ended: the operation moves after its last one.
+    /// A command of an operation has ended. The operation advances after its last one.
     #[inline(always)]
     pub(crate) fn command_ended(&mut self, ready: &mut Queue, index: u32) {
         let op = &mut self[index];
@@ -367,7 +367,7 @@ impl Slab<Op> {
         self.room() > CHILD_OPS
     }
 
-    /// May an operation be made that another operation waits for while that one holds all the places it may have?
+    /// May an operation be made for another operation that waits for it and already uses all its places?
     pub(crate) fn may_make_awaited_op(&self) -> bool {
         self.room() > CHILDREN_MAX
     }
@@ -429,7 +429,7 @@ impl Op {
         !takes_none && self.phase != Phase::Start && self.parent().is_none()
     }
 
-    /// Does it write what a host gave, past the cache?
+    /// Does it write data of a host past the cache?
     pub(crate) fn is_direct_write(&self) -> bool {
         matches!(self.kind, OpKind::Write | OpKind::RowWrite)
     }
@@ -439,15 +439,15 @@ impl Op {
         matches!(self.kind, OpKind::Destage | OpKind::RowDestage)
     }
 
-    /// Has it neither said that it writes, nor logged or reserved anything, nor frames of its own? So it is with every
-    /// [`OpKind::Read`], whose end relies on it.
+    /// Is it without an intent to write, log entry, reservation and frames? Every [`OpKind::Read`] is, and its end
+    /// relies on that.
     pub(crate) fn holds_nothing(&self) -> bool {
         let writes =
             self.intent || self.entry.sequence().is_some() || self.reserved != 0 || self.partial != Partial::No;
         !writes && self.work.is_none()
     }
 
-    /// Does it serve the set's own needs, not a host?
+    /// Does it work for the set itself, not for a host?
     pub(crate) fn is_background(&self) -> bool {
         matches!(self.kind, OpKind::Rebuild | OpKind::Resync | OpKind::Scrub)
     }
@@ -457,13 +457,13 @@ impl Op {
         self.kind == OpKind::Rebuild && self.background().task.is_none()
     }
 
-    /// What a destage has. Panics for any other kind.
+    /// Data of a destage. Panics for any other kind.
     pub(crate) fn destage(&self) -> &DestageData {
         let KindData::Destage(data) = &self.data else { unreachable!("asked of a destage") };
         data
     }
 
-    /// What background work has. Panics for any other kind.
+    /// Data of background work. Panics for any other kind.
     pub(crate) fn background(&self) -> &BackgroundData {
         let KindData::Background(data) = &self.data else { unreachable!("asked of background work") };
         data
@@ -484,7 +484,7 @@ impl Op {
         }
     }
 
-    /// The rows of a stripe that it works on. Panics for an operation on anything else.
+    /// The rows of a stripe on which it works. Panics for an operation without rows.
     #[inline(always)]
     pub(crate) fn rows_of(&self) -> &StripeRows {
         let Footprint::Rows(rows) = &self.footprint else { unreachable!("asked of rows") };
@@ -498,8 +498,8 @@ impl Op {
         rows
     }
 
-    /// The sectors of its set that are in work now: of an operation on an extent all of it, of one on a stretch the part.
-    /// Panics for any other.
+    /// The sectors of its set that are in work: the whole extent, or the part of a range that is processed in parts.
+    /// Panics for any other form.
     #[inline(always)]
     pub(crate) fn extent(&self) -> Extent {
         match &self.footprint {
@@ -509,7 +509,7 @@ impl Op {
         }
     }
 
-    /// The part in work of a footprint that is worked through in parts. Panics for any other.
+    /// The part in work of a footprint that is processed in parts. Panics for any other form.
     #[inline(always)]
     pub(crate) fn part(&self) -> &Part {
         match &self.footprint {
@@ -529,13 +529,13 @@ impl Op {
         }
     }
 
-    /// The slot of the parity that is made after a crash. Panics for any other kind.
+    /// The slot of the parity that is computed after a crash. Panics for any other kind.
     pub(crate) fn parity_slot(&self) -> Slot {
         let KindData::Reparity(slot) = self.data else { unreachable!("asked of an entry of a log") };
         slot
     }
 
-    /// What a redo has. Panics for any other kind.
+    /// Data of a redo. Panics for any other kind.
     pub(crate) fn redo(&self) -> &RedoData {
         let KindData::Redo(data) = &self.data else { unreachable!("asked of a redo") };
         data

@@ -12,15 +12,15 @@
 //!  data only          0                   k        no parity member is there
 //! ```
 //!
-//! The way with the fewest member reads is taken (the writes are the same). If read-modify-write and reconstruct-write
-//! are equal, reconstruct-write is taken, because it makes the parity afresh.
+//! The method with the fewest member reads is chosen (the number of writes is the same). If read-modify-write and
+//! reconstruct-write need the same number, reconstruct-write is chosen, because it computes parity from data alone.
 
 use crate::admin::PartialWritePolicy;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use openraid_units::Slot;
 
-/// The members of one stripe by role, and their condition for the rows at hand.
+/// The members of one stripe by role, and their condition for the rows in work.
 #[derive(Clone, Copy, Debug)]
 pub struct StripeView {
     /// Slots of all data columns.
@@ -33,10 +33,10 @@ pub struct StripeView {
     pub readable: SlotSet,
     /// Slots that take writes here.
     pub writable: SlotSet,
-    /// Those of them whose members are being filled: parity that is left out there is made later. On any other member
-    /// it would be old, and believed.
+    /// Slots of `writable` whose members are being filled: parity that is left out there is computed later. On any
+    /// other member it would stay old, and be trusted.
     pub filling: SlotSet,
-    /// Does parity on disk fit the data here?
+    /// Does parity on disk match the data here?
     pub trusted: bool,
 }
 
@@ -49,7 +49,7 @@ impl StripeView {
     }
 }
 
-/// How parity comes about.
+/// How parity is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteMethod {
     /// From new data alone.
@@ -58,28 +58,28 @@ pub enum WriteMethod {
     ReadModifyWrite,
     /// From the new data and the columns that are not written.
     ReconstructWrite,
-    /// As [`WriteMethod::ReconstructWrite`], after missing columns were recovered from all that is there.
+    /// As [`WriteMethod::ReconstructWrite`], after missing columns were recovered from all available data.
     RecoverThenWrite,
-    /// Not at all.
+    /// No parity is written.
     DataOnly,
 }
 
-/// What to read, what to compute and what to write.
+/// The reads, computations and writes of a row segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WritePlan {
-    /// How.
+    /// The method.
     pub method: WriteMethod,
     /// Slots to read.
     pub read: SlotSet,
-    /// Data slots to recover from what was read.
+    /// Data slots to recover from the reads.
     pub lost: SlotSet,
     /// Parity slots to compute.
     pub parity: SlotSet,
     /// Slots to write.
     pub write: SlotSet,
-    /// Why this way.
+    /// The reason for the method.
     pub reason: Reason,
-    /// The number of reads that the rejected way would have needed (0 where there was none).
+    /// Number of reads of the rejected method (0 if there was none).
     pub rejected_reads: u32,
 }
 
@@ -89,9 +89,8 @@ pub struct NotRecoverable;
 
 /// Plan the write of the data slots `written`.
 ///
-/// # Errors
-/// [`NotRecoverable`] where a column that is needed can be neither read nor recovered, or where a written column has
-/// no member and the parity that is written could not bring it back.
+/// # Errors [`NotRecoverable`] if a column that is needed can be neither read nor recovered, or if a written column has
+/// no member and the new parity could not restore it.
 pub fn plan_write(
     view: &StripeView,
     written: SlotSet,
@@ -124,7 +123,7 @@ fn plan_any(view: &StripeView, written: SlotSet, policy: PartialWritePolicy) -> 
     if parity.is_empty() {
         return Ok(WritePlan { method: WriteMethod::DataOnly, reason: Reason::WriteNoParity, ..plan });
     }
-    // On a stripe that is whole both ways are open, and only the one that is taken is made up.
+    // On a complete stripe both methods are possible, and only the chosen one is worked out.
     let modifiable = modified_parity(view, written, parity);
     let reconstructible = others.minus(view.readable).is_empty();
     if let (Some(old), true) = (modifiable, reconstructible) {
@@ -144,7 +143,7 @@ fn plan_any(view: &StripeView, written: SlotSet, policy: PartialWritePolicy) -> 
     match (modify, reconstruct) {
         (Some(_), Some(_)) => unreachable!("chosen above"),
         (Some(modify), None) => match plan_recover(view, others, plan) {
-            // Few columns are left: recovering the lost one costs less than modifying both parities.
+            // If few columns are left, recovering the lost one costs less than modifying both parities.
             Ok(recover) if view.trusted && recover.read.len() < modify.read.len() => {
                 Ok(WritePlan { rejected_reads: modify.read.len(), ..recover })
             }
@@ -155,7 +154,7 @@ fn plan_any(view: &StripeView, written: SlotSet, policy: PartialWritePolicy) -> 
     }
 }
 
-/// Which of two ways, and why; none: for the reason that the way has by itself.
+/// The chosen method, and why; without a reason, the method's own reason applies.
 enum Choice {
     Modify(Reason),
     Reconstruct(Option<Reason>),
@@ -170,10 +169,10 @@ fn choose(modify: u32, reconstruct: u32, policy: PartialWritePolicy) -> Choice {
     }
 }
 
-/// Those of the parity slots that can be changed in place; `None` where that is no way.
+/// The parity slots that can be modified in place; `None` if read-modify-write is impossible.
 fn modified_parity(view: &StripeView, written: SlotSet, parity: SlotSet) -> Option<SlotSet> {
     let old = parity & view.readable;
-    // A parity member that is being rebuilt and is not yet good here gets nothing: its rebuild comes later.
+    // The parity of a member that is being rebuilt and is not filled here is not written: its rebuild comes later.
     let all = parity.minus(old | view.filling).is_empty();
     let possible = all && view.trusted && written.minus(view.readable).is_empty() && !old.is_empty();
     possible.then_some(old)
@@ -213,10 +212,10 @@ fn plan_recover(view: &StripeView, others: SlotSet, plan: WritePlan) -> Result<W
     })
 }
 
-/// What to read to recover every data column that cannot be read.
+/// The reads that recover every unreadable data column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecoveryPlan {
-    /// Slots to read: all data that is there, and as many parities as columns are lost.
+    /// Slots to read: all available data, and one parity for each lost column.
     pub read: SlotSet,
     /// Data slots to recover; at most two.
     pub lost: SlotSet,
@@ -224,8 +223,7 @@ pub struct RecoveryPlan {
 
 /// Plan the recovery of every data column of the row.
 ///
-/// # Errors
-/// [`NotRecoverable`] where more columns are lost than parities can be read.
+/// # Errors [`NotRecoverable`] if more columns are lost than parities can be read.
 pub fn plan_recovery(view: &StripeView) -> Result<RecoveryPlan, NotRecoverable> {
     let lost = view.data.minus(view.readable);
     let parity = view.parities() & view.readable;

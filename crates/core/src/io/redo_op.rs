@@ -1,5 +1,5 @@
-//! Redos: what the journal has for rows of a member is read from the journal and written to the member; and the wait of other
-//! operations for it. The journal says which redos are pending: see [`redo_backlog`](crate::journal::redo_backlog).
+//! Redos: data of redo records is read from the journal and written to a member; and the wait of other operations for
+//! that. The journal knows which redos are pending: see [`redo_backlog`](crate::journal::redo_backlog).
 
 use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
@@ -16,8 +16,8 @@ use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::window::SILENT;
 use crate::reason::Reason;
 
-/// The most redos at work that no operation waits for, and their share of the table of operations: enough to let every
-/// drive of a set sort them.
+/// Maximum number of redos in work that no operation waits for, and their share of the table of operations: enough that
+/// every drive of a set can sort them.
 const REDOS_MAX: u32 = 256;
 const OPS_SHARE: u32 = 4;
 
@@ -31,7 +31,7 @@ impl Controller {
         for number in (0..self.journal.replay().len()).rev() {
             moved |= self.pump_backlog(number, actions);
             if self.sets.has_signal() {
-                // A set has failed: that is handed on first.
+                // A set has failed: the controller hands that on first.
                 break;
             }
         }
@@ -65,8 +65,8 @@ impl Controller {
         moved
     }
 
-    /// Take the spare frames that one write needs at any time; true if a redo may begin. From then on a set with parity serves
-    /// hosts.
+    /// Take the spare frames that one write needs at any time; true if a redo may begin. From then on a set with parity
+    /// serves hosts.
     fn prepare_redo(&mut self, number: usize) -> bool {
         let backlog = self.journal.replay_mut().backlog_mut(number);
         if backlog.needs_spare() {
@@ -258,7 +258,7 @@ impl Controller {
         Some((start(first), start(last) + parity.chunk().get()))
     }
 
-    /// The device to try next. Each read of the operation may fail once before the operation ends.
+    /// The device to try next. Each device may fail once for an operation before the operation ends.
     fn next_redo_device(&mut self, index: u32, tried: usize) -> Option<usize> {
         let KindData::Redo(data) = &mut self.ops[index].data else { unreachable!("it reads for a redo") };
         data.failed_reads += 1;
@@ -293,7 +293,7 @@ impl Controller {
         self.channels.push(self.now, &command, actions);
     }
 
-    /// A part of a redo was read, or the other device is asked.
+    /// A part of a redo was read, or the other device is tried.
     pub(crate) fn on_redo_read(
         &mut self,
         index: u32,
@@ -331,7 +331,7 @@ impl Controller {
         self.ops.command_ended(&mut self.ready, index);
     }
 
-    /// Advance a redo: what was read is written.
+    /// Advance a redo: write the data that was read.
     pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         match op.phase {

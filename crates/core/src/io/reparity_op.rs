@@ -1,5 +1,5 @@
-//! Carrying out one entry of a partial parity log after a crash: its partial parity is read and checked, then the parity of its rows is made from it and from
-//! the columns that were being written, as they are now.
+//! Applying one entry of a partial parity log after a crash. Its partial parity is read and checked. Then the parity of
+//! its rows is computed from the partial parity and the present content of the columns that were being written.
 //!
 //! ```text
 //!  Start -> Planning -> ReadingOld -> Computing(Check) --+  all of the partial parity, unless there is none
@@ -10,9 +10,9 @@
 //!              +--------------------------------------------------------------+
 //! ```
 //!
-//! An entry whose checksum does not fit was still on its way when everything stopped: nothing was written under it.
-//! Rows of which a written column is missing are left alone: what was being written there cannot be told, and the
-//! columns that were not are all there.
+//! An entry with a wrong checksum was being written when everything stopped: no write had begun under it. Rows with a
+//! missing written column are left alone: the content that was being written there is unknown, and the other columns
+//! are all present.
 
 use openraid_units::{PoolOffset, Sectors};
 
@@ -56,7 +56,7 @@ impl Controller {
         }
     }
 
-    /// Parity that its member did not take must not be used for recovery, whatever stands in its place.
+    /// Parity that its member did not accept must not be used for recovery, whatever the member has in its place.
     fn distrust_unmade_parity(&mut self, index: u32, actions: &mut Actions) {
         if self.ops[index].torn {
             self.distrust_parity(index, actions);
@@ -173,7 +173,7 @@ impl Controller {
                 self.fail_member(command.set, command.member, reason, actions);
             }
             self.ops[index].excluded.insert(command.slot);
-            // With the parity's member gone there is no parity to be made.
+            // If the parity's member is gone, there is no parity to compute.
             if reason.is_none() {
                 self.sets.get_mut(command.set).ppl.as_mut().expect("it has logs").entry_unread();
             }
@@ -221,7 +221,7 @@ impl Controller {
         self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }
 
-    /// Some partial parity was summed up: the next, or what all of it says.
+    /// Some partial parity was added to the checksum: continue, or judge the whole.
     fn partial_checked(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
@@ -241,7 +241,7 @@ impl Controller {
         self.plan_reparity(index, actions);
     }
 
-    /// An entry is carried out, or left out.
+    /// An entry was applied, or skipped.
     pub(crate) fn on_reparity_done(&mut self, op: &Op) {
         self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs").end_entry();
         self.sets.look();

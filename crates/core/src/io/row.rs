@@ -1,4 +1,4 @@
-//! Rows of parity sets: reading with recovery, and the three ways to write.
+//! Rows of parity sets: reads with recovery, and the write methods.
 
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
@@ -16,7 +16,7 @@ use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 use crate::steps::What;
 
-/// The places of the bytes of the rows in work, looked at once for all slots: buffers in the operation's work frames,
+/// The places of the bytes of the rows in work, computed once for all slots: buffers in the operation's work frames,
 /// followed by the data that a destage writes; or the payload of its piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowFrames {
@@ -33,15 +33,15 @@ pub(crate) struct RowFrames {
     skip: u32,
 }
 
-/// How far the rows in work of a write are.
+/// Progress of the rows in work of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) enum Rows {
     /// They wait, or the operation is over.
     Held,
-    /// They are planned, with buffers. Destage stages what it writes now, then the old data is read.
+    /// They are planned and have buffers. Destage now stages its data, then the old data is read.
     Planned,
-    /// The members have them.
+    /// The members have the data.
     Written,
 }
 
@@ -72,7 +72,7 @@ impl RowFrames {
         self.place(self.buffers.rank(slot))
     }
 
-    /// The bytes to be written to a slot that the operation names.
+    /// The place of the bytes for a slot that the operation names.
     #[inline(always)]
     pub(crate) fn named(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
         match self.staged {
@@ -96,7 +96,7 @@ impl RowFrames {
         }
     }
 
-    /// With the payload if the request names the column of a slot, in its work buffer otherwise.
+    /// In the payload if the request names the slot's column, otherwise in its work buffer.
     #[inline(always)]
     fn read_at(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
         if self.buffers.contains(slot) {
@@ -106,7 +106,7 @@ impl RowFrames {
         }
     }
 
-    /// The place of the bytes that a slot gets, with the parities in their buffers.
+    /// The place of the bytes that a slot gets; parities are in their buffers.
     #[inline(always)]
     pub(crate) fn written(&self, geometry: &Geometry, parities: SlotSet, slot: Slot) -> PoolOffset {
         if parities.contains(slot) {
@@ -122,7 +122,7 @@ impl Controller {
     pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
         self.ops[index].buffers = slots;
         let op = &self.ops[index];
-        // After the buffers comes the data that a destage writes, and after that the partial parity.
+        // After the buffers comes the data of a destage, and then the partial parity.
         let staged = op.band().len();
         let count = slots.len() + staged + u32::from(op.partial_parity.is_there());
         if count == 0 {
@@ -132,8 +132,8 @@ impl Controller {
         self.take_work(index, bytes)
     }
 
-    /// A command was given up while it pointed into the work frames: plan again with others. If it
-    /// pointed into the host's frames, the whole piece is made again, and the answer is true.
+    /// A command was given up while it pointed into the work frames: plan again with other frames. If it pointed into
+    /// the host's frames, the whole piece is read again, and the answer is true.
     fn replace_frames(&mut self, index: u32, actions: &mut Actions) -> bool {
         if !core::mem::take(&mut self.ops[index].frames_abandoned) {
             return false;
@@ -198,7 +198,7 @@ impl Controller {
         let (read, lost, buffers) = if named.minus(view.readable).is_empty() {
             (named, SlotSet::EMPTY, SlotSet::EMPTY)
         } else if self.sets.get(self.ops[index].set).life == Life::Failed {
-            // Some of a row may have been written when that ended: parity says nothing any more.
+            // Some of a row may have been written when that ended, so its parity is useless.
             return self.fail_op(index, ReplyStatus::IoError, actions);
         } else if let Ok(plan) = plan_recovery(&view) {
             (plan.read, plan.lost, (plan.read | plan.lost).minus(named))
@@ -225,13 +225,13 @@ impl Controller {
         self.issue_reads(index, read.iter(), range_of, SlotSet::EMPTY, actions);
     }
 
-    /// Recover the lost columns from everything that was read.
+    /// Recover the lost columns from all data that was read.
     pub(crate) fn push_recover(&mut self, index: u32, actions: &mut Actions) {
         let view = self.ops[index].stripe_view(self.sets.get(self.ops[index].set));
         self.push_recover_by(index, view.parities(), actions);
     }
 
-    /// The same by these parities alone.
+    /// The same with these parities alone.
     pub(crate) fn push_recover_by(&mut self, index: u32, by: SlotSet, actions: &mut Actions) {
         let op = self.ops[index];
         let view = op.stripe_view(self.sets.get(op.set));
@@ -249,7 +249,7 @@ impl Controller {
         self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
     }
 
-    /// The exponent with which a data slot counts in Q.
+    /// The exponent of a data slot in Q.
     pub(crate) fn weight(&self, op: &Op, slot: Slot) -> u8 {
         Self::weight_in(self.sets.get(op.set).parity().row(op.rows_of().stripe), slot)
     }
@@ -263,7 +263,7 @@ impl Controller {
 
     // ---- writing
 
-    /// Move a write of a host on.
+    /// Advance a write of a host.
     #[inline(always)]
     pub(crate) fn step_row_write(&mut self, index: u32, actions: &mut Actions) {
         let mut rows = self.step_rows(index, actions);
@@ -277,7 +277,7 @@ impl Controller {
         }
     }
 
-    /// Move the rows in work of a write on: of a write of a host, or of destage.
+    /// Advance the rows in work of a write, for a host or for destage.
     #[inline(always)]
     pub(crate) fn step_rows(&mut self, index: u32, actions: &mut Actions) -> Rows {
         match self.ops[index].phase {
@@ -320,7 +320,8 @@ impl Controller {
         if plan.is_err() && self.narrow_rows(index) {
             return self.plan_row_write(index, actions);
         }
-        // In one block, a parity may be left out if its old bytes cannot be read and it is not used for recovery.
+        // A single block may be written without a parity whose old bytes cannot be read and which recovery does not
+        // use.
         let plan = plan.or_else(|_| {
             let filling = view.filling | view.parities().minus(view.readable);
             plan_write(&StripeView { filling, ..view }, named, policy)
@@ -349,7 +350,7 @@ impl Controller {
         let op = &self.ops[index];
         if op.plan.read.is_empty() {
             return match op.pending {
-                // Without parity there is nothing to compute.
+                // Without parity nothing is computed.
                 0 if op.phase != Phase::ReadingOld => self.log_row_write(index, actions),
                 0 => self.old_data_read(index, actions),
                 _ => Rows::Held,
@@ -362,8 +363,8 @@ impl Controller {
         Rows::Held
     }
 
-    /// Parities that are not written stay as they are: members that are being filled are filled again from here, others
-    /// have them recorded as bad. False if that cannot be recorded.
+    /// Parities that are not written stay old. Members that are being filled are filled again from here; on others the
+    /// range is recorded as bad. False if that is impossible.
     fn leave_parities_out(&mut self, index: u32, view: &StripeView, written: SlotSet, actions: &mut Actions) -> bool {
         let left_out = (view.parities() & view.writable).minus(written);
         if left_out.is_empty() {
@@ -376,7 +377,7 @@ impl Controller {
                 self.sets.get_mut(op.set).leave_out(slot, at);
                 continue;
             }
-            // Its replacement may have the old one already, and takes the slot with what it knows to be bad itself.
+            // Its replacement may have the old parity already, and will take the slot with its own bad-block log.
             let place = self.sets.get(op.set).places[slot.index()];
             for member in [place.member, place.replacement] {
                 let active = self.sets.get(op.set).members.get(member as usize).is_some_and(Member::is_active);
@@ -388,8 +389,8 @@ impl Controller {
         true
     }
 
-    /// Some of the row was written, and a member that the array needs lacks its part: data recovered from it would
-    /// never have been written by a host. If that cannot be recorded, the array cannot be relied on.
+    /// Some of the row was written, and a member that the array needs lacks its part: recovered data would be data that
+    /// no host has written. If that cannot be recorded, the array fails.
     pub(crate) fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         if !op.torn || self.sets.get(op.set).life == Life::Failed {
@@ -404,7 +405,7 @@ impl Controller {
         }
     }
 
-    /// Too much of this block's row is lost to make its parity: the data is written all the same, and the parity is
+    /// Too much of this block's row is lost to compute its parity: the data is still written, and the parity is
     /// recorded as bad, so that it is not used for recovery.
     fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) -> Rows {
         let can_write = named.minus(view.writable).is_empty();
@@ -421,7 +422,7 @@ impl Controller {
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
         op.plan = Plan { write: named, ..Plan::default() };
-        // Until destage has staged what it writes.
+        // Until destage has staged its data.
         op.phase = Phase::Computing(Step::Parity);
         Rows::Planned
     }
@@ -444,7 +445,7 @@ impl Controller {
         }
     }
 
-    /// Make the new parity.
+    /// Compute the new parity.
     fn push_parity(&mut self, index: u32, actions: &mut Actions) -> Rows {
         if self.ops[index].plan.parity.is_empty() {
             return self.log_row_write(index, actions);

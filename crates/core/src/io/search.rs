@@ -1,7 +1,7 @@
-//! Which rows an operation works on next, and the search for what of them cannot be had.
+//! The next rows of an operation, and the search for blocks that cannot be read.
 //!
-//! Rows are worked through in stretches that fit the work frames. If a stretch cannot be had as a whole, because a read
-//! failed that redundancy does not replace, the search finds the blocks that are bad; the others are had all the same.
+//! Rows are processed in parts that fit the work frames. If a part cannot be read as a whole, because a read failed
+//! that redundancy does not replace, the search finds the bad blocks, and all others are returned.
 //!
 //! ```text
 //!  |--------------------- failed ----------------------|        a stretch that could not be read
@@ -12,9 +12,9 @@
 //! ```
 //!
 //! A failed read may take a drive seconds, a good one takes a fraction of a millisecond: eighths instead of halves mean
-//! fewer failures. If all parts but the last are good, the last one is not read as a whole. A neighbour of a bad block is
-//! read by itself, because a drive whose sectors are larger than its blocks loses several blocks at once. So one defect
-//! costs no more than [`SEARCH_COMMANDS_MAX`] commands.
+//! fewer failures. If all parts but the last are good, the last one is not read as a whole. A neighbour of a bad block
+//! is read by itself, because a drive whose sectors are larger than its blocks loses several blocks at once. So one
+//! defect costs at most [`SEARCH_COMMANDS_MAX`] commands.
 
 use openraid_units::Sectors;
 
@@ -24,10 +24,10 @@ use crate::io::plan::{plan_recovery, plan_write};
 use crate::limits::SEARCH_WAYS;
 use crate::slots::SlotSet;
 
-/// How large the next stretch of rows is.
+/// The size of the next part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Search {
-    /// As large as work frames allow: nothing is searched for.
+    /// As large as the work frames allow; no search is under way.
     None,
     /// A block in the rows up to `end` is bad. Parts of `step` sectors are tried.
     Within { step: u32, end: u32 },
@@ -36,12 +36,12 @@ pub(crate) enum Search {
 }
 
 impl Search {
-    /// What to do about a stretch that failed; nothing smaller is left after a single block.
+    /// The search after a part that failed; `None` after a single block.
     fn narrowed(from: u32, to: u32, block: u32) -> Option<Self> {
         (to - from > block).then(|| Self::Within { step: part(to - from, block), end: to })
     }
 
-    /// After the stretch that ended at `at` was done with: how the search goes on, and how large the next one is.
+    /// The next state of the search after the part that ended at `at`, and the size of the next part.
     fn next(self, at: u32, block: u32, rows_max: u32) -> (Self, u32) {
         match self {
             Self::Within { step, end } if at < end => {
@@ -62,7 +62,7 @@ impl Search {
     }
 }
 
-/// A range of sectors that is worked through in parts: the rows of a stripe, or the sectors of a stretch.
+/// A range of sectors that is processed in parts: rows of a stripe, or sectors of an extent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     lo: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Part {
     /// In work now.
     from: u32,
     to: u32,
-    /// Whether, and how, a bad block is searched for.
+    /// State of the search for a bad block.
     search: Search,
 }
 
@@ -81,7 +81,7 @@ impl Part {
         Self { lo, hi, from: lo, to: hi, search: Search::None }
     }
 
-    /// Nothing of the range yet.
+    /// None of the range yet.
     #[inline(always)]
     pub(crate) const fn not_begun(lo: u32, hi: u32) -> Self {
         Self { lo, hi, from: lo, to: lo, search: Search::None }
@@ -104,7 +104,7 @@ impl Part {
         self.from
     }
 
-    /// The sector after those in work.
+    /// The first sector after the part in work.
     #[inline(always)]
     pub(crate) const fn to(&self) -> u32 {
         self.to
@@ -116,20 +116,20 @@ impl Part {
         self.to - self.from
     }
 
-    /// Take these sectors into work, whatever was before.
+    /// Take these sectors into work, whatever was in work before.
     pub(crate) fn take(&mut self, from: u32, to: u32) {
         debug_assert!(self.lo <= from && from <= to && to <= self.hi);
         (self.from, self.to) = (from, to);
     }
 
-    /// The most sectors that the next part from `at` on may have; the search goes on there.
+    /// Maximum number of sectors of the next part from `at` on; the search continues there.
     pub(crate) fn search_from(&mut self, at: u32, block: u32, most: u32) -> u32 {
         let (search, len) = self.search.next(at, block, most);
         self.search = search;
         len
     }
 
-    /// Go on with the next part; false if there is none.
+    /// Continue with the next part; false if there is none.
     pub(crate) fn advance(&mut self, block: u32, most: u32) -> bool {
         let at = self.to;
         let len = self.search_from(at, block, most);
@@ -137,7 +137,7 @@ impl Part {
         self.from < self.hi
     }
 
-    /// The sectors in work cannot be had as a whole: take a part of them. False if they are one block: it is lost.
+    /// The sectors in work cannot be read as a whole: take a part of them. False if they are one block, which is lost.
     pub(crate) fn narrow(&mut self, block: u32) -> bool {
         let Some(search) = Search::narrowed(self.from, self.to, block) else {
             self.search = Search::After { step: 0 };
@@ -162,7 +162,7 @@ impl Controller {
         u32::try_from(block.get()).expect("a block is small")
     }
 
-    /// The rows in work cannot be had as a whole: try parts of them. False if they are one block: it is lost.
+    /// The rows in work cannot be read as a whole: try parts of them. False if they are one block, which is lost.
     pub(crate) fn narrow_rows(&mut self, index: u32) -> bool {
         let block = self.block_of(index);
         self.release_work(index);
@@ -186,9 +186,9 @@ impl Controller {
         op.part_mut().advance(block, rows_max)
     }
 
-    /// Reads of the rows in work failed. If parity may not fit there, recovered data is a guess, and the other sectors
-    /// of the command are unknown, not bad: they are read in parts. If redundancy has what was not read, or the bad
-    /// block is found, its member is to be repaired there. Otherwise the next plan narrows the rows.
+    /// Reads of the rows in work failed. If parity may not match there, recovered data would be a guess, and the other
+    /// sectors of the command are unknown, not bad: they are read in parts. If redundancy has the missing data, or the
+    /// bad block is found, its member is repaired there. Otherwise the next plan narrows the rows.
     pub(crate) fn rows_unread(&mut self, index: u32) {
         self.release_work(index);
         let op = &self.ops[index];
@@ -198,13 +198,13 @@ impl Controller {
         }
         if !self.is_replaced(index) {
             let op = &self.ops[index];
-            // What background work loses it records at once.
+            // Background work records lost blocks at once, without a repair.
             if op.is_background() || op.rows() > self.block_of(index) {
                 return;
             }
         }
         let op = self.ops[index];
-        // The member that is being repaired there is known already.
+        // A repair already knows its member.
         let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
         for slot in failed.minus(known) {
             self.sets.want_repair(op.set, slot, self.member_place(&op, slot), Sectors(u64::from(op.rows())));
@@ -225,7 +225,7 @@ impl Controller {
         }
     }
 
-    /// If parity may not fit, a bad block that is known is left out by itself, and not with all that is next to it.
+    /// If parity may not match, a known bad block is left out by itself, without its neighbours.
     pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
         if !self.sets.get(self.ops[index].set).has_bad {
             return;
@@ -243,7 +243,7 @@ impl Controller {
         set.good(set.in_sync, from, to) != set.in_sync
     }
 
-    /// Are the rows in work such whose parity may not fit?
+    /// May the parity of the rows in work not match?
     fn is_unfit(&self, index: u32) -> bool {
         let op = &self.ops[index];
         if !op.is_by_rows() {
@@ -260,7 +260,7 @@ mod tests {
     use crate::limits::SEARCH_COMMANDS_MAX;
     use alloc::vec::Vec;
 
-    /// Reads of a stretch from 0 on, and the blocks that turn out bad, on a drive with these bad sectors.
+    /// Number of reads of rows from 0 on, and the blocks that are found bad, on a drive with these bad sectors.
     fn search(rows: u32, block: u32, bad: core::ops::Range<u32>) -> (u32, Vec<u32>) {
         let (mut search, mut at, mut to) = (Search::None, 0, rows);
         let (mut reads, mut lost) = (0, Vec::new());
@@ -305,7 +305,7 @@ mod tests {
         let mut covered = Vec::new();
         loop {
             covered.push((part.from(), part.to()));
-            // The second part turns out bad, and is searched to its end.
+            // The second part is bad, and is searched to its end.
             if covered.len() == 2 {
                 assert!(part.narrow(1));
                 assert_eq!((part.from(), part.len()), (14, 2), "an eighth of ten");

@@ -1,4 +1,4 @@
-//! Moving an operation on: the dispatch by kind and phase, the range, the edges, the end.
+//! Advancing an operation: the dispatch by kind and phase, the range, the edges, the end.
 
 use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
 
@@ -17,7 +17,7 @@ use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who};
 use crate::trace::Trace;
 
 impl Slab<Op> {
-    /// Hand out a computation in the name of an operation, over the columns of the arena from `columns` on.
+    /// Request a computation for an operation, over the columns of the arena from `columns` on.
     #[allow(clippy::too_many_arguments)] // a job has as many parts
     pub(crate) fn push_job(
         &mut self,
@@ -53,7 +53,8 @@ impl Slab<Op> {
 }
 
 impl Controller {
-    /// Move an operation as far as it goes. Destage that has its range is moved on by the cache: its kind is returned.
+    /// Advance an operation as far as possible. Returns the kind of a destage that has its range, which the cache
+    /// advances.
     #[inline]
     pub(crate) fn step(&mut self, index: u32, actions: &mut Actions) -> Option<OpKind> {
         let op = &mut self.ops[index];
@@ -75,8 +76,8 @@ impl Controller {
         None
     }
 
-    /// Put an operation into the table, and let it begin. Inlined, so that it is made there: it is large, and copied it
-    /// would be read before the processor has it written.
+    /// Put an operation into the table, and let it begin. Inlined, so that it is constructed in place: it is large, and
+    /// a copy would be read before the processor has finished writing it.
     #[inline(always)]
     pub(crate) fn start_op(&mut self, op: Op) {
         self.sets.get_mut(op.set).ops += 1;
@@ -85,7 +86,7 @@ impl Controller {
         self.ready.push(key.index);
     }
 
-    /// Leave the step of an operation that was made.
+    /// Record the step of a new operation.
     #[inline(always)]
     fn trace_made(&mut self, index: u32) {
         if self.trace.steps().is_on() && is_traced(&self.ops, index) {
@@ -122,7 +123,7 @@ impl Controller {
         self.trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
     }
 
-    /// Move an operation on that has not its range yet, or not its edges; true if it has both now.
+    /// Advance an operation that does not have its range or its edges yet; true if it has both now.
     #[inline(never)]
     fn step_begin(&mut self, index: u32, actions: &mut Actions) -> bool {
         match self.ops[index].phase {
@@ -159,7 +160,7 @@ impl Controller {
         }
     }
 
-    /// An operation has its range; true if it goes on at once, without edges to read.
+    /// An operation has its range; true if it continues at once, without edges to read.
     fn on_locked(&mut self, index: u32) -> bool {
         let op = &mut self.ops[index];
         let has_edges = op.edges().is_some();
@@ -170,7 +171,7 @@ impl Controller {
         !has_edges
     }
 
-    /// Read the blocks that the request fills only in part, by operations under this one's range.
+    /// Read the blocks that the request fills only in part, by operations that use this one's range.
     fn read_edges(&mut self, index: u32) {
         let op = self.ops[index];
         let edges = Self::edges_of(&op);
@@ -208,7 +209,7 @@ impl Controller {
         }
     }
 
-    /// The edges of a write that has any.
+    /// The edges of a write, if any.
     fn edges_of(op: &Op) -> Edges {
         op.edges().expect("it has edges to read or to merge")
     }
@@ -236,11 +237,11 @@ impl Controller {
         self.start_op(child);
     }
 
-    /// The edges are read (or are being merged): go on. True if the payload has them now.
+    /// The edges are read, or are being merged: continue. True if the payload has them now.
     fn on_edges(&mut self, index: u32, actions: &mut Actions) -> bool {
         let op = self.ops[index];
         if op.frames_abandoned {
-            // The frames belong to a command that was given up.
+            // The frames belong to a given-up command.
             self.release_work(index);
             self.ops[index].frames_abandoned = false;
             self.ops[index].error = None;
@@ -264,8 +265,8 @@ impl Controller {
         false
     }
 
-    /// Copy what the request does not cover of one edge from the block that was read to the payload's frames:
-    /// the head first, the tail when that is done.
+    /// Copy the bytes of one edge that the request does not cover from the block that was read into the payload's
+    /// frames: the head first, then the tail.
     fn merge_edge(&mut self, index: u32, edges: Edges, actions: &mut Actions) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
@@ -297,7 +298,7 @@ impl Controller {
         op.verdict = verdict;
         op.pending -= 1;
         let computing = matches!(op.phase, Phase::Computing(_));
-        // One that waits for the journal as well moves when that is through.
+        // An operation that also waits for the journal continues after that.
         let through = op.pending == 0;
         if through && !op.entry.waits() {
             self.ready.push(key.index);
@@ -314,7 +315,7 @@ impl Controller {
         }
     }
 
-    /// Take work frames for an operation; if there are not enough, it waits after the operations that wait already, and
+    /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
     /// the answer is false.
     pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
         debug_assert!(self.ops[index].work.is_none());
@@ -357,7 +358,7 @@ impl Controller {
         self.hold_op(index, Wait::Commands);
     }
 
-    /// An operation is over: give back what it holds and tell whom it worked for.
+    /// An operation is over: release everything that it holds, and inform its owner.
     pub(crate) fn finish_op(&mut self, index: u32, actions: &mut Actions) {
         debug_assert_eq!(self.ops[index].pending, 0, "{:?}", self.ops[index]);
         if self.ops[index].kind == OpKind::Read {
@@ -374,7 +375,7 @@ impl Controller {
         let op = &self.ops[index];
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
-        // It is large, and was written to just now: it is copied only if its whole content is wanted.
+        // The operation is large, and was written just now: it is copied only if its whole content is needed.
         let plain = match op.kind {
             OpKind::Read | OpKind::RowRead => op.parent().is_none(),
             OpKind::Write | OpKind::RowWrite => !self.cache.is_on(),
@@ -391,7 +392,7 @@ impl Controller {
         set.ops -= 1;
         if is_direct {
             set.direct_writes -= 1;
-            // Promised writes may wait for its end.
+            // Journalled writes may wait for its end.
             if set.journal.is_on() {
                 self.cache_waiters.wake_others(&mut self.splitting);
             }
@@ -416,7 +417,7 @@ impl Controller {
         }
     }
 
-    /// Tell whom an operation worked for that it is over, and what it was.
+    /// Inform the owner that an operation is over.
     fn whole_op_done(&mut self, op: &Op, actions: &mut Actions) {
         let owner = match op.works_for {
             WorksFor::Op(parent) => return self.on_child_done(parent, op),
@@ -445,7 +446,7 @@ impl Controller {
         }
     }
 
-    /// Give up before anything was written.
+    /// Give up before any member was written.
     pub(crate) fn fail_op(&mut self, index: u32, status: ReplyStatus, actions: &mut Actions) {
         self.ops[index].error = Some(status);
         self.finish_op(index, actions);

@@ -1,22 +1,22 @@
-//! What operations wait for.
+//! The waits of operations.
 //!
-//! An operation that cannot go on names what it waits for, and stands in one queue. The event that ends the wait puts it
-//! into the queue of ready operations. In debug builds the engine checks whenever it comes to rest that no operation waits
-//! for something that is there already: otherwise a wake-up was forgotten, and the operation might wait forever.
+//! An operation that cannot continue names its wait, and is in one queue. The event that ends the wait puts it into the
+//! queue of ready operations. In debug builds the engine checks, whenever it comes to rest, that no operation waits for
+//! a condition that is already met: otherwise a wake-up was forgotten, and the operation might wait forever.
 
 use crate::array::set::{Intent, Life};
 use crate::array::sets::{Change, Changes};
 use crate::controller::Controller;
 use crate::reason::Reason;
 
-/// What an operation waits for. The rules are those of the write gate.
+/// The wait of an operation. The rules are those of the write gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
     /// Another operation holds a part of its range.
     Range,
     /// There are too few work frames.
     Frames,
-    /// Rows of it are to be redone from the journal first.
+    /// Some of its rows must be redone from the journal first.
     Redo,
     /// Rule 1, and rule 5 again: the journal session of the set is beginning or ending.
     Session,
@@ -28,7 +28,7 @@ pub(crate) enum Wait {
     FailureMark,
     /// Rule 5: the journal was lost, and the superblocks do not say yet that it is stale.
     StaleMark,
-    /// The journal has no room: rule 5 for the records, and before that for the room that a write past the cache reserves.
+    /// The journal has no room: rule 5 for the records, and earlier for the room that a write past the cache reserves.
     JournalRoom(Reason),
     /// Rule 5: the journal entry with the records is not durable.
     Entry,
@@ -66,7 +66,7 @@ impl Wait {
 }
 
 impl Controller {
-    /// Call the operations that wait for a change which their set has had, in the order in which they began to wait for it.
+    /// Call the operations that wait for a change which their set has had, in the order in which their waits began.
     pub(crate) fn wake_changed(&mut self) {
         for _ in 0..self.wait_set.len() {
             let index = self.wait_set.pop().expect("counted");
@@ -81,7 +81,7 @@ impl Controller {
         self.sets.forget_changes();
     }
 
-    /// Let an operation wait, in the queue of what it waits for.
+    /// Let an operation wait, in the queue of its wait.
     pub(crate) fn hold_op(&mut self, index: u32, wait: Wait) {
         self.ops[index].wait = Some(wait);
         match wait {
@@ -97,7 +97,7 @@ impl Controller {
         }
     }
 
-    /// The first operation that waits for a state of its set which is there already.
+    /// The first operation that waits for a state of its set which has come already.
     pub(crate) fn find_forgotten(&self) -> Option<(u32, Wait)> {
         self.wait_set.iter().find_map(|index| {
             let wait = self.ops[index].wait.expect("an operation in a queue says what it waits for");
@@ -105,12 +105,12 @@ impl Controller {
         })
     }
 
-    /// Is there what an operation waits for, as far as it is a state of its set? The other waits end with what another
-    /// operation gives back.
+    /// Is the condition of a wait met, as far as it is a state of the set? The other waits end when another operation
+    /// releases something.
     fn is_over(&self, index: u32, wait: Wait) -> bool {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
-        // A failed set records nothing any more, and one whose members take no record refuses the operation.
+        // A failed set records nothing any more, and a set whose members accept no record refuses the operation.
         let is_refused = set.life == Life::Failed || set.has_stale_metadata();
         match wait {
             Wait::Session => set.life == Life::Failed || !self.is_held_by_session(op),
@@ -145,8 +145,8 @@ mod tests {
     use openraid_units::{ArrayId, BlockSize, Sectors, SetId, StripeIndex};
 
     const CHANGES: [Change; 4] = [Change::Marks, Change::Bits, Change::Session, Change::Life];
-    /// Every wait with what ends it among [`CHANGES`], in their order. The waits after the sixth end with what another
-    /// operation, the journal or a log gives back.
+    /// Every wait, with the changes among [`CHANGES`] that end it, in order. The waits after the sixth end when another
+    /// operation, the journal or a log releases something.
     const TABLE: [(Wait, [bool; 4]); 13] = [
         (Wait::Session, [true, false, true, true]),
         (Wait::ActiveMark, [true, false, false, true]),
@@ -163,7 +163,7 @@ mod tests {
         (Wait::Commands, [false; 4]),
     ];
 
-    /// A controller with two sets that no drive belongs to.
+    /// A controller with two sets without drives.
     fn controller() -> Controller {
         let member_size = Sectors(512);
         let member_sizes = &[member_size; 4];
@@ -199,7 +199,7 @@ mod tests {
                 controller.sets.changed(SetId(0), change);
                 controller.wake_changed();
                 assert_eq!(controller.ready.pop(), ends.then_some(op), "{wait:?} and {change:?}");
-                // A change is told once.
+                // A change is reported once.
                 controller.wake_changed();
                 assert!(controller.ready.is_empty());
             }
@@ -225,7 +225,7 @@ mod tests {
         let redo = hold(&mut controller, Wait::Redo);
         controller.wake_redo_waiters();
         assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(redo), None));
-        // An operation that ends gives its range, its frames and its place among the commands.
+        // An operation that ends releases its range, its frames and its place among the commands.
         let first = controller.ops.put(op(OpKind::RowRead)).index;
         let own = controller.ops[first].lock_range();
         assert!(controller.locks.acquire(first, own));

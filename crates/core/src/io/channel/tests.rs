@@ -1,4 +1,4 @@
-//! Which command goes first, which waits, and for how long.
+//! The order of commands, the ones that wait, and for how long.
 
 use super::*;
 use alloc::vec;
@@ -28,7 +28,7 @@ fn push(channels: &mut Channels, now: Instant, class: IoClass, lba: u64, actions
     channels.push(now, &command, actions);
 }
 
-/// Answer the issued commands in their order until none is left; returns the order in which they were issued.
+/// Answer the issued commands in order until none is left. Returns the order in which they were issued.
 fn order(channels: &mut Channels, now: Instant, actions: &mut Actions) -> Vec<u64> {
     let mut seen = Vec::new();
     let mut at = 0;
@@ -73,7 +73,7 @@ fn destage_goes_along_where_many_wait() {
         for at in 0.. {
             let Some(command) = actions.drive.get(at).copied() else { break };
             seen.push(command.lba.get());
-            // Another one of their kind takes the place of each that goes, out of the way.
+            // Another command of the same kind replaces each one that ends, far away.
             if hosts == 4 && command.class == IoClass::Foreground && seen.len() < 7 {
                 push(&mut channels, Instant::ZERO, IoClass::Foreground, 10, &mut actions);
             }
@@ -105,10 +105,10 @@ fn a_drive_that_hosts_use_gets_one_command_of_a_rebuild_at_a_time() {
         let rebuild = |channels: &mut Channels, now: Instant, lba: u64, actions: &mut Actions| {
             push(channels, now, IoClass::Rebuild, lba, actions);
         };
-        // No other command is there: all at once.
+        // No other command is there, so all are issued at once.
         (0..8).for_each(|n| rebuild(&mut channels, Instant::ZERO, n * 8, &mut actions));
         assert_eq!(actions.drive.len(), 8);
-        // A host goes at once; of the rebuild no more than may be.
+        // A host command is issued at once; of the rebuild, only the allowed number.
         push(&mut channels, Instant::ZERO, IoClass::Foreground, 5000, &mut actions);
         (8..16).for_each(|n| rebuild(&mut channels, Instant::ZERO, n * 8, &mut actions));
         assert_eq!((actions.drive.len(), actions.drive[8].lba.get()), (9, 5000));
@@ -117,7 +117,7 @@ fn a_drive_that_hosts_use_gets_one_command_of_a_rebuild_at_a_time() {
             channels.answered(Instant::ZERO, tag, &mut actions);
         }
         assert_eq!(actions.drive.len(), 9 + most, "rotational {rotational}");
-        // When hosts have been silent for a while the end of one command lets all others go.
+        // After a pause of the hosts, the end of one command releases all others.
         let tag = actions.drive[9].tag;
         channels.answered(Instant::ZERO + HOSTS_LINGER, tag, &mut actions);
         assert_eq!(actions.drive.len(), 17);
@@ -130,7 +130,7 @@ fn a_rebuild_passes_a_command_of_a_host_that_a_drive_puts_off_a_few_times_only()
         let (mut channels, mut actions) = channels(16, rotational);
         push(&mut channels, Instant::ZERO, IoClass::Foreground, 5000, &mut actions);
         (0..40).for_each(|n| push(&mut channels, Instant::ZERO, IoClass::Rebuild, n * 8, &mut actions));
-        // The drive answers what goes on in order, and not the host.
+        // The drive answers the sequential commands, and not the host's.
         let mut at = 1;
         let answer_all = |channels: &mut Channels, at: &mut usize, actions: &mut Actions| {
             while let Some(command) = actions.drive.get(*at).copied() {
@@ -140,7 +140,7 @@ fn a_rebuild_passes_a_command_of_a_host_that_a_drive_puts_off_a_few_times_only()
             *at - 1
         };
         assert_eq!(answer_all(&mut channels, &mut at, &mut actions), passes, "rotational {rotational}");
-        // Once it has, the rebuild goes on.
+        // After that, the rebuild continues.
         let host = actions.drive[0].tag;
         channels.answered(Instant::ZERO, host, &mut actions);
         assert_eq!(answer_all(&mut channels, &mut at, &mut actions), 40);
@@ -155,7 +155,7 @@ fn nobody_waits_beyond_the_age_limit_while_others_come() {
         let mut now = Instant::ZERO;
         push(&mut channels, now, IoClass::Foreground, 5000, &mut actions);
         push(&mut channels, now, class, 1, &mut actions);
-        // Always one further up, always before it.
+        // Always one command further up, always before it.
         for turn in 0..40 {
             push(&mut channels, now, IoClass::Foreground, 6000 + turn * 16, &mut actions);
             let out = *actions.drive.last().unwrap();

@@ -29,7 +29,7 @@ const SET: SetId = SetId(0);
 /// The waits in the order of their rules.
 const ORDER: [Wait; 7] =
     [Wait::Session, Wait::ActiveMark, Wait::Bitmap, Wait::FailureMark, Wait::Entry, Wait::Record, Wait::Commands];
-/// What may hold a kind of operation, in order.
+/// The waits that may hold a kind of operation, in order.
 const KINDS: [(OpKind, &[Wait]); 6] = [
     (OpKind::RowWrite, &ORDER),
     (
@@ -104,7 +104,7 @@ impl Bench {
         this
     }
 
-    /// All drives do at once what they are asked for, until nothing more is asked.
+    /// Let all drives answer until no command is left.
     fn rest(&mut self) {
         let mut started = false;
         loop {
@@ -251,7 +251,7 @@ fn an_operation_that_waits_for_what_is_there_is_found() {
         bench.hold(wait);
         assert!(!bench.controller.pass_write_gate(bench.op, &mut bench.actions).is_open());
         assert_eq!(bench.controller.find_forgotten(), None, "{wait:?}");
-        // The condition is met, and nothing has said so.
+        // The condition is met, but no event has ended the wait.
         bench.release(wait);
         assert_eq!(bench.controller.find_forgotten(), Some((bench.op, wait)));
     }
