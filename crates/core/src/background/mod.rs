@@ -11,7 +11,7 @@ use crate::admin::TaskKind;
 use crate::limits::WINDOW_ROWS_MAX;
 use crate::scrub::AbortReason;
 
-/// A task walks through a set in units, several at a time, within a window; all units before the window are done.
+/// A task processes a set in units, several at a time, within a window. All units before the window are done.
 ///
 /// ```text
 ///   done                 window                   to do
@@ -20,7 +20,7 @@ use crate::scrub::AbortReason;
 /// ```
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    /// Tells the operations of this task from those of an earlier one.
+    /// Distinguishes the operations of this task from those of an earlier one.
     pub(in crate::background) id: u32,
     pub(in crate::background) kind: TaskKind,
     /// The slot that is filled.
@@ -31,12 +31,12 @@ pub(crate) struct Task {
     pub(in crate::background) position: u64,
     pub(in crate::background) next: u64,
     pub(in crate::background) end: u64,
-    /// Units from `position` on that are done.
+    /// Bit set of the finished units from `position` on.
     done: u64,
     pub(in crate::background) in_flight: u32,
-    /// Only parts that the bitmap marks.
+    /// Only regions that the bitmap marks.
     pub(in crate::background) only_marked: bool,
-    /// Not before this generation of superblocks is durable.
+    /// It begins when this generation of superblocks is durable.
     pub(in crate::background) generation: u64,
     pub(in crate::background) since: Instant,
     pub(in crate::background) done_at_start: Sectors,
@@ -46,25 +46,25 @@ pub(crate) struct Task {
     pub(in crate::background) flushed: u64,
     /// Everything is done; the members are being flushed before that is recorded.
     pub(in crate::background) finishing: bool,
-    /// A replacement is complete, which this generation of superblocks says; 0 is none.
+    /// The generation of superblocks that records a complete replacement; 0 is none.
     pub(in crate::background) complete: u64,
-    /// It ended before its end.
+    /// The reason why it was aborted.
     pub(in crate::background) aborted: Option<AbortReason>,
     /// For a resync: which units it compares before it writes.
     pub(in crate::background) sync: Comparing,
 }
 
-/// Units in a row that differed, after which a resync writes without comparing.
+/// Number of differing units in a row after which a resync writes without comparing.
 const DIFFERING_MAX: u8 = 8;
-/// A resync that writes without comparing compares every unit whose number is a multiple of this, to find where members agree
-/// again.
+/// A resync that writes without comparing still compares every unit whose number is a multiple of this, to find where
+/// members agree again.
 const COMPARED_EVERY: u64 = 16;
 
-/// Which units a resync compares before it writes. If the members agree, nothing is written: sparse members stay
-/// sparse, and flash does not wear. Where all units differ a comparison only costs (decision 0051).
+/// Decides which units a resync compares before it writes. If the members agree, nothing is written: sparse members
+/// stay sparse, and flash does not wear. If all units differ, comparing only costs (decision 0051).
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Comparing {
-    /// Compared units that differed since one agreed.
+    /// Number of compared units that differed since one agreed.
     differing: u8,
 }
 
@@ -80,12 +80,12 @@ impl Comparing {
 }
 
 impl Task {
-    /// Tells the operations of this task from those of an earlier one.
+    /// Distinguishes the operations of this task from those of an earlier one.
     pub(crate) const fn id(&self) -> u32 {
         self.id
     }
 
-    /// What it does.
+    /// Its kind.
     pub(crate) const fn kind(&self) -> TaskKind {
         self.kind
     }
@@ -141,7 +141,7 @@ impl Task {
     pub(crate) fn is_resync(&self) -> bool {
         self.kind == TaskKind::Resync
     }
-    /// Does a rebuild break it off? Only for that is a slot left empty although a member could fill it.
+    /// Does a rebuild abort it? Only for such a task may a slot stay empty although a member could fill it.
     pub(crate) fn yields(&self) -> bool {
         matches!(self.kind, TaskKind::Resync | TaskKind::Check | TaskKind::Repair) && !self.finishing
     }

@@ -1,4 +1,10 @@
-//! The pace of background work: units, checkpoints; and the set's own housekeeping.
+//! Driving the sets: their tasks in units with a rate limit, checkpoints, the clean mark, and clearing bitmap bits.
+//!
+//! ```text
+//!  pump_set: intent -> session -> metadata -> partial parity log -> bitmap -> start_task -> pump_task -> repairs
+//!  rate:     task.next_unit_at moves by unit / rate for each unit that begins (`rebuild.rate`, `scrub.rate`)
+//!  depth:    at most `background.depth` units in flight, within a window of `WINDOW_ROWS_MAX`
+//! ```
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
@@ -17,11 +23,11 @@ use crate::planted::Flaw;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
 
-/// Units that one look may pass over because the bitmap does not mark them.
+/// Maximum number of units that one call may skip because the bitmap does not mark them.
 const SKIPS_MAX: u32 = 65_536;
 
 impl Controller {
-    /// Sets that collect writes share the cache.
+    /// Count the sets that collect writes, because they share the cache.
     fn count_collectors(&mut self) {
         let Self { cache, sets, .. } = self;
         if !cache.is_on() {
@@ -44,7 +50,7 @@ impl Controller {
         moved
     }
 
-    /// All sets were looked at: when the next look is due, and which sets share the cache.
+    /// All sets were examined: note when the next examination is due, and which sets share the cache.
     pub(crate) fn note_due(&mut self) {
         self.count_collectors();
         let due = self.sets.values().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
@@ -73,7 +79,7 @@ impl Controller {
         moved | self.pump_repairs(id)
     }
 
-    /// Move the active mark on: see [`Intent`].
+    /// Advance the active mark: see [`Intent`].
     fn pump_intent(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let (now, delay) = (self.now, self.limits.clean_delay);
         let held = self.sets.get(id).journal_holds();
@@ -82,7 +88,7 @@ impl Controller {
         match set.intent {
             Intent::Marking(generation) if durable >= generation => set.intent = Intent::Active,
             Intent::Unmarking(generation) if durable >= generation => set.intent = Intent::Clean,
-            // The members may differ in what was lost: the next assembly looks.
+            // The members may differ in the lost data, so the set stays marked active for the next assembly.
             Intent::Active | Intent::Flushing if set.has_failed_flush() => return false,
             Intent::Active if set.is_quiet(now, delay) && !held && set.journal.may_be_clean() => {
                 set.intent = Intent::Flushing;
@@ -94,7 +100,7 @@ impl Controller {
                 };
                 self.sets.get_mut(id).clean_flushes += issued;
             }
-            // A write came in between that the journal has promised.
+            // Meanwhile the journal has acknowledged a write.
             Intent::Flushing if set.clean_flushes == 0 && held => set.intent = Intent::Active,
             Intent::Flushing if set.clean_flushes == 0 => {
                 let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
@@ -128,7 +134,7 @@ impl Controller {
         }
     }
 
-    /// When a set wants to be looked at.
+    /// The time at which a set must be examined.
     fn set_deadline(&self, set: &Set) -> Option<(Instant, Wake)> {
         set.metadata.as_ref()?;
         if set.life != Life::Running || set.journal.is_redoing() {
@@ -157,7 +163,7 @@ impl Controller {
         [clean, bitmap, task, checkpoint].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Make operations for the task of a set as its pace allows.
+    /// Make operations for the task of a set, as its rate and depth allow.
     fn pump_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let mut moved = false;
         let mut skips = 0;
@@ -204,8 +210,8 @@ impl Controller {
         self.checkpoint_task(id, actions) | moved
     }
 
-    /// Is an operation at work in the range of a unit? A write may have been planned when the unit was not done,
-    /// without the parity that is filled there, and does not mark the bitmap before it writes: it is waited for.
+    /// Is an operation in work in the range of a unit? A write may have been planned when the unit was not done,
+    /// without the parity that is filled there. It does not mark the bitmap before it writes, so the unit waits for it.
     fn is_in_work(&self, op: &Op) -> bool {
         self.locks.conflicting(op.lock_range()).next().is_some()
     }
@@ -222,7 +228,7 @@ impl Controller {
         may.then_some(task.next)
     }
 
-    /// Store how far a task is, now and then and at its end, after a flush of the members.
+    /// Store the checkpoint of a task from time to time and at its end, after a flush of the members.
     fn checkpoint_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let now = self.now;
         let interval = self.limits.checkpoint_interval;
@@ -253,7 +259,7 @@ impl Controller {
         true
     }
 
-    /// The members were flushed after the task had come as far as `flushed`: that is what can be recorded.
+    /// The members were flushed after the task had reached `flushed`, so that position is recorded.
     pub(crate) fn store_checkpoint(&mut self, id: SetId) {
         self.sets.look();
         let planted = self.planted;
@@ -261,7 +267,7 @@ impl Controller {
         let Some(task) = &set.task else { return };
         let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
         if task.is_resync() && set.promises_nothing() || fills && set.is_kept_by_journal() {
-            // What it wrote may not be there, and that is not recorded: after the next start it is done again.
+            // The data that it wrote may be lost, so nothing is recorded: after the next start it is done again.
             return set.cancel_task(AbortReason::MemberFailed);
         }
         if task.finishing {
@@ -299,7 +305,7 @@ impl Controller {
         let Some(task) = set.task.as_mut() else { return };
         let Some(unit) = op.background().unit_of(task.id) else { return };
         task.in_flight -= 1;
-        // A stop cuts units short: the saved checkpoint must not cover them.
+        // A stop interrupts units: the saved checkpoint must not cover them.
         if running {
             task.unit_done(unit);
         }
@@ -310,7 +316,7 @@ impl Controller {
 }
 
 impl Set {
-    /// Does the task have a unit to begin, time and tables aside?
+    /// Does the task have a unit to begin, apart from rate and tables?
     fn may_begin_unit(&self) -> bool {
         let Some(task) = &self.task else { return false };
         let recorded = self.metadata.as_ref().is_some_and(|m| m.durable >= task.generation);
@@ -319,7 +325,7 @@ impl Set {
         !self.paused && recorded && free && task.next < task.end
     }
 
-    /// No write is under way and none came for `delay`.
+    /// Is no write under way, and did none arrive for `delay`?
     fn is_quiet(&self, now: Instant, delay: Nanos) -> bool {
         let stopping = self.life == Life::Stopping;
         self.writers == 0 && self.clean_flushes == 0 && (stopping || now >= self.last_write + delay)
@@ -329,7 +335,7 @@ impl Set {
 fn is_marked(set: &Set, kind: TaskKind, from: u64, to: u64) -> bool {
     let Some(bitmap) = &set.bitmap else { return true };
     if set.bitmap_is_of_set() && kind == TaskKind::Rebuild {
-        // Units are of the member, bits of the set.
+        // Units are in sectors of the member, bits in sectors of the set.
         let Geometry::Mirror(mirror) = &set.geometry else { return true };
         let Some(slot) = set.task.as_ref().and_then(|t| t.slot) else { return true };
         return mirror
@@ -339,7 +345,7 @@ fn is_marked(set: &Set, kind: TaskKind, from: u64, to: u64) -> bool {
     bitmap.is_marked(from, to)
 }
 
-/// The operation for one unit of a set's task; `None` where there is nothing to do.
+/// The operation for one unit of a set's task; `None` if there is nothing to do.
 fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
     let task = set.task.as_ref()?;
     let kind = match task.kind {

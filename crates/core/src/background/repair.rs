@@ -1,4 +1,10 @@
-//! Sectors that could not be read are rewritten from redundancy. If that is not possible, they are recorded as lost.
+//! The bad-block log and repairs: sectors that could not be read are rewritten from redundancy, or recorded as bad.
+//!
+//! ```text
+//!  failed read -> want_repair -> pump_repairs -> rewritten            redundancy has the data
+//!                                             -> record_bad           it has not: the range enters the bad-block log
+//!  write with FUA over a recorded range       -> clear_bad            the range leaves the log
+//! ```
 
 use openraid_units::{MemberLba, Sectors, SetId, Slot};
 
@@ -16,7 +22,7 @@ use crate::slab::NONE;
 use crate::slots::SlotSet;
 use crate::trace::Trace;
 
-/// Repairs of one set in work at once.
+/// Maximum number of repairs of one set in work.
 const REPAIRS_IN_WORK_MAX: u32 = 4;
 
 impl Sets {
@@ -30,7 +36,7 @@ impl Sets {
             self.look();
         }
     }
-    /// A write over known bad sectors succeeded: they are good again.
+    /// A write over known bad sectors succeeded: remove them from the log.
     pub(crate) fn clear_bad(&mut self, id: SetId, member: u32, from: MemberLba, len: Sectors) {
         let set = self.get_mut(id);
         let entry = &mut set.members[member as usize];
@@ -41,8 +47,8 @@ impl Sets {
         set.metadata.as_mut().expect("it has a log").request();
         self.look();
     }
-    /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False if
-    /// that is not possible: the member keeps no log, or it is full.
+    /// This range of a member is lost, or must not be used for recovery: enter it in the member's bad-block log. False
+    /// if that is impossible, because the member keeps no log, or it is full.
     #[must_use]
     pub(crate) fn record_bad(
         &mut self,
@@ -66,7 +72,7 @@ impl Sets {
         let recorded = entry.bad.insert(range);
         if recorded {
             set.has_bad = true;
-            // Like a failed member: what depends on it is acknowledged when it is on disk.
+            // As with a failed member: writes that depend on this record are acknowledged when it is on disk.
             let metadata = set.metadata.as_mut().expect("it has a log");
             metadata.failure = metadata.request();
         }
@@ -77,7 +83,7 @@ impl Sets {
 }
 
 impl Controller {
-    /// Make operations for the repairs that wait.
+    /// Make operations for the waiting repairs.
     pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
         let mut moved = false;
         while self.ops.may_make_background_op() && self.sets.get(id).repairing < REPAIRS_IN_WORK_MAX {

@@ -14,7 +14,7 @@ use crate::scrub::{AbortReason, End, Gap, MismatchRange, NotComparable, Scrub, S
 use crate::trace::Trace;
 
 impl Sets {
-    /// What this scrub may change, while it runs.
+    /// What this check or repair may change, while it runs.
     pub(crate) fn scrub_mode(&self, op: &Op) -> Option<ScrubMode> {
         let set = self.get(op.set);
         set.task
@@ -28,7 +28,7 @@ impl Sets {
             self.get_mut(op.set).scrub.uncompared += Sectors(u64::from(op.rows()));
         }
     }
-    /// Sectors that did not match were written.
+    /// Mismatching sectors were corrected.
     pub(crate) fn note_repaired(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
             self.get_mut(op.set).scrub.repaired += u64::from(op.background().corrected);
@@ -43,7 +43,7 @@ impl Sets {
             self.notice_range(trace, op.set, range, actions);
         }
     }
-    /// Tell of the ranges that end below this place.
+    /// Report the ranges that end below this position.
     pub(crate) fn notice_ranges(&mut self, trace: &Trace, id: SetId, below: Sectors, actions: &mut Actions) {
         while let Some(range) = self.get_mut(id).scrub.take_ended(below) {
             self.notice_range(trace, id, range, actions);
@@ -69,7 +69,7 @@ impl Controller {
             return Err(AdminError::NotPossible("another task is running on this array; wait for it or stop it"));
         }
         if let Some(why) = set.not_comparable() {
-            // The result of an earlier check must not stand for this one.
+            // The result of an earlier check must not count for this one.
             set.next_task_id += 1;
             *set.scrub = Scrub::new(mode, set.next_task_id, set.gap());
             set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), now);
@@ -103,7 +103,7 @@ impl Controller {
 }
 
 impl Set {
-    /// Why nothing of it can be compared, if that is so.
+    /// The reason why nothing of it can be compared, if any.
     fn not_comparable(&self) -> Option<NotComparable> {
         if !self.is_redundant() {
             return Some(NotComparable::NoRedundancy);

@@ -1,4 +1,10 @@
-//! Beginning and ending tasks: which slot is rebuilt, when a resync is due.
+//! Beginning and ending tasks: spare takeover and the slot that is rebuilt, replacements, the resync that is due.
+//!
+//! ```text
+//!  start_task: 1 rebuild, if a slot is vacant and a spare is free (`find_rebuild`); it aborts a resync or check
+//!              2 replacement, if one was requested
+//!              3 resync, if one is due
+//! ```
 
 use openraid_units::{Sectors, SetId, Slot};
 
@@ -13,20 +19,20 @@ use crate::reason::FailReason;
 use crate::scrub::AbortReason;
 use crate::slab::NONE;
 
-/// Sectors of a unit of a mirrored set: 256 KiB, or a chunk where that is smaller. Powers of two, so that no
-/// unit crosses a region.
+/// Sectors of a unit of a mirrored set: 256 KiB, or a chunk if that is smaller. Powers of two, so that no unit crosses
+/// a region.
 const MIRROR_UNIT_SECTORS: u64 = 512;
-/// Sectors of a unit of a parity set at least, chunk permitting: 64 KiB. A smaller unit costs more commands than the order of
-/// its reads saves.
+/// Minimum number of sectors of a unit of a parity set, if the chunk allows it: 64 KiB. A smaller unit costs more
+/// commands than the order of its reads saves.
 const PARITY_UNIT_SECTORS_MIN: u64 = 128;
 
 impl Controller {
-    /// Begin the due task of a set that has none: a rebuild before a resync, and in its place.
+    /// Begin the due task of a set: a rebuild first, even in place of a running resync or check.
     pub(crate) fn start_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
-        // A spare is taken when its partial parity log is empty.
+        // A spare takes a slot when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
-        // A slot that is not missing waits for a member that can take the place of a missing one.
+        // A replacement waits while its spare could fill a vacant slot.
         let yields = set.task.as_ref().is_none_or(Task::yields);
         if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
             return false;
@@ -58,13 +64,13 @@ impl Controller {
         false
     }
 
-    /// A slot without a full member, and the member that can fill it: one that has begun already, or a spare.
+    /// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.
     fn find_rebuild(&self, id: SetId) -> Option<(Slot, u32)> {
         let set = self.sets.get(id);
         let free =
             |m: &crate::array::set::Member| m.state == MemberState::Spare && self.channels.outstanding(m.drive) == 0;
         let place = |place: usize| u32::try_from(place).expect("few members");
-        // A returning member goes to the slot where it has least to restore.
+        // A returning member goes to the slot in which it needs the least.
         let back = |m: &crate::array::set::Member| m.by_bitmap.filter(|s| set.places[s.index()].member == NONE);
         if let Some(spare) = set.members.iter().position(|m| free(m) && back(m).is_some()) {
             return back(&set.members[spare]).map(|slot| (slot, place(spare)));
@@ -76,7 +82,7 @@ impl Controller {
                 if matches!(member.state, MemberState::Rebuilding { .. }) {
                     return Some((slot, here));
                 }
-                // Failing: its failure is not yet recorded.
+                // Failing: the failure is not recorded yet.
                 continue;
             }
             if let Some(spare) = set.members.iter().position(free) {
@@ -87,7 +93,7 @@ impl Controller {
     }
 
     fn find_replacement(&self, id: SetId) -> Option<Slot> {
-        // If the old member is about to fail, its replacement soon goes on as a rebuild.
+        // If the old member is about to fail, its replacement will soon continue as a rebuild.
         let set = self.sets.get(id);
         set.in_sync.iter().find(|slot| set.places[slot.index()].replacement != NONE)
     }
@@ -117,7 +123,7 @@ impl Controller {
         self.trace.notice(&self.sets, id, Some(slot), Some(drive), NoticeKind::RebuildStarted, actions);
     }
 
-    /// Put a task on a set.
+    /// Begin a task of a set.
     pub(crate) fn put_task(&mut self, id: SetId, kind: TaskKind, slot: Option<Slot>, from: Sectors, only_marked: bool) {
         let now = self.now;
         let interval = self.limits.checkpoint_interval;
@@ -154,7 +160,7 @@ impl Controller {
         self.sets.look();
     }
 
-    /// A task has come to its end and the members were flushed.
+    /// A task is complete and the members were flushed.
     pub(crate) fn task_finished(&mut self, id: SetId) {
         let set = self.sets.get_mut(id);
         let Some(task) = set.task.take() else { return };
@@ -176,7 +182,7 @@ impl Controller {
         self.sets.changed(id, Change::Session);
     }
 
-    /// Tell of tasks that have ended.
+    /// Report tasks that have ended.
     pub(crate) fn notice_finished(&mut self, id: SetId, actions: &mut Actions) {
         let Some(task) = self.sets.get_mut(id).finished.take() else { return };
         let kind = match (task.kind, task.finishing) {
@@ -207,9 +213,9 @@ impl Set {
         }
     }
 
-    /// Sectors of a unit of a parity set: a chunk, or the part of it that one operation reads at once. An operation that took
-    /// a chunk in parts would let the drive jump: several are in work, each at its first part, then each at its second.
-    /// Chunks are powers of two, and so are units.
+    /// Sectors of a unit of a parity set: a chunk, or the part of it that one operation reads at once. If an operation
+    /// read a chunk in several parts, the drive would seek: several operations are in work, each at its first part,
+    /// then each at its second. Chunks are powers of two, and so are units.
     fn parity_unit(&self, chunk: Sectors) -> u64 {
         let at_once = 1 << u64::from(self.rows_max).ilog2();
         chunk.get().min(PARITY_UNIT_SECTORS_MIN.max(at_once))
@@ -223,8 +229,8 @@ impl Set {
         self.metadata.as_mut().expect("redundant sets have metadata").request();
     }
 
-    /// The replacement that was filled is complete. Its superblock says so before the old member is called faulty: the
-    /// power may go between the two, and one of them must be a full member then.
+    /// The replacement is completely filled. Its superblock says so before the old member is recorded as faulty: the
+    /// power may fail between the two, and one of them must be a full member then.
     pub(super) fn replacement_complete(&mut self) {
         let task = self.task.as_mut().expect("it was filled by a task");
         let place = self.places[task.slot.expect("it fills a slot").index()];
@@ -252,7 +258,7 @@ impl Set {
         self.metadata.as_mut().expect("redundant sets have metadata").request_failure();
     }
 
-    /// Drop a task that cannot go on, and say why.
+    /// Abort a task, and record why.
     pub(crate) fn cancel_task(&mut self, why: AbortReason) {
         if self.life == Life::Failed {
             return;

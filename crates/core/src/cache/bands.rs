@@ -1,4 +1,4 @@
-//! The dirty parts of a unit: bands of a stripe, runs of a stretch.
+//! The dirty parts of a unit: bands of a stripe, runs of a range.
 
 use openraid_units::{Sectors, SetLba, Slot, StripeIndex};
 
@@ -11,7 +11,7 @@ use crate::io::op::Op;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
-/// How the sectors of a stripe's data are columns and rows.
+/// The columns and rows of a stripe, for its lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StripeLines {
     /// First sector of the stripe in the set.
@@ -21,7 +21,7 @@ pub(crate) struct StripeLines {
 }
 
 impl StripeLines {
-    /// Those of a stripe.
+    /// The columns and rows of this stripe.
     pub(crate) fn of(stripe: StripeIndex, parity: &Parity) -> Self {
         Self { start: parity.set_lba(stripe, 0, Sectors::ZERO), chunk: parity.chunk().get() }
     }
@@ -82,7 +82,7 @@ impl Cache {
         columns
     }
 
-    /// Up to which row just these columns are dirty, as they are in row `from`.
+    /// The row up to which the same columns are dirty as in row `from`.
     pub(crate) fn band_end(&self, unit: &DirtyUnit, rows: StripeLines, from: u64, columns: SlotSet) -> u64 {
         if unit.lines.head == unit.lines.tail {
             let line = self.lines.get(unit.lines.head);
@@ -127,7 +127,7 @@ impl Cache {
         }
         loop {
             let line = self.lines.find(unit.set, end / LINE_SECTORS).map(|index| self.lines.get(index));
-            // Is it of the same unit, and dirty here?
+            // Is it in the same unit, and dirty here?
             let Some(line) = line.filter(|line| line.unit == self.unit_of(unit)) else { break };
             let within = end % LINE_SECTORS;
             let (dirty, to) = line.dirty.run(within);

@@ -1,8 +1,8 @@
-//! Destage: dirty units are written to the members, one operation a unit, under the exclusion of the whole unit.
+//! Destage: dirty units are written to the members, one operation for each unit, which locks the whole unit.
 //!
-//! A unit is worked through in bands: rows of a stripe in which the same columns are dirty, or runs of a stretch.
-//! What a band writes is copied out of the lines when it is planned, so it stays as it is until it is written, or is
-//! copied again if it has to be planned again. Sectors that hosts write meanwhile stay dirty.
+//! A unit is written in bands: rows of a stripe in which the same columns are dirty, or runs of a range. When a band is
+//! planned, its data is copied out of the lines. So it does not change until it is written, and is copied again if the
+//! band must be planned again. Sectors that hosts write meanwhile stay dirty.
 
 use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
 
@@ -25,19 +25,19 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
-/// Dirty units that may be in work for a set, if it is alone.
+/// Maximum number of dirty units of a set in work, if the set is alone.
 #[derive(Clone, Copy)]
 struct Places {
-    /// Units that are swept over, while a write waits: there is something to sort.
+    /// While a write waits: for units that are written in order of address, so that the drives have something to sort.
     most: u32,
-    /// All other units.
+    /// For all other units.
     plain: u32,
     /// Memory or the journal is short.
     hurries: bool,
 }
 
-/// Which dirty units of a set are waited for. Units of a failed set go nowhere: the sooner they are held, the sooner
-/// the waiting pieces and requests are told.
+/// The dirty units of a set for which something waits. Units of a failed set are not written; they are held at once, so
+/// that waiting pieces and requests get their error soon.
 fn awaited_of(set: &Set) -> Awaited {
     if set.life == Life::Stopping || set.life == Life::Failed || set.journal.hurries() {
         Awaited::All
@@ -66,7 +66,7 @@ fn pace_of(sets: &Sets, set: SetId, places: Places) -> Pace {
 }
 
 impl Controller {
-    /// Does anybody wait for what destage does?
+    /// Note whether something waits for destage.
     #[inline]
     pub(crate) fn note_hurry(&mut self) {
         let waited = !self.cache_waiters.is_empty() | self.journal.is_short();
@@ -77,29 +77,29 @@ impl Controller {
         }
     }
 
-    /// A flush or a stop begins or ends to wait for the dirty data of one set: the drives of that set do not give way
-    /// to reads meanwhile, other drives do.
+    /// A flush or a stop begins or ends to wait for the dirty data of one set. Meanwhile the drives of that set do not
+    /// give way to reads; other drives do.
     #[inline(never)]
     fn note_awaited(&mut self) {
         let Self { channels, sets, .. } = self;
         channels.set_hurries_of_sets(|id| sets.find(id).is_some_and(|set| awaited_of(set) != Awaited::None));
     }
 
-    /// Few units while nothing waits for them: then a read finds short queues.
+    /// Few units if nothing waits for them, so that reads find short queues.
     fn destage_places(&self) -> Places {
         let most = self.limits.destage_units_max;
         let plain = most.min(self.limits.destage_units_calm);
         Places { most, plain, hurries: self.channels.destage_hurries() }
     }
 
-    /// May one more dirty unit be in work? If operations wait for frames, no more than while nothing hurries: a host
-    /// may be waiting.
+    /// May one more dirty unit be in work? If operations wait for frames, the limit is the one for times without
+    /// urgency, because a host may be waiting.
     fn may_destage(&self, places: Places) -> bool {
         let most = if self.wait_frames.is_empty() { self.limits.destage_units_max } else { places.plain };
         self.cache.writing < most && self.ops.may_make_background_op()
     }
 
-    /// Begin to write dirty units, as many as may be in work; true if something moved.
+    /// Begin to write dirty units, as many as may be in work; true if one began.
     #[inline(never)]
     pub(crate) fn pump_destage(&mut self) -> bool {
         if self.is_destage_held() {
@@ -130,7 +130,7 @@ impl Controller {
         moved
     }
 
-    /// When destage wants to be called again by itself.
+    /// The time at which destage must be called again.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
         let places = self.destage_places();
         if !self.may_destage(places) || self.is_destage_held() {
@@ -139,7 +139,7 @@ impl Controller {
         self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
     }
 
-    /// Why a dirty unit with `len` sectors is written now.
+    /// The reason why a dirty unit with `len` sectors is written now.
     fn why_destaged(&self, unit: u32, len: Sectors) -> Reason {
         let entry = self.cache.units.get(unit);
         if entry.urgent {
@@ -163,7 +163,7 @@ impl Controller {
         let set = self.sets.get(entry.set);
         let (at, len) = unit_extent(&set.geometry, entry.number);
         let epoch = set.dirty.epoch;
-        // How many lines it takes out of the cache, about.
+        // Approximate number of lines that become clean.
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(unit, len);
         let data = KindData::Destage(DestageData { unit, epoch, lines, why });
@@ -180,7 +180,7 @@ impl Controller {
 
     // ---- stripes
 
-    /// Go on with a stripe: its next band first.
+    /// Continue with a stripe: its next band first.
     pub(crate) fn step_row_destage(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         if op.phase == Phase::Planning && op.band().is_empty() && !self.next_band(index) {
@@ -205,8 +205,8 @@ impl Controller {
         }
     }
 
-    /// The next band of a stripe: the columns of the present rows that a partial parity log keeps for a turn of their
-    /// own, or the rows after these. False if nothing dirty is left there.
+    /// The next band of a stripe: columns of the present rows that a partial parity log left for a later turn, or the
+    /// next rows. False if nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
         let (set, own) = (self.sets.get(op.set), *op.rows_of());
@@ -214,7 +214,7 @@ impl Controller {
         let unit = self.cache.units.get(op.destage().unit);
         let Columns::Dirty { next, .. } = own.columns else { unreachable!("destage is of dirty columns") };
         let (from, to) = (own.part.from(), own.part.to());
-        // Nothing was kept back as a rule.
+        // Usually no columns were left for later.
         let here = if next == 0 { SlotSet::EMPTY } else { self.cache.dirty_columns_at(unit, rows, u64::from(from)) };
         let mut left: SlotSet = here.iter().filter(|column| column.0 >= next).collect();
         let (mut first, mut columns, mut most) = (u64::from(from), here, to);
@@ -249,7 +249,7 @@ impl Controller {
         }
     }
 
-    /// The band is on the members: what was not written to since is clean.
+    /// The band is on the members: sectors that were not written since are clean.
     fn band_written(&mut self, index: u32) {
         let set = self.ops[index].set;
         let DestageData { unit: cache_unit, .. } = *self.ops[index].destage();
@@ -267,7 +267,7 @@ impl Controller {
 
     // ---- stretches
 
-    /// Go on with a stretch of a set without parity.
+    /// Continue with a range of a set without parity.
     pub(crate) fn step_destage(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
             Phase::Planning => return self.next_run(index, actions),
@@ -311,7 +311,7 @@ impl Controller {
 
     // ---- both
 
-    /// Copy the lines of an extent, all of it dirty, to `to`.
+    /// Copy the lines of an extent, all of which is dirty, to `to`.
     fn stage_extent(&mut self, index: u32, at: SetLba, len: Sectors, to: PoolOffset, actions: &mut Actions) {
         let (set, cache_unit) = (self.ops[index].set, self.ops[index].destage().unit);
         let mut columns = actions.columns.len();
@@ -339,12 +339,12 @@ impl Controller {
         let line = self.cache.lines.get_mut(index);
         line.staged = true;
         line.staged_whole = line.dirty.without(mask).is_empty();
-        // What came since it was staged last is staged now.
+        // Data that came since the last staging is staged now.
         let repin = core::mem::take(&mut line.repin);
         self.unpin_lines([repin, 0]);
     }
 
-    /// Lines do not need these entries of the journal any more; 0 is none.
+    /// Lines no longer need these entries of the journal; 0 is none.
     fn unpin_lines(&mut self, pins: [u64; 2]) {
         for sequence in pins.into_iter().filter(|sequence| *sequence != 0) {
             self.journal.log_mut().unpin_if_held(sequence);
@@ -370,7 +370,7 @@ impl Controller {
         self.sets.get_mut(set).cached.destaged += self.cache.counters.destaged - before;
     }
 
-    /// The operation that was to write a dirty unit of a set has ended.
+    /// The operation that writes a dirty unit of a set has ended.
     pub(crate) fn on_destaged(&mut self, set: SetId, data: DestageData, error: Option<ReplyStatus>) {
         let DestageData { unit, epoch: begun, lines, .. } = data;
         self.cache.end_writing(self.now, set, lines);
@@ -393,7 +393,7 @@ impl Controller {
         let dirty = &mut self.sets.get_mut(set).dirty;
         let is_old = entry.epoch != dirty.epoch;
         if entry.sectors > 0 && is_old && begun != dirty.epoch && !failed {
-            // A flush came while the unit was being written: data that was dirty then may lie in rows that the
+            // A flush came while the unit was being written. Data that was dirty then may lie in rows that the
             // operation has passed.
             self.cache.units.set_state(unit, UnitState::Ready);
             return;
@@ -407,14 +407,14 @@ impl Controller {
             self.cache.units.free(unit);
             return;
         }
-        // It was written to meanwhile, or not written: its time starts again.
+        // The unit was written to meanwhile, or was not written: its age starts again.
         dirty.new += 1;
         let epoch = dirty.epoch;
         let again = self.cache.units.get_mut(unit);
         (again.epoch, again.since) = (epoch, now);
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
         let state = match (failed, at_once) {
-            // There it is held.
+            // In that state it is held.
             (true, _) if self.sets.get(set).life == Life::Failed => UnitState::Ready,
             (true, _) => UnitState::Resting,
             (false, true) => UnitState::Ready,
@@ -423,7 +423,7 @@ impl Controller {
         self.cache.units.set_state(unit, state);
     }
 
-    /// The pieces that wait for a dirty unit go on; with an error if it could not be written.
+    /// The pieces that wait for a dirty unit continue, with an error if it could not be written.
     fn release_waiters(&mut self, unit: u32, error: Option<ReplyStatus>) {
         let mut piece = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, NONE);
         while piece != NONE {
@@ -435,11 +435,11 @@ impl Controller {
         }
     }
 
-    /// The set of a dirty unit has failed: what it holds stays until the set is stopped.
+    /// The set of a dirty unit has failed: the unit's data stays until the set is stopped.
     fn hold_unit(&mut self, unit: u32) {
         self.cache.units.set_state(unit, UnitState::Held);
         let entry = *self.cache.units.get(unit);
-        // The journal keeps its entries for the set as long as that is not there, whatever the cache holds.
+        // While the set is failed, the journal keeps the set's entries, whatever the cache holds.
         let mut index = entry.lines.head;
         while index != NONE {
             let line = self.cache.lines.get_mut(index);
@@ -460,7 +460,8 @@ impl Controller {
     }
 }
 
-/// The first of these columns and its neighbours: one record of a partial parity log covers adjacent columns.
+/// The first of these columns and the columns adjacent to it: one record of a partial parity log covers adjacent
+/// columns.
 fn side_by_side(columns: SlotSet) -> SlotSet {
     let Some(first) = columns.first() else { return columns };
     columns.iter().zip(first.0..).take_while(|(column, beside)| column.0 == *beside).map(|(column, _)| column).collect()

@@ -1,4 +1,4 @@
-//! What the cache did, for people: figures of each set, and of the whole. They decide nothing.
+//! Figures of the cache for readers: of each set, and of the whole. Nothing depends on them.
 
 use openraid_units::{Bytes, Nanos, Sectors};
 
@@ -8,22 +8,23 @@ use super::CacheCounters;
 use crate::controller::Controller;
 use crate::limits::FRAME_BYTES;
 
-/// What the cache did for a set, or for all sets of an array, since it was started.
+/// Figures of a set, or of all sets of an array, since it was started.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CacheFigures {
-    /// Sectors that reads of hosts found here, and that they did not.
+    /// Sectors of host reads that were in the cache, and that were not.
     pub read_hits: u64,
     /// See `read_hits`.
     pub read_misses: u64,
-    /// Sectors that writes put here, and how many of them were dirty already: those reached the members once for all.
+    /// Sectors that writes put into the cache, and the ones of them that were dirty already: those cost no write to the
+    /// members.
     pub written: u64,
     /// See `written`.
     pub merged: u64,
-    /// Sectors of host data that were written to the members from here.
+    /// Sectors of host data that were destaged to the members.
     pub destaged: u64,
-    /// Dirty units that were written; `destaged` by this is how much was written at once.
+    /// Number of dirty units that were written; `destaged` divided by it is the mean size of one.
     pub units: u64,
-    /// How long their oldest bytes had been dirty when they were on the members: in all, and the longest.
+    /// Time from the oldest write of a unit until it was on the members: the sum, and the longest.
     pub waited: Nanos,
     /// See `waited`.
     pub waited_max: Nanos,
@@ -51,15 +52,15 @@ impl core::ops::Add for CacheFigures {
 pub struct CacheStatus {
     /// Its size.
     pub size: Bytes,
-    /// Lines of these with dirty sectors, and the most that may be dirty.
+    /// Size of the lines with dirty sectors, and the maximum.
     pub dirty: Bytes,
     /// See `dirty`.
     pub dirty_max: Bytes,
-    /// What it did for all arrays since it was made.
+    /// Its figures for all arrays since it was made.
     pub counters: CacheCounters,
 }
 
-/// Memory that the tables of a cache of this size take besides.
+/// Memory for the tables of a cache of this size, in addition to it.
 #[must_use]
 pub const fn table_bytes(cache: Bytes) -> Bytes {
     let lines = cache.0 / FRAME_BYTES;
@@ -67,7 +68,7 @@ pub const fn table_bytes(cache: Bytes) -> Bytes {
 }
 
 impl Controller {
-    /// What there is to tell of the cache, if there is one.
+    /// The status of the cache, if there is one.
     #[must_use]
     pub fn cache_status(&self) -> Option<CacheStatus> {
         let bytes = |lines: u32| Bytes(u64::from(lines) * FRAME_BYTES);

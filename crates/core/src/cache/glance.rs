@@ -1,9 +1,8 @@
-//! A glance at the parts of the cache's tables that will be needed soon.
+//! Prefetching the parts of the cache's tables that will be needed soon.
 //!
-//! Requests and dirty units come in batches, and each of them needs lines of memory that were not touched for long. Met
-//! one by one in the middle of the work, the processor waits for each of them; looked at together, in short loops in
-//! which none depends on another, it waits for all of them as long as for one. Nothing is decided here, and nothing
-//! changed: what was seen is thrown away.
+//! Requests and dirty units come in batches, and each needs memory that was not touched for long. If the work meets
+//! them one by one, the processor waits for each access. If short loops access them together, without depending on each
+//! other, it waits for all of them as long as for one. Nothing is decided or changed here; the values are discarded.
 
 use core::hint::black_box;
 use openraid_units::{Bytes, SetId};
@@ -20,8 +19,7 @@ use crate::slab::NONE;
 const GLANCES_MAX: usize = 32;
 
 impl Controller {
-    /// Look at where requests that are about to be taken in are found in the cache, or are not, and at what makes room for
-    /// them.
+    /// Touch the entries for requests that are about to be admitted, and for the lines that make room for them.
     #[inline(never)]
     pub(crate) fn glance_at_requests(&self) {
         let (mut lines, mut units) = ([0; GLANCES_MAX], [0; GLANCES_MAX]);
@@ -54,7 +52,7 @@ impl Controller {
 }
 
 impl Cache {
-    /// Look at the dirty units of a set that are likely to be written next.
+    /// Touch the dirty units of a set that are likely to be written next.
     #[inline(never)]
     pub(crate) fn glance_at_units(&self, set: SetId, sweeps: bool) {
         let mut indices = [NONE; GLANCES_MAX];

@@ -7,8 +7,8 @@
 //!     +----------------+ evicted, the one that was used longest ago  <-+
 //! ```
 //!
-//! A line that a read is filling, or that has a dirty sector, is not evicted. All memory is taken at start; where a
-//! line is found says [`super::places`].
+//! A line that a read is filling, or that has a dirty sector, is not evicted. All memory is taken at start.
+//! [`super::places`] finds the line of a place.
 
 use alloc::vec::Vec;
 use openraid_units::{PoolOffset, Sectors, SetId, SetLba};
@@ -50,7 +50,7 @@ impl Mask {
     pub(crate) const fn len(self) -> u32 {
         self.0.count_ones()
     }
-    /// From `from` on, is this sector in it, and up to which sector is it the same?
+    /// Is sector `from` in the mask, and up to which sector is the answer the same?
     pub(crate) fn run(self, from: u64) -> (bool, u64) {
         let rest = self.0 >> from;
         let inside = rest & 1 == 1;
@@ -59,29 +59,29 @@ impl Mask {
     }
 }
 
-/// One line. It fills one line of the processor's caches: an access to one of its fields loads all.
+/// One line. It fills one line of the processor's caches, so an access to one of its fields loads all of them.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Line {
     pub(super) set: SetId,
     /// Its place in the set, in lines.
     pub(super) number: u64,
-    /// Sectors whose bytes the frame has.
+    /// Sectors whose bytes are in the frame.
     pub(super) valid: Mask,
     /// Sectors that the members do not have yet.
     pub(super) dirty: Mask,
-    /// Sectors that a read will bring, unless they are written before.
+    /// Sectors that a read will bring, unless they are written first.
     pub(super) filling: Mask,
     /// The piece that fills them.
     pub(super) filler: u32,
-    /// It was read ahead, or is being so, and no host has asked for it yet.
+    /// It was read ahead, or is being read ahead, and no host has requested it yet.
     pub(super) ahead: bool,
     /// Its dirty sectors are being written to the members, and nothing was written to the line since.
     pub staged: bool,
     /// All that was dirty was staged.
     pub(super) staged_whole: bool,
-    /// The first entry of the journal that it needs while it is dirty, the first that came after it was staged, and
-    /// the last; 0 is none.
+    /// Entries of the journal that it needs while it is dirty: the first one, the first one after it was staged, and
+    /// the last one; 0 is none.
     pub(super) pin: u64,
     pub(super) repin: u64,
     pub newest: u64,
@@ -95,7 +95,7 @@ pub(crate) struct Line {
 const _: () = assert!(size_of::<Line>() == 64);
 
 impl Line {
-    /// It is clean, or void: the entries of the journal that it needed.
+    /// It is clean, or void: returns the entries of the journal that it needed.
     pub(crate) fn release_pins(&mut self) -> [u64; 2] {
         let pins = [self.pin, self.repin];
         (self.pin, self.repin, self.newest, self.logged_at, self.staged_whole) = (0, 0, 0, None, false);
@@ -111,19 +111,20 @@ pub(crate) struct Lines {
     /// The neighbours of each line: among the free ones, the clean ones, or in its dirty unit.
     links: Vec<Link>,
     places: Places,
-    /// The hash of the place of each line: the place of that hash can be looked at next to the line, not after it.
+    /// The hash of the place of each line, so that the table entry of that hash can be loaded together with the line,
+    /// not after it.
     hashes: Vec<u32>,
     free: u32,
     free_count: u32,
-    /// Clean lines, the one that was used longest ago first.
+    /// Clean lines, least recently used first.
     clean: List,
     clean_count: u32,
-    /// Sectors that were read ahead and left before anybody asked for them.
+    /// Number of sectors that were read ahead and dropped before a host requested them.
     pub(super) wasted: u64,
 }
 
 impl Lines {
-    /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?
+    /// Does the line of this dirty unit that has been dirty longest need an entry of the journal below this one?
     pub(crate) fn keeps_entry_below(&self, unit: &DirtyUnit, sequence: u64) -> bool {
         let pin = unit.lines.first().map_or(0, |first| self.get(first).pin);
         pin != 0 && pin < sequence
@@ -170,11 +171,11 @@ impl Lines {
         }
     }
 
-    /// How many there are.
+    /// Number of lines.
     pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.lines.len()).expect("limits bound the cache")
     }
-    /// Lines that can be had: free ones and clean ones.
+    /// Number of lines that can be used: free and clean ones.
     pub(crate) fn room(&self) -> u32 {
         self.free_count + self.clean_count
     }
@@ -255,7 +256,7 @@ impl Lines {
         Some(index)
     }
 
-    /// What was read ahead into a line is not wanted any more.
+    /// Data that was read ahead into a line is not needed any more.
     pub(crate) fn waste(&mut self, index: u32) {
         let line = &mut self.lines[index as usize];
         if core::mem::take(&mut line.ahead) {
@@ -263,13 +264,13 @@ impl Lines {
         }
     }
 
-    /// A line does not stand for its place any more.
+    /// Remove a line from the table of places.
     fn forget_place(&mut self, index: u32) {
         self.places.remove(self.hashes[index as usize], index);
     }
 
-    /// A line that is in no list and neither dirty nor being filled has nothing that keeps it: it becomes the clean
-    /// one that was used last, or is free if it has no bytes.
+    /// Nothing keeps a line that is in no list and neither dirty nor being filled: it becomes the most recently used clean
+    /// line, or a free one if it has no bytes.
     pub(crate) fn settle(&mut self, index: u32) {
         let line = &mut self.lines[index as usize];
         debug_assert!(line.dirty.is_empty() && line.filling.is_empty());
@@ -288,14 +289,14 @@ impl Lines {
         }
     }
 
-    /// Take a clean line out of the list of clean ones, because it is about to be something else.
+    /// Take a clean line out of the list of clean lines, because its state is about to change.
     pub(crate) fn lift(&mut self, index: u32) {
         debug_assert!(self.is_clean(index));
         self.clean.remove(&mut self.links, index);
         self.clean_count -= 1;
     }
 
-    /// Does it stand for a place of a set?
+    /// Does it have a place of a set?
     pub(crate) fn is_used(&self, index: u32) -> bool {
         self.lines[index as usize].used
     }
@@ -315,11 +316,11 @@ impl Lines {
     }
 }
 
-/// The lines of an extent, each with the first and the last sector (exclusive) that the extent has of it.
+/// The lines of an extent, each with its first sector in the extent and the sector after its last one.
 pub(crate) fn lines_of(at: SetLba, len: Sectors) -> impl Iterator<Item = (u64, u64, u64)> {
     let (start, end) = (at.get(), at.get() + len.get());
     (start / LINE_SECTORS..end.div_ceil(LINE_SECTORS)).map(move |number| {
-        // No line of the extent begins after its end: nothing is lost by the shift, which costs less than a product.
+        // No line of the extent begins after its end, so the shift loses nothing. It costs less than a multiplication.
         let line = number << LINE_SECTORS.trailing_zeros();
         (number, start.saturating_sub(line), (end - line).min(LINE_SECTORS))
     })
@@ -331,7 +332,7 @@ mod tests {
 
     const SET: SetId = SetId(0);
 
-    /// A line of this place with bytes, which nothing keeps.
+    /// A line of this place with content, which nothing keeps.
     fn clean(lines: &mut Lines, number: u64) -> u32 {
         let index = lines.take(SET, number).expect("there is room");
         lines.get_mut(index).valid = Mask::range(0, LINE_SECTORS);

@@ -1,10 +1,10 @@
-//! Lists linked through tables: of lines, of dirty units. Memory is that of the table; nothing is ever allocated.
+//! Lists linked through tables: of lines, of dirty units. The tables have the memory; nothing is ever allocated.
 
 use alloc::vec::Vec;
 
 use crate::slab::NONE;
 
-/// Neighbours in a list. They stand apart, close together: a walk along a list loads only these.
+/// Neighbours in a list. They are stored apart from the entries, so that a walk along a list loads only links.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(super) previous: u32,
@@ -40,7 +40,7 @@ impl List {
         Some(self.head).filter(|index| *index != NONE)
     }
 
-    /// Put one that is in no list of these links at the end.
+    /// Append an entry that is in no list of these links.
     pub(crate) fn push(&mut self, links: &mut [Link], index: u32) {
         links[index as usize] = Link { previous: self.tail, next: NONE };
         if self.tail == NONE {
@@ -51,7 +51,7 @@ impl List {
         self.tail = index;
     }
 
-    /// Take one out of it.
+    /// Remove an entry.
     pub(crate) fn remove(&mut self, links: &mut [Link], index: u32) {
         let Link { previous, next } = links[index as usize];
         if previous == NONE {

@@ -1,13 +1,13 @@
 //! The controller's cache: one set of lines for reads and writes of all arrays.
 //!
-//! A write that is cached is copied from its piece's frames into lines; its dirty sectors are written to the
-//! members later, stripe by stripe ([`destage`]). A read takes what the lines have and the rest from the members.
+//! A cached write is copied from its piece's frames into lines; its dirty sectors are written to the members later,
+//! stripe by stripe ([`destage`]). A read takes the data that lines have, and the rest from the members.
 //!
-//! **Bytes of lines are touched by copies only** ([`crate::actions::JobKind::Copy`]), and copies are carried out in
-//! the order in which they were handed out. So a line can be written to while a copy out of it is still under way:
-//! drive commands and parity jobs never point into lines, they have copies of their own that stay as they are.
+//! **Only copies touch the bytes of lines** ([`crate::actions::JobKind::Copy`]), and copies are carried out in the
+//! order in which they are issued. So a line can be written while a copy out of it is still under way. Drive commands
+//! and parity jobs never point into lines; they use copies, which do not change.
 //!
-//! Everything here decides; the lists are in [`lines`] and [`units`].
+//! This module decides; the lists are in [`lines`] and [`units`].
 
 mod bands;
 pub(crate) mod destage;
@@ -35,34 +35,35 @@ use lines::{lines_of, Lines, Mask, LINE_SECTORS};
 use shares::Shares;
 use units::{UnitState, Units};
 
-/// Sets without parity collect dirty lines in stretches of this many sectors: 128 KiB, one large write.
+/// Sets without parity collect dirty lines in ranges of this many sectors: 128 KiB, one large write.
 pub(crate) const STRETCH_SECTORS: u64 = 256;
 
 /// Share of the dirty limit that the other sets may always use, however much failed sets keep in the cache: one part in
 /// this number.
 const OTHERS_SHARE: u32 = 8;
 
-/// What the cache did since it started.
+/// Figures of the cache since it started.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CacheCounters {
-    /// Sectors that reads found here, and that they did not.
+    /// Sectors of reads that were in the cache, and that were not.
     pub read_hits: u64,
     /// See `read_hits`.
     pub read_misses: u64,
-    /// Sectors that were read ahead, and how many of them hosts asked for later.
+    /// Sectors that were read ahead, and the ones of them that hosts requested later.
     pub ahead_read: u64,
     /// See `ahead_read`.
     pub ahead_used: u64,
-    /// Sectors that were read ahead and overwritten or evicted before anybody asked for them.
+    /// Sectors that were read ahead and then overwritten or evicted before a host requested them.
     pub ahead_wasted: u64,
-    /// Sectors that writes put here, and how many of them were dirty already: those never went to the members.
+    /// Sectors that writes put into the cache, and the ones of them that were dirty already: those never went to the
+    /// members.
     pub written: u64,
     /// See `written`.
     pub overwritten: u64,
-    /// Sectors of host data that were written to the members from here.
+    /// Sectors of host data that were destaged to the members.
     pub destaged: u64,
-    /// Dirty units that were written because they were full, because they were old, because memory was short, and
-    /// because a request waited for them.
+    /// Number of dirty units that were written because they were full, because they were old, because memory was short,
+    /// and because a request waited for them.
     pub full: u64,
     /// See `full`.
     pub aged: u64,
@@ -70,7 +71,7 @@ pub struct CacheCounters {
     pub pressed: u64,
     /// See `full`.
     pub urgent: u64,
-    /// Time in which as many dirty units were being written as may be at once.
+    /// Time in which the maximum number of dirty units was being written.
     pub crowded: Nanos,
 }
 
@@ -82,27 +83,27 @@ pub(crate) struct Cache {
     shares: Shares,
     /// Lines with a dirty sector.
     pub(super) dirty: u32,
-    /// Dirty units that an operation writes.
+    /// Number of dirty units that operations write.
     pub(super) writing: u32,
-    /// As many as may be, and since when that has been so, if it is.
+    /// Maximum of `writing`, and the time since which it is reached, if it is.
     writing_max: u32,
     crowded_since: Instant,
-    /// Lines that are dirty of sets that have failed.
+    /// Number of dirty lines of failed sets.
     pub(super) held: u32,
-    /// Lines that those were dirty in when their operations began: they are as good as clean.
+    /// Number of lines that were dirty in the units of `writing` when their operations began: they count as clean.
     pub(super) leaving: u32,
-    /// More than the high mark was dirty, and less than the low mark is not yet.
+    /// The dirty lines were above the high mark, and are not below the low mark yet.
     pub(super) draining: bool,
-    /// A wait for the dirty data of a set has begun or ended since drives were told last.
+    /// A wait for the dirty data of a set has begun or ended since the drives were last informed.
     pub(super) awaited_changed: bool,
-    /// At most, and the marks between which it drains.
+    /// Maximum number of dirty lines, and the marks between which destage drains.
     pub(super) dirty_max: u32,
     high: u32,
     low: u32,
     pub(super) counters: CacheCounters,
 }
 
-/// The dirty unit that a place of a set belongs to, and how many sectors of data the unit has.
+/// The dirty unit of a place of a set, and the unit's size in sectors of data.
 pub(crate) fn unit_at(geometry: &Geometry, at: SetLba) -> (u64, u64) {
     match geometry {
         Geometry::Parity(parity) => (parity.locate(at).0 .0, parity.full_stripe().get()),
@@ -122,8 +123,8 @@ pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors)
     }
 }
 
-/// Is the order of places of use to a set? Not where no member spins, nor where all members of a zone would be one, and the
-/// others idle.
+/// Is the order of addresses useful for a set? Not if no member rotates, and not if all members of a zone would be one
+/// member, while the others idle.
 fn may_sweep(set: &Set) -> bool {
     !set.is_flash && !matches!(set.geometry, Geometry::Linear(_))
 }
@@ -137,7 +138,7 @@ fn zone_at(set: &Set, zones: u32, at: SetLba) -> u16 {
     }
 }
 
-/// Can lines be dirty of a set of this geometry? Units must consist of whole lines.
+/// Can lines of a set with this geometry be dirty? Units must consist of whole lines.
 pub(crate) fn is_cacheable(geometry: &Geometry) -> bool {
     match geometry {
         Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(LINE_SECTORS),
@@ -169,7 +170,7 @@ impl Cache {
         }
     }
 
-    /// Is there any?
+    /// Is there a cache?
     pub(crate) fn is_on(&self) -> bool {
         self.lines.len() > 0
     }
@@ -179,7 +180,7 @@ impl Cache {
         self.dirty
     }
 
-    /// All lines.
+    /// Number of all lines.
     pub(crate) fn line_count(&self) -> u32 {
         self.lines.len()
     }
@@ -204,7 +205,7 @@ impl Cache {
         Some(self.lines.get(self.lines.find(set, number)?).newest)
     }
 
-    /// The line of a place that lies in this dirty unit.
+    /// The line of a place, if it is in this dirty unit.
     pub(crate) fn line_of_unit(&self, unit: u32, set: SetId, number: u64) -> Option<&lines::Line> {
         Some(self.lines.get(self.line_in_unit(unit, set, number)?))
     }
@@ -216,12 +217,12 @@ impl Cache {
         }
     }
 
-    /// The number in its set of a dirty unit.
+    /// The number of a dirty unit in its set.
     pub(crate) fn number_of_unit(&self, unit: u32) -> u64 {
         self.units.get(unit).number
     }
 
-    /// Free a dirty unit of a set without a dirty line; false if there is none.
+    /// Free a dirty unit of a set that has no dirty line; false if there is none.
     pub(crate) fn free_empty_unit(&mut self, set: SetId) -> bool {
         let empty = self.units.first_empty(set);
         if let Some(unit) = empty {
@@ -230,7 +231,7 @@ impl Cache {
         empty.is_some()
     }
 
-    /// Does any dirty unit of a set hold what only the journal has promised?
+    /// Does any dirty unit of a set have a chance to be written, because its members have not refused it?
     pub(crate) fn is_any_promising(&self, set: SetId) -> bool {
         self.units.is_any_promising(set)
     }
@@ -240,7 +241,7 @@ impl Cache {
         self.units.end_rest(set);
     }
 
-    /// What it holds, for [`Controller::write_waiting`](crate::controller::Controller::write_waiting).
+    /// Its content, for [`Controller::write_waiting`](crate::controller::Controller::write_waiting).
     pub(crate) fn write_state(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         writeln!(
             out,
@@ -274,7 +275,7 @@ impl Cache {
         Ok(())
     }
 
-    /// The line of a place that lies in this dirty unit: most units have but one, and it need not be looked for.
+    /// The line of a place in this dirty unit. Most units have only one line, which needs no search.
     pub(crate) fn line_in_unit(&self, unit: u32, set: SetId, number: u64) -> Option<u32> {
         let first = self.units.get(unit).lines.head;
         let is_it = |line: &lines::Line| line.number == number && line.set == set;
@@ -284,7 +285,7 @@ impl Cache {
         self.lines.find(set, number)
     }
 
-    /// The first dirty unit that has a dirty sector in an extent that lies in one unit.
+    /// The first dirty unit with a dirty sector in an extent, which lies in one unit.
     fn dirty_in_unit(&self, unit: Option<u32>, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
         let unit = unit?;
         let touched = |(number, from, to): (u64, u64, u64)| {
@@ -294,7 +295,7 @@ impl Cache {
         lines_of(at, len).any(touched).then_some(unit)
     }
 
-    /// The first dirty unit that has a dirty sector in an extent.
+    /// The first dirty unit with a dirty sector in an extent.
     pub(crate) fn dirty_unit_in(&self, geometry: &Geometry, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
         if self.dirty == 0 {
             return None;
@@ -313,7 +314,7 @@ impl Cache {
         None
     }
 
-    /// The members are about to have, or have, other bytes for these sectors than a clean line knows.
+    /// The members get, or have, other bytes in these sectors than a clean line has.
     pub(crate) fn invalidate(&mut self, set: SetId, at: SetLba, len: Sectors) {
         for (number, from, to) in lines_of(at, len) {
             let Some(index) = self.lines.find(set, number) else { continue };
@@ -321,7 +322,7 @@ impl Cache {
         }
     }
 
-    /// The members may have other bytes than anything that is clean of this set.
+    /// The members may have other bytes than any clean line of this set.
     pub(crate) fn invalidate_set(&mut self, set: SetId) {
         for index in 0..self.lines.len() {
             if self.lines.is_used(index) && self.lines.get(index).set == set {
@@ -330,7 +331,7 @@ impl Cache {
         }
     }
 
-    /// The clean sectors of this part of a line are not known any more, nor is the result of a read that is under way.
+    /// Drop the clean sectors of this part of a line, and the result of a read that is under way.
     fn forget_clean_part(&mut self, index: u32, mask: Mask) {
         let mask = mask.without(self.lines.get(index).dirty);
         if self.lines.get(index).filling.is_empty() {
@@ -346,7 +347,7 @@ impl Cache {
         self.settle_unless_used(index);
     }
 
-    /// A line that is in no list goes where it belongs, unless something still holds it.
+    /// Put a line that is in no list into its list, unless something still holds it.
     pub(crate) fn settle_unless_used(&mut self, index: u32) {
         let line = self.lines.get(index);
         if line.dirty.is_empty() && line.filling.is_empty() {
@@ -355,7 +356,7 @@ impl Cache {
         }
     }
 
-    /// The line for a place, empty if it is new, in no list but that of its dirty unit. `None` where every line is
+    /// The line for a place, empty if it is new, in no list except that of its dirty unit. `None` if every line is
     /// dirty or being filled.
     pub(crate) fn line_for(&mut self, set: SetId, number: u64) -> Option<u32> {
         if let Some(index) = self.lines.find(set, number) {
@@ -367,7 +368,7 @@ impl Cache {
         self.lines.take(set, number)
     }
 
-    /// These sectors of a line are dirty from now on: their bytes are being copied there.
+    /// These sectors of a line are dirty from now on: their bytes are being copied into it.
     pub(crate) fn mark_dirty(&mut self, index: u32, mask: Mask, unit: u32, unit_sectors: u64) {
         if self.lines.get(index).filling.is_empty() {
             self.lines.waste(index);
@@ -397,8 +398,8 @@ impl Cache {
         self.draining |= self.dirty - self.leaving.min(self.dirty) > self.high;
     }
 
-    /// These sectors of a line are on the members, unless they were written to since they were staged. Returns the
-    /// entries of the journal that the line does not need any more.
+    /// These sectors of a line are on the members, unless they were written since they were staged. Returns the entries
+    /// of the journal that the line no longer needs.
     pub(crate) fn mark_written(&mut self, index: u32, mask: Mask) -> [u64; 2] {
         let line = self.lines.get_mut(index);
         if !line.staged {
@@ -414,7 +415,7 @@ impl Cache {
         self.make_clean(index, mask)
     }
 
-    /// These sectors of a line are not dirty any more: what it promised of them is void.
+    /// These sectors of a line are not dirty any more: their content is void.
     pub(crate) fn revoke(&mut self, index: u32, mask: Mask) -> [u64; 2] {
         let line = self.lines.get_mut(index);
         if line.dirty.is_empty() {
@@ -444,13 +445,13 @@ impl Cache {
         [0, 0]
     }
 
-    /// Is everything dirty of sets that have failed, or such that could not be written? Then no line becomes clean by
-    /// itself for some time.
+    /// Are all dirty lines of failed sets, or in units that could not be written? Then no line becomes clean for some
+    /// time.
     pub(crate) fn is_held(&self) -> bool {
         self.units.is_all_refused()
     }
 
-    /// A set is gone: its lines are free. Returns how many sectors were dirty.
+    /// A set is gone: free its lines. Returns the number of dirty sectors.
     pub(crate) fn forget_set(&mut self, set: SetId, mut unpin: impl FnMut(u64)) -> u64 {
         let mut lost = 0;
         for index in 0..self.lines.len() {

@@ -1,9 +1,9 @@
-//! Which line, or which dirty unit, stands for a place of a set: a table of fixed size.
+//! A hash table of fixed size: the line, or the dirty unit, of a place of a set.
 //!
-//! A look-up usually needs one line of the processor's caches: entries stand at the place of their hash or closely
-//! after it. They carry the hash, so that the line is looked at only if it is the right one. At most every fourth entry
-//! is used. When an entry goes, later entries that belong nearer to their places take its room: there are no gaps to be
-//! skipped. The order has no meaning.
+//! A look-up usually needs one line of the processor's caches: an entry is at the slot of its hash or shortly after it.
+//! Entries carry the hash, so the line itself is loaded only if it is the right one. At most every fourth entry is
+//! used. When an entry is removed, later entries move closer to their own slots, so that no gaps must be skipped. The
+//! order has no meaning.
 
 use alloc::vec::Vec;
 use openraid_units::SetId;
@@ -19,14 +19,14 @@ struct Entry {
 
 const EMPTY: Entry = Entry { hash: 0, index: NONE };
 
-/// Bits of a hash: no table has more entries than that can tell apart.
+/// Number of bits of a hash: no table has more entries than these can distinguish.
 const HASH_BITS: u32 = u32::BITS;
 
 /// The table; see the module.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// As many as a power of two, and four times as many as may be used: of a fuller table more is looked through, and how
-    /// much of it no processor can guess.
+    /// A power of two, and at least four times the maximum number of places. In a fuller table more entries are
+    /// visited, and no processor can predict how many.
     entries: Vec<Entry>,
     /// Number of bits by which a hash is shifted, because it is too long.
     shift: u32,
@@ -62,12 +62,12 @@ impl Places {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> HASH_BITS) as u32
     }
 
-    /// Where a hash belongs. There are entries.
+    /// The slot of a hash. There are entries.
     fn home(&self, hash: u32) -> usize {
         (hash >> self.shift) as usize
     }
 
-    /// What stands for a place, of those for which `is_it` says so.
+    /// The index for a place, among the candidates for which `is_it` is true.
     #[inline]
     pub(crate) fn find(&self, set: SetId, number: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         if self.entries.is_empty() {
@@ -87,13 +87,13 @@ impl Places {
         }
     }
 
-    /// Look at the entry where a place of this hash is found or closely after it, whichever it is.
+    /// Touch the entry of this hash, or one shortly after it.
     #[inline]
     pub(crate) fn seen(&self, hash: u32) -> u32 {
         self.entries.get(self.home(hash)).map_or(0, |entry| entry.index)
     }
 
-    /// From now on `index` stands for a place of this hash for which nothing does.
+    /// Add `index` for a place of this hash, which has no entry.
     pub(crate) fn insert(&mut self, hash: u32, index: u32) {
         let mask = self.entries.len() - 1;
         let mut at = self.home(hash);
@@ -103,7 +103,7 @@ impl Places {
         self.entries[at & mask] = Entry { hash, index };
     }
 
-    /// From now on `index`, which stands for a place of this hash, does so no more.
+    /// Remove the entry of `index`, which has this hash.
     pub(crate) fn remove(&mut self, hash: u32, index: u32) {
         let mask = self.entries.len() - 1;
         let mut gap = self.home(hash);
@@ -117,7 +117,7 @@ impl Places {
             if entry.index == NONE {
                 break;
             }
-            // How far it stands after its place, and after the gap.
+            // Distance of the entry from its own slot, and from the gap.
             let away = at.wrapping_sub(self.home(entry.hash)) & mask;
             if away >= at - gap {
                 self.entries[gap & mask] = entry;
@@ -133,7 +133,7 @@ impl Places {
 mod tests {
     use super::*;
 
-    /// Against a plain list, through a table as full as it may be, with few numbers so that many come again.
+    /// Against a plain list, with a table that is as full as allowed, and few numbers so that many repeat.
     #[test]
     fn what_was_put_in_is_found_until_it_is_taken_out() {
         const COUNT: u32 = 16;

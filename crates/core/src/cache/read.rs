@@ -1,4 +1,4 @@
-//! Reads of hosts and the cache: what lines have is copied, the rest comes from the members and is kept.
+//! Reads of hosts and the cache: data in lines is copied, the rest is read from the members and kept.
 
 use openraid_units::{Sectors, SetId, SetLba};
 
@@ -11,23 +11,23 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::steps::What;
 
-/// Lines that one look takes into account at most, so that the actions have room.
+/// Maximum number of lines that one call considers, so that the actions have room.
 const LINES_AT_ONCE: usize = 64;
 
-/// Where sectors are that a read asks for.
+/// The source of sectors that a read requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     /// In lines.
     Here,
-    /// On their way to lines, with this piece that reads ahead.
+    /// On their way to lines, with this piece of read-ahead.
     Coming(u32),
     /// On the members.
     There,
 }
 
 impl Controller {
-    /// Handle the first part of an extent that a read wants: copy the lines that are there, wait for lines that are
-    /// being filled, or say how much the members are to be asked for.
+    /// Handle the first part of an extent that a read requests: copy lines that are there, wait for lines that are
+    /// being filled, or return the number of sectors to read from the members.
     pub(crate) fn read_from_cache(
         &mut self,
         piece: u32,
@@ -82,8 +82,8 @@ impl Controller {
         Cached::Taken
     }
 
-    /// The place of the data at `at`, and for how many sectors that holds. A piece that is read again may find its own
-    /// reservations, for which it must not wait.
+    /// The source of the data at `at`, and the number of sectors for which that holds. A piece that is read again may
+    /// find its own reservations, for which it must not wait.
     fn place_of(&self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> (Place, Sectors) {
         let mut place = None;
         let mut run = 0;
@@ -121,10 +121,10 @@ impl Controller {
         (place.unwrap_or(Place::There), Sectors(run))
     }
 
-    /// The members are asked for these sectors: lines are kept ready for them, unless memory is short.
+    /// These sectors are read from the members: reserve lines for them, unless memory is short.
     fn begin_fill(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) {
         let keeps = self.sets.get(set).policy.read_cache && self.sets.get(set).is_cacheable;
-        // Not all that can be had: writes need some too.
+        // Not all available lines: writes need some too.
         let room = u64::from(self.cache.lines.room() / 2);
         if !keeps || len.get() / LINE_SECTORS >= room {
             return;
@@ -142,7 +142,7 @@ impl Controller {
         }
     }
 
-    /// A read has all its bytes: keep what its lines still want.
+    /// A read has all its bytes: keep the data that its lines still need.
     pub(crate) fn end_fill(&mut self, piece: u32, keep: bool, actions: &mut Actions) {
         if !self.pieces[piece].end_fill() {
             return;
@@ -208,7 +208,7 @@ impl Controller {
         self.push_line_copies(piece, columns, actions);
     }
 
-    /// Hand out the copies of whole lines whose columns begin at `columns`; returns where the next ones begin.
+    /// Issue the copies of whole lines whose columns begin at `columns`. Returns where the next ones begin.
     fn push_line_copies(&mut self, piece: u32, columns: usize, actions: &mut Actions) -> usize {
         if actions.columns.len() > columns {
             self.push_piece_copy(piece, columns, FRAME_BYTES, actions);

@@ -1,11 +1,11 @@
-//! Read-ahead: what a stream will ask for is brought into lines of the cache before it does.
+//! Read-ahead: data that a stream will request is read into lines of the cache before it does.
 //!
-//! A reading ahead is a request of the controller's own, of one piece: it takes the way of any read, degraded or not,
-//! only that its bytes end in lines. Lines are reserved before its commands go out. A host that asks for these sectors
-//! waits for them, and no sector is read twice. A write takes its sectors out of the reservation, as it does with reads
-//! of hosts. If a reading ahead fails, the waiting pieces read for themselves.
+//! Read-ahead makes requests of its own, of one piece each. They take the path of any read, degraded or not, but their
+//! bytes end in lines. Lines are reserved before the commands are issued. A host that requests these sectors waits for
+//! them, so no sector is read twice. A write takes its sectors out of the reservation, as with reads of hosts. If the
+//! read-ahead fails, the waiting pieces read for themselves.
 //!
-//! It uses spare resources: it never evicts dirty data. All windows together are at most a quarter of the cache
+//! It uses spare resources only: it never evicts dirty data. All windows together are at most a quarter of the cache
 //! ([`SHARE`]), in equal parts for all active streams, and its frames are at most a quarter of the host's frames.
 
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId, SetLba, Token};
@@ -25,42 +25,42 @@ use crate::requests::piece::{Piece, Way};
 use crate::requests::request::Request;
 use crate::slab::NONE;
 
-/// Readings ahead in work at once.
+/// Maximum number of read-ahead requests in work.
 pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;
-/// All windows together are at most this part of the cache, and the readings under way this part of the frames.
+/// All windows together are at most this part of the cache, and the requests in work this part of the frames.
 const SHARE: u64 = 4;
-/// While there are several streams they are counted again after this time.
+/// Time after which streams are counted again while there are several.
 const COUNT_AGAIN: Nanos = Nanos::from_secs(1);
-/// One reading is at most this many sectors: 256 KiB.
+/// Maximum number of sectors of one request: 256 KiB.
 const STEP_MAX: u64 = 512;
 
 /// The read-ahead of all arrays.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    /// Requests of its own, and the bytes of their frames.
+    /// Number of its requests, and the bytes of their frames.
     requests: u32,
     bytes: u64,
     bytes_max: u64,
     /// Some stream may want more.
     wanted: bool,
-    /// Whose turn it is.
+    /// The array whose turn it is.
     turn: usize,
-    /// Sectors of one reading at most.
+    /// Maximum number of sectors of one request.
     step: u64,
-    /// Sectors of all windows together, and how many streams share them.
+    /// Sectors of all windows together, and the number of streams that share them.
     share: u64,
     active: u64,
-    /// When those were counted.
+    /// Time of the last count.
     counted: Instant,
 }
 
 impl Ahead {
-    /// Requests that read ahead.
+    /// Number of read-ahead requests.
     pub(crate) const fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// Is there something to be read ahead?
+    /// May there be something to read ahead?
     #[inline(always)]
     pub(crate) const fn is_wanted(&self) -> bool {
         self.wanted
@@ -84,18 +84,18 @@ impl Ahead {
         }
     }
 
-    /// Streams end without a word: their part becomes free when they are counted again.
+    /// Streams end without notice: their share becomes free at the next count.
     fn is_count_old(&self, now: Instant) -> bool {
         self.active > 1 && now.since(self.counted) >= COUNT_AGAIN
     }
 
-    /// How long a window may be.
+    /// Maximum length of a window.
     fn window_max(&self, wanted: Sectors) -> u64 {
         (self.share / self.active.max(1)).min(wanted.get())
     }
 }
 
-/// The first sector of a request and the sector after its last one, partial blocks counted whole.
+/// The first sector of a request and the sector after its last one, with partial blocks counted in full.
 fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
     let mask = block.get() - 1;
     let first = Bytes(request.offset.get() & !mask).sectors_floor().get();
@@ -103,13 +103,13 @@ fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
     (first, last)
 }
 
-/// Does the rule for long reads of this set count what hosts have asked for at once?
+/// Does the rule for long reads of this set count the bytes that hosts have requested at once?
 fn asks_for_ends(set: &Set) -> bool {
     matches!(set.geometry, Geometry::Mirror(_)) && !set.policy.split_streams
 }
 
 impl Controller {
-    /// A host reads: does it go on with a stream?
+    /// A host reads: note the read for the streams, and start or extend read-ahead.
     pub(crate) fn note_read(&mut self, request: &BlockRequest) {
         if self.ahead.is_count_old(self.now) {
             self.count_streams();
@@ -145,7 +145,7 @@ impl Controller {
         self.ahead.counted = self.now;
     }
 
-    /// A read of a host has ended. Only the rule for long reads of mirrors wants to know.
+    /// A read of a host has ended. Only the rule for long reads of mirrors needs this.
     pub(crate) fn note_read_ended(&mut self, request: &BlockRequest) {
         let Some(array) = self.arrays.find_mut(request.array) else { return };
         let set = self.sets.find(array.volume().set(0));
@@ -155,7 +155,7 @@ impl Controller {
         }
     }
 
-    /// Ask for more of the stream whose turn it is; true if something was asked for.
+    /// Read ahead for the stream whose turn it is; true if a request was made.
     pub(crate) fn pump_read_ahead(&mut self) -> bool {
         let arrays = self.arrays.numbers_len();
         for _ in 0..arrays {
@@ -166,7 +166,7 @@ impl Controller {
             let capacity = array.capacity().get();
             let Some((stream, from, to)) = array.streams_mut().next_wanted(capacity, self.ahead.step) else { continue };
             let Some(run) = self.take_ahead(Sectors(to - from)) else {
-                // Its end, or a read of a host, brings us here again.
+                // The end of a request, or a read of a host, leads here again.
                 break;
             };
             self.start_ahead(id, from, to, run);
@@ -177,7 +177,7 @@ impl Controller {
         false
     }
 
-    /// Frames for a reading ahead, if there is enough of everything.
+    /// Frames for a read-ahead request, if all resources suffice.
     fn take_ahead(&mut self, len: Sectors) -> Option<Run> {
         let bytes = len.bytes().get();
         let lines = u64::from(self.cache.lines.room());
@@ -205,15 +205,15 @@ impl Controller {
         self.pieces.want_ops(&mut self.splitting, key.index);
     }
 
-    /// A reading ahead is over, well or not.
+    /// A read-ahead request has ended, with or without an error.
     pub(crate) fn ahead_ended(&mut self, request: &BlockRequest) {
         self.ahead.requests -= 1;
         self.ahead.bytes -= request.len;
         self.ahead.wanted = true;
     }
 
-    /// Keep lines ready for the first part of an extent that is read ahead; what lines have, or a host reads already,
-    /// is left out.
+    /// Reserve lines for the first part of an extent that is read ahead. Data that is in lines, or that a host is
+    /// reading, is left out.
     pub(crate) fn reserve_ahead(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
         let mut run = Sectors::ZERO;
         let mut reads = None;
@@ -240,7 +240,7 @@ impl Controller {
                 self.pieces[piece].split += run;
                 Cached::Taken
             }
-            // No line is to be had.
+            // No line is available.
             None => {
                 self.pieces[piece].split += len;
                 Cached::Taken
@@ -248,7 +248,7 @@ impl Controller {
         }
     }
 
-    /// Is none of these sectors of a line there or on its way?
+    /// Is none of these sectors of a line in the cache or being read?
     fn is_wanted_ahead(&self, piece: u32, set: SetId, number: u64, mask: Mask) -> bool {
         if !self.sets.get(set).is_cacheable {
             return false;
@@ -258,14 +258,14 @@ impl Controller {
         (line.filling.is_empty() || line.filler == piece) && mask.without(line.valid) == mask
     }
 
-    /// A read waits until a reading ahead is over.
+    /// A read waits until a read-ahead request has ended.
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
         let first = self.pieces[ahead].put_waiter(piece);
         self.pieces[piece].next_waiter = first;
         self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
     }
 
-    /// The lines are filled by a reading ahead, or it failed: the waiting pieces look again.
+    /// Read-ahead has filled its lines, or failed: the waiting pieces try again.
     pub(crate) fn release_ahead_waiters(&mut self, ahead: u32) {
         let mut piece = self.pieces[ahead].put_waiter(NONE);
         while piece != NONE {
@@ -275,7 +275,7 @@ impl Controller {
         }
     }
 
-    /// A host has asked for a line.
+    /// A host has requested a line.
     pub(crate) fn line_used(&mut self, index: u32) {
         self.cache.lines.touch(index);
         let line = self.cache.lines.get_mut(index);
@@ -285,7 +285,7 @@ impl Controller {
         }
     }
 
-    /// What the cache did since it started.
+    /// Figures of the cache since it started.
     #[must_use]
     pub fn cache_counters(&self) -> super::CacheCounters {
         let (ahead_wasted, crowded) = (self.cache.lines.wasted, self.cache.crowded(self.now));

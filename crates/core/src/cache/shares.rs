@@ -1,11 +1,11 @@
-//! The shares of sets in the cache, and which set is next: a set that cannot get rid of its dirty data keeps no other
-//! set from writing or from being written.
+//! The shares of sets in the cache, and the choice of the next set. A set whose dirty data cannot be written must not
+//! keep other sets from writing or from being written.
 //!
 //! - Each set that collects writes has an equal part of the places for dirty units in work, at least one.
-//! - What lies between the high mark and the most that may be dirty is kept for them in equal parts. A set may have all of
-//!   the rest.
-//! - Above the high mark, sets are drained that have more than their part of the low mark, or more than half of their
-//!   own share: at least one set has, and a set that hangs presses no others.
+//! - The room between the high mark and the maximum of dirty lines is reserved for these sets in equal parts. A set may
+//!   use all of the rest.
+//! - Above the high mark, a set is drained if it has more than its part of the low mark, or more than half of its own
+//!   share. At least one set has, and a set that hangs does not cause others to be drained.
 
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
@@ -13,10 +13,10 @@ use openraid_units::{Instant, Nanos, SetId};
 use super::units::{DirtyUnit, UnitState};
 use super::{Cache, OTHERS_SHARE};
 
-/// What a set has in the cache.
+/// The share of a set in the cache.
 #[derive(Clone, Copy, Default, Debug)]
 struct Share {
-    /// Lines with a dirty sector, and those of them that are as good as clean.
+    /// Number of lines with a dirty sector, and of the lines among them that count as clean.
     dirty: u32,
     leaving: u32,
     /// Dirty units in work.
@@ -25,22 +25,22 @@ struct Share {
     collects: bool,
 }
 
-/// Which dirty units of a set are waited for.
+/// The dirty units of a set for which something waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Awaited {
     /// None.
     None,
-    /// A flush waits for the units that were dirty when it came, before this epoch began.
+    /// A flush waits for the units that were dirty when it came, before this epoch.
     Before {
-        /// The one that the flush began.
+        /// The epoch that the flush began.
         epoch: u32,
     },
-    /// All: the set is being stopped or has failed, or what it has in the journal is to be on its members.
+    /// All: the set is being stopped or has failed, or its data in the journal must be on the members.
     All,
 }
 
 impl Awaited {
-    /// Is this unit one of them?
+    /// Does something wait for this unit?
     pub(crate) fn has(self, unit: &DirtyUnit) -> bool {
         match self {
             Self::None => false,
@@ -53,25 +53,25 @@ impl Awaited {
 /// How a set's dirty units are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// A request waits for these: they do not wait for more.
+    /// Units for which a request waits: they are written at once.
     pub(super) awaited: Awaited,
-    /// How long they may wait for more, and rest when the members did not take them for the first time.
+    /// Time for which units collect further writes, and for which they rest after the first refusal.
     pub(super) delay: Nanos,
-    /// Units that the members did not take are tried again.
+    /// Units that the members refused are tried again.
     pub(super) again: bool,
-    /// Units that may be written go in the order of their addresses, not of their age.
+    /// Units are written in the order of their addresses, not of their age.
     pub(super) sweeps: bool,
     /// Number of units that may be in work if the controller has no other sets.
     pub(super) places: u32,
 }
 
-/// What all sets have.
+/// The shares of all sets.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     sets: Vec<Share>,
-    /// Sets that collect writes.
+    /// Number of sets that collect writes.
     collectors: u32,
-    /// Whose turn it is when several have something to be written.
+    /// The set whose turn it is if several have something to write.
     turn: u16,
 }
 
@@ -90,7 +90,7 @@ impl Shares {
 }
 
 impl Cache {
-    /// There may be a set of this number.
+    /// Make room for a set with this number.
     pub(crate) fn make_room_for(&mut self, set: SetId) {
         if self.shares.sets.len() <= set.index() {
             self.shares.sets.resize_with(set.index() + 1, Share::default);
@@ -98,7 +98,7 @@ impl Cache {
         self.units.make_room_for(set);
     }
 
-    /// Which sets collect writes now.
+    /// Note which sets collect writes now.
     pub(crate) fn set_collectors(&mut self, collects: impl Fn(SetId) -> bool) {
         self.shares.collectors = 0;
         for (share, number) in self.shares.sets.iter_mut().zip(0..) {
@@ -118,7 +118,7 @@ impl Cache {
         (share.writing, share.leaving) = (share.writing + 1, share.leaving + lines);
     }
 
-    /// It was.
+    /// The unit was written.
     pub(crate) fn end_writing(&mut self, now: Instant, set: SetId, lines: u32) {
         self.counters.crowded = self.crowded(now);
         self.writing -= 1;
@@ -127,7 +127,7 @@ impl Cache {
         (share.writing, share.leaving) = (share.writing - 1, share.leaving - lines);
     }
 
-    /// Time in which as many dirty units were being written as may be, until now.
+    /// Time until now in which the maximum number of dirty units was being written.
     pub(crate) fn crowded(&self, now: Instant) -> Nanos {
         let open = if self.writing == self.writing_max { now.since(self.crowded_since) } else { Nanos::ZERO };
         self.counters.crowded + open
@@ -138,17 +138,17 @@ impl Cache {
         self.writing_of(set) > 0
     }
 
-    /// How many are.
+    /// Number of dirty units of a set that are being written.
     pub(crate) fn writing_of(&self, set: SetId) -> u32 {
         self.shares.sets[set.index()].writing
     }
 
-    /// Lines with a dirty sector of a set.
+    /// Number of lines of a set with a dirty sector.
     pub(crate) fn dirty_of(&self, set: SetId) -> u32 {
         self.shares.sets[set.index()].dirty
     }
 
-    /// Is there one set that collects writes, at most, and none that has failed with dirty lines?
+    /// Is there at most one set that collects writes, and no failed set with dirty lines?
     pub(crate) fn is_of_one_set(&self) -> bool {
         self.shares.collectors <= 1 && self.held == 0
     }
@@ -159,19 +159,19 @@ impl Cache {
         self.shares.sets[set.index()].writing < own
     }
 
-    /// The part of the dirty lines that is kept for each set.
+    /// The number of dirty lines reserved for each set.
     fn kept_part(&self) -> u32 {
         (self.dirty_max - self.high) / self.shares.collectors.max(1)
     }
 
-    /// Lines that are dirty of sets that have not failed, and how many may be. What failed sets keep takes room away, but
-    /// never all of it.
+    /// Number of dirty lines of sets that have not failed, and the maximum of that number. Failed sets reduce the room,
+    /// but never to zero.
     fn dirty_room(&self) -> (u32, u32) {
         let most = (self.dirty_max - self.held.min(self.dirty_max)).max(self.dirty_max / OTHERS_SHARE);
         (self.dirty - self.held, most)
     }
 
-    /// May one more line be dirty of any set?
+    /// May one more line of any set be dirty?
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         let (used, most) = self.dirty_room();
@@ -195,7 +195,7 @@ impl Cache {
         used + self.shares.sets.iter().enumerate().map(rest).sum::<u32>() < most
     }
 
-    /// Is a set drained?
+    /// Must a set be drained?
     pub(crate) fn is_drained(&self, set: SetId) -> bool {
         let count = self.shares.collectors;
         if !self.draining || count <= 1 {
@@ -205,10 +205,10 @@ impl Cache {
         share.dirty - share.leaving.min(share.dirty) > (self.low / count).min(self.kept_part() / 2)
     }
 
-    /// The next dirty unit to be written, and why. Ready units come first, one of each set in turn. Then a unit of the
-    /// set with the oldest one: while memory is short or a write waits, while the journal needs it gone (it keeps an
-    /// entry below `pressed`), or when it has waited long enough. That is the oldest unit or the next in the order of
-    /// addresses.
+    /// The next dirty unit to be written, and the reason. Ready units come first, one of each set in turn. Then comes a
+    /// unit of the set with the oldest unit, if memory is short or a write waits, if the journal needs it written (it
+    /// keeps an entry below `pressed`), or if it has waited long enough. That is the oldest unit, or the next one in
+    /// order of address.
     pub(crate) fn pick(&mut self, now: Instant, pace_of: impl Fn(SetId) -> Pace, pressed: u64) -> Option<u32> {
         self.draining &= self.dirty - self.leaving.min(self.dirty) > self.low;
         let (count, turn) = (self.units.sets(), self.shares.turn);
@@ -251,9 +251,9 @@ impl Cache {
         Some(unit)
     }
 
-    /// The unit of a set that is nearest above the one that was written last, of those for which the same holds as for the
-    /// oldest: a flush waits for them, the journal needs them gone, memory is short, or they are old. Nothing is passed
-    /// over for what helps less; where the journal needs everything gone that is the oldest.
+    /// The unit of a set that is nearest above the last one that was written, among the units with the same urgency as
+    /// the oldest: a flush waits for them, the journal needs them written, memory is short, or they are old. No more
+    /// urgent unit is skipped. If the journal needs everything written, it is the oldest unit.
     fn sweep(&mut self, set: SetId, oldest: u32, now: Instant, pace: Pace, pressed: u64) -> u32 {
         let flushed = pace.awaited.has(self.units.get(oldest));
         let drained = self.is_drained(set);
@@ -269,15 +269,15 @@ impl Cache {
         })
     }
 
-    /// Is a unit that waits not to wait until it is old?
+    /// Must a waiting unit be written before it is old?
     fn is_hurried(&self, pace: Pace, unit: u32, pressed: u64) -> bool {
         let entry = self.units.get(unit);
         pace.awaited.has(entry) || self.is_drained(entry.set) || self.keeps_entry_below(unit, pressed)
     }
 
-    /// The dirty unit of a set whose turn it is to be tried once more. What was not tried yet and is to be written as well
-    /// comes first, if it waits since longer: else what members do not take, tried again and again, would keep everything
-    /// from them that they do take.
+    /// The dirty unit of a set that is tried once more. A unit that was not tried yet and is due as well comes first if
+    /// it has waited longer: otherwise repeated attempts of refused units would keep the members from getting units
+    /// that they accept.
     fn first_rested(&self, set: SetId, now: Instant, pace: Pace, pressed: u64) -> Option<u32> {
         let rested = self.units.first_resting(set).filter(|_| pace.again)?;
         let unit = self.units.get(rested);
@@ -289,12 +289,12 @@ impl Cache {
         (due <= now && !self.units.first_waiting(set).is_some_and(before)).then_some(rested)
     }
 
-    /// Does the line of this dirty unit that is dirty since longest need an entry of the journal below this one?
+    /// Does the line of this dirty unit that has been dirty longest need an entry of the journal below this one?
     pub(crate) fn keeps_entry_below(&self, unit: u32, sequence: u64) -> bool {
         self.lines.keeps_entry_below(self.units.get(unit), sequence)
     }
 
-    /// When the next dirty unit is due.
+    /// The time at which the next dirty unit is due.
     pub(crate) fn next_due(&self, now: Instant, pace_of: impl Fn(SetId) -> Pace, pressed: u64) -> Option<Instant> {
         let mut first: Option<Instant> = None;
         for set in (0..self.units.sets()).map(SetId) {

@@ -1,76 +1,77 @@
-//! The streams of an array: reads that come in order, told apart by where the next one is expected.
+//! The streams of an array: sequential reads, recognised by the expected start of the next one.
 //!
 //! ```text
 //!   a stream     |-- read --|-- read --|.......... window ..........|
 //!                                   next                 asked up to `ahead`
 //! ```
 //!
-//! Pure. It decides when reading ahead of a stream begins and how its window grows; [`super::readahead`] says whether it may and how
-//! long windows may be, and does it.
+//! Pure. This module decides when read-ahead for a stream begins and how its window grows. [`super::readahead`] decides
+//! whether it may begin and how long windows may be, and carries it out.
 
 use openraid_units::{Instant, Nanos};
 
 use super::lines::LINE_SECTORS;
 use crate::admin::ReadAhead;
 
-/// Streams of one array that are told apart. More than that many readers in order at once are taken for random ones.
+/// Maximum number of streams of one array that are tracked. More sequential readers at once look random.
 pub(crate) const STREAMS_MAX: usize = 32;
-/// Reads in order, the first included, before an adaptive read-ahead begins.
+/// Number of sequential reads, including the first, from which adaptive read-ahead begins.
 const START_AFTER: u32 = 3;
-/// The first window, at least, in sectors: 64 KiB.
+/// Minimum length of the first window, in sectors: 64 KiB.
 const WINDOW_MIN: u64 = 128;
-/// The first window is this many times the read with which it begins.
+/// Length of the first window as a multiple of the read that begins it.
 const WINDOW_READS: u64 = 4;
-/// A read that lies so far before the end of its stream (in sectors: 256 KiB) was overtaken by the one after it.
+/// Maximum distance of a late read before the end of its stream, in sectors: 256 KiB. The read after it has overtaken
+/// it.
 const LATE_MAX: u64 = 512;
-/// A stream that was silent for so long makes room for others.
+/// Time without reads after which a stream makes room for others.
 const SILENT_AFTER: Nanos = Nanos::from_secs(2);
 
-/// Reads that come in order.
+/// Sequential reads.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     /// Where it began.
     begun: u64,
     /// The expected start of the next read, in sectors of the array.
     next: u64,
-    /// Up to here it was asked for.
+    /// The end of the data that was requested ahead.
     ahead: u64,
-    /// How far to go before `next`; zero while nothing is read ahead.
+    /// Length to read beyond `next`; 0 without read-ahead.
     window: u64,
-    /// Sectors before `next` whose reads have not ended; kept only if ends are reported.
+    /// Number of sectors before `next` whose reads have not ended; kept only if ends are reported.
     out: u64,
-    /// Sectors read since the window grew.
+    /// Number of sectors read since the window grew.
     consumed: u64,
     reads: u32,
     at: Instant,
 }
 
-/// What a read was to the streams.
+/// The effect of a read on the streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     /// Nothing new.
     None,
-    /// Reading ahead of it begins, with this window.
+    /// Read-ahead begins, with this window.
     Started(u64),
     /// Its window grew.
     Grown(u64),
 }
 
-/// The streams of an array. Most reads of most loads belong to none, and every read looks through all: what that needs
-/// stands together. A new stream takes the place of the one that was used longest ago: they stand in that order.
+/// The streams of an array. Most reads of most loads belong to none, and every read compares with all of them, so the
+/// data for that is stored together. A new stream replaces the least recently used one.
 #[derive(Debug)]
 pub(crate) struct Streams {
     streams: [Stream; STREAMS_MAX],
-    /// The expected start of the next read of each stream once more: the low half.
+    /// The low half of each stream's `next`, again.
     lows: [u32; STREAMS_MAX],
     order: Order,
-    /// Which have a window, and which have had several reads in order or a window, one bit each.
+    /// Bit sets of the streams with a window, and of the streams with several sequential reads or a window.
     windows: u32,
     followed: u32,
     len: usize,
-    /// Which want more to be read ahead, one bit each.
+    /// Bit set of the streams that need more read-ahead.
     wanting: u32,
-    /// Whose turn it is.
+    /// The stream whose turn it is.
     turn: u32,
 }
 
@@ -89,13 +90,13 @@ impl Streams {
         }
     }
 
-    /// Streams that are read ahead of and were not silent for long.
+    /// Number of streams with read-ahead and with recent reads.
     pub(crate) fn active(&self, now: Instant) -> u64 {
         self.streams[..self.len].iter().filter(|s| s.window > 0 && now.since(s.at) < SILENT_AFTER).count() as u64
     }
 
     fn find(&self, first: u64) -> Option<usize> {
-        // Without leaving early: the compiler compares several at once.
+        // Without an early exit: the compiler compares several at once.
         let low = low_half(first);
         let mut hits = (0..).zip(&self.lows).fold(0_u32, |hits, (place, next)| hits | u32::from(*next == low) << place);
         while hits != 0 {
@@ -120,7 +121,7 @@ impl Streams {
     }
 
     /// A host reads `first..last` sectors of the array; a window may be `limit` sectors long. A new stream inherits the
-    /// window of the stream that was forgotten for it.
+    /// window of the stream that it replaces.
     pub(crate) fn note(
         &mut self,
         (first, last): (u64, u64),
@@ -142,8 +143,8 @@ impl Streams {
         }
         stream.ahead = stream.ahead.max(stream.next);
         stream.window = stream.window.min(limit);
-        // A window shorter than a request brings none of them to its end: each would wait for its first part, and then
-        // for the rest of it.
+        // A window shorter than a request completes no request: each would wait for its first part, and then for the
+        // rest.
         let is_too_long = last - first > limit;
         if is_too_long {
             stream.window = 0;
@@ -180,12 +181,12 @@ impl Streams {
         }
     }
 
-    /// Ends are told from here on: what has not ended was not counted.
+    /// Ends are reported from here on. Earlier reads that have not ended were not counted.
     pub(crate) fn forget_outstanding(&mut self) {
         self.streams.iter_mut().for_each(|stream| stream.out = 0);
     }
 
-    /// How much of the stream around a place hosts have asked for and not got, where ends are told.
+    /// Length of the unfinished requests of the stream around a position, if ends are reported.
     pub(crate) fn asked_at_once(&self, at: u64) -> u64 {
         let has = |s: &&Stream| at <= s.ahead.max(s.next) && at.saturating_add(s.out) >= s.next;
         self.streams[..self.len].iter().filter(has).map(|stream| stream.out).max().unwrap_or(0)
@@ -210,8 +211,8 @@ impl Streams {
         (place, stopped)
     }
 
-    /// The next stream in turn that wants more: its number, and what to read. `step` bounds one reading, whose ends lie
-    /// at multiples of it where they can.
+    /// The next stream in turn that needs more: its number, and the range to read. `step` limits one request, which
+    /// ends at a multiple of it if possible.
     pub(crate) fn next_wanted(&mut self, capacity: u64, step: u64) -> Option<(usize, u64, u64)> {
         while self.wanting != 0 {
             let behind = self.wanting >> self.turn << self.turn;
@@ -226,7 +227,7 @@ impl Streams {
         None
     }
 
-    /// It was asked for: it is the turn of the next stream.
+    /// The request was made: it is the turn of the next stream.
     #[allow(clippy::cast_possible_truncation)] // few streams
     pub(crate) fn asked(&mut self, place: usize, to: u64) {
         self.streams[place].ahead = to;
@@ -239,14 +240,14 @@ fn low_half(sector: u64) -> u32 {
     sector as u32
 }
 
-/// Places in the order in which they were used last: a ring through all of them and through one that is none.
+/// Places in the order of their last use: a ring through all of them and one extra entry.
 #[derive(Debug)]
 struct Order {
     before: [u8; STREAMS_MAX + 1],
     behind: [u8; STREAMS_MAX + 1],
 }
 
-/// The place in an [`Order`] that is none: its start and its end.
+/// The extra entry of an [`Order`], which is its start and its end.
 const ENDS: u8 = 32;
 const _: () = assert!(ENDS as usize == STREAMS_MAX);
 
@@ -268,7 +269,7 @@ impl Order {
         (self.behind[usize::from(last)], self.before[STREAMS_MAX]) = (place as u8, place as u8);
     }
 
-    /// All that were used, those of long ago first.
+    /// All places that were used, least recently used first.
     fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let mut at = self.behind[STREAMS_MAX];
         core::iter::from_fn(move || {
@@ -280,7 +281,7 @@ impl Order {
 }
 
 impl Stream {
-    /// Up to where to read now.
+    /// The end of the range to read now.
     fn target(&self, capacity: u64, step: u64) -> u64 {
         let end = self.next.saturating_add(self.window);
         if end >= capacity {
@@ -340,7 +341,7 @@ mod tests {
             assert_eq!(streams.note((at, at + 256), NOW, ReadAhead::Adaptive, 128), (Event::None, None));
             assert_eq!(drain(&mut streams, 1 << 30), []);
         }
-        // Shorter ones that go on with them are.
+        // Shorter requests that continue it are read ahead.
         assert_eq!(streams.note((2560, 2568), NOW, ReadAhead::Adaptive, 128), (Event::Started(128), None));
     }
 

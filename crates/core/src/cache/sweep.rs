@@ -1,17 +1,18 @@
-//! The order of places in which dirty units go to members that spin: zone by zone upwards, and from the lowest again.
+//! The order in which dirty units go to rotating members: zone by zone upwards, and then from the lowest again.
 //!
-//! A set is divided into zones of equal length. In each the units that wait are in the order in which they began to, so
-//! that a hand that goes over the zones and takes what was there when it came passes everybody once in a turn, however
-//! much is written to one place meanwhile. Within a zone the drives' queues put commands in order.
+//! A set is divided into zones of equal length. In each zone, waiting units are in the order in which they began to
+//! wait. The hand moves over the zones and takes the units that were there when it came. So it reaches every zone once
+//! in a turn, however much is written to one place meanwhile. Within a zone the drives' queues sort the commands.
 
 use alloc::vec::Vec;
 use openraid_units::{Instant, Sectors, SetLba};
 
 use super::list::{Link, List};
 
-/// A unit that is in no zone.
+/// The zone number of a unit in no zone.
 pub(crate) const NO_ZONE: u16 = u16::MAX;
-/// Zones that are looked at for one unit that may be written, at most: where many may, one of the first has one.
+/// Maximum number of zones that are examined for one unit. If many zones have a unit that may be written, one of the
+/// first does.
 const LOOKS_MAX: u32 = 16;
 
 /// The zone in which an address lies, if a set of this capacity is divided into `zones` zones. All zones have the same
@@ -26,9 +27,9 @@ pub(crate) fn zone_of(zones: u32, capacity: Sectors, at: SetLba) -> u16 {
 #[derive(Debug)]
 pub(crate) struct Sweep {
     zones: Vec<List>,
-    /// Which of them have a unit, one bit each.
+    /// Bit set of the zones that have a unit.
     taken: Vec<u64>,
-    /// The zone that is being worked on, and since when; at first the hand has not come there yet.
+    /// The zone in work, and the time when the hand came there.
     hand: u32,
     since: Option<Instant>,
 }
@@ -46,7 +47,7 @@ impl Sweep {
         self.taken[usize::from(zone / 64)] |= 1 << (zone % 64);
     }
 
-    /// It does so no longer.
+    /// A unit of a zone no longer waits.
     pub(crate) fn remove(&mut self, links: &mut [Link], zone: u16, unit: u32) {
         let list = &mut self.zones[usize::from(zone)];
         list.remove(links, unit);
@@ -66,8 +67,8 @@ impl Sweep {
         Some(word * 64 + bits.trailing_zeros())
     }
 
-    /// Continue: the next unit that may be written, among the units that are first in their zones. `None` where none of
-    /// the zones that are looked at has one.
+    /// Continue: the next unit that may be written, among the first units of the zones. `None` if none of the examined
+    /// zones has one.
     pub(crate) fn next(&mut self, now: Instant, may: impl Fn(u32, Instant) -> bool) -> Option<u32> {
         let (mut zone, mut since, mut is_below) = (self.hand, self.since.unwrap_or(now), false);
         for look in 0..LOOKS_MAX {
@@ -75,7 +76,7 @@ impl Sweep {
             if next.is_none() && !is_below {
                 (next, is_below) = (self.taken_from(0), true);
             }
-            // At last in the hand's own zone again, at what came there since.
+            // Finally the hand's own zone again, with units that came since.
             let found = next.filter(|found| !is_below || *found <= self.hand)?;
             if look > 0 || found != self.hand {
                 since = now;
@@ -90,7 +91,7 @@ impl Sweep {
         None
     }
 
-    /// The hand goes to a zone out of its turn.
+    /// Move the hand to a zone out of turn.
     pub(crate) fn jump(&mut self, zone: u16, now: Instant) {
         (self.hand, self.since) = (u32::from(zone), Some(now));
     }
@@ -138,7 +139,7 @@ mod tests {
             self.sweep.push(&mut self.links, zone, unit);
         }
 
-        /// The next one that is not barred leaves.
+        /// Remove the next unit that is not barred.
         fn take(&mut self, barred: &[u32]) -> Option<u32> {
             self.now = self.now + Nanos(1);
             let since = self.since;

@@ -1,7 +1,8 @@
-//! Waiting until everything that was dirty at some time is on the members: for flushes, and for stopping.
+//! Waiting until all data that was dirty at some time is on the members: for flushes, and for stopping.
 //!
-//! A set counts its dirty units by epochs: a flush ends the epoch and waits for the units of the one before, together with
-//! all flushes that were asked for before that. While they wait the next flush of that set waits to end the next epoch.
+//! A set counts its dirty units by epochs. A flush ends the epoch and waits for the units of all earlier epochs,
+//! together with all flushes that were requested before. Meanwhile the next flush of that set waits; it will end the
+//! next epoch.
 
 use openraid_units::SetId;
 
@@ -14,47 +15,47 @@ use crate::journal::Journal;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct DirtyCount {
     pub(super) epoch: u32,
-    /// Units of epochs before this one, and of this one.
+    /// Units of earlier epochs, and of this one.
     pub old: u32,
     pub new: u32,
     /// Kept because the set has failed.
     pub(super) held: u32,
-    /// Some could not be written since no flush waits, or since the waiting ones began to.
+    /// Some units could not be written since no flush waits, or since the waiting ones began.
     pub failed: bool,
-    /// A dirty unit was not taken by the members when it was written last: a session may never end, or begin.
+    /// The members refused the last write of a dirty unit: a session may never end, or begin.
     pub refused: bool,
-    /// Flushes that wait for the units of epochs before this one, and the last request that was there when it began:
-    /// flushes up to that one may wait with them.
+    /// Number of flushes that wait for the units of earlier epochs, and the last request that was there when the wait
+    /// began: flushes up to that request may join the wait.
     pub(super) waiting: u32,
     asked: u64,
 }
 
 impl DirtyCount {
-    /// All that may still be written.
+    /// Number of units that may still be written.
     pub(crate) fn all(&self) -> u32 {
         self.old + self.new
     }
 }
 
-/// How far a flush is with the set whose turn it is.
+/// Progress of a flush with the set whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sync {
     /// Not begun.
     Idle,
-    /// Waits for the units of the epoch that it ended.
+    /// Waits for the units of the epochs that it ended.
     Waits,
 }
 
 impl Set {
-    /// Is everything that was acknowledged of a set durable as it is, because the journal has it?
+    /// Is all acknowledged data of a set durable already, because the journal has it?
     pub(crate) fn is_promised(&self, journal: &Journal) -> bool {
         journal.is_live() && self.journal.is_on()
     }
 }
 
 impl Controller {
-    /// Bring everything that a flush covers of a set to the members; true when it is there. Until then the flush is called
-    /// again.
+    /// Bring all data of a set that a flush covers to the members; true when it is there. Until then the flush is
+    /// called again.
     pub(crate) fn sync_set(&mut self, request: u32, set: SetId) -> bool {
         if self.requests[request].sync == Sync::Idle {
             if self.sets.get(set).is_promised(&self.journal) {
@@ -83,7 +84,7 @@ impl Controller {
         }
         let failed = dirty.failed || dirty.held > 0;
         dirty.waiting -= 1;
-        // Each flush that has waited is told.
+        // Each waiting flush gets the result.
         dirty.failed &= dirty.waiting > 0;
         self.requests[request].sync = Sync::Idle;
         self.cache.awaited_changed = true;

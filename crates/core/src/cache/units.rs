@@ -1,4 +1,4 @@
-//! Dirty units: the stripes (of parity sets) and stretches (of others) that have something to be written.
+//! Dirty units: the stripes (of parity sets) and ranges (of others) that have dirty data.
 //!
 //! ```text
 //!             first dirty line            full, urgent, old, or memory is short
@@ -8,9 +8,9 @@
 //!     +----------------------------+------------------ Writing <-------------------+
 //! ```
 //!
-//! A unit that could not be written rests before it is tried again, longer each time, unless a request waits for it by
-//! name or a flush asks for it. Otherwise a shortage of memory would try it again and again at one instant, and it is
-//! unknown when its members will take it, if ever. One of a set that has failed is held until the set is stopped.
+//! A unit that could not be written rests before it is tried again, longer each time, unless a request waits for it or
+//! a flush needs it. Otherwise a shortage of memory would try it again and again at one instant, although it is unknown
+//! when its members will accept it. A unit of a failed set is held until the set is stopped.
 
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
@@ -20,12 +20,12 @@ use super::places::Places;
 use super::sweep::{Sweep, NO_ZONE};
 use crate::slab::NONE;
 
-/// How far a dirty unit is.
+/// State of a dirty unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum UnitState {
     /// Not in use.
     Free,
-    /// Collects.
+    /// Collects writes.
     Waiting,
     /// To be written as soon as there is room.
     Ready,
@@ -48,9 +48,9 @@ pub(crate) struct DirtyUnit {
     pub(super) lines: List,
     /// Dirty sectors.
     pub sectors: u32,
-    /// When its oldest dirty line became so.
+    /// Time of the oldest dirty data.
     pub since: Instant,
-    /// Which epoch of its set that was: a flush ends one and waits for the units of it.
+    /// The epoch of its set at that time: a flush ends an epoch and waits for its units.
     pub epoch: u32,
     /// A request waits for it: it is written at once, and again if it was written to meanwhile.
     pub urgent: bool,
@@ -63,23 +63,24 @@ pub(crate) struct DirtyUnit {
 }
 const _: () = assert!(size_of::<DirtyUnit>() == 64);
 
-/// A unit that was refused again and again rests this long at most.
+/// Maximum time for which a unit rests that was refused repeatedly.
 const REST_MOST: Nanos = Nanos::from_secs(180);
 
 impl DirtyUnit {
-    /// Did the members not take it when it was written last?
+    /// Did the members refuse the last write?
     pub(crate) fn is_refused(&self) -> bool {
         self.refusals > 0
     }
 
-    /// How long it rests: as long as dirty data waits for more, and twice as long after each further refusal.
+    /// Time for which it rests: the time for which dirty data collects further writes, doubled after each further
+    /// refusal.
     pub(crate) fn rest(&self, delay: Nanos) -> Nanos {
         let doubled = 1_u64.checked_shl(u32::from(self.refusals.saturating_sub(1))).unwrap_or(u64::MAX);
         Nanos(delay.get().saturating_mul(doubled).min(REST_MOST.get()).max(delay.get()))
     }
 }
 
-/// Places of the lists of a set.
+/// Indices of a set's lists.
 const WAITING: usize = 0;
 const READY: usize = 1;
 const RESTING: usize = 2;
@@ -94,7 +95,7 @@ fn list_of(state: UnitState) -> Option<usize> {
     }
 }
 
-/// What the lists want to know of a unit.
+/// The facts about a unit that the lists need.
 #[derive(Clone, Copy)]
 struct Known {
     set: SetId,
@@ -106,7 +107,7 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Units {
     units: Vec<DirtyUnit>,
-    /// The neighbours of each unit: among the free ones, or in one of the lists of its set.
+    /// Links of each unit: in the list of free ones, or in one of the lists of its set.
     links: Vec<Link>,
     places: Places,
     free: u32,
@@ -116,9 +117,9 @@ pub(crate) struct Units {
     zone_links: Vec<Link>,
     sweeps: Vec<Sweep>,
     zones: u32,
-    /// Units that are being written and were not refused before.
+    /// Number of units that are being written and were not refused before.
     promising: u32,
-    /// For each set: units that the members did not take when they were written last.
+    /// For each set: number of units whose last write the members refused.
     refused: Vec<u32>,
 }
 
@@ -155,7 +156,7 @@ impl Units {
             lists: Vec::new(),
             zone_links: alloc::vec![Link::NEW; count as usize],
             sweeps: Vec::new(),
-            // Without a cache there is nothing to go over.
+            // Without a cache there are no zones.
             zones: if count == 0 { 1 } else { zones },
             promising: 0,
             refused: Vec::new(),
@@ -169,7 +170,7 @@ impl Units {
         &mut self.units[index as usize]
     }
 
-    /// The dirty unit of this number, if it has anything dirty.
+    /// The dirty unit with this number, if there is one.
     pub(crate) fn find(&self, set: SetId, number: u64) -> Option<u32> {
         self.places.find(set, number, |index| {
             let unit = &self.units[index as usize];
@@ -177,7 +178,7 @@ impl Units {
         })
     }
 
-    /// Look at where a unit is found: see [`super::glance`].
+    /// Touch the table entry of a unit: see [`super::glance`].
     pub(crate) fn place_seen(&self, hash: u32) -> u32 {
         self.places.seen(hash)
     }
@@ -193,13 +194,13 @@ impl Units {
         }
     }
 
-    /// Look at a unit and at where it is found, and say which line is its first: see [`super::glance`].
+    /// Touch a unit and its table entry. Returns its first line: see [`super::glance`].
     pub(crate) fn unit_seen(&self, index: u32) -> (u32, u32) {
         let Some(unit) = self.units.get(index as usize) else { return (0, NONE) };
         (self.places.seen(Places::hash_of(unit.set, unit.number)), unit.lines.head)
     }
 
-    /// A new dirty unit, of a number that has none.
+    /// Make a new dirty unit for a number that has none.
     pub(crate) fn make(&mut self, (set, number, zone): (SetId, u64, u16), now: Instant, epoch: u32) -> u32 {
         debug_assert!(self.find(set, number).is_none());
         let index = self.free;
@@ -223,7 +224,7 @@ impl Units {
         index
     }
 
-    /// Nothing is dirty in it any more.
+    /// Nothing in it is dirty any more.
     pub(crate) fn free(&mut self, index: u32) {
         let unit = &self.units[index as usize];
         debug_assert!(unit.sectors == 0 && unit.waiters == NONE && unit.lines.head == NONE);
@@ -244,7 +245,7 @@ impl Units {
         self.push(index, known, state);
     }
 
-    /// A unit that was being written has an end, and its state is to follow.
+    /// The write of a unit has ended; its new state is set next.
     pub(crate) fn was_written(&mut self, index: u32, refused: bool) {
         let unit = &mut self.units[index as usize];
         self.promising -= u32::from(!unit.is_refused());
@@ -253,18 +254,18 @@ impl Units {
         unit.refusals = if refused { unit.refusals.saturating_add(1) } else { 0 };
     }
 
-    /// Is there a unit of a set that the members did not take when it was written last?
+    /// Is there a unit of a set whose last write the members refused?
     pub(crate) fn is_any_refused(&self, set: SetId) -> bool {
         self.refused[set.index()] > 0
     }
 
-    /// Is everything dirty of sets that have failed, or such that the members did not take? Whatever is tried again: lines
-    /// will not become clean by that for some time.
+    /// Are all dirty units refused ones, or of failed sets? Then no line will become clean for some time, whatever is
+    /// tried again.
     pub(crate) fn is_all_refused(&self) -> bool {
         self.promising == 0 && !(0..self.sets()).any(|set| self.is_any_promising(SetId(set)))
     }
 
-    /// Is a unit of a set to be written that was not refused before?
+    /// Is a unit of a set waiting to be written that was not refused before?
     pub(crate) fn is_any_promising(&self, set: SetId) -> bool {
         let promises = |list: usize| {
             let mut index = self.lists[set.index()][list].head;
@@ -276,7 +277,7 @@ impl Units {
         promises(READY) || promises(WAITING)
     }
 
-    /// There may be a set of this number.
+    /// Make room for a set with this number.
     pub(crate) fn make_room_for(&mut self, set: SetId) {
         if self.lists.len() <= set.index() {
             self.lists.resize(set.index() + 1, [List::EMPTY; 3]);
@@ -285,13 +286,13 @@ impl Units {
         }
     }
 
-    /// There are no sets from this number on.
+    /// Upper bound of the set numbers.
     pub(crate) fn sets(&self) -> u16 {
         u16::try_from(self.lists.len()).expect("sets have numbers of 16 bits")
     }
 
-    /// A unit goes into the list of its state. It is not looked at: where it was written to just now, its line of
-    /// memory may be on its way yet.
+    /// Put a unit into the list of its state. The unit itself is not accessed: if it was written just now, its cache
+    /// line may still be on its way.
     fn push(&mut self, index: u32, known: Known, state: UnitState) {
         let Known { set, zone, is_refused } = known;
         self.promising += u32::from(state == UnitState::Writing && !is_refused);
@@ -302,7 +303,7 @@ impl Units {
         }
     }
 
-    /// A unit leaves the list of its state.
+    /// Take a unit out of the list of its state.
     fn pull(&mut self, index: u32) -> Known {
         let unit = &self.units[index as usize];
         let (state, known) = (unit.state, Known { set: unit.set, zone: unit.zone, is_refused: unit.is_refused() });
@@ -314,9 +315,9 @@ impl Units {
         known
     }
 
-    /// The next unit of a set in the order of places, of those in front in their zones that may be written; the one that
-    /// waits since longest, which may, where none of the zones that come next has one, or where it is in none itself: its
-    /// turn would never come.
+    /// The next unit of a set in order of address, among the first units of the zones that may be written. If none of
+    /// the next zones has one, it is the unit that has waited longest. That unit is also chosen if it is in no zone:
+    /// otherwise its turn would never come.
     pub(crate) fn sweep(&mut self, set: SetId, oldest: u32, now: Instant, may: impl Fn(&DirtyUnit) -> bool) -> u32 {
         let Self { sweeps, units, .. } = self;
         let (sweep, zone) = (&mut sweeps[set.index()], units[oldest as usize].zone);
@@ -333,7 +334,7 @@ impl Units {
         found.unwrap_or(oldest)
     }
 
-    /// A unit of a set that waits, or was full and is to be written next, and has nothing dirty any more.
+    /// A waiting or ready unit of a set in which nothing is dirty any more.
     pub(crate) fn first_empty(&self, set: SetId) -> Option<u32> {
         for list in [WAITING, READY] {
             let mut index = self.lists[set.index()][list].head;
@@ -355,26 +356,26 @@ impl Units {
         }
     }
 
-    /// Is no unit of a set to be written, now or later?
+    /// Has a set no unit to write, now or later?
     pub(crate) fn is_idle(&self, set: SetId) -> bool {
         let lists = &self.lists[set.index()];
         lists.iter().all(List::is_empty)
     }
 
-    /// Is there a unit of a set that is to be written and was not tried since its rest was ended last?
+    /// Is there a unit of a set that is to be written and was not tried since the last end of its rest?
     pub(crate) fn is_any_untried(&self, set: SetId) -> bool {
         self.first_ready(set).or(self.first_waiting(set)).is_some()
     }
 
-    /// The first of a set that is ready.
+    /// The first ready unit of a set.
     pub(crate) fn first_ready(&self, set: SetId) -> Option<u32> {
         self.first(set, READY)
     }
-    /// The one that rests since longest.
+    /// The unit of a set that has rested longest.
     pub(crate) fn first_resting(&self, set: SetId) -> Option<u32> {
         self.first(set, RESTING)
     }
-    /// The one that waits since longest.
+    /// The unit of a set that has waited longest.
     pub(crate) fn first_waiting(&self, set: SetId) -> Option<u32> {
         self.first(set, WAITING)
     }
@@ -422,7 +423,7 @@ mod tests {
             assert!(lists.iter().filter(|own| holds(own)).eq([&state]), "{state:?}");
             assert!(first_of(&units, SET).is_some());
         }
-        // It comes after the one that has waited all the time.
+        // It comes after the unit that has waited all the time.
         assert!(units.all(SET, UnitState::Waiting).eq([second, first]));
         units.set_state(second, UnitState::Resting);
         units.end_rest(SET);

@@ -1,4 +1,4 @@
-//! When the pieces that wait for the cache are asked again: see [`Waiters`](crate::waiters::Waiters).
+//! The times at which pieces that wait for the cache are called again: see [`Waiters`](crate::waiters::Waiters).
 
 use crate::controller::Controller;
 use crate::requests::piece::Piece;
@@ -6,7 +6,7 @@ use crate::slab::NONE;
 use crate::waiters::TURNS_MAX;
 
 impl Controller {
-    /// A write past the cache waits once more for something dirty.
+    /// A write past the cache waits once more for dirty data.
     pub(crate) fn count_turn(&mut self, piece: u32) {
         let entry = &mut self.pieces[piece];
         entry.turns = entry.turns.saturating_add(1);
@@ -17,14 +17,14 @@ impl Controller {
         }
     }
 
-    /// A write past the cache has nothing dirty in its way any more, or is over.
+    /// A write past the cache no longer meets dirty data, or is over.
     #[inline]
     pub(crate) fn end_turns(&mut self, piece: u32) {
         self.pieces[piece].turns = 0;
         self.cache_waiters.end_starved(piece, &mut self.splitting);
     }
 
-    /// Would this piece dirty what a starved write past the cache waits for?
+    /// Would this piece dirty data for which a starved write past the cache waits?
     #[inline]
     pub(crate) fn is_behind_starved(&self, piece: u32) -> bool {
         let starved = self.cache_waiters.starved();
@@ -36,7 +36,7 @@ impl Controller {
         array(own) == array(first) && own.first < first.last && first.first < own.last
     }
 
-    /// A dirty unit was written, or not: there may be lines.
+    /// A dirty unit was written, or refused: there may be lines.
     pub(crate) fn wake_for_lines(&mut self, failed: bool) {
         let Self { cache_waiters, splitting, .. } = self;
         if failed || self.cache.is_held() {
@@ -47,22 +47,22 @@ impl Controller {
         cache_waiters.wake_others(splitting);
     }
 
-    /// Lines are not being filled any more. A piece that waits for lines while some are dirty is asked when those were
-    /// written; with none that may be never.
+    /// Lines are no longer being filled. If some lines are dirty, a piece that waits for lines is called when those are
+    /// written. With no dirty line that may never happen.
     pub(crate) fn wake_for_filled_lines(&mut self) {
         if self.cache.dirty == 0 {
             self.cache_waiters.ask_for_lines();
         }
     }
 
-    /// Put the next piece that waits for lines before all other pieces, if one more line may be dirty.
+    /// Put the next piece that waits for lines in front of all other pieces, if one more line may be dirty.
     #[inline]
     pub(crate) fn ask_next_waiter(&mut self) {
         if !self.cache_waiters.has_next() {
             return;
         }
         if !self.cache.has_room() {
-            // They wait for more to be written, however much is in work: it may be dirty again.
+            // They wait for more destage, however much is in work: the lines may be dirty again.
             self.cache.draining = true;
             return;
         }

@@ -1,8 +1,8 @@
-//! Writes of hosts and the cache: into lines where the policy says so, past them otherwise.
+//! Writes of hosts and the cache: into lines if the policy says so, past them otherwise.
 //!
-//! A write past the cache must not meet dirty sectors: they would be written after it. It waits until they are on
-//! the members. Clean lines forget what it writes, before it begins and when it ends: what a read brings meanwhile
-//! may be old.
+//! A write past the cache must not meet dirty sectors, because destage would write the older data after it. It waits
+//! until they are on the members. Clean lines drop its range, before it begins and when it ends: a read may bring old
+//! data meanwhile.
 
 use openraid_units::{Instant, Sectors, SetId, SetLba, Tag, TagKind};
 
@@ -27,23 +27,23 @@ use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::steps::What;
 
-/// Lines that one look puts a piece into at most, so that the actions have room.
+/// Maximum number of lines into which one call puts a piece, so that the actions have room.
 const LINES_AT_ONCE: u64 = 64;
 
-/// What keeps a write until it is on the members.
+/// The place in which an acknowledged write is kept until it is on the members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Promise {
-    /// Nothing: it is acknowledged when it is there.
+    /// None: it is acknowledged when it is on the members.
     Through,
-    /// The cache, which forgets it when the power goes.
+    /// The cache, which loses it in a power cut.
     Volatile,
     /// The journal.
     Journal,
 }
 
-/// What the cache makes of a part of a read or a write.
+/// The cache's answer for a part of a read or a write.
 pub(crate) enum Cached {
-    /// It has dealt with the first part.
+    /// It has handled the first part.
     Taken,
     /// This number of sectors bypasses the cache.
     Past(Sectors),
@@ -56,7 +56,7 @@ impl Cache {
     pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
         !self.is_writing(set) && !self.units.is_any_untried(set)
     }
-    /// The dirty unit of this number of a set; a new one counts for its set.
+    /// The dirty unit of a set with this number; a new one is counted for its set.
     pub(crate) fn dirty_unit_of(
         &mut self,
         sets: &mut Sets,
@@ -75,14 +75,15 @@ impl Cache {
         self.units.make((set, number, zone), now, epoch)
     }
 
-    /// How many lines more the log may speak of, if they are enough for a look.
+    /// Number of further lines that the log may cover, if they are enough for one call.
     pub(crate) fn replay_lines(&self, log_lines: u32) -> Option<u64> {
         let all = self.lines.len();
         let lines = u64::from(all - log_lines.min(all));
-        // A small cache keeps fewer free: a round is due when half of it is in the log.
+        // A small cache keeps fewer lines free: a round is due when half of it is in the log.
         Some(lines).filter(|lines| *lines >= LINES_AT_ONCE.min(u64::from(all) / 4))
     }
-    /// What a line is about to get is in this entry of the journal, and where (see [`super::lines::Line::logged_at`]).
+    /// The new content of a line is in this entry of the journal, at this place (see
+    /// [`super::lines::Line::logged_at`]).
     pub(crate) fn log_line(&mut self, log: &mut Log, index: u32, mask: Mask, place: Option<i16>, sequence: u64) {
         let line = self.lines.get_mut(index);
         let alone = line.dirty.without(mask).is_empty();
@@ -100,7 +101,7 @@ impl Cache {
 }
 
 impl Controller {
-    /// What the cache makes of a part of a piece, which lies in one set.
+    /// The cache's answer for a part of a piece, which lies in one set.
     pub(crate) fn ask_cache(
         &mut self,
         piece: u32,
@@ -128,7 +129,7 @@ impl Controller {
             return Cached::Waits;
         }
         if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
-            // It will not end. A crash would replay the journal over the data that is written now.
+            // The session will not end. A crash would replay the journal over the data that is written now.
             self.pieces[piece].error = Some(ReplyStatus::IoError);
             return Cached::Taken;
         }
@@ -143,9 +144,9 @@ impl Controller {
         }
     }
 
-    /// What would a write wait for in a session that begins for its sake? While other sets keep the cache, the ring, or what
-    /// replay may load again, full, the session would be quiet and over before there is room, and begin again for the same
-    /// piece.
+    /// The reason for which a write would wait in a session that begins for it. While other sets fill the cache, the
+    /// ring, or the lines that replay may load, the session would become quiet and end before there is room, and begin
+    /// again for the same piece.
     fn would_wait_in_session(&mut self, id: SetId) -> Option<Reason> {
         let journal = &self.sets.get(id).journal;
         if journal.has_session() || journal.is_asked() || self.cache.is_held() {
@@ -158,16 +159,16 @@ impl Controller {
         self.replay_room().err().or_else(|| self.ring_takes_group(spare).err())
     }
 
-    /// Why a write has to wait for the session of its set with the journal, if it has to.
+    /// The reason for which a write must wait for the journal session of its set, if any.
     fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
         if promises {
             return (!self.sets.ask_for_session(set)).then_some(Reason::WaitedForJournalStart);
         }
-        // One that is not wanted any more comes to its end only if nothing is added to it.
+        // A session that is not wanted any more ends only if nothing is added to it.
         self.sets.get(set).is_session_ending().then_some(Reason::WaitedForJournalEnd)
     }
 
-    /// A write goes past the cache, when nothing dirty is in its way any more.
+    /// Let a write go past the cache when it meets no dirty data any more.
     fn pass_cache(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
         match self.dirty_unit_below(set, at, len) {
             Some(unit) => {
@@ -187,8 +188,8 @@ impl Controller {
         }
     }
 
-    /// What keeps this piece of a write until the members have it? The cache takes only what fills blocks; `promises` says
-    /// whether the journal is to promise writes of the set.
+    /// The place in which this piece of a write is kept until the members have it. The cache takes only whole blocks;
+    /// `promises` says whether the journal is to protect writes of the set.
     fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
         let entry = &self.pieces[piece];
         let RequestKind::Write { fua } = self.requests[entry.request].request.kind else { return Promise::Through };
@@ -201,8 +202,8 @@ impl Controller {
         }
     }
 
-    /// The first dirty unit that something which goes past the cache has to wait for; it is hurried. If there
-    /// is none, the clean lines have forgotten these sectors.
+    /// The first dirty unit for which an access past the cache must wait; its destage is hurried. If there is none, the
+    /// clean lines have dropped these sectors.
     ///
     /// A failed set is not written any more, and a waiting piece would wait forever.
     fn dirty_unit_below(&mut self, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
@@ -221,9 +222,9 @@ impl Controller {
         unit
     }
 
-    /// Let a discard of these sectors go past the cache; false if it has to wait for destage. If the members do not
-    /// take the dirty data, the discard is passed on all the same: it would wait forever, and the content of a
-    /// discarded sector is not promised.
+    /// Let a discard of these sectors go past the cache; false if it must wait for destage. If the members refuse the
+    /// dirty data, the discard is still passed on: it would wait forever, and the content of a discarded sector is not
+    /// guaranteed.
     pub(crate) fn pass_discard(&mut self, set: SetId, at: SetLba, len: Sectors) -> bool {
         let geometry = &self.sets.get(set).geometry;
         let below = self.cache.dirty_unit_in(geometry, set, at, len);
@@ -234,7 +235,8 @@ impl Controller {
         self.dirty_unit_below(set, at, len).is_none()
     }
 
-    /// What an operation has written past the cache is not what a read brought while it was under way.
+    /// Drop from clean lines the range that an operation has written past the cache: a read may have brought old data
+    /// meanwhile.
     pub(crate) fn forget_written(&mut self, id: SetId, past: Past) {
         let columns_apart = if past.columns > 1 { self.sets.get(id).parity().chunk() } else { Sectors::ZERO };
         for column in 0..u64::from(past.columns) {
@@ -252,7 +254,7 @@ impl Controller {
         }
     }
 
-    /// Take as many sectors of a piece as there are lines for: whole lines, or one that is not whole.
+    /// Cache as many sectors of a piece as there are lines for: whole lines, or one partial line.
     fn cache_write(
         &mut self,
         piece: u32,
@@ -322,13 +324,14 @@ impl Controller {
         Cached::Taken
     }
 
-    /// Leave the reason for something that a piece waits for.
+    /// Note the reason for which a piece waits.
     pub(crate) fn note_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
         self.trace.note(&mut self.sets, set, reason, unit, figure);
         self.trace.piece(&self.requests, &self.pieces, piece, || What::Reason { reason, figure });
     }
 
-    /// A piece waits, and this is why. It is tried again whenever that may be over, and that is one wait all the same.
+    /// A piece waits, for this reason. It is called again at each event that may end the wait, and that still counts as
+    /// one wait.
     fn note_wait(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) {
         if self.pieces[piece].waits.replace(reason) != Some(reason) {
             self.note_piece(piece, set, reason, at.get(), self.cache.dirty);
@@ -346,8 +349,8 @@ impl Controller {
         Cached::Waits
     }
 
-    /// Is a write past the cache under way where this line is? The sectors next to its own that it writes may be older
-    /// than this write, and the journal would take them for newer.
+    /// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than
+    /// this write, and the journal would take them for newer.
     fn meets_direct_write(&self, id: SetId, number: u64) -> bool {
         let set = self.sets.get(id);
         if set.direct_writes == 0 {
@@ -366,8 +369,8 @@ impl Controller {
         self.locks.conflicting(range).any(|op| self.ops[op].is_direct_write()) || self.begins_direct_write(range)
     }
 
-    /// Is a write past the cache about to ask for a range that meets this one, as soon as there is room in the journal, or
-    /// its rows have what they miss? What was promised before it would be revoked by it.
+    /// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
+    /// soon as its rows are redone? It would revoke data that was acknowledged before it.
     fn begins_direct_write(&self, range: LockRange) -> bool {
         let waiting = [&self.journal_ops, &self.wait_redo, &self.ready];
         waiting.into_iter().flat_map(crate::slab::Queue::iter).any(|index| {
@@ -376,7 +379,8 @@ impl Controller {
         })
     }
 
-    /// How many lines more the log may speak of: more could not be loaded again. If they are too few, a round is asked for.
+    /// Number of further lines that the log may cover, because more could not be loaded again. If they are too few, a
+    /// round is requested.
     fn replay_room(&mut self) -> Result<u64, Reason> {
         let lines = self.cache.replay_lines(self.journal.logged_lines());
         if lines.is_none() {
@@ -385,12 +389,12 @@ impl Controller {
         lines.ok_or(Reason::WaitedForReplayRoom)
     }
 
-    /// How many sectors of an extent the open entry of the journal can take now; if none, what has to be waited for.
+    /// Number of sectors of an extent that the open entry of the journal can take now; if none, the reason to wait.
     fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Result<Sectors, Reason> {
         let lines = self.replay_room()?;
         let spare = self.room_behind_data(LINES_AT_ONCE);
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
-        // A small cache has fewer lines than one look may take.
+        // A small cache has fewer lines than one call may take.
         let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));
         self.group_takes(1, first, spare)?;
         let room = self.journal.open_room();
@@ -402,7 +406,8 @@ impl Controller {
         Ok(Sectors(first.max((end.get() - end.get() % LINE_SECTORS).saturating_sub(at.get()))))
     }
 
-    /// A line that is about to be written to goes into the open entry; returns where its bytes are to be copied.
+    /// Append a line that is about to be written to the open entry. Returns the place to which its bytes are to be
+    /// copied.
     fn append_line(
         &mut self,
         piece: u32,
@@ -426,7 +431,7 @@ impl Controller {
         self.cache.has_dirty_room(set) || self.cache.lines.find(set, number).is_some_and(dirty)
     }
 
-    /// Copies in the name of a piece: the columns of the arena from `columns` on.
+    /// Issue copies for a piece: the columns of the arena from `columns` on.
     pub(crate) fn push_piece_copy(&mut self, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
         self.pieces[piece].ops += 1;
         actions.jobs.push(ParityJob {

@@ -1,4 +1,4 @@
-//! Pieces of host requests: their states. The work on them stands in `request.rs` and `split.rs`.
+//! Pieces of host requests: their states. `request.rs` and `split.rs` do the work on them.
 
 use openraid_units::{Sectors, SetId, SetLba};
 
@@ -8,65 +8,65 @@ use crate::geometry::Split;
 use crate::reason::Reason;
 use crate::slab::{Queue, Slab, NONE};
 
-/// How far a piece is.
+/// State of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PieceState {
-    /// Payload is on its way from the host.
+    /// Payload is arriving from the host.
     Receiving,
     /// Frames are being filled with zeroes.
     Filling,
     /// Operations are being made or are in work.
     Working,
-    /// A read that is complete and not the next to be sent.
+    /// A complete read that is not the next one to be sent.
     WaitTurn,
-    /// Payload is on its way to the host.
+    /// Payload is being sent to the host.
     Sending,
 }
 
-/// How a piece of a read comes by its bytes.
+/// How a piece of a read gets its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
-    /// From where they stand.
+    /// Directly from their sectors.
     Directly,
-    /// That has failed: it is read again, row by row, when all its operations have ended. If its frames are abandoned, a
-    /// command that was given up may still use them: it needs others.
+    /// The direct read has failed: it is read again by rows when all its operations have ended. If its frames are
+    /// abandoned, a given-up command may still use them, and the piece needs others.
     Again { frames_abandoned: bool },
     /// A parity set is read row by row, with recovery.
     ByRows,
 }
 
-/// Which entry of the journal a piece of a write waits for.
+/// The journal entry for which a piece of a write waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PieceEntry {
     /// None so far.
     None,
     /// This one, perhaps with earlier ones.
     Waits(u64),
-    /// It waits with the pieces whose entry never became durable.
+    /// Its entry never became durable; it waits with the other such pieces.
     Orphaned,
 }
 
-/// What only pieces of reads have, and what only pieces of writes and zeroes have.
+/// Data that only pieces of reads have, and data that only pieces of writes and zeroes have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     Read(ReadWay),
     Write(PieceEntry),
 }
 
-/// What a piece of a read has.
+/// Data of a piece of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReadWay {
     reading: Reading,
-    /// Lines are kept ready for what it reads.
+    /// Lines are reserved for its data.
     fills: bool,
-    /// First of the pieces that wait for what this one brings.
+    /// First of the pieces that wait for the data of this one.
     waiters: u32,
 }
 
 impl Way {
-    /// The beginning of a read.
+    /// The initial state of a read.
     pub(crate) const READ: Self = Self::Read(ReadWay { reading: Reading::Directly, fills: false, waiters: NONE });
-    /// The beginning of a write.
+    /// The initial state of a write.
     pub(crate) const WRITE: Self = Self::Write(PieceEntry::None);
 }
 
@@ -74,47 +74,48 @@ impl Way {
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub request: u32,
-    /// First byte and bytes, within the request.
+    /// Its first byte and its length, within the request.
     pub offset: u64,
     pub len: u64,
-    /// The first sector of the array and the sector after the last one, partial blocks counted whole; and the bytes of
-    /// the first and the last block that the request does not cover.
+    /// The first sector of the array and the sector after the last one, with partial blocks counted in full; and the
+    /// bytes of the first and the last block that the request does not cover.
     pub first: Sectors,
     pub last: Sectors,
     pub head_skip: u16,
     pub tail_skip: u16,
     pub run: Option<Run>,
     pub state: PieceState,
-    /// Operations in work.
+    /// Number of operations in work.
     pub ops: u32,
-    /// Sectors of the piece that have an operation already.
+    /// Number of sectors of the piece that have an operation already.
     pub split: Sectors,
     pub error: Option<ReplyStatus>,
     pub way: Way,
-    /// In the queue of pieces that want operations, or waiting for the cache.
+    /// In the queue of pieces that need operations, or waiting for the cache.
     pub queued: bool,
-    /// What it waits for since it was looked at last.
+    /// The reason for which it waits since it was last called.
     pub waits: Option<Reason>,
     /// The next piece that waits for the same dirty unit, or for the same piece.
     pub next_waiter: u32,
-    /// It goes past the cache, and has found something dirty in its way so often.
+    /// Number of times that it met dirty data on its way past the cache.
     pub turns: u8,
     /// It walks through a parity set: see [`Walk`].
     pub walks: bool,
 }
 
-/// A walk of a piece through a parity set. It stands apart from its piece, for it is large and most pieces have none.
+/// A walk of a piece through a parity set, row by row. It is stored apart from its piece, because it is large and most
+/// pieces have none.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     /// The rest.
     pub left: Split,
-    /// Where it began in the set and in the piece.
+    /// Where it began, in the set and in the piece.
     pub base: (SetId, SetLba),
     pub from: Sectors,
 }
 
 impl Piece {
-    /// A piece of a request without frames, to be filled in.
+    /// A piece of a request, without frames, to be completed.
     #[inline(always)]
     pub(crate) fn new(request: u32, way: Way) -> Self {
         Self {
@@ -139,18 +140,18 @@ impl Piece {
         }
     }
 
-    /// It has to be read again: with other frames, if a command that was given up may still use these.
+    /// It must be read again, in other frames if a given-up command may still use the present ones.
     pub(crate) fn read_again(&mut self, abandons_frames: bool) {
         let before = self.reading() == Some(Reading::Again { frames_abandoned: true });
         self.set_reading(Reading::Again { frames_abandoned: before || abandons_frames });
     }
 
-    /// Has it to be read again?
+    /// Must it be read again?
     pub(crate) fn is_read_again(&self) -> bool {
         matches!(self.reading(), Some(Reading::Again { .. }))
     }
 
-    /// How it comes by its bytes, if it is of a read.
+    /// How it gets its bytes, if it belongs to a read.
     #[inline(always)]
     pub(crate) const fn reading(&self) -> Option<Reading> {
         match &self.way {
@@ -168,17 +169,17 @@ impl Piece {
         own
     }
 
-    /// Lines are kept ready for what it reads.
+    /// Lines are reserved for its data.
     pub(crate) fn begin_fill(&mut self) {
         self.as_read().fills = true;
     }
 
-    /// Are lines kept ready for what it reads?
+    /// Are lines reserved for its data?
     pub(crate) const fn is_filling(&self) -> bool {
         matches!(&self.way, Way::Read(own) if own.fills)
     }
 
-    /// The lines for what it reads are settled; true if there were any.
+    /// Its reserved lines are settled; true if there were any.
     pub(crate) fn end_fill(&mut self) -> bool {
         match &mut self.way {
             Way::Read(own) => core::mem::take(&mut own.fills),
@@ -186,7 +187,7 @@ impl Piece {
         }
     }
 
-    /// Put another first among the pieces that wait for what this one reads; returns the one that was first.
+    /// Put a piece in front of the pieces that wait for the data of this one. Returns the one that was first.
     pub(crate) fn put_waiter(&mut self, first: u32) -> u32 {
         core::mem::replace(&mut self.as_read().waiters, first)
     }
@@ -197,14 +198,14 @@ impl Piece {
         core::mem::replace(own, entry) != entry
     }
 
-    /// Sectors that it covers, partial blocks counted whole.
+    /// Sectors that it covers, with partial blocks counted in full.
     pub(crate) fn sectors(&self) -> Sectors {
         self.last - self.first
     }
 }
 
 impl Slab<Piece> {
-    /// Put a piece into the queue of pieces that want operations.
+    /// Put a piece into the queue of pieces that need operations.
     #[inline]
     pub(crate) fn want_ops(&mut self, splitting: &mut Queue, index: u32) {
         self[index].queued = true;

@@ -1,4 +1,4 @@
-//! Requests without payload: flush and discard. Each is made into operations, one set or one unit after the other.
+//! Requests without payload: flush and discard. Each becomes operations, one set or one unit after the other.
 
 use openraid_units::{Bytes, Sectors, SetId, SetLba};
 
@@ -15,8 +15,7 @@ use crate::reason::Reason;
 use crate::steps::What;
 
 impl Controller {
-    /// Make the next operation of the first request without payload (flush or discard); true if something
-    /// moved.
+    /// Make the next operation of the first request without payload (flush or discard); true if something changed.
     pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
         if !self.ops.may_make_op() {
             return false;
@@ -31,7 +30,7 @@ impl Controller {
             if moved {
                 return true;
             }
-            // It waits for the cache: others may go on.
+            // It waits for the cache; others may continue.
             self.plain.pop();
             self.plain.push(index);
         }
@@ -66,7 +65,7 @@ impl Controller {
         let (skip, op) = if plain {
             self.discard_op(index, set_id, set_lba, len)
         } else {
-            // A discard is advice, and the journal would have to remember it.
+            // A discard is advisory, and the journal would have to record it.
             (len, None)
         };
         self.requests[index].cut += skip.bytes().get();
@@ -81,7 +80,7 @@ impl Controller {
         true
     }
 
-    /// The operation that discards the first part of an extent, and how long that part is. No operation where
+    /// The operation that discards the first part of an extent, and the length of that part. There is no operation if
     /// the members cannot keep parity right.
     fn discard_op(&self, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
         let set = self.sets.get(set_id);

@@ -1,8 +1,8 @@
 //! Host requests and their pieces: admission, payload frames, transfers, replies.
 //!
-//! A request is worked on in pieces of bounded size, several at a time, each with a run of frames of its own:
-//! so a request can be larger than the memory. Payload is complete in its frames before the first exclusion
-//! range is asked for. Pieces of a read are sent in order.
+//! A request is processed in pieces of limited size, several at a time, each with its own run of frames. So a request
+//! can be larger than the memory. Payload is complete in its frames before an operation requests a range. Pieces of a
+//! read are sent in order.
 //!
 //! ```text
 //!  write:  WaitFrames -> Receiving -> Splitting -> Working -> done -> Reply when all are
@@ -26,34 +26,34 @@ use crate::requests::piece::{Piece, PieceState, Reading, Way};
 use crate::slab::NONE;
 use crate::steps::What;
 
-/// Pieces of one request in work at once, at most.
+/// Maximum number of pieces of one request in work.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
 /// Maximum number of pieces of a write that wait for payload. A host that announces payload and then sends none holds
 /// no more than these.
 const PIECES_RECEIVING_MAX: u32 = 2;
-/// A piece of a request without payload may be larger: it holds no frames.
+/// Maximum size of a piece without payload. It may be larger than others, because it holds no frames.
 const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
 
 /// A host request inside the controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub request: BlockRequest,
-    /// Bytes that have a piece already.
+    /// Number of bytes that have a piece already.
     pub cut: u64,
-    /// Bytes of a read that were sent.
+    /// Number of bytes of a read that were sent.
     pub sent: u64,
-    /// Pieces (of a flush: operations) in work.
+    /// Number of pieces (of a flush: operations) in work.
     pub pieces: u32,
-    /// Those of them that wait for payload.
+    /// Number of pieces that wait for payload.
     pub receiving: u32,
     pub error: Option<ReplyStatus>,
-    /// In the queue of requests that want pieces.
+    /// In the queue of requests that need pieces.
     pub queued: bool,
-    /// A flush: how far it is with the set whose turn it is.
+    /// A flush: its progress with the set whose turn it is.
     pub sync: Sync,
-    /// No host has asked: it reads ahead.
+    /// It is a read-ahead; no host has requested it.
     pub ahead: bool,
-    /// It is among those inside its array.
+    /// It is counted as inside its array.
     pub counted: bool,
     /// The number of a host's request, counted from 1; read-ahead has none.
     pub number: u64,
@@ -82,10 +82,10 @@ impl Request {
 }
 
 impl Controller {
-    /// Take a request in: check it against its array, then let it wait for frames.
+    /// Admit a request: check it against its array, then let it wait for frames.
     pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
         self.asked += 1;
-        // Submit keeps room.
+        // `submit` has reserved room.
         let key = self.requests.put(Request { number: self.asked, ..Request::new(request) });
         let BlockRequest { array, kind, offset, len, .. } = request;
         self.trace.request(&self.requests, key.index, || What::Arrived { array, kind, offset, len });
@@ -104,7 +104,7 @@ impl Controller {
         }
         match request.kind {
             RequestKind::Flush | RequestKind::Trim { .. } => {
-                // Held by one until all operations are made.
+                // One count stays until all operations are made.
                 self.requests[key.index].pieces = 1;
                 self.plain.push(key.index);
             }
@@ -147,7 +147,7 @@ impl Controller {
         }
     }
 
-    /// Make pieces for the requests that want them, first come first served; true if one was made.
+    /// Make pieces for the requests that need them, in order of arrival; true if one was made.
     #[inline(never)]
     pub(crate) fn cut_pieces(&mut self, actions: &mut Actions) -> bool {
         let Some(index) = self.wanting.front() else { return false };
@@ -170,7 +170,7 @@ impl Controller {
         let mask =
             self.arrays.find(request.request.array).expect("requests belong to arrays").block().bytes().get() - 1;
         let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
-        // Written out, not `..Piece::new(index)`: one of them is made for each request, and it is large.
+        // Written out, not `..Piece::new(index)`: one piece is made for each request, and it is large.
         let piece = Piece {
             request: index,
             offset: cut,
@@ -203,7 +203,7 @@ impl Controller {
         true
     }
 
-    /// Length of the next piece of a request, and its frames, if it needs some. `None` where it has to wait for them.
+    /// Length of the next piece of a request, and its frames, if it needs some. `None` if it must wait for them.
     #[inline(always)]
     fn take_frames(&mut self, index: u32) -> Option<(u64, Option<Run>)> {
         let request = &self.requests[index];
@@ -222,7 +222,7 @@ impl Controller {
         Some((less, Some(run)))
     }
 
-    /// There are no frames for a request: it waits, and says so once.
+    /// There are no frames for a request: it waits, and the reason is noted once.
     #[cold]
     fn starve(&mut self, index: u32) {
         if !core::mem::replace(&mut self.requests[index].starved, true) {
@@ -238,7 +238,7 @@ impl Controller {
         }
     }
 
-    /// Length of the next piece of a request, which may be so long, and the bytes of frames that it needs.
+    /// Length of the next piece of a request, at most `piece_max`, and the size of the frames that it needs.
     #[inline(always)]
     pub(super) fn next_piece(&self, request: &Request, piece_max: Divisor) -> (u64, u64) {
         let start = request.request.offset.get() + request.cut;
@@ -255,7 +255,7 @@ impl Controller {
             let whole = left & !mask;
             return if whole == 0 { (left, block) } else { (whole.min(RANGE_PIECE_BYTES_MAX), 0) };
         }
-        // Cut at multiples of the piece size, so that pieces do not tear stripes apart more than they must.
+        // Cut at multiples of the piece size, so that pieces divide as few stripes as possible.
         let to_boundary = piece_max.by() - piece_max.remainder(start);
         let len = left.min(to_boundary);
         let (first, last) = (start & !mask, (start + len + mask) & !mask);
@@ -297,7 +297,7 @@ impl Controller {
         Tag::new(TagKind::Transfer, index, self.pieces.generation(index))
     }
 
-    /// Where the first byte of a piece is in the pool.
+    /// The place of the first byte of a piece in the pool.
     fn payload_at(piece: &Piece) -> PoolOffset {
         let run = piece.run.expect("a piece with payload has frames");
         run.at + Bytes(u64::from(piece.head_skip))
@@ -372,7 +372,7 @@ impl Controller {
             if !is_ahead {
                 return self.restart_piece(index);
             }
-            // It is not made again: the pieces that wait for it read for themselves.
+            // It is not read again: the pieces that wait for it read for themselves.
             self.pieces[index].error = Some(ReplyStatus::IoError);
         }
         let piece = &self.pieces[index];
@@ -400,7 +400,7 @@ impl Controller {
         let piece = &mut self.pieces[index];
         if piece.reading() == Some(Reading::Again { frames_abandoned: true }) {
             piece.set_reading(Reading::Again { frames_abandoned: false });
-            // A command that was given up may still write into the old frames: they stay with it.
+            // A given-up command may still write into the old frames: they stay with the command.
             let run = piece.run.take().expect("reads have frames");
             self.host_frames.release(run);
         }
@@ -415,7 +415,7 @@ impl Controller {
         self.pieces.want_ops(&mut self.splitting, index);
     }
 
-    /// Pieces that found no fresh frames for their second run try again.
+    /// Pieces that found no new frames for their second read try again.
     pub(crate) fn retry_restarts(&mut self) {
         for _ in 0..self.restarting.len() {
             let Some(index) = self.restarting.pop() else { return };
@@ -456,7 +456,8 @@ impl Controller {
         }
         let entry = &mut self.requests[piece.request];
         entry.pieces -= 1;
-        // Written only if there is an error: a write of one part before a read of the whole makes the processor wait.
+        // Written only if there is an error: if a part of a word is written before the whole is read, the processor
+        // waits.
         if piece.error.is_some() {
             entry.error = entry.error.or(piece.error);
         }
@@ -472,10 +473,10 @@ impl Controller {
         }
     }
 
-    /// A read that has failed sends no more: its complete pieces are let go.
+    /// A read that has failed sends nothing more: release its complete pieces.
     pub(super) fn drop_waiting_pieces(&mut self, request: u32) {
         if self.requests[request].queued {
-            // It is somewhere in the queue of requests that want pieces: let it come to the front and end there.
+            // It is in the queue of requests that need pieces: it ends when it comes to the front.
             self.requests[request].cut = self.requests[request].request.len;
             self.wanting.remove(request);
             self.requests[request].queued = false;
@@ -535,7 +536,7 @@ impl Controller {
         }
     }
 
-    /// Bytes of the first and the last block of a piece that have to be read before it can be written.
+    /// Number of bytes of the first and the last block of a piece that must be read before it can be written.
     #[inline]
     pub(crate) fn piece_edges(&self, piece: &Piece) -> (u16, u16) {
         if piece.run.is_none() || self.is_read(piece.request) {
@@ -549,7 +550,7 @@ impl Controller {
         Bytes(ZERO_REGION_BYTES).sectors_floor()
     }
 
-    /// A new operation for a piece, with what they have in common.
+    /// A new operation for a piece, with their common data.
     #[inline(always)]
     pub(crate) fn piece_op(&self, kind: OpKind, set: SetId, footprint: Footprint, index: u32) -> Op {
         let request = &self.requests[self.pieces[index].request].request;

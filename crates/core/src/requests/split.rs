@@ -1,10 +1,11 @@
 //! From a piece of a host request to operations.
 //!
 //! A request is cut twice. `request.rs` cuts it into pieces, which have frames and payload. This file cuts a piece into
-//! operations, each of which stays inside one exclusion unit: a stripe of a parity set, or 1 MiB of any other set. One call
-//! makes one operation, and pieces take turns, so that a large request does not keep others waiting. Each part of a piece is
-//! first offered to the cache, which takes it, makes the piece wait, or lets it pass. What passes becomes an operation on an
-//! extent; on a parity set, a write or a read that may have to recover data is walked through row by row instead.
+//! operations. Each of them stays inside one exclusion unit: a stripe of a parity set, or 1 MiB of any other set. One
+//! call makes one operation, and pieces take turns, so that a large request does not delay others. Each part of a piece
+//! is first offered to the cache, which takes it, makes the piece wait, or lets it pass. A part that passes becomes an
+//! operation on an extent. On a parity set, a write, or a read that may have to recover data, is processed row by row
+//! instead.
 
 use openraid_units::{Sectors, SetId, SetLba};
 
@@ -21,8 +22,8 @@ use crate::requests::piece::{Piece, Reading, Walk};
 use crate::slots::SlotSet;
 
 impl Controller {
-    /// Make the next operation of the first piece that wants any; true if something moved. Not inlined: the engine looks
-    /// for waiting pieces much more often than it finds one.
+    /// Make the next operation of the first piece that needs one; true if something changed. Not inlined, because the
+    /// engine checks for waiting pieces much more often than it finds one.
     #[inline(never)]
     pub(crate) fn split_next(&mut self, actions: &mut Actions) -> bool {
         loop {
@@ -34,7 +35,7 @@ impl Controller {
             }
             self.pieces[index].queued = false;
             self.leave_splitting();
-            // As long as it has operations there is nothing to check, and the next piece has its turn at once.
+            // While it has operations there is nothing to check, and the next piece has its turn at once.
             if self.pieces[index].ops == 0 {
                 self.check_piece(index, actions);
                 return true;
@@ -45,7 +46,7 @@ impl Controller {
         }
     }
 
-    /// Are all operations of a piece made, or is no more of them to be made?
+    /// Are all operations of a piece made, or are no more needed?
     #[inline]
     fn is_split(&self, index: u32) -> bool {
         let piece = &self.pieces[index];
@@ -85,20 +86,20 @@ impl Controller {
             }
         }
         self.make_extent_op(index, set, set_lba, len, is_read);
-        // If it is to be walked by rows, its first row is made at once, unless a changed set comes first.
+        // If it is processed by rows, its first row is made at once, unless a changed set must be examined first.
         if self.pieces[index].walks && !self.sets.has_news() {
             self.make_row_op(index);
         }
         true
     }
 
-    /// Take the piece in front out of the queue of pieces that want operations: it has no more to make now, or waits.
+    /// Take the first piece out of the queue of pieces that need operations: it needs no more now, or waits.
     fn leave_splitting(&mut self) {
         self.splitting.pop();
         self.cache_waiters.end_turn();
     }
 
-    /// Make the next row operation of a piece that is walked by rows; false if there is none.
+    /// Make the next row operation of a piece that is processed by rows; false if there is none.
     fn make_row_op(&mut self, index: u32) -> bool {
         if !self.pieces[index].walks {
             return false;
@@ -107,7 +108,7 @@ impl Controller {
             self.walks[index as usize].as_mut().expect("a piece that walks has a walk");
         let (set, base, walk_start) = (*set, *base, *walk_start);
         let segment = left.next();
-        // The last one ends it.
+        // The last one ends the walk.
         if left.is_over() {
             self.pieces[index].walks = false;
         }
@@ -134,8 +135,8 @@ impl Controller {
         matches!(self.requests[request].request.kind, RequestKind::Read)
     }
 
-    /// Make the next operation on `len` sectors of a set from `at`, where the piece's `split` stands; moves `split`.
-    /// If the extent is to be walked by rows, it makes none, and the piece has its walk.
+    /// Make the next operation on `len` sectors of a set from `at`, the position of the piece's `split`, and advance
+    /// `split`. If the extent must be processed by rows, make none, and give the piece its walk.
     fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
         let set = self.sets.get(set_id);
         let from = self.pieces[index].split;
@@ -165,7 +166,7 @@ impl Controller {
         let len = if is_read {
             len
         } else {
-            // Writes lock, and locks are on regions.
+            // Writes lock ranges, and ranges are within regions.
             let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
             let len = len.min(in_region);
             if self.pieces[index].run.is_none() {
@@ -185,7 +186,7 @@ impl Controller {
         self.start_piece_op(index, op);
     }
 
-    /// The edges that the part of a piece from `from` to `end` has.
+    /// The edges of the part of a piece from `from` to `end`.
     #[inline(always)]
     fn edges_of_part(&self, piece: &Piece, from: Sectors, end: Sectors) -> KindData {
         let (head, tail) = self.piece_edges(piece);

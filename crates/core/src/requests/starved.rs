@@ -1,12 +1,12 @@
-//! Drives that fall silent one after another can hold all frames for payload: their commands were given up, and may
-//! still be carried out, so their frames must not be used for anything else (V3). What hosts want then is bounded here.
+//! Drives that hang one after another can hold all frames for payload: their commands were given up and may still be
+//! executed, so the frames must not be used for anything else (V3). This file limits how long hosts wait then.
 //!
-//! - If frames come back only from drives that answer after all, pieces are cut as small as the frames that are left.
-//! - If there are none at all, a waiting request gets an error at the time when a drive would have been given up. This
-//!   includes requests of healthy arrays: without memory for payload none is served.
+//! - If frames can come back only from drives that answer late, pieces are cut as small as the frames that are left.
+//! - If there are no frames at all, a waiting request gets an error at the time when a drive would have been given up.
+//!   This includes requests of healthy arrays: without memory for payload none is served.
 //!
-//! Two things must never happen: that frames are used which such a command points into; that a request is refused while
-//! an operation under way will give frames back.
+//! Two things must never happen: frames are used to which such a command points; a request is refused while an
+//! operation under way will return frames.
 
 use crate::actions::{Actions, ReplyStatus};
 use crate::controller::Controller;
@@ -25,7 +25,7 @@ impl Controller {
         suspected && !self.pieces.iter().any(|(_, piece)| gives(piece))
     }
 
-    /// The largest piece of a request, in bytes, for which there are still frames, and those. `None` where it has to wait.
+    /// The largest piece of a request, in bytes, for which there are frames, and these frames. `None` if it must wait.
     #[cold]
     pub(super) fn take_what_is_left(&mut self, request: u32) -> Option<(u64, Run)> {
         if !self.host_frames.is_spent() || !self.no_frames_come_back() {
@@ -43,7 +43,7 @@ impl Controller {
         None
     }
 
-    /// A request that has waited too long for frames that do not come back gets an error; true if one did.
+    /// A request that has waited too long for frames that do not come back ends with an error; true if one did.
     pub(crate) fn end_starved(&mut self, actions: &mut Actions) -> bool {
         if !self.no_frames_come_back() {
             self.starved_since = None;
@@ -67,7 +67,7 @@ impl Controller {
         true
     }
 
-    /// When a waiting request will have waited too long for frames.
+    /// The time at which a waiting request will have waited too long for frames.
     pub(crate) fn starved_deadline(&self) -> Option<Instant> {
         let waits = !self.wanting.is_empty() || !self.restarting.is_empty();
         self.starved_since.filter(|_| waits).map(|since| since + self.limits.command_timeout)
