@@ -1,5 +1,6 @@
 //! From the superblocks of some drives to a set that can be started: which drives belong to it, which are stale, which
 //! are missing.
+//!
 //! Pure: it takes what the driver has decoded and decides; nothing is written here. The rules are md's. The superblock
 //! with the highest event count is right. A member that is one event behind is taken, because a power cut may have come
 //! between the two waves. A member that is further behind is stale. A member that the newest role table calls faulty is

@@ -47,7 +47,8 @@ pub(crate) struct Member {
     /// A flush of it failed, and the array needs it: data in its cache may be lost. Until the array is assembled again
     /// no flush succeeds and nothing is marked clean.
     pub(super) flush_failed: bool,
-    /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for are not durable.
+    /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for
+    /// are not durable.
     pub metadata_stale: bool,
     /// Number of defects since it was attached, and their positions.
     pub media_errors: u32,

@@ -205,17 +205,17 @@ impl Lines {
         })
     }
 
-    /// Look at where a place is found: see [`super::glance`].
+    /// Touch the table entry of a place: see [`super::glance`].
     pub(crate) fn place_seen(&self, hash: u32) -> u32 {
         self.places.seen(hash)
     }
 
-    /// Look at a line: see [`super::glance`].
+    /// Touch a line: see [`super::glance`].
     pub(crate) fn line_seen(&self, index: u32) -> u32 {
         self.lines.get(index as usize).map_or(0, |line| line.filler)
     }
 
-    /// Look at where the place of a line is found: see [`super::glance`].
+    /// Touch the table entry of a line: see [`super::glance`].
     pub(crate) fn place_of_line_seen(&self, index: u32) -> u32 {
         self.hashes.get(index as usize).map_or(0, |hash| self.places.seen(*hash))
     }
