@@ -6,9 +6,9 @@
 //!  admin(command)    ->  inbox  /
 //! ```
 //!
-//! Events queue up; [`Controller::advance`] is the only place that decides. It handles completions in the order
-//! in which they came, then commands, then new requests, then whatever time has brought, and then lets every
-//! operation that can move do so. Equal events at equal times give equal actions, byte for byte.
+//! Events are queued; [`Controller::advance`] is the only place that decides. It handles completions in order of
+//! arrival, then commands, then new requests, then work that is due by time, and then lets every operation that can
+//! continue do so. Equal events at equal times give equal actions, byte for byte.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -38,7 +38,7 @@ use crate::slab::{Queue, Slab};
 use crate::trace::Trace;
 use crate::waiters::Waiters;
 
-/// Why the controller wants to be woken.
+/// The reason for which the controller wants to be called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wake {
     /// There was no room for all actions: drain, then call again.
@@ -47,7 +47,7 @@ pub enum Wake {
     CommandTimeout,
     /// An idle array is to be marked clean.
     CleanMark,
-    /// Bitmap bits are to be looked at.
+    /// Bitmap bits must be checked.
     Bitmap,
     /// Background work may go on.
     Background,
@@ -69,16 +69,16 @@ pub struct Controller {
     commanded: VecDeque<(Token, AdminCommand)>,
     pub(crate) requests: Slab<Request>,
     pub(crate) pieces: Slab<Piece>,
-    /// The walk of each piece that has one.
+    /// The walk of each piece that is processed by rows.
     pub(crate) walks: Vec<Option<Walk>>,
     pub(crate) ops: Slab<Op>,
-    /// Operations that are over, as far as that was not handed on.
+    /// Operations that are over and were not handed on yet.
     pub(crate) ended: EndedOps,
     pub(crate) locks: Locks,
     pub(crate) channels: Channels,
     pub(crate) host_frames: Frames,
     pub(crate) work_frames: Frames,
-    /// Where those begin in the pool.
+    /// The start of the work area in the pool.
     pub(crate) work_from: u64,
     pub(crate) cache: Cache,
     /// The read-ahead of all arrays.
@@ -88,25 +88,25 @@ pub struct Controller {
     pub(crate) journal: Journal,
     /// Operations that wait for room in the journal.
     pub(crate) journal_ops: Queue,
-    /// That the journal is full was not told yet.
+    /// The notice that the journal is full is still to be sent.
     pub(crate) journal_lost_notice: bool,
     pub(crate) sets: Sets,
     pub(crate) arrays: Arrays,
     /// Operations that can move.
     pub(crate) ready: Queue,
-    /// Requests that want pieces; pieces that want operations; pieces that want other frames; requests
-    /// without payload that want operations.
+    /// Requests that need pieces; pieces that need operations; pieces that need other frames; requests without payload
+    /// that need operations.
     pub(crate) wanting: Queue,
     pub(crate) splitting: Queue,
     pub(crate) restarting: Queue,
-    /// Since when some of those wait for frames that only drives can give back which do not answer.
+    /// The time since which a request waits for frames that only hung drives can release.
     pub(crate) starved_since: Option<Instant>,
     pub(crate) plain: Queue,
     /// Operations that wait for work frames, for commands, and for a state of their set.
     pub(crate) wait_frames: Queue,
     pub(crate) wait_commands: Queue,
     pub(crate) wait_set: Queue,
-    /// Operations that wait for rows to have what the journal has for them.
+    /// Operations that wait until their rows are redone from the journal.
     pub(crate) wait_redo: Queue,
     /// Operations that a partial parity log refuses: they end with an error.
     pub(crate) refused: Queue,
@@ -116,7 +116,7 @@ pub struct Controller {
     pub(crate) admin_waiting: Vec<(Token, crate::admin::Waiting)>,
     /// The engine writes this for readers and never reads it.
     pub(crate) trace: Trace,
-    /// How many requests hosts have made so far.
+    /// Number of requests of hosts so far.
     pub(crate) asked: u64,
     pub(crate) more_to_do: bool,
     pub(crate) planted: Planted,
@@ -181,7 +181,7 @@ impl Controller {
         &self.limits
     }
 
-    /// Plant a bug, in what runs already too.
+    /// Plant a bug, also in arrays that run already.
     #[cfg(feature = "planted")]
     pub fn plant(&mut self, flaw: crate::planted::Flaw) {
         self.planted = Planted::new(flaw);
@@ -189,15 +189,16 @@ impl Controller {
         self.sets.values_mut().for_each(|set| set.plant(planted));
     }
 
-    /// Say what time it is: the time since 1970 at [`Instant::ZERO`]. It goes into superblocks only.
+    /// Set the wall clock: the time since 1970 at [`Instant::ZERO`]. It is used in superblocks only.
     pub fn set_wall_clock(&mut self, at_zero: Nanos) {
         self.wall_clock = at_zero;
     }
 
-    /// Hand in a host request. Bounded: it refuses instead of growing, and the export stops reading its socket.
+    /// Hand in a host request. The number of requests is limited: the controller refuses instead of growing, and the
+    /// export stops reading its socket.
     ///
     /// # Errors
-    /// [`QueueFull`] with the request when the controller has as many as it may have.
+    /// [`QueueFull`] with the request if the limit is reached.
     pub fn submit(&mut self, request: BlockRequest) -> Result<(), QueueFull> {
         let inside = self.requests.len() - self.ahead.requests();
         if self.submitted.len() as u64 + u64::from(inside) >= u64::from(self.limits.requests_max) {
@@ -217,7 +218,7 @@ impl Controller {
         self.commanded.push_back((token, command));
     }
 
-    /// Handle all events and move everything that can move. `now` never goes back.
+    /// Handle all events and advance everything that can continue. `now` never goes back.
     pub fn advance(&mut self, now: Instant, actions: &mut Actions) {
         assert!(now >= self.now, "time went back");
         self.now = now;
@@ -238,7 +239,7 @@ impl Controller {
         while let Some(request) = self.submitted.pop_front() {
             self.admit(request, actions);
         }
-        // It begins at its start again, as [`Queue`] does.
+        // It starts at its beginning again, as [`Queue`] does.
         self.submitted.clear();
         if self.channels.may_be_overdue(self.now) {
             self.check_timeouts(actions);
@@ -272,7 +273,7 @@ impl Controller {
         }
     }
 
-    /// A command has an end, by its drive or by being given up.
+    /// A command has ended, by its drive's answer or by being given up.
     fn command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         match command.owner {
             Owner::Quarantined => {
@@ -290,7 +291,7 @@ impl Controller {
             }
             Owner::Op(op) => {
                 let failure = self.on_op_command(op, command, result, actions);
-                // What the member's failure means for others comes before what the operation does about it.
+                // What the member's failure means for others comes before the operation's reaction.
                 self.hand_on(actions);
                 self.op_command_done(op, command, failure, actions);
             }
@@ -319,7 +320,7 @@ impl Controller {
         }
     }
 
-    /// A command of a set itself has ended: what it means for its member first, then what waits for it.
+    /// A command of a set itself has ended: first the effect on its member, then on the things that wait for it.
     fn set_command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         self.on_set_command(command, result, actions);
         self.hand_on(actions);
@@ -339,7 +340,8 @@ impl Controller {
         }
     }
 
-    /// Let the journal move (not inlined: it is asked for more often than anything moves): superblocks, the tail, the next group, replay.
+    /// Advance the journal: superblocks, the tail, the next group, replay. Not inlined, because it is called more often
+    /// than it has work.
     #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
         let moved = self.pump_join(actions)
@@ -353,7 +355,7 @@ impl Controller {
         moved
     }
 
-    /// Let the partial parity logs move; the operations that they refuse end.
+    /// Advance the partial parity logs. The operations that they refuse end.
     fn pump_logs(&mut self, actions: &mut Actions) -> bool {
         let moved = self.pump_ppl(actions);
         while let Some(op) = self.refused.pop() {
@@ -363,7 +365,7 @@ impl Controller {
         moved
     }
 
-    /// Hand on what the sets have said, in its order.
+    /// Hand on the signals of the sets, in order.
     #[inline(always)]
     fn hand_on(&mut self, actions: &mut Actions) {
         if self.sets.has_signal() {
@@ -387,7 +389,7 @@ impl Controller {
         }
     }
 
-    /// Commands that a drive was never given end now.
+    /// Commands that wait for this drive end now.
     fn end_queued(&mut self, drive: DriveId, actions: &mut Actions) {
         while let Some(command) = self.channels.cancel_queued(drive) {
             self.command_ended(&command, Err(CommandError::Drive(DriveError::Gone)), actions);
@@ -408,12 +410,12 @@ impl Controller {
                 );
             }
             self.give_up(&command, actions);
-            // One overdue command condemns the drive: the rest of its commands would wait as long again.
+            // One overdue command condemns the drive: the rest of its commands would wait for another timeout.
             while let Some(command) = self.channels.give_up_issued(command.drive) {
                 self.give_up(&command, actions);
             }
-            // Commands that the drive was never given end too: if the member has been replaced meanwhile, nothing else
-            // ends them.
+            // Commands that wait for the drive end too: if the member has been replaced meanwhile, nothing else ends
+            // them.
             self.end_queued(command.drive, actions);
         }
     }
@@ -429,7 +431,7 @@ impl Controller {
         self.command_ended(command, Err(CommandError::Timeout), actions);
     }
 
-    /// Let everything move that can.
+    /// Advance everything that can continue.
     fn run(&mut self, actions: &mut Actions) {
         loop {
             if !actions.has_room() {
@@ -452,7 +454,7 @@ impl Controller {
         }
     }
 
-    /// Move an operation as far as it goes, and hand on that it is over if it is.
+    /// Advance an operation as far as possible, and hand on its end.
     #[inline]
     fn step_op(&mut self, index: u32, actions: &mut Actions) {
         match self.step(index, actions) {
@@ -464,7 +466,7 @@ impl Controller {
         self.hand_on_ended(actions);
     }
 
-    /// Hand on which operations are over.
+    /// Hand on the ends of operations.
     #[inline(always)]
     fn hand_on_ended(&mut self, actions: &mut Actions) {
         loop {
@@ -478,7 +480,7 @@ impl Controller {
         }
     }
 
-    /// The same for operations that worked for something else than a piece, or wrote past the cache.
+    /// The same for operations that worked for something other than a piece, or wrote past the cache.
     #[inline(never)]
     fn hand_on_others(&mut self, actions: &mut Actions) {
         while let Some(Ended { owner, error, past }) = self.ended.pop_other() {
@@ -496,8 +498,8 @@ impl Controller {
         }
     }
 
-    /// Move pieces, sets and the journal until an operation can move or memory for actions runs short; false if nothing
-    /// can move.
+    /// Advance pieces, sets and the journal until an operation can continue or the room for actions is short; false if
+    /// nothing can continue.
     #[inline(never)]
     fn run_waiting(&mut self, actions: &mut Actions) -> bool {
         while self.run_one_waiting(actions) {
@@ -508,8 +510,8 @@ impl Controller {
         false
     }
 
-    /// Would [`Controller::run_one_waiting`] find nothing? Without a cache that is the usual case, and it takes only a few
-    /// steps to see here.
+    /// Would [`Controller::run_one_waiting`] find nothing? Without a cache that is the usual case, and it is quick to
+    /// check here.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
         if self.cache.is_on() || self.journal.state() != JournalState::None {
@@ -564,7 +566,7 @@ impl Controller {
         self.look_at_sets(actions) || self.sets.has_news() || !self.ready.is_empty()
     }
 
-    /// Let every set do its due work, and answer the commands that waited for that; true if something moved.
+    /// Let every set do its due work, and answer the commands that waited for that; true if something changed.
     fn look_at_sets(&mut self, actions: &mut Actions) -> bool {
         let moved = self.pump_sets(actions);
         self.answer_admin(actions);
@@ -572,7 +574,7 @@ impl Controller {
         moved
     }
 
-    /// When to call [`Controller::advance`] next if nothing else happens, and why.
+    /// The time for the next call of [`Controller::advance`] if nothing else happens, and the reason.
     #[must_use]
     pub fn next_deadline(&self) -> Option<(Instant, Wake)> {
         if self.more_to_do {
@@ -615,10 +617,10 @@ impl Controller {
     }
 }
 
-/// Why a command has no good end.
+/// The reason why a command failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CommandError {
-    /// The drive said so.
+    /// The drive reported it.
     Drive(DriveError),
     /// It did not answer in time.
     Timeout,

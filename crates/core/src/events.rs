@@ -1,10 +1,10 @@
-//! What the controller is told: host requests, completions, drives.
+//! The controller's input: host requests, completions, drives.
 
 use openraid_units::{ArrayId, ArrayOffset, BlockSize, DriveLba, Sectors, Tag, Token};
 
 use crate::actions::JobColumn;
 
-/// What a host wants.
+/// The kind of a host request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestKind {
     /// Read.
@@ -16,7 +16,7 @@ pub enum RequestKind {
     },
     /// Every write replied before this request was submitted becomes durable.
     Flush,
-    /// The range is not needed; what it reads as afterwards is not promised.
+    /// The range is not needed; its content afterwards is undefined.
     Trim {
         /// Force unit access.
         fua: bool,
@@ -45,14 +45,14 @@ pub struct BlockRequest {
     pub len: u64,
 }
 
-/// The controller has as many requests as it may have: try again after the next completions.
+/// The controller has its maximum number of requests: try again after the next completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueFull(
-    /// The request that was not taken.
+    /// The request that was refused.
     pub BlockRequest,
 );
 
-/// What went wrong with a drive command.
+/// The error of a drive command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DriveError {
     /// This sector (of the command's range) could not be read or written; others may be good.
@@ -62,15 +62,15 @@ pub enum DriveError {
     },
     /// The drive is not there any more.
     Gone,
-    /// The drive answered what makes no sense, or refused a valid command.
+    /// The drive gave an invalid answer, or refused a valid command.
     Protocol,
-    /// A FLUSH failed: all unflushed writes are in doubt.
+    /// A FLUSH failed: all unflushed writes may be lost.
     FlushFailed,
     /// The storage of the member is full (a thin volume, or a sparse file on a full file system).
     NoSpace,
-    /// The drive does not take writes.
+    /// The drive refuses writes.
     ReadOnly,
-    /// The drive does not know this command.
+    /// The drive does not support this command.
     Unsupported,
 }
 
@@ -88,31 +88,31 @@ impl core::fmt::Display for DriveError {
     }
 }
 
-/// The host went away in the middle of a transfer.
+/// The host disconnected during a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostGone;
 
-/// What a parity job found.
+/// The result of a parity job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Nothing to say: the job only computed.
+    /// None: the job only computed.
     Done,
-    /// Everything fits.
+    /// Everything matches.
     Match,
-    /// P is wrong and everything else fits.
+    /// P is wrong and everything else matches.
     PWrong,
-    /// Q is wrong and everything else fits.
+    /// Q is wrong and everything else matches.
     QWrong,
-    /// This column (its place in the job's columns) is wrong in every row that does not fit.
+    /// This column (its place in the job's columns) is wrong in every row that does not match.
     ColumnWrong(u16),
-    /// It does not fit, and no single column explains it.
+    /// It does not match, and no single column explains it.
     Unknown,
-    /// The checksum that was asked for.
+    /// The requested checksum.
     Checksum(u32),
 }
 
 impl Verdict {
-    /// The verdict of rows, each with its own: that of the rows which do not fit if all of them agree.
+    /// The combined verdict of two rows: if only one of them has mismatches, or both have the same verdict, that one.
     #[must_use]
     pub fn and(self, row: Self) -> Self {
         match (self, row) {
@@ -123,7 +123,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict of copies of one sector: the copy that differs is named if all others agree and are the majority.
+    /// The verdict on copies of one sector: the copy that differs is named if all others agree and are the majority.
     #[must_use]
     pub fn of_copies<'a>(copies: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let count = copies.clone().count();
@@ -171,20 +171,20 @@ pub enum Completion {
     },
 }
 
-/// What a driver knows of a drive when it attaches it.
+/// Properties of a drive when it is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriveInfo {
     /// Size.
     pub capacity: Sectors,
     /// Smallest unit that can be read or written.
     pub block: BlockSize,
-    /// Does it spin?
+    /// Does it rotate?
     pub rotational: bool,
-    /// Does it take [`crate::actions::DriveOp::Discard`]?
+    /// Does it support [`crate::actions::DriveOp::Discard`]?
     pub discard: bool,
     /// Does a discarded range read as zero, guaranteed?
     pub discard_zeroes: bool,
-    /// Does it take [`crate::actions::DriveOp::WriteZeroes`]?
+    /// Does it support [`crate::actions::DriveOp::WriteZeroes`]?
     pub write_zeroes: bool,
 }
 
@@ -194,7 +194,7 @@ mod tests {
 
     use super::Verdict::{self, ColumnWrong, Match, PWrong, Unknown};
 
-    /// What the verdict of rows means, said without an order: no other verdict than one, or none that is known.
+    /// The meaning of combined verdicts, independent of order: the one verdict, or unknown.
     #[test]
     fn rows_name_a_column_only_if_they_agree() {
         let all = [Match, PWrong, ColumnWrong(0), ColumnWrong(1), Unknown];

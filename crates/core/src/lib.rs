@@ -1,9 +1,8 @@
 //! The controller engine: no I/O, no clock, no payload bytes, no allocation after start.
 //!
 //! The core is a function of (state, events, now). A driver (the service, the timing simulation, the fault simulation)
-//! hands in requests and completions, calls [`Controller::advance`] with the time, and carries out the actions that
-//! come out. User bytes live in a frame pool that the driver owns; the core only says which range of the pool goes
-//! where.
+//! hands in requests and completions, calls [`Controller::advance`] with the time, and carries out the resulting
+//! actions. User bytes are in a frame pool that the driver owns; the core only names ranges of the pool.
 
 #![no_std]
 #![forbid(unsafe_code)]

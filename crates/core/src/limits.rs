@@ -5,7 +5,7 @@ use openraid_units::{Bytes, Nanos, Sectors};
 
 use crate::frames::Frames;
 
-/// Members that one redundancy set can have: the width of [`crate::slots::SlotSet`].
+/// Maximum number of members of one redundancy set: the width of [`crate::slots::SlotSet`].
 pub const MEMBERS_MAX: u16 = 128;
 /// Memory is handed out in frames of this size: a page, and the largest logical block.
 pub const FRAME_BYTES: u64 = 4096;
@@ -19,7 +19,7 @@ pub const CACHE_DIRTY_LINES_MIN: u64 = 16;
 pub const REQUEST_BYTES_MAX: u64 = 32 << 20;
 /// Largest range that TRIM and WRITE_ZEROES may name; they carry no payload.
 pub const RANGE_BYTES_MAX: u64 = u32::MAX as u64;
-/// Drive commands that one operation has outstanding at most, mirrors of many copies aside.
+/// Maximum number of outstanding drive commands of one operation, except on mirrors with many copies.
 pub const OP_COMMANDS_MAX: u32 = 64;
 /// Sets other than parity sets lock by regions of this many sectors (1 MiB).
 pub const REGION_SECTORS: u64 = 2048;
@@ -27,11 +27,11 @@ pub const REGION_SECTORS: u64 = 2048;
 pub const METADATA_BYTES_MAX: usize = 4096;
 /// Maximum number of zones of a set that destage visits. Their numbers have 16 bits, and one value means none.
 pub const DESTAGE_ZONES_MAX: u32 = 1 << 15;
-/// Bad ranges that a member's log can hold: 512 entries of 8 bytes in 4 KiB.
+/// Maximum number of bad ranges in a member's log: 512 entries of 8 bytes in 4 KiB.
 pub const BAD_BLOCKS_MAX: usize = 512;
-/// Entries of a bad-block log in one sector: of 8 bytes each.
+/// Number of entries of a bad-block log in one sector, 8 bytes each.
 pub const BAD_BLOCKS_PER_SECTOR: usize = 64;
-/// Parts into which rows are divided that could not be read as a whole, to find the bad block.
+/// Number of parts into which rows are divided that could not be read as a whole, to find the bad block.
 pub const SEARCH_WAYS: u32 = 8;
 /// Maximum number of reads of a member for one defect of 4 KiB, in a range of up to 512 blocks that redundancy does not
 /// replace: the first one, eight in each of three rounds, and three until whole ranges are read again.
@@ -73,50 +73,51 @@ pub struct Limits {
     pub destage_delay: Nanos,
     /// Maximum number of dirty units in work at once.
     pub destage_units_max: u32,
-    /// The same while neither memory nor the journal is short and no write waits, so that a read finds short queues;
-    /// and always for sets that are not written in the order of addresses.
+    /// The same while neither memory nor the journal is short and no write waits, so that reads find short queues. It
+    /// always applies to sets that are not written in order of address.
     pub destage_units_calm: u32,
-    /// Parts of each set that destage goes over in the order of their places where the members spin, a power of two; with
-    /// one it goes in the order of age.
+    /// Number of zones of each set that destage visits in order of address if members rotate, a power of two. With 1,
+    /// destage goes by age.
     pub destage_zones: u32,
     /// Maximum number of destage commands at a drive while hosts read from it, unless memory is short or a write waits
     /// for destage. A read waits for at most this number of them.
     pub destage_beside_reads: u32,
-    /// Part of the pool kept for work of the engine (old data, parity), so that host payload cannot starve it.
+    /// Part of the pool that is reserved for work of the engine (old data, parity), so that host payload cannot starve
+    /// it.
     pub work: Bytes,
-    /// Host requests inside the controller.
+    /// Maximum number of host requests inside the controller.
     pub requests_max: u32,
-    /// Pieces of host requests in work; each holds one run of frames.
+    /// Maximum number of pieces in work; each holds one run of frames.
     pub pieces_max: u32,
-    /// Largest piece of a host request.
+    /// Maximum size of a piece of a host request.
     pub piece_bytes_max: Bytes,
-    /// Operations in work (one exclusion unit each).
+    /// Maximum number of operations in work (one exclusion unit each).
     pub ops_max: u32,
-    /// Drive commands known to the controller, issued or queued.
+    /// Maximum number of drive commands, issued or waiting.
     pub commands_max: u32,
-    /// Commands issued to one drive at once; the rest waits in the controller's queue.
+    /// Maximum number of commands at one drive; others wait in the controller's queue.
     pub drive_depth_max: u32,
-    /// A command that has waited in that queue for so long goes before all others.
+    /// Age from which a command in that queue goes before all others.
     pub queue_age_max: Nanos,
-    /// Attached drives.
+    /// Maximum number of attached drives.
     pub drives_max: u16,
-    /// Largest number of rows (sectors of one member) that an operation on a parity set covers.
+    /// Maximum number of rows (sectors of one member) of an operation on a parity set.
     pub rows_max: Sectors,
-    /// A drive that has not answered for this long has failed.
+    /// Time without an answer after which a drive has failed.
     pub command_timeout: Nanos,
-    /// The clean mark is written when no write has come for this long.
+    /// Time without writes after which the clean mark is written.
     pub clean_delay: Nanos,
-    /// A bitmap bit is cleared when its region has been quiet for this long.
+    /// Time without writes after which a bitmap bit is cleared.
     pub bitmap_clear_delay: Nanos,
-    /// A rebuild or resync stores how far it is at least this often.
+    /// Maximum time between two checkpoints of a rebuild or resync.
     pub checkpoint_interval: Nanos,
-    /// Media errors of one member that are repaired before it is failed.
+    /// Maximum number of media errors of one member that are repaired before the member fails.
     pub media_errors_max: u32,
-    /// Entries of the ring of explained decisions.
+    /// Number of entries of the ring of explained decisions.
     pub trace_entries: u32,
 }
 
-/// A set of limits that cannot work; the text says which relation is broken.
+/// Limits that cannot work; the text says which relation is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitsError(pub &'static str);
 
@@ -127,7 +128,7 @@ impl core::fmt::Display for LimitsError {
 }
 
 impl Default for Limits {
-    /// A service on a small machine: 160 MiB of frames, half of them in use unless drives fall silent.
+    /// A service on a small machine: 160 MiB of frames, half of them in use unless drives hang.
     fn default() -> Self {
         Self {
             pool: Bytes::mib(160),
@@ -163,7 +164,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Small tables for tests and simulations: everything that can run out does.
+    /// Small tables for tests and simulations, so that every limit is met.
     #[must_use]
     pub fn small() -> Self {
         Self {
@@ -196,7 +197,7 @@ impl Limits {
         self.pool - self.work - self.cache - self.journal - Bytes(ZERO_REGION_BYTES)
     }
 
-    /// Those of them that are in use while no drive has fallen silent: the first of their zones.
+    /// The part of the host's frames that is in use while no drive hangs: the first zone.
     #[must_use]
     pub fn host_bytes_in_use(&self) -> Bytes {
         let host = self.host_bytes();

@@ -1,6 +1,6 @@
-//! What the engine tells of, in words. The words of mdadm's monitor are kept where it has one.
+//! The engine's notices in words, with the names of mdadm's monitor events if there is one.
 //!
-//! They are written for an administrator, and say what to do where something must be done. The reader adds the names of
+//! They are written for an administrator, and say what to do if something must be done. The reader adds the names of
 //! array and member, which the engine does not know.
 
 use core::fmt;
@@ -10,7 +10,7 @@ use crate::admin::WriteCache;
 use crate::reason::FailReason;
 use crate::scrub::{Remedy, ScrubEnd, ScrubOutcome};
 
-/// What it means that the cache takes writes and forgets them.
+/// The consequence of a volatile write cache.
 pub const VOLATILE: &str = "VOLATILE: what is not flushed is lost when the power goes or the server ends";
 
 impl fmt::Display for FailReason {
@@ -40,7 +40,7 @@ impl FailReason {
 }
 
 impl NoticeKind {
-    /// As one word: mdadm's where it has one.
+    /// As one word: mdadm's if it has one.
     #[must_use]
     pub const fn event(&self) -> &'static str {
         match self {

@@ -1,24 +1,24 @@
-//! How much is inside something, over time: requests in an array, commands at a drive.
+//! The number of things inside something, over time: requests in an array, commands at a drive.
 //!
-//! From two looks at it follow the share of the time in which anything was inside, the mean number inside, and, with the
-//! number that went in (Little's law: N = X R), the mean time that each stayed.
+//! Two samples of it give the share of the time in which anything was inside, the mean number inside, and, with the
+//! number of arrivals (Little's law: N = X R), the mean time of a stay.
 
 use openraid_units::{Instant, Nanos};
 
 pub use crate::io::channel::DriveLoad;
 
-/// What has added up until now.
+/// The sums so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Occupied {
     /// Inside now.
     pub level: u32,
-    /// The time in which anything was inside.
+    /// Time in which anything was inside.
     pub busy: Nanos,
-    /// The number inside, added up over time: nanoseconds of stay of all of them.
+    /// The number inside, integrated over time: nanoseconds of stay of all of them.
     pub stays: u128,
 }
 
-/// The sum as it grows.
+/// The running sums.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Occupancy {
     sum: Occupied,
@@ -29,7 +29,7 @@ impl Occupancy {
     /// From `now` on, `level` things are inside.
     #[inline(always)]
     pub(crate) fn set(&mut self, now: Instant, level: u32) {
-        // Much happens at the same moment, and adds nothing up.
+        // Many events have the same time, and add nothing.
         if now != self.since {
             self.sum = self.at(now);
             self.since = now;
@@ -37,17 +37,17 @@ impl Occupancy {
         self.sum.level = level;
     }
 
-    /// One more is inside from now on.
+    /// One more is inside from `now` on.
     pub(crate) fn enter(&mut self, now: Instant) {
         self.set(now, self.sum.level + 1);
     }
 
-    /// One less is inside from now on.
+    /// One less is inside from `now` on.
     pub(crate) fn leave(&mut self, now: Instant) {
         self.set(now, self.sum.level - 1);
     }
 
-    /// What has added up at this time.
+    /// The sums at this time.
     #[inline(always)]
     pub(crate) fn at(&self, now: Instant) -> Occupied {
         let time = now.since(self.since).get();
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn stays_and_busy_time_are_those_of_what_was_inside() {
         let mut inside = Occupancy::default();
-        // Two from 10 to 30, one of them until 100; none until 150; one since.
+        // Two from 10 to 30, one of them until 100; none until 150; one since then.
         inside.enter(Instant(10));
         inside.enter(Instant(10));
         inside.leave(Instant(30));

@@ -1,8 +1,8 @@
-//! Bugs that are planted in the engine to see the torture find them.
+//! Bugs that are planted in the engine to show that the torture finds them.
 //!
-//! Each breaks one promise of the engine in one place. A build without the feature `planted` has none of them:
-//! [`Planted::has`] is a constant there, and the check disappears. The service is never built with the feature
-//! (`cargo xtask purity` sees to that).
+//! Each bug breaks one guarantee of the engine in one place. A build without the feature `planted` has none of them:
+//! [`Planted::has`] is a constant there, and the check disappears. The service is never built with the feature, which
+//! `cargo xtask purity` checks.
 
 macro_rules! flaws {
     ($($(#[$doc:meta])* $name:ident = $word:literal, $text:literal;)*) => {
@@ -14,7 +14,7 @@ macro_rules! flaws {
         impl Flaw {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-            /// The name by which it is asked for.
+            /// Its name on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
@@ -41,7 +41,7 @@ flaws! {
     LogNeverArmed = "log-never-armed", "the generation of partial parity logs stays as it is when the array becomes consistent";
     /// Rule 8.
     CheckpointUnflushed = "checkpoint-unflushed", "the checkpoint of a rebuild is stored before the members are flushed";
-    /// Rule 4, the answer.
+    /// Rule 4, the reply.
     AnswerBesideFailure = "answer-beside-failure", "a write is answered before the failure of a member is durable on the others";
     /// Rule 9, the last units.
     TaskEndsEarly = "task-ends-early", "a background task completes while its last units are still being written";
@@ -67,7 +67,7 @@ flaws! {
     ActiveMarkLate = "active-mark-late", "members are written before their superblocks say that the array is active";
 }
 
-/// The bug that is planted, if one is.
+/// The planted bug, if any.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Planted {
     #[cfg(feature = "planted")]

@@ -1,11 +1,11 @@
-//! Why the engine did what it did: each decision leaves a [`Reason`] that the user can read.
+//! The engine's reasons: each decision leaves a [`Reason`] that users can read.
 
 use openraid_units::{Instant, SetId};
 
 /// Why a member left its array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailReason {
-    /// The administrator said so.
+    /// By the administrator's command.
     Administrator,
     /// Its replacement is complete and has taken its slot.
     Replaced,
@@ -15,17 +15,17 @@ pub enum FailReason {
     Timeout,
     /// A write failed.
     WriteError,
-    /// A flush failed: what it had promised to keep is in doubt.
+    /// A flush failed: data that it had acknowledged may be lost.
     FlushFailed,
     /// More media errors than the budget allows.
     ErrorBudget,
-    /// The drive spoke nonsense.
+    /// The drive gave an invalid answer.
     Protocol,
     /// The storage of the member is full.
     NoSpace,
-    /// The drive does not take writes.
+    /// The drive refuses writes.
     ReadOnly,
-    /// More sectors could not be restored on it than its bad-block log can name.
+    /// More sectors could not be restored on it than its bad-block log can hold.
     BadBlockLogFull,
 }
 
@@ -45,7 +45,7 @@ macro_rules! reasons {
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
-            /// The name as it stands in JSON.
+            /// The name in JSON.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)* }
@@ -62,27 +62,27 @@ reasons! {
     ReadModifyWriteForced = "read-modify-write: forced by policy",
     /// Reading the other columns needs fewer member reads.
     ReconstructFewer = "reconstruct-write: fewer member reads",
-    /// The same number of reads either way: reconstruct-write makes the parity afresh.
+    /// Both methods need the same number of reads: reconstruct-write computes the parity from data alone.
     ReconstructEqual = "reconstruct-write: as many reads, parity computed again",
     /// Parity is not trusted beyond the resync checkpoint.
     ReconstructUntrusted = "reconstruct-write: parity not yet trusted here",
-    /// A written column is on a missing member: the other columns carry it into the parity.
+    /// A written column is on a missing member: its data goes into the parity.
     ReconstructDegraded = "reconstruct-write: a written column is missing",
-    /// Missing columns had to be recovered before the parity could be made.
+    /// Missing columns had to be recovered before the parity could be computed.
     RecoverThenWrite = "missing columns recovered, then written",
-    /// No parity member is there: data alone is written.
+    /// No parity member is there: only data is written.
     WriteNoParity = "data only: the parity members are missing",
     /// Written to every copy.
     Mirrored = "written to every copy",
-    /// Written to its one place.
+    /// Written to the only copy.
     Direct = "written to its one place",
-    /// Read from its one place.
+    /// Read from the only copy.
     ReadDirect = "read from its one place",
-    /// Read from the copy whose drive has the least to do.
+    /// Read from the copy whose drive has the fewest commands.
     ReadLeastPending = "read from the copy with the least pending",
     /// Read from the copy that continues a sequential stream.
     ReadSequential = "read from the copy whose head is there",
-    /// Read from the first copy that is there.
+    /// Read from the first available copy.
     ReadPrimary = "read from the first copy",
     /// Read from the copy whose turn it is.
     ReadRoundRobin = "read from the copy whose turn it is",
@@ -90,17 +90,17 @@ reasons! {
     ReadNearestHead = "read from the copy whose head is nearest",
     /// A section of a long stream, read from the copy whose turn it is.
     ReadSection = "section of a long stream: read from the copy whose turn it is",
-    /// Copies are not yet made equal: one fixed copy is read.
+    /// Copies are not in sync yet: one fixed copy is read.
     ReadFixedCopy = "read from the first copy: resync has not been here",
     /// A missing column was recovered from the others.
     ReadRecovered = "read recovered from the other members",
     /// A read failed and was repeated without that member.
     ReadRetried = "read again without the member that failed",
-    /// A member that the array needs refused a write, and was asked once more.
+    /// A member that the array needs refused a write, which was repeated once.
     WriteRetried = "written again: the array needs the member that refused it",
     /// A bad sector was rewritten from redundancy.
     SectorRewritten = "bad sector rewritten from redundancy",
-    /// The edges of a request were read first because it does not fill blocks.
+    /// The edges of a request were read first because it does not fill whole blocks.
     EdgeRead = "edges read first: the request does not fill blocks",
     /// The operation waited for another one on the same rows.
     WaitedForLock = "waited for another request on the same rows",
@@ -108,42 +108,45 @@ reasons! {
     WriteCached = "write taken into the cache",
     /// A write waits for room in the ring of the journal.
     WaitedForJournal = "waited for room in the journal",
-    /// A write waits until journal and members say that the journal promises writes of its array.
+    /// A write waits until the journal session of its array has begun.
     WaitedForJournalStart = "waited until the journal may acknowledge writes of the array",
-    /// A write waits until nothing is promised any more to an array whose policy does not ask for it, or that cannot have it.
+    /// A write waits until the journal session of its array has ended, because the policy does not ask for the journal,
+    /// or the array cannot have it.
     WaitedForJournalEnd = "waited until the journal holds nothing for the array any more",
-    /// A write waits because the group that collects is full, and the one before it is still being written.
+    /// A write waits because the open group is full, and the one before it is still being written.
     WaitedForJournalWrite = "waited until the journal had written the group before",
     /// A write waits because the log must never hold more lines than the cache can load again after a crash.
     WaitedForReplayRoom = "waited because the cache could not load more of the journal again",
-    /// The write is in the journal first.
+    /// Redo records of the write are in the journal first.
     RedoLogged = "redo put into the journal",
-    /// A write waits until what the partial parity log covers is on the members, and it may be written over.
+    /// A write waits until the writes that the partial parity log covers are on the members, and the log may be
+    /// overwritten.
     WaitedForPartialParityLog = "waited until the partial parity log could be written over",
     /// The write is in the partial parity log first; the figure is 1 if it does not cover whole stripes.
     PartialParityLogged = "recorded in the partial parity log first",
-    /// The journal promises this write.
+    /// The journal acknowledges this write.
     WriteJournalled = "write acknowledged by the journal",
-    /// The cache had what was asked for.
+    /// The cache had the requested data.
     ReadCached = "read from the cache",
-    /// Reading ahead of a stream began; the figure is its window in KiB.
+    /// Read-ahead for a stream began; the figure is its window in KiB.
     ReadAheadStarted = "read-ahead begun: requests came in order",
     /// The window of a stream grew; the figure is its window in KiB.
     ReadAheadGrown = "read-ahead window grown: the stream goes on",
-    /// Reading ahead of a stream ended; the figure is its window in KiB.
+    /// Read-ahead for a stream ended; the figure is its window in KiB.
     ReadAheadStopped = "read-ahead ended: the stream is over",
-    /// The read waited for what was on its way already.
+    /// The read waited for data that was being read already.
     WaitedForReadAhead = "waited for what read-ahead has asked for",
-    /// The adaptive policy changed read-ahead; the figure is the share of reads in order, in per cent.
+    /// The adaptive policy changed read-ahead; the figure is the share of sequential reads, in per cent.
     AdaptiveReadAhead = "adaptive: read-ahead changed, by the share of reads in order",
-    /// The adaptive policy changed the rule for mirrors; the figure is the share of reads in order, in per cent, or the
-    /// mean depth in tenths.
+    /// The adaptive policy changed the rule for mirrors; the figure is the share of sequential reads, in per cent, or
+    /// the mean depth in tenths.
     AdaptiveMirror = "adaptive: the copy that is read changed, by order and depth of reads",
-    /// The adaptive policy changed how long dirty data waits; the figure is the share of writes in order, in per cent.
+    /// The adaptive policy changed how long dirty data waits; the figure is the share of sequential writes, in per
+    /// cent.
     AdaptiveDestage = "adaptive: the time that dirty data waits changed, by order and size of writes",
     /// The write waited for room in the cache.
     WaitedForCache = "waited for room in the cache",
-    /// A write past the cache waited until what it overlaps was on the members.
+    /// A write past the cache waited until overlapping dirty data was on the members.
     WaitedForDestage = "waited until older writes were on the members",
     /// The write waited until the active mark was durable.
     WaitedForActiveMark = "waited for the active mark",
@@ -153,17 +156,17 @@ reasons! {
     WaitedForFrames = "waited for frames",
     /// The reply waited until the failure of a member was durable on the others.
     WaitedForFailureMark = "waited until a member's failure was recorded",
-    /// A discard of an array that the journal protects was ignored: the journal would have to remember it.
+    /// A discard of an array that the journal protects was ignored: the journal would have to record it.
     DiscardProtected = "discard ignored: the journal protects the array, and would have to remember it",
-    /// A discard of less than a stripe, or on members that do not promise zeroes, was ignored.
+    /// A discard of less than a stripe, or on members that do not guarantee zeroes, was ignored.
     DiscardIgnored = "discard ignored: not whole stripes, or members do not promise zeroes",
-    /// A discard was handed to the members.
+    /// A discard was passed on to the members.
     DiscardDone = "discard handed to the members",
-    /// A member did not discard what the others did: it gets zeroes, so that parity fits.
+    /// A member refused a discard that the others accepted: it gets zeroes, so that parity matches.
     DiscardRefused = "zeroes written to a member that refused a discard",
     /// An earlier flush failed on a member that the array needs: no flush can succeed any more.
     FlushFailed = "flush refused: an earlier one failed on a member that the array needs",
-    /// A bad-block entry stands there: read around it.
+    /// The range has a bad-block entry: it was read around.
     ReadAroundBadBlock = "read around a known bad block",
     /// The request waited for memory for its payload.
     WaitedForHostFrames = "request waited for memory for its payload",
@@ -173,13 +176,13 @@ reasons! {
     DestageAged = "destaged: it had waited long enough",
     /// A dirty unit is written because more than the high mark of the cache was dirty.
     DestagePressed = "destaged: too much of the cache was dirty",
-    /// A dirty unit is written because it keeps the oldest entries of the journal, whose room is needed.
+    /// A dirty unit is written because it pins the oldest entries of the journal, whose room is needed.
     DestageForJournal = "destaged: the journal needs the room of its entries",
     /// A dirty unit is written because a flush, a stop or another request waits for it.
     DestageUrgent = "destaged: a request waited for it",
 }
 
-/// How often each reason was given.
+/// How often each reason was counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReasonCounts([u64; Reason::ALL.len()]);
 
@@ -214,8 +217,8 @@ pub struct TraceEntry {
     pub set: SetId,
     /// Why.
     pub reason: Reason,
-    /// Where: exclusion unit.
+    /// The exclusion unit.
     pub unit: u64,
-    /// The figure of the reason: reads of the way not taken, or a count.
+    /// The figure of the reason: reads of the rejected method, or a count.
     pub figure: u32,
 }

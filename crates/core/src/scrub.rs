@@ -1,7 +1,7 @@
-//! Check and repair: what they may change, what they have found so far, and what came of them.
+//! Check and repair: what they may change, what they have found so far, and how they ended.
 //!
-//! A check has one of four ends. The result of an earlier check is never shown for one that ended early: every end, and the
-//! refusal of a set in which nothing can be compared, replaces what was told before.
+//! A check has one of four outcomes. The result of an earlier check is never shown for one that ended early: every end,
+//! and the refusal of a set in which nothing can be compared, replaces the earlier result.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,9 +10,9 @@ use openraid_units::{Instant, Sectors, Slot};
 
 use crate::admin::TaskKind;
 
-/// Ranges of a scrub that are told one by one; more of them are counted.
+/// Maximum number of ranges that are reported one by one; further ones are counted.
 pub const RANGES_TOLD_MAX: usize = 64;
-/// Ranges that may still grow: rows are compared in a window, several at a time.
+/// Maximum number of ranges that may still grow: rows are compared in a window, several at a time.
 const RANGES_OPEN_MAX: usize = 64;
 
 /// What a scrub may change.
@@ -20,9 +20,9 @@ const RANGES_OPEN_MAX: usize = 64;
 pub enum ScrubMode {
     /// Nothing.
     Check,
-    /// The one member that disagrees with the others, where it can be named.
+    /// Correct the one member that disagrees with the others, if it can be named.
     Repair,
-    /// Parity is made again from the data, and other copies from the first one, as md's `repair` does.
+    /// Compute parity again from the data, and copy the first copy to the others, as md's `repair` does.
     TrustData,
 }
 
@@ -52,7 +52,7 @@ pub enum AbortReason {
     MemberFailed,
     /// An administrator stopped it.
     Administrator,
-    /// A member came that can take the place of a missing one: its rebuild comes first.
+    /// A member became available for a vacant slot: its rebuild comes first.
     RebuildBegan,
 }
 
@@ -98,20 +98,20 @@ pub enum ScrubOutcome {
     Clean,
     /// Sectors of 512 bytes in which the members did not agree.
     Mismatches {
-        /// All of them.
+        /// Number of all mismatches.
         count: u64,
-        /// Mismatches that are corrected.
+        /// Number of corrected mismatches.
         repaired: u64,
     },
     /// It ended before everything was compared.
     Aborted {
         /// Why.
         why: AbortReason,
-        /// How far it came.
+        /// Progress at the end.
         percent: u8,
-        /// Mismatches until then.
+        /// Number of mismatches until then.
         count: u64,
-        /// Mismatches that are corrected.
+        /// Number of corrected mismatches.
         repaired: u64,
     },
     /// Nothing could be compared.
@@ -119,7 +119,7 @@ pub enum ScrubOutcome {
 }
 
 impl ScrubOutcome {
-    /// In words, of a scrub that was allowed to change this.
+    /// In words, for a scrub with this mode.
     fn write(self, mode: ScrubMode, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = |f: &mut fmt::Formatter<'_>, count: u64, repaired: u64| match (mode, count) {
             (_, 0) => f.write_str("no mismatches"),
@@ -166,11 +166,11 @@ impl fmt::Display for ScrubEnd {
 pub enum Remedy {
     /// Nothing.
     Left,
-    /// Nothing, and it is the copies of a mirror that differ: no member is known to be wrong.
+    /// Nothing; the copies of a mirror differ, and no member is known to be wrong.
     CopiesLeft,
     /// The one member that disagreed was corrected.
     Corrected,
-    /// Parity was made again from the data.
+    /// Parity was computed again from the data.
     Parity,
     /// The first copy was copied to the others.
     Copies,
@@ -178,17 +178,17 @@ pub enum Remedy {
 
 /// A range of mismatches: sectors of each member's data area, or of the array if it is a mirror.
 ///
-/// A mirror over many members has its chunks in turn on different members. A range that is contiguous on one member has gaps in the
-/// array: whole chunks that lie on others. It is one range nevertheless.
+/// A mirror over many members has its chunks in turn on different members. A range that is contiguous on one member
+/// then has gaps in the array: whole chunks on other members. It still counts as one range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MismatchRange {
     /// Its first sector.
     pub from: Sectors,
-    /// From the first to the last one, gaps included.
+    /// Its length from the first to the last mismatch, gaps included.
     pub len: Sectors,
     /// Mismatches in it.
     pub count: u64,
-    /// The member that disagrees with the others, where it can be named.
+    /// The member that disagrees with the others, if it can be named.
     pub slot: Option<Slot>,
     /// What was done about it.
     pub remedy: Remedy,
@@ -200,7 +200,7 @@ impl MismatchRange {
         Self { from: at, len: Sectors(1), count: 1, slot, remedy }
     }
 
-    /// Is it put right?
+    /// Is it corrected?
     #[must_use]
     pub fn is_repaired(&self) -> bool {
         !matches!(self.remedy, Remedy::Left | Remedy::CopiesLeft)
@@ -210,7 +210,7 @@ impl MismatchRange {
         self.from + self.len
     }
 
-    /// Are both of one kind, and do they touch or overlap?
+    /// Are both of the same kind, and do they touch or overlap?
     fn meets(&self, other: &Self, gap: Gap) -> bool {
         let (one, two) = if self.from <= other.from { (self, other) } else { (other, self) };
         one.slot == two.slot
@@ -236,11 +236,11 @@ impl fmt::Display for MismatchRange {
     }
 }
 
-/// The gaps that a range in a mirror may have: whole chunks that lie on other members.
+/// The gaps that a range in a mirror may have: whole chunks on other members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Gap {
     chunk: Sectors,
-    /// Between two chunks that follow each other on one member. Zero without gaps.
+    /// Between two consecutive chunks of one member. Zero without gaps.
     max: Sectors,
 }
 
@@ -248,7 +248,8 @@ impl Gap {
     /// Every member has the same rows.
     pub(crate) const NONE: Self = Self { chunk: Sectors(1), max: Sectors::ZERO };
 
-    /// The gap in a mirror with chunks. Among as many chunks in a row as there are members, each member has at least one.
+    /// The gap in a mirror with chunks. Of as many consecutive chunks as there are members, each member has at least
+    /// one.
     pub(crate) fn of_chunks(chunk: Sectors, members: u16) -> Self {
         Self { chunk, max: Sectors(chunk.get() * (u64::from(members) - 1)) }
     }
@@ -263,7 +264,7 @@ impl Gap {
 /// The end of a scrub.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScrubStatus {
-    /// Tells it from an earlier one of this set.
+    /// Distinguishes it from an earlier one of this set.
     pub number: u32,
     /// What it was allowed to change.
     pub mode: ScrubMode,
@@ -273,9 +274,9 @@ pub struct ScrubStatus {
     pub at: Instant,
     /// md's event count then.
     pub events: u64,
-    /// What was to be compared: sectors of each member, or of the array where it is a mirror.
+    /// Length to be compared: sectors of each member, or of the array if it is a mirror.
     pub total: Sectors,
-    /// How far it came.
+    /// Length that was compared.
     pub done: Sectors,
     /// The part of it that could not be compared, because not enough members could be read there.
     pub uncompared: Sectors,

@@ -281,7 +281,8 @@ impl core::error::Error for AssembleError {}
 
 /// Plan the set that these candidates make.
 ///
-/// # Errors Why they make no set; see [`AssembleError`].
+/// # Errors
+/// Why they make no set; see [`AssembleError`].
 pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assembly, AssembleError> {
     let newest = candidates
         .iter()

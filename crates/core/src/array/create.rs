@@ -149,7 +149,8 @@ impl CreateError {
 
 /// Plan a new array.
 ///
-/// # Errors Why it is impossible; see [`CreateError`].
+/// # Errors
+/// Why it is impossible; see [`CreateError`].
 pub fn plan(spec: &CreateSpec) -> Result<Assembly, CreateError> {
     let raid_disks = u16::try_from(spec.slots.len())
         .ok()

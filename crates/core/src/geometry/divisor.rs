@@ -1,9 +1,10 @@
-//! Division by a number that stays the same, by multiplying: a processor divides ten times as long. An operation on a row
-//! asks several times which stripe of its period it is on, and a modelled disk divides some twenty times for a command.
+//! Division by a constant number, by multiplication, which is ten times as fast as a processor's division. An operation
+//! on a row asks several times for its stripe's place in the period, and a modelled disk divides some twenty times for
+//! a command.
 //!
-//! With `inverse = floor((2^64 - 1) / by)` the upper half of `n * inverse` is the quotient or one less, for every `n`:
-//! `2^64 - by * inverse` is at most `by`, so at most `n / 2^64` is lost, which is below 1. The remainder tells which it
-//! is.
+//! With `inverse = floor((2^64 - 1) / by)` the upper half of `n * inverse` is the quotient, or one less, for every `n`:
+//! `2^64 - by * inverse` is at most `by`, so at most `n / 2^64` is lost, which is below 1. The remainder shows which of
+//! the two it is.
 
 /// A number to divide by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,7 +90,7 @@ mod tests {
             for _ in 0..20 {
                 let (n, by) = (draw(bits), draw(other).max(1));
                 check(n, by);
-                // Around multiples, where one too few shows.
+                // Around multiples, where an error of one shows.
                 let near = n / by * by;
                 [near.saturating_sub(1), near, near.saturating_add(1)].into_iter().for_each(|n| check(n, by));
             }

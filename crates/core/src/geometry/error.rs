@@ -9,39 +9,39 @@ use openraid_units::{Sectors, Slot};
 pub enum GeometryError {
     /// Too few or too many members for the level.
     Members {
-        /// The level asked for.
+        /// The requested level.
         level: Level,
-        /// Members asked for.
+        /// The requested number of members.
         members: u16,
-        /// Fewest that the level takes.
+        /// Minimum number of members of the level.
         least: u16,
-        /// Most that the level takes.
+        /// Maximum number of members of the level.
         most: u16,
     },
-    /// RAID 0 with a chunk of nothing.
+    /// RAID 0 with chunk 0.
     ChunkZero,
-    /// A chunk that is no power of two or below [`CHUNK_MIN`], for a level that needs this.
+    /// A chunk that is not a power of two, or is below [`CHUNK_MIN`], for a level that needs this.
     Chunk {
-        /// The level asked for.
+        /// The requested level.
         level: Level,
-        /// Chunk asked for.
+        /// The requested chunk.
         chunk: Sectors,
     },
     /// A layout number that the level does not have.
     Layout {
-        /// The level asked for.
+        /// The requested level.
         level: Level,
-        /// md's number of the layout asked for.
+        /// md's number of the requested layout.
         layout: u32,
     },
-    /// RAID 0 over unequal members without a word on which of two maps is meant.
+    /// RAID 0 over unequal members without a statement which of the two maps is meant.
     StripedLayout {
-        /// md's number of the layout asked for.
+        /// md's number of the requested layout.
         layout: u32,
     },
     /// RAID 10 with fewer than two copies, or more copies than members.
     Copies {
-        /// md's number of the layout asked for.
+        /// md's number of the requested layout.
         layout: u32,
         /// near times far copies of that layout.
         copies: u32,
@@ -50,37 +50,37 @@ pub enum GeometryError {
     },
     /// RAID 10 whose map would put two chunks at one place.
     Overlap {
-        /// md's number of the layout asked for.
+        /// md's number of the requested layout.
         layout: u32,
         /// Members of the set.
         members: u16,
     },
     /// A list of member sizes that does not have one entry per slot.
     SizeCount {
-        /// Sizes given.
+        /// Number of sizes.
         given: usize,
         /// Members of the set.
         members: u16,
     },
     /// A member that cannot hold the smallest unit of the layout.
     SizeTooSmall {
-        /// Which member; `None` where the size is common to all.
+        /// The member; `None` if the size is common to all.
         slot: Option<Slot>,
         /// Its size.
         size: Sectors,
-        /// What the layout needs at least.
+        /// Minimum size for the layout.
         least: Sectors,
     },
     /// A member beyond [`SECTORS_MAX`].
     SizeTooLarge {
-        /// Which member; `None` where the size is common to all.
+        /// The member; `None` if the size is common to all.
         slot: Option<Slot>,
         /// Its size.
         size: Sectors,
     },
     /// A set beyond [`SECTORS_MAX`].
     CapacityTooLarge {
-        /// What the members sum up to.
+        /// Sum of the members.
         capacity: Sectors,
     },
 }

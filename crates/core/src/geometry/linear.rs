@@ -12,8 +12,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Every member is cut to whole chunks, if there is a chunk at all: md rounds here too, though nothing is
-    /// striped.
+    /// Every member is cut to whole chunks, if there is a chunk: md rounds here too, although nothing is striped.
     pub(super) fn new(spec: &SetSpec<'_>) -> Result<Self, GeometryError> {
         let unit = spec.chunk.max(Sectors(1));
         spec.check_member_sizes(unit)?;
@@ -44,7 +43,8 @@ impl Linear {
         let slot = Slot(u16::try_from(index).expect("the constructor checked the number of members"));
         Fragment { slot, lba: MemberLba((at - self.start(index)).0), len: self.ends[index] - at }
     }
-    /// What stands at `at` of the member in `slot`, and how far it continues; `None` for the unused tail.
+    /// The address in the set of `at` on the member in `slot`, and the length for which it continues; `None` for the
+    /// unused tail.
     #[must_use]
     pub fn inverse(&self, slot: Slot, at: MemberLba) -> Option<(SetLba, Sectors)> {
         let start = self.start(slot.index());

@@ -1,14 +1,14 @@
 //! RAID 1 and RAID 10: every block on several members.
 //!
-//! RAID 10 knows three ways to place copies, and any mix of them that md takes. *Near* copies stand side by
-//! side in the row of chunks; on a number of members that the copies do not divide they run over into the next
-//! row (RAID 1E). *Far* copies repeat the whole arrangement further down the members, each time turned by the
-//! near copies, so that one copy of everything lies striped on the outer tracks. *Offset* copies repeat each row
-//! at once, below itself, turned the same way. Far sets turn within groups of members instead of all of them.
+//! RAID 10 has three ways to place copies, and any mix of them that md accepts. *Near* copies are next to each other in
+//! the row of chunks. If the number of members is not a multiple of the copies, they continue in the next row (RAID
+//! 1E). *Far* copies repeat the whole arrangement further down the members, each time rotated by the number of near
+//! copies, so that one copy of everything is striped on the outer tracks. *Offset* copies repeat each row directly
+//! below itself, rotated in the same way. Far sets rotate within groups of members instead of all of them.
 //!
-//! md accepts some mixes whose map puts two chunks at one place: near copies that run over, together with
-//! offset copies, and far sets of several near copies on a number of members they do not divide. These are
-//! refused.
+//! md accepts some mixes whose map puts two chunks at one place: near copies that continue in the next row, together
+//! with offset copies, and far sets of several near copies if the number of members is not a multiple of them. These
+//! are refused.
 
 use super::{check_capacity, Fragment, GeometryError, Level, SetSpec};
 use crate::slots::SlotSet;
@@ -22,7 +22,7 @@ mod bits {
     pub const NEAR: u32 = 0xff;
     /// Far copies, 8 bits from here.
     pub const FAR_SHIFT: u32 = 8;
-    /// Far copies stand one row below instead of far down.
+    /// Offset copies: one row below, not far down.
     pub const OFFSET: u32 = 1 << 16;
     /// Kind of far sets, from here up.
     pub const SETS_SHIFT: u32 = 17;
@@ -54,9 +54,9 @@ struct Rows {
     offset: bool,
     /// Rows from one far copy to the next.
     stride: u64,
-    /// `[copy * members + slot]`: where far copy `copy` stands of what has its first copy in `slot`.
+    /// `[copy * members + slot]`: the slot of far copy `copy` of the chunks whose first copy is in `slot`.
     forward: Vec<u8>,
-    /// `[copy * members + slot]`: the slot of the first copy of what has far copy `copy` in `slot`.
+    /// `[copy * members + slot]`: the slot of the first copy of the chunks whose far copy `copy` is in `slot`.
     backward: Vec<u8>,
 }
 
@@ -76,8 +76,8 @@ impl Mirror {
         })
     }
 
-    /// RAID 10. md computes the rows used per member in a longer way that comes to the same: rows for one copy
-    /// are the member's chunks divided by the far copies, the rest is unused.
+    /// RAID 10. md computes the rows used of each member in a longer way with the same result: rows for one copy are
+    /// the member's chunks divided by the far copies; the rest is unused.
     fn rows(spec: &SetSpec<'_>) -> Result<Self, GeometryError> {
         let (near, far) = copies_of(spec)?;
         let set_size = far_set_size(spec, near, far)?;
@@ -131,18 +131,18 @@ impl Mirror {
     pub const fn members(&self) -> u16 {
         self.members
     }
-    /// How many copies there are of each block.
+    /// Number of copies of each block.
     #[must_use]
     pub const fn copy_count(&self) -> u16 {
         self.copies
     }
-    /// Do members hold copies of data that has its first copy elsewhere (far and offset copies)? The first copies of
-    /// a stream are then striped over the members.
+    /// Do members hold copies of data whose first copy is on another member (far and offset copies)? Then the first
+    /// copies of a stream are striped over the members.
     #[must_use]
     pub fn has_far_copies(&self) -> bool {
         self.rows.as_ref().is_some_and(|rows| rows.far > 1)
     }
-    /// How much of each member is used, from its start; RAID 10 may leave single chunks unused below that.
+    /// Length of the used part of each member, from its start; RAID 10 may leave single chunks unused below that.
     #[must_use]
     pub const fn member_extent(&self) -> Sectors {
         self.extent
@@ -152,8 +152,8 @@ impl Mirror {
     pub fn chunk(&self) -> Option<Sectors> {
         self.rows.as_ref().map(|rows| rows.chunk)
     }
-    /// The write that occupies every member once, as md counts it: where the near copies do not divide the
-    /// members, one chunk for each member.
+    /// The write that uses every member once, as md counts it: if the number of members is not a multiple of the near
+    /// copies, one chunk for each member.
     #[must_use]
     pub fn full_stripe(&self) -> Sectors {
         match &self.rows {
@@ -167,26 +167,26 @@ impl Mirror {
     pub fn survives(&self, missing: SlotSet) -> bool {
         !self.groups.iter().any(|group| group.minus(missing).is_empty())
     }
-    /// Are two copies left of anything?
+    /// Does any block have two copies left?
     #[must_use]
     pub fn is_redundant_without(&self, missing: SlotSet) -> bool {
         self.groups.iter().any(|group| group.minus(missing).len() > 1)
     }
-    /// Has this slot a copy of something that none of the others has?
+    /// Does this slot have a block of which none of the others has a copy?
     #[must_use]
     pub fn has_only_copy(&self, slot: Slot, others: SlotSet) -> bool {
         self.groups.iter().any(|group| group.contains(slot) && !group.intersects(others.without(slot)))
     }
-    /// How many more members may be lost at worst, when these are missing already.
+    /// Number of further members that may be lost in the worst case, if these are missing already.
     #[must_use]
     pub fn losses_survived_without(&self, missing: SlotSet) -> u16 {
         let least = self.groups.iter().map(|group| group.minus(missing).len()).min().expect("a set has a first chunk");
         u16::try_from(least.saturating_sub(1)).expect("a group is not larger than the set")
     }
 
-    /// All places of what stands at `at`, in md's order, each with the same length: to the end of the chunk,
-    /// for RAID 1 of the set. The slots differ, but for one family of layouts that md takes with a warning: far
-    /// sets of the old kind (0x20000) with more far copies than a set has members.
+    /// All copies of `at`, in md's order, each with the same length: to the end of the chunk, for RAID 1 to the end of
+    /// the set. The slots differ, except in one family of layouts that md accepts with a warning: far sets of the old
+    /// kind (0x20000) with more far copies than a set has members.
     #[must_use]
     pub fn copies(&self, at: SetLba) -> CopyIter<'_> {
         assert!(at.0 < self.capacity.0, "{at:?} is outside a mirrored set of {}", self.capacity);
@@ -209,8 +209,8 @@ impl Mirror {
         }
     }
 
-    /// What stands at `at` of the member in `slot`, and how far it continues (to the end of the chunk, for RAID 1
-    /// of the set); `None` where nothing of the set does.
+    /// The address in the set of `at` on the member in `slot`, and the length for which it continues (to the end of the
+    /// chunk, for RAID 1 of the set); `None` if nothing of the set is there.
     #[must_use]
     pub fn inverse(&self, slot: Slot, at: MemberLba) -> Option<(SetLba, Sectors)> {
         assert!(slot.0 < self.members, "slot {slot} is outside a set of {} members", self.members);
@@ -234,7 +234,7 @@ impl Mirror {
     }
 }
 
-/// Near and far copies of the layout; md wants two in all, and no more than members.
+/// Near and far copies of the layout; md needs two in all, and no more than members.
 fn copies_of(spec: &SetSpec<'_>) -> Result<(u16, u16), GeometryError> {
     let (near, far) = (spec.layout & bits::NEAR, spec.layout >> bits::FAR_SHIFT & bits::NEAR);
     let copies = near * far;
@@ -255,11 +255,11 @@ fn far_set_size(spec: &SetSpec<'_>, near: u16, far: u16) -> Result<u16, Geometry
     }
 }
 
-/// The place of each far copy of a slot's chunks, and the way back; `None` if two slots would meet.
+/// The place of each far copy of a slot's chunks, and the inverse; `None` if two slots would have the same place.
 ///
-/// From copy to copy the slot moves on by the near copies, round within its far set. The members that do not fill a set
-/// belong to the last one. md takes as its member any that moved to a slot *after* the first of that set, and so does
-/// this.
+/// From copy to copy the slot moves by the number of near copies, modulo its far set. The members that do not fill a
+/// set belong to the last one. md takes a slot for one of these members if it moved to a slot *after* the first of the
+/// last set, and so does this function.
 fn far_slots(members: u16, near: u16, far: u16, set_size: u16) -> Option<(Vec<u8>, Vec<u8>)> {
     let rest = members % set_size;
     let last_start = (members / set_size - 1) * set_size;

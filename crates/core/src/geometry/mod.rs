@@ -1,13 +1,13 @@
 //! Pure maps from array addresses to member addresses, for every level and layout that md knows.
 //!
-//! A geometry is built once from the numbers of a superblock (or of a creation) and then only answers
-//! questions; it has no state, does no I/O and knows nothing about which members are present. The maps and
-//! capacities are md's to the sector, because the same members must be usable by the kernel: Linux md is the
-//! reference, its quirks included, and they are named where they occur.
+//! A geometry is built once from the numbers of a superblock (or of a creation) and then only answers questions. It has
+//! no state, does no I/O and does not know which members are present. The maps and capacities equal md's to the sector,
+//! because the kernel must be able to use the same members. Linux md is the reference, with its quirks, which are named
+//! in their places.
 //!
-//! It must never guess: a description that md refuses, or whose map would put two blocks at one place, is an
-//! error. Numbers of a superblock are hostile: they end in a [`GeometryError`], never in a panic. Addresses
-//! handed to a built geometry are the caller's promise: one outside the set is a bug and panics.
+//! It must never guess: a description that md refuses, or whose map would put two blocks at one place, is an error.
+//! Numbers of a superblock may be hostile: they end in a [`GeometryError`], never in a panic. The caller guarantees the
+//! addresses handed to a built geometry: one outside the set is a bug and panics.
 //!
 //! Allocation happens in [`Geometry::new`] only.
 
@@ -34,8 +34,8 @@ use crate::slots::SlotSet;
 use core::fmt;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
-/// Sectors that a member or a set can have: 2^63 bytes, the end of a signed 64-bit byte offset, which is what
-/// the kernel and every file system count in. It keeps all sums over [`MEMBERS_MAX`] members below 2^64.
+/// Maximum number of sectors of a member or a set: 2^63 bytes, the end of a signed 64-bit byte offset, which the kernel
+/// and every file system use. It keeps all sums over [`MEMBERS_MAX`] members below 2^64.
 pub const SECTORS_MAX: Sectors = Sectors(1 << 54);
 
 /// Smallest chunk of levels 4, 5, 6 and 10: one page of 4 KiB, as md.
@@ -50,11 +50,11 @@ const _: () = assert!(MEMBERS_MAX <= 253, "slots and roles are kept in bytes bes
 /// A contiguous piece on one member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fragment {
-    /// Whose piece.
+    /// The slot of the member.
     pub slot: Slot,
-    /// Where it begins in the member's data area.
+    /// Its start in the member's data area.
     pub lba: MemberLba,
-    /// How long it is, never zero.
+    /// Its length, never zero.
     pub len: Sectors,
 }
 
@@ -108,7 +108,7 @@ impl Level {
             Self::Raid10 => Some(10),
         }
     }
-    /// Fewest members, as md.
+    /// Minimum number of members, as in md.
     #[must_use]
     pub const fn members_min(self) -> u16 {
         match self {
@@ -117,7 +117,7 @@ impl Level {
             Self::Raid6 => 4,
         }
     }
-    /// Most members.
+    /// Maximum number of members.
     #[must_use]
     pub const fn members_max(self) -> u16 {
         match self {
@@ -142,7 +142,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// What a geometry is built from: the numbers of a superblock, unchecked.
+/// The input of a geometry: the unchecked numbers of a superblock.
 #[derive(Clone, Copy, Debug)]
 pub struct SetSpec<'a> {
     /// The level.
@@ -153,7 +153,8 @@ pub struct SetSpec<'a> {
     pub chunk: Sectors,
     /// md's layout number. Read for levels 0 (when members are unequal), 5, 6 and 10.
     pub layout: u32,
-    /// What each member contributes, for the pass-through and levels 1, 4, 5, 6 and 10: the superblock's `size`.
+    /// The part of each member that is used, for the pass-through and levels 1, 4, 5, 6 and 10: the superblock's
+    /// `size`.
     pub member_size: Sectors,
     /// The data area of each member by slot, for linear and RAID 0 (there all members must be known); not
     /// read for other levels.
@@ -161,7 +162,7 @@ pub struct SetSpec<'a> {
 }
 
 impl SetSpec<'_> {
-    /// The number of members is one the level can have.
+    /// Check that the level can have this number of members.
     fn check_members(&self) -> Result<(), GeometryError> {
         let (least, most) = (self.level.members_min(), self.level.members_max());
         if self.members < least || self.members > most {
@@ -169,11 +170,11 @@ impl SetSpec<'_> {
         }
         Ok(())
     }
-    /// `member_size` is not absurd and holds at least `least`.
+    /// Check that `member_size` is possible and at least `least`.
     fn check_member_size(&self, least: Sectors) -> Result<(), GeometryError> {
         check_size(self.member_size, least, None)
     }
-    /// There is one size for every slot, none is absurd, and each holds at least `least`.
+    /// Check that there is one size for every slot, and that each is possible and at least `least`.
     fn check_member_sizes(&self, least: Sectors) -> Result<(), GeometryError> {
         if self.member_sizes.len() != usize::from(self.members) {
             return Err(GeometryError::SizeCount { given: self.member_sizes.len(), members: self.members });
@@ -183,7 +184,7 @@ impl SetSpec<'_> {
         }
         Ok(())
     }
-    /// The chunk is one that levels 4, 5, 6 and 10 can have; returns its logarithm.
+    /// Check that levels 4, 5, 6 and 10 can have the chunk. Returns its logarithm.
     fn check_chunk_power(&self) -> Result<u32, GeometryError> {
         if !self.chunk.0.is_power_of_two() || self.chunk < CHUNK_MIN {
             return Err(GeometryError::Chunk { level: self.level, chunk: self.chunk });
@@ -252,7 +253,7 @@ impl Geometry {
     /// Build the map.
     ///
     /// # Errors
-    /// What mathematics or md refuses, with the value and what would be allowed.
+    /// The value that mathematics or md refuses, and the allowed ones.
     pub fn new(spec: &SetSpec<'_>) -> Result<Self, GeometryError> {
         spec.check_members()?;
         match spec.level {
@@ -285,8 +286,7 @@ impl Geometry {
             Self::Parity(g) => g.members(),
         }
     }
-    /// Is all data still there when exactly these slots are missing? Slots that the set does not have are
-    /// ignored.
+    /// Is all data available if exactly these slots are missing? Slots that the set does not have are ignored.
     #[must_use]
     pub fn survives(&self, missing: SlotSet) -> bool {
         let missing = missing & SlotSet::first_n(self.members());
@@ -296,12 +296,12 @@ impl Geometry {
             Self::Parity(g) => missing.len() <= u32::from(g.parities()),
         }
     }
-    /// How many members may be lost at worst, whichever they are.
+    /// Number of members that may be lost in the worst case, whichever they are.
     #[must_use]
     pub fn losses_survived(&self) -> u16 {
         self.losses_survived_without(SlotSet::EMPTY)
     }
-    /// How many more members may be lost at worst, when these are missing already.
+    /// Number of further members that may be lost in the worst case, if these are missing already.
     #[must_use]
     pub fn losses_survived_without(&self, missing: SlotSet) -> u16 {
         match self {
@@ -313,7 +313,7 @@ impl Geometry {
             }
         }
     }
-    /// Is there anything, without these members, that could be lost yet and be had all the same?
+    /// Could the set, without these members, lose one more and still have some of its data?
     #[must_use]
     pub fn is_redundant_without(&self, missing: SlotSet) -> bool {
         match self {
@@ -322,7 +322,7 @@ impl Geometry {
             Self::Parity(g) => missing.len() < u32::from(g.parities()),
         }
     }
-    /// The write that occupies every member once: the preferred size of large requests (md's `io_opt`).
+    /// The write that uses every member once: the preferred size of large requests (md's `io_opt`).
     #[must_use]
     pub fn full_stripe(&self) -> Sectors {
         match self {
@@ -332,8 +332,8 @@ impl Geometry {
             Self::Parity(g) => g.full_stripe(),
         }
     }
-    /// The chunk: a request within one goes to one member (md's `io_min`). [`UNIT_WITHOUT_CHUNK`] where the
-    /// level has none.
+    /// The chunk: a request within one goes to one member (md's `io_min`). [`UNIT_WITHOUT_CHUNK`] if the level has
+    /// none.
     #[must_use]
     pub fn io_min(&self) -> Sectors {
         match self {

@@ -9,7 +9,7 @@ use super::{check_capacity, GeometryError, Level, Rotation, SetSpec, Split};
 use alloc::vec::Vec;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot, StripeIndex};
 
-/// What a member holds in one stripe.
+/// The content of a member in one stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StripeRole {
     /// The data column of this number.
@@ -140,7 +140,7 @@ impl Parity {
     pub fn full_stripe(&self) -> Sectors {
         self.chunk * u64::from(self.data_columns)
     }
-    /// How much of each member is used.
+    /// Length of the used part of each member.
     #[must_use]
     pub fn member_extent(&self) -> Sectors {
         self.chunk * self.stripes
@@ -155,20 +155,20 @@ impl Parity {
         let column = u16::try_from(column).expect("a remainder by the columns");
         (StripeIndex(stripe), column, Sectors(at.0 & (self.chunk.0 - 1)))
     }
-    /// The way back from [`Parity::locate`].
+    /// The inverse of [`Parity::locate`].
     #[must_use]
     pub fn set_lba(&self, stripe: StripeIndex, column: u16, within: Sectors) -> SetLba {
         assert!(stripe.0 < self.stripes && column < self.data_columns && within < self.chunk);
         let chunk = stripe.0 * u64::from(self.data_columns) + u64::from(column);
         SetLba((chunk << self.shift) + within.0)
     }
-    /// Where a row of a stripe stands on every member. `within` may be the chunk, for the end of the stripe.
+    /// The place of a row of a stripe on every member. `within` may be the chunk, for the end of the stripe.
     #[must_use]
     pub fn member_lba(&self, stripe: StripeIndex, within: Sectors) -> MemberLba {
         assert!(stripe.0 < self.stripes && within <= self.chunk);
         MemberLba((stripe.0 << self.shift) + within.0)
     }
-    /// The stripe that a place on a member belongs to, and the row in it; `None` after the last stripe.
+    /// The stripe and row of a place on a member; `None` after the last stripe.
     #[must_use]
     pub fn stripe_at(&self, at: MemberLba) -> Option<(StripeIndex, Sectors)> {
         let stripe = at.0 >> self.shift;
@@ -197,19 +197,19 @@ impl Parity {
     pub fn q_slot(&self, stripe: StripeIndex) -> Option<Slot> {
         self.row(stripe).q_slot()
     }
-    /// What a member holds.
+    /// The content of a member.
     #[must_use]
     pub fn role_of(&self, stripe: StripeIndex, slot: Slot) -> StripeRole {
         self.row(stripe).role_of(slot)
     }
-    /// Exponent of the generator with which a data column counts in Q. No meaning for levels 4 and 5.
+    /// Exponent of the generator for a data column in Q. Without meaning for levels 4 and 5.
     #[must_use]
     pub fn coefficient(&self, stripe: StripeIndex, column: u16) -> u8 {
         self.row(stripe).coefficient(column)
     }
 
-    /// Take the extent of `len` from `at` apart into pieces in which every row has the same columns, each of at
-    /// most `rows_max` rows: at most three per stripe before that limit, one if it lies in one chunk.
+    /// Split the extent of `len` from `at` into pieces in which every row has the same columns, each with at most
+    /// `rows_max` rows: at most three for each stripe before that limit, one if the extent lies in one chunk.
     #[must_use]
     pub fn split(&self, at: SetLba, len: Sectors, rows_max: Sectors) -> Split {
         assert!(
@@ -225,7 +225,7 @@ impl Parity {
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
     parity: &'a Parity,
-    /// Where it begins in the tables.
+    /// Its start in the tables.
     start: usize,
 }
 
@@ -247,7 +247,7 @@ impl Row<'_> {
         let behind_p = self.start + usize::from(self.parity.data_columns) + 1;
         (self.parity.parities() == 2).then(|| Slot(u16::from(self.parity.slots[behind_p])))
     }
-    /// What a member holds.
+    /// The content of a member.
     #[must_use]
     pub fn role_of(&self, slot: Slot) -> StripeRole {
         assert!(slot.0 < self.parity.members);
@@ -257,7 +257,7 @@ impl Row<'_> {
             column => StripeRole::Data(u16::from(column)),
         }
     }
-    /// Exponent of the generator with which a data column counts in Q. No meaning for levels 4 and 5.
+    /// Exponent of the generator for a data column in Q. Without meaning for levels 4 and 5.
     #[must_use]
     pub fn coefficient(&self, column: u16) -> u8 {
         assert!(column < self.parity.data_columns);

@@ -1,13 +1,13 @@
-//! The layouts of RAID 4, 5 and 6: where in each stripe P, Q and the data columns stand.
+//! The layouts of RAID 4, 5 and 6: the places of P, Q and the data columns in each stripe.
 //!
-//! All fourteen come from three choices. P walks *left* (from the last slot down), *right* (from slot 0 up) or
-//! stands still. Q follows P, precedes it, or has the last slot for itself (the `-6` layouts, which are a RAID 5
-//! with a Q added: P then walks over the other slots only). The data columns begin *after the parity* and go
-//! round (symmetric), or go through the slots in order, passing over the parity (asymmetric).
+//! All fourteen result from three choices. P moves *left* (from the last slot down), *right* (from slot 0 up) or not at
+//! all. Q follows P, precedes it, or has the last slot for itself (the `-6` layouts: a RAID 5 with an added Q, so P
+//! moves over the other slots only). The data columns begin *after the parity* and wrap around (symmetric), or are in
+//! the order of slots, skipping the parity (asymmetric).
 //!
-//! The weight of a column in Q is a second matter. md takes the exponents in the order of slots beginning after Q, P
-//! left out; that equals the order of columns only if these begin after Q too. The DDF layouts use the slot's own
-//! number as exponent, as if the parity slots were data of zeroes.
+//! The weight of a column in Q is independent of that. md assigns the exponents in the order of slots, beginning after
+//! Q and without P; that equals the order of columns only if these begin after Q too. The DDF layouts use the slot's
+//! own number as exponent, as if the parity slots were data of zeroes.
 
 use super::Level;
 use core::fmt;
@@ -73,7 +73,7 @@ impl Rotation {
         Self::ParityFirst6,
     ];
 
-    /// The layout that md means by this number on this level; `None` where there is none.
+    /// The layout with this md number on this level; `None` if there is none.
     #[must_use]
     pub fn from_md(level: Level, layout: u32) -> Option<Self> {
         match level {
@@ -132,7 +132,7 @@ impl Rotation {
             Self::ParityLast => Walk::Last,
         }
     }
-    /// Q has the last slot for itself, and P walks over the others.
+    /// Q has the last slot for itself, and P moves over the others.
     const fn q_apart(self) -> bool {
         self.md_number() >= Self::LeftAsymmetric6.md_number()
     }
@@ -149,7 +149,7 @@ impl Rotation {
     const fn weights_of_ddf(self) -> bool {
         matches!(self, Self::DdfZeroRestart | Self::DdfNRestart | Self::DdfNContinue)
     }
-    /// Slots that P walks over.
+    /// Number of slots over which P moves.
     const fn ring(self, members: u16) -> u16 {
         if self.q_apart() {
             members - 1
@@ -182,7 +182,7 @@ impl Rotation {
             Self::DdfNContinue => (p + members - 1) % members,
             _ => (p + 1) % members,
         });
-        // Both walks pass over P and Q, so they may begin on one.
+        // Both orders skip P and Q, so they may begin on one.
         let first = if self.symmetric() { p } else { 0 };
         let weights_from = if self.weights_of_ddf() { 0 } else { q.unwrap_or(0) };
         Placement { members, ring, p, q, first, weights_from, count_parity: self.weights_of_ddf() }
@@ -216,7 +216,7 @@ impl Placement {
     pub fn columns(&self) -> impl Iterator<Item = u16> + '_ {
         (0..self.ring).map(|step| (self.first + step) % self.ring).filter(|slot| !self.is_parity(*slot))
     }
-    /// The exponent of the generator that the data in `slot` has in Q.
+    /// The exponent of the generator for the data of `slot` in Q.
     pub fn weight(&self, slot: u16) -> u16 {
         let before = (slot + self.members - self.weights_from) % self.members;
         let round = (0..before).map(|step| (self.weights_from + step) % self.members);

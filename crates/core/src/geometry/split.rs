@@ -1,8 +1,7 @@
-//! An extent of a parity set, taken apart into pieces that are rectangles: the same columns in every row.
+//! Splitting an extent of a parity set into rectangles: pieces with the same columns in every row.
 //!
-//! Parity is a matter of rows, so the choice of write method and the columns to be read are the same for all
-//! rows of such a piece. An extent begins and ends in the middle of chunks; in one stripe that makes at most
-//! three pieces:
+//! Parity is computed by rows, so the write method and the columns to read are the same for all rows of such a piece.
+//! An extent begins and ends in the middle of chunks; in one stripe that gives at most three pieces:
 //!
 //! ```text
 //!          column 0   1   2   3              0   1   2   3
@@ -28,7 +27,7 @@ pub struct RowSegment {
     pub first_column: u16,
     /// Number of columns, at least one.
     pub columns: u16,
-    /// Where row `lo` of the first column is in the set; each further column is one chunk further on.
+    /// The address of row `lo` of the first column in the set; each further column is one chunk further on.
     pub set_lba: SetLba,
 }
 
@@ -57,7 +56,7 @@ pub struct Split {
     /// The rest that is not split yet.
     at: u64,
     end: u64,
-    /// The stripe in work, its pieces, and those of them that are still to come.
+    /// The stripe in work, its pieces, and the number of pieces that are still to come.
     stripe: u64,
     pieces: [Piece; 3],
     next: usize,
@@ -80,12 +79,12 @@ impl Split {
         }
     }
 
-    /// Is nothing to come any more?
+    /// Is the split complete?
     pub(crate) fn is_over(&self) -> bool {
         self.next == self.count && self.at == self.end
     }
 
-    /// Take the part in the next stripe apart.
+    /// Split the part in the next stripe.
     fn enter_stripe(&mut self) {
         let chunk = 1 << self.shift;
         let (first_chunk, last_chunk) = (self.at >> self.shift, (self.end - 1) >> self.shift);

@@ -1,23 +1,23 @@
 //! RAID 0: chunks in turn over all members.
 //!
-//! If members are unequal, the set is a row of *zones*: in the first all members take part, up to the end of the
-//! smallest one; in the next the remaining ones, and so on. Which member a zone begins with is where md changed its
-//! mind: see [`StripedLayout`].
+//! If members are unequal, the set is a row of *zones*: in the first zone all members take part, up to the end of the
+//! smallest one; in the next zone the remaining ones, and so on. md changed its mind about the member with which a zone
+//! begins: see [`StripedLayout`].
 //!
-//! Two roundings of md are kept. Each member counts in whole chunks. And the size of the set is the sum of
-//! `size AND NOT (chunk - 1)` over the members, which for a chunk that is no power of two clears bits that have
-//! nothing to do with chunks: such a set ends before its last zone does.
+//! Two roundings of md are kept. Each member counts in whole chunks. And the size of the set is the sum of `size AND
+//! NOT (chunk - 1)` over the members, which for a chunk that is not a power of two clears bits that have nothing to do
+//! with chunks: such a set ends before its last zone.
 
 use super::{check_capacity, Fragment, GeometryError, SetSpec};
 use alloc::vec::Vec;
 use openraid_units::{MemberLba, Sectors, SetLba, Slot};
 
-/// Which member a zone begins with.
+/// The member with which a zone begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StripedLayout {
-    /// md's layout 1: the turn goes on counting from the start of the set.
+    /// md's layout 1: chunks are counted from the start of the set.
     Original,
-    /// md's layout 2: the turn starts again with every zone.
+    /// md's layout 2: the count starts again with every zone.
     Alternate,
 }
 
@@ -28,7 +28,7 @@ struct Zone {
     end: u64,
     /// Chunks of the member before this zone, the same for all its members.
     member_start: u64,
-    /// Place in the list of members that the zone's first chunk is on.
+    /// The place of the zone's first chunk in the list of members.
     turn: usize,
     /// The members that reach into this zone, in the order of slots.
     slots: Vec<u8>,
@@ -61,7 +61,7 @@ impl Striped {
             return Err(GeometryError::SizeTooSmall { slot: None, size, least: Sectors(chunk.0.next_power_of_two()) });
         }
         let mut zones = zones_of(&chunks);
-        // The map is the same for both layouts where no zone but the first has a turn.
+        // The map is the same for both layouts if only the first zone has more than one member.
         if zones.get(1).is_some_and(|zone| zone.slots.len() > 1) {
             let layout = match spec.layout {
                 1 => StripedLayout::Original,
@@ -93,7 +93,7 @@ impl Striped {
     pub fn full_stripe(&self) -> Sectors {
         self.chunk * u64::from(self.members)
     }
-    /// The piece from `at` to the end of its chunk (or of the set, where that comes first).
+    /// The piece from `at` to the end of its chunk, or to the end of the set if that comes first.
     #[must_use]
     pub fn map(&self, at: SetLba) -> Fragment {
         assert!(at.0 < self.capacity.0, "{at:?} is outside a striped set of {}", self.capacity);
@@ -110,7 +110,8 @@ impl Striped {
         let len = (self.chunk.0 - within).min(self.capacity.0 - at.0);
         Fragment { slot: Slot(u16::from(zone.slots[place])), lba, len: Sectors(len) }
     }
-    /// What stands at `at` of the member in `slot`, and how far it continues; `None` for an unused tail.
+    /// The address in the set of `at` on the member in `slot`, and the length for which it continues; `None` for an
+    /// unused tail.
     #[must_use]
     pub fn inverse(&self, slot: Slot, at: MemberLba) -> Option<(SetLba, Sectors)> {
         let (member_chunk, within) = self.divide(at.0);

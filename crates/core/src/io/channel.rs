@@ -367,7 +367,8 @@ impl Channels {
 
     /// Give drives to a set, all or none.
     ///
-    /// # Errors A drive is not attached, belongs to a set, or may still execute commands of an earlier one.
+    /// # Errors
+    /// A drive is not attached, belongs to a set, or may still execute commands of an earlier one.
     pub(crate) fn claim(&mut self, drives: &[DriveId], set: SetId) -> Result<(), AdminError> {
         for (at, drive) in drives.iter().enumerate() {
             let channel = self.get(*drive).ok_or(AdminError::NoSuchDrive(*drive))?;

@@ -89,7 +89,8 @@ pub struct NotRecoverable;
 
 /// Plan the write of the data slots `written`.
 ///
-/// # Errors [`NotRecoverable`] if a column that is needed can be neither read nor recovered, or if a written column has
+/// # Errors
+/// [`NotRecoverable`] if a column that is needed can be neither read nor recovered, or if a written column has
 /// no member and the new parity could not restore it.
 pub fn plan_write(
     view: &StripeView,
@@ -223,7 +224,8 @@ pub struct RecoveryPlan {
 
 /// Plan the recovery of every data column of the row.
 ///
-/// # Errors [`NotRecoverable`] if more columns are lost than parities can be read.
+/// # Errors
+/// [`NotRecoverable`] if more columns are lost than parities can be read.
 pub fn plan_recovery(view: &StripeView) -> Result<RecoveryPlan, NotRecoverable> {
     let lost = view.data.minus(view.readable);
     let parity = view.parities() & view.readable;

@@ -14,7 +14,8 @@ use crate::io::op::{Op, PartialParity};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
-/// Partial parity that one log takes in an area of this size; `None` where the area cannot be used with these blocks.
+/// Size of the partial parity that one log takes in an area of this size; `None` if the area cannot be used with these
+/// blocks.
 pub(crate) fn room_of((start, size): (DriveLba, Sectors), block: BlockSize) -> Option<Sectors> {
     let block = block.sectors();
     let room = size.saturating_sub(PPL_HEADER_SECTORS).min(PPL_PAYLOAD_MAX).round_down(Sectors::kib(4));
@@ -28,7 +29,7 @@ impl Member {
 }
 
 impl Set {
-    /// The members that keep the log of a slot now.
+    /// The members that keep the log of a slot.
     pub(super) fn log_keepers(&self, slot: Slot) -> [Option<usize>; 2] {
         let place = self.places[slot.index()];
         [place.member, place.replacement].map(|index| {
@@ -39,7 +40,7 @@ impl Set {
 }
 
 impl Op {
-    /// Does a write of these slots need a record, and with partial parity? `parity` is what it makes.
+    /// Does a write of these slots need a record, and with partial parity? `parity` are the parities that it writes.
     pub(crate) fn record_for(&self, set: &Set, named: SlotSet, parity: SlotSet) -> (Partial, PartialParity) {
         if set.ppl.is_none() {
             return (Partial::No, PartialParity::None);
@@ -47,7 +48,7 @@ impl Op {
         let Geometry::Parity(map) = &set.geometry else { return (Partial::No, PartialParity::None) };
         let p = map.p_slot(self.rows_of().stripe);
         let (from, to) = self.member_rows(set);
-        // Parity that is being filled here is made again after a crash.
+        // Parity that is being filled here is computed again after a crash.
         let believed = set.in_sync | set.filled(from, to) | set.inherited;
         if !parity.contains(p) || !believed.contains(p) {
             return (Partial::No, PartialParity::None);
@@ -63,7 +64,7 @@ impl Op {
         self.work.expect("buffers were taken").at + Sectors(before * u64::from(self.rows())).bytes()
     }
 
-    /// The checksum of its partial parity is there.
+    /// Keep the checksum of its partial parity.
     pub(crate) fn keep_partial_sum(&mut self) {
         let Verdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
         self.partial_parity = PartialParity::Summed(crc);

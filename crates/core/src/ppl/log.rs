@@ -1,4 +1,4 @@
-//! Writing the logs: records collect while the write before them is on its way; then they go together.
+//! Writing the logs: records collect while the previous write is under way; then they are written together.
 
 use openraid_format::{PplEntry, PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
 use openraid_units::{Sectors, SetId, Slot};
@@ -22,7 +22,7 @@ use crate::slots::SlotSet;
 use crate::steps::What;
 
 impl Sets {
-    /// What an operation's record covers is on the members.
+    /// The rows of an operation's record are on the members.
     pub(crate) fn end_record(&mut self, op: &mut Op, planted: Planted) {
         let before = core::mem::replace(&mut op.partial, Partial::No);
         if before != Partial::Logged {
@@ -45,7 +45,8 @@ impl Sets {
 impl Controller {
     // ---- the record of an operation
 
-    /// The new parity is made: make the parity of the columns that are not written, from the smaller number of columns.
+    /// The new parity is computed: compute the parity of the columns that are not written, from the smaller number of
+    /// columns.
     pub(crate) fn push_partial(&mut self, index: u32, actions: &mut Actions) {
         self.ops[index].phase = Phase::Computing(Step::Partial);
         let op = self.ops[index];
@@ -53,7 +54,7 @@ impl Controller {
         let named = op.named_slots(self.sets.get(op.set));
         let others = view.data.minus(named);
         let columns = actions.columns.len();
-        // The columns that are not written; or the new parity without the written columns.
+        // The columns that are not written; or the new parity minus the written columns.
         if op.method != WriteMethod::ReadModifyWrite && others.len() <= named.len() + 1 {
             for slot in others {
                 let at = op.buffer(slot);
@@ -80,8 +81,9 @@ impl Controller {
         self.ops.push_job(&mut self.trace, index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
     }
 
-    /// Rule 6 of the write gate: put the record of an operation into the partial parity log of its stripe, and hold it
-    /// until the record is durable. A discard of whole rows has one, too: a crash may leave some members zeroed.
+    /// Rule 6 of the write gate: put the record of an operation into the partial parity log of its stripe, and hold the
+    /// operation until the record is durable. A discard of whole rows has a record, too: a crash may leave some members
+    /// zeroed.
     pub(crate) fn record_write(&mut self, index: u32) -> Gate {
         if self.ops[index].kind == OpKind::Discard {
             self.plan_discard_record(index);
@@ -143,7 +145,7 @@ impl Controller {
 
     // ---- the logs of a set
 
-    /// Let the logs of all sets move; true if one did.
+    /// Advance the logs of all sets; true if one changed.
     pub(crate) fn pump_ppl(&mut self, actions: &mut Actions) -> bool {
         if !self.sets.take_logs_due() {
             return false;
@@ -183,7 +185,7 @@ impl Controller {
         }
     }
 
-    /// No member keeps a log in this slot, or the array has failed: the waiting operations go on as they can.
+    /// No member keeps a log in this slot, or the array has failed: the waiting operations continue without one.
     fn release_waiting(&mut self, id: SetId, slot: Slot) -> bool {
         let mut moved = false;
         self.log_mut(id, slot).arm = false;
@@ -195,8 +197,8 @@ impl Controller {
         moved
     }
 
-    /// A flush of a member that the array needs has failed: what the log covers may be lost, so it is needed as it is,
-    /// and nothing that needs a record can be written any more.
+    /// A flush failed on a member that the array needs. The writes that the log covers may be lost, so the log must
+    /// stay as it is, and operations that need a record are refused.
     fn refuse_waiting(&mut self, id: SetId, slot: Slot) -> bool {
         let mut moved = false;
         while let Some(index) = self.log_mut(id, slot).waiting.pop() {
@@ -300,7 +302,7 @@ impl Controller {
         }
     }
 
-    /// Flush the members so that logs can be written over, all that are through with what they cover at once.
+    /// Flush the members so that logs can be overwritten. One flush serves all logs whose writes have completed.
     fn pump_ppl_flush(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get_mut(id);
         let (durable, doubt) = (set.is_failure_durable(), set.has_failed_flush());
@@ -310,7 +312,7 @@ impl Controller {
         }
         let mut moved = false;
         if durable {
-            // The flush that was under way has come to its end.
+            // The flush that was under way has ended.
             let next = if doubt { LogState::Stale } else { LogState::Free };
             for log in ppl.logs.iter_mut().filter(|log| log.state == LogState::Flushing) {
                 log.state = next;
@@ -332,14 +334,14 @@ impl Controller {
         }
         let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
-        // Nothing is to be flushed where a flush since then has done it.
+        // No flush is needed if a later one has covered it.
         if issued == 0 {
             self.sets.logs_are_due();
         }
         true
     }
 
-    /// A flush before logs are written over ended.
+    /// A flush before logs are overwritten ended.
     pub(crate) fn on_ppl_flushed(&mut self, id: SetId) {
         let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it was flushed for its logs");
         ppl.flushes -= 1;
@@ -348,7 +350,7 @@ impl Controller {
 }
 
 impl Set {
-    /// The generation of the next header: 0 as long as parity is not consistent everywhere.
+    /// The generation of the next header: 0 while parity is not consistent everywhere.
     pub(super) fn next_log_generation(&mut self) -> u64 {
         let consistent = self.consistent_to == Sectors::MAX;
         let ppl = self.ppl.as_mut().expect("asked for a set with logs");
@@ -367,8 +369,8 @@ impl Set {
         }
     }
 
-    /// A member begins to be filled in this slot. What its log says may be of the time before parity was consistent, and when
-    /// it is full it may be the only one that is left to say something.
+    /// The rebuild of this slot begins. The header of the member's log may be from the time before parity was
+    /// consistent, and when the member is full, its log may be the only one that is left.
     pub(crate) fn arm_log(&mut self, slot: Slot) {
         if self.consistent_to == Sectors::MAX {
             if let Some(ppl) = &mut self.ppl {
@@ -377,7 +379,7 @@ impl Set {
         }
     }
 
-    /// Is something of the logs under way that no operation waits for?
+    /// Is some work of the logs under way that no operation waits for?
     pub(crate) fn is_ppl_busy(&self) -> bool {
         let writing = |ppl: &SetPpl| ppl.logs.iter().any(|log| log.state == LogState::Writing);
         self.ppl.as_ref().is_some_and(|ppl| ppl.setups + ppl.flushes > 0 || writing(ppl))
@@ -431,7 +433,7 @@ mod tests {
         assert_eq!(controller.log_mut(SET, slot).covered, 2, "an operation without a record covers nothing");
         controller.sets.end_record(&mut logged(), Planted::default());
         assert_eq!(controller.log_mut(SET, slot).state, LogState::Covering);
-        // The second one is waited for: then the log is to be moved on at once.
+        // The second one waits, so the log must be advanced at once.
         controller.log_mut(SET, slot).waiting.push(5);
         assert!(!controller.sets.are_logs_due());
         let mut last = logged();

@@ -1,27 +1,27 @@
-//! The partial parity log: what closes the write hole of RAID 5 without a device of its own.
+//! The partial parity log: it closes the write hole of RAID 5 without a device of its own.
 //!
-//! Before a stripe is written, its parity member takes a record: which rows and columns are about to be written, and
-//! the parity of the columns that are not. After a crash the parity of those rows is made from that record and from the
-//! content of the written columns on the members, old or new: so columns that were not being written can still be
+//! Before a stripe is written, its parity member takes a record: the rows and columns that are about to be written, and
+//! the parity of the columns that are not. After a crash the parity of those rows is computed from that record and from
+//! the content of the written columns on the members, old or new. So columns that were not being written can still be
 //! recovered.
 //!
 //! ```text
-//!  one log for each slot, one write of it on its way at a time
+//!  one log for each slot, with one write of it under way at a time
 //!
 //!  Free -> Writing -> Covering -> Stale -> Flushing -> Free
 //!            |           |          |         +-- the members are flushed, and their failures are recorded
-//!            |           |          +-- all that it covers is written; wanted again
-//!            |           +-- it is durable: what it covers is being written
-//!            +-- header and partial parity are on their way; others that come meanwhile go with the next one
+//!            |           |          +-- all writes that it covers are complete; it is needed again
+//!            |           +-- it is durable: the writes that it covers are under way
+//!            +-- header and partial parity are being written; records that arrive meanwhile go with the next write
 //! ```
 //!
-//! A log is written over only after a successful flush of the members: until then what it covers may be lost with the
-//! power. What failed on the way is durable on the other members before anybody goes on.
+//! A log is overwritten only after a successful flush of the members: until then the writes that it covers may be lost
+//! in a power cut. A failure on the way is durable on the other members before any operation continues.
 //!
-//! Must never: let an operation write before its record is durable; skip the log when a set was not stopped cleanly.
+//! Must never: let an operation write before its record is durable; skip the log if a set was not stopped cleanly.
 //!
 //! Format and placement are md's (`openraid_format::PplHeader`). A header of generation 0 says that the set was not yet
-//! consistent when it was written: it does not stand in for a resync.
+//! consistent when it was written, so it does not replace a resync.
 
 mod area;
 mod log;
@@ -37,11 +37,11 @@ use crate::slab::Queue;
 use openraid_format::crc32c_of_both;
 use plan::{PlannedPpl, PplRedo};
 
-/// The most operations whose records one write of a log takes: their commands must fit next to those of others.
+/// Maximum number of operations whose records one write of a log takes: their commands must fit next to others.
 pub(crate) const LOG_OPS_MAX: usize = 64;
 const _: () = assert!(LOG_OPS_MAX <= openraid_format::PPL_ENTRIES_MAX);
 
-/// How far an operation is with its record.
+/// State of an operation's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Partial {
     /// It needs none.
@@ -50,11 +50,11 @@ pub(crate) enum Partial {
     Due,
     /// It waits until the record is durable.
     Waiting,
-    /// The record is durable, and covers what it writes.
+    /// The record is durable, and covers its writes.
     Logged,
 }
 
-/// What a log is doing; see the module.
+/// State of a log; see the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LogState {
     Free,
@@ -70,13 +70,13 @@ pub(crate) struct Log {
     pub(in crate::ppl) state: LogState,
     /// Operations that wait for the next write of it.
     pub(in crate::ppl) waiting: Queue,
-    /// Operations of the write that is on its way.
+    /// Operations of the write that is under way.
     pub(in crate::ppl) flying: Vec<u32>,
-    /// Commands of that write that are out.
+    /// Outstanding commands of that write.
     pub(in crate::ppl) pending: u32,
-    /// Operations that the last write covers and that are not through.
+    /// Operations that the last write covers and that are not finished.
     pub(in crate::ppl) covered: u32,
-    /// An empty header is to be written: the set is consistent now, and the one on disk does not say so.
+    /// An empty header must be written: the set is consistent now, and the header on disk does not say so.
     pub(in crate::ppl) arm: bool,
 }
 
@@ -86,14 +86,14 @@ impl Log {
     }
 }
 
-/// How far a set is on its way from assembly to its first request.
+/// Progress of a set from assembly to its first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// The entries of the logs are being carried out, one after the other.
+    /// The entries of the logs are being applied, one after the other.
     Redo,
     /// The members are being flushed.
     Flush,
-    /// What stands in the areas is being zeroed.
+    /// The areas are being zeroed.
     Clear,
     /// Empty headers are being written.
     Header,
@@ -101,13 +101,13 @@ pub(crate) enum Stage {
     Ready,
 }
 
-/// An entry that is being carried out.
+/// An entry that is being applied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Redoing {
     pub(in crate::ppl) entry: PplRedo,
     /// CRC-32C of the partial parity read so far.
     pub(in crate::ppl) crc: u32,
-    /// Its partial parity is as it was written.
+    /// Its partial parity matches its checksum.
     pub(in crate::ppl) sound: bool,
 }
 
@@ -117,7 +117,7 @@ impl Redoing {
         &self.entry
     }
 
-    /// Is its partial parity as it was written?
+    /// Does its partial parity match its checksum?
     pub(crate) const fn is_sound(&self) -> bool {
         self.sound
     }
@@ -129,22 +129,23 @@ pub(crate) struct SetPpl {
     pub(in crate::ppl) logs: Vec<Log>,
     /// The generation of the last header written.
     pub(in crate::ppl) generation: u64,
-    /// Partial parity that one write of a log takes at most, on every member.
+    /// Maximum size of the partial parity that one write of a log takes, on every member.
     pub(in crate::ppl) room: Sectors,
     /// Flushes under way.
     pub(in crate::ppl) flushes: u32,
     /// Writes to areas of members that are being prepared.
     pub(in crate::ppl) setups: u32,
     pub(in crate::ppl) stage: Stage,
-    /// Entries still to be carried out, and the one in work.
+    /// Entries still to be applied, and the one in work.
     pub(in crate::ppl) redo: VecDeque<PplRedo>,
     pub(in crate::ppl) redoing: Option<Redoing>,
-    /// Some entry could not be carried out because its partial parity could not be read, or its rows are not whole blocks.
+    /// Some entry could not be applied because its partial parity could not be read, or because its rows are not whole
+    /// blocks.
     pub(in crate::ppl) unread: bool,
     /// The set was not stopped cleanly.
     pub(in crate::ppl) dirty: bool,
     pub(in crate::ppl) force: bool,
-    /// Why it cannot be started.
+    /// The reason why it cannot be started.
     pub(in crate::ppl) error: Option<&'static str>,
     pub(in crate::ppl) planted: Planted,
 }
@@ -181,12 +182,12 @@ impl SetPpl {
         self.setups > 0
     }
 
-    /// Why the set cannot be started.
+    /// The reason why the set cannot be started.
     pub(crate) const fn error(&self) -> Option<&'static str> {
         self.error
     }
 
-    /// Was the set not stopped cleanly, and does it not take requests yet?
+    /// Was the set not stopped cleanly, and is it not serving yet?
     pub(crate) fn is_recovering(&self) -> bool {
         self.dirty && !self.is_ready()
     }
@@ -195,10 +196,10 @@ impl SetPpl {
         self.planted = planted;
     }
 
-    /// The entry that is being carried out.
+    /// The entry that is being applied.
     ///
     /// # Panics
-    /// There is none.
+    /// If there is none.
     pub(crate) fn redoing(&self) -> &Redoing {
         self.redoing.as_ref().expect("an entry is in work")
     }
@@ -209,14 +210,14 @@ impl SetPpl {
         own.crc = crc32c_of_both(own.crc, crc, bytes);
     }
 
-    /// All of its partial parity was read: is it as it was written?
+    /// All of its partial parity was read: does it match its checksum?
     pub(crate) fn judge_partial(&mut self) -> bool {
         let own = self.redoing.as_mut().expect("an entry is in work");
         own.sound = own.crc == own.entry.checksum;
         own.sound
     }
 
-    /// It is carried out, or left out.
+    /// It was applied, or skipped.
     pub(crate) fn end_entry(&mut self) {
         self.redoing = None;
     }

@@ -1,7 +1,7 @@
-//! What the partial parity logs of a set's members ask for. Pure: typed headers in, a list of rows out.
+//! The plan of PPL recovery: the rows whose parity must be computed again. Pure: typed headers in, a list of rows out.
 //!
-//! An entry describes a rectangle of a stripe: `pp_size` bytes of rows, `data_size / pp_size` columns from that of
-//! `data_sector` on. Without partial parity it is of all columns. Source: kernel
+//! An entry describes a rectangle of a stripe: `pp_size` bytes of rows, and `data_size / pp_size` columns beginning
+//! with that of `data_sector`. Without partial parity it covers all columns. Source: kernel
 //! `Documentation/driver-api/md/raid5-ppl.rst`.
 
 use alloc::boxed::Box;
@@ -12,23 +12,24 @@ use openraid_units::{Sectors, Slot, StripeIndex, SECTOR_BYTES};
 use crate::array::assemble::{Candidate, Verdict};
 use crate::geometry::{Geometry, Parity};
 
-/// What a driver found where a member's partial parity log is.
+/// The content of the area of a member's partial parity log, as a driver found it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PplArea {
     /// It could not be read.
     Unreadable,
-    /// No log stands there: none was ever written, or the last write of it did not come to its end.
+    /// There is no log: none was ever written, or its last write was interrupted.
     Nothing,
     /// The log that counts.
     Log(Box<PplLog>),
 }
 
-/// One entry to carry out: the parity of these rows is to be made again.
+/// One entry to apply: the parity of these rows is computed again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PplRedo {
-    /// Whose log it is in: the slot of the parity.
+    /// The slot of the log, which is the slot of the parity.
     pub slot: Slot,
-    /// Sectors from the start of the log's area to the partial parity; `None` where it is of all columns.
+    /// Distance in sectors from the start of the log's area to the partial parity; `None` if the entry covers all
+    /// columns.
     pub at: Option<Sectors>,
     /// The stripe.
     pub stripe: StripeIndex,
@@ -38,7 +39,7 @@ pub struct PplRedo {
     pub hi: u32,
     /// First column that was being written.
     pub first: u16,
-    /// How many columns were.
+    /// Number of columns that were being written.
     pub columns: u16,
     /// CRC-32C of the partial parity.
     pub checksum: u32,
@@ -47,19 +48,19 @@ pub struct PplRedo {
 /// The partial parity logs of a planned set.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PlannedPpl {
-    /// Entries to carry out before the set takes requests, in their order.
+    /// Entries to apply before the set takes requests, in order.
     pub redo: Vec<PplRedo>,
     /// The highest generation that was found.
     pub generation: u64,
-    /// With the entries carried out nothing else is inconsistent.
+    /// When the entries are applied, nothing else is inconsistent.
     pub covers: bool,
     /// The set was not stopped cleanly.
     pub dirty: bool,
-    /// Start it whatever cannot be read.
+    /// Start it even if something cannot be read.
     pub force: bool,
 }
 
-/// Plan what the logs ask for; `None` where the set has none.
+/// Plan the recovery from the logs; `None` if the set has none.
 pub(crate) fn plan_ppl(
     candidates: &[Candidate],
     verdicts: &[Verdict],
@@ -92,7 +93,7 @@ pub(crate) fn plan_ppl(
     Some(plan)
 }
 
-/// Append what a log asks for; false if an entry makes no sense.
+/// Append the rows of a log; false if an entry is invalid.
 fn entries_of(log: &PplLog, slot: Slot, area: Sectors, parity: &Parity, redo: &mut Vec<PplRedo>) -> bool {
     let mut sound = true;
     let mut at = log.at + PPL_HEADER_SECTORS;
@@ -173,7 +174,7 @@ mod tests {
         let full = PplEntry { data_sector: SetLba(0), pp_size: 0, data_size: 3 * 16384, ..entry };
         let whole = PplRedo { at: None, lo: 0, columns: 3, ..right };
         assert_eq!(redo_of(&full, Slot(3), Sectors(8), &parity), Some(whole));
-        // In the log of another member, beyond the chunk, beyond the columns, in parts of sectors, of nothing, far away.
+        // In the log of another member, beyond the chunk, beyond the columns, in parts of sectors, empty, far away.
         assert_eq!(redo_of(&entry, Slot(2), Sectors(8), &parity), None);
         for wrong in [
             PplEntry { pp_size: 4 * 4096, data_size: 8 * 4096, ..entry },

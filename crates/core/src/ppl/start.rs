@@ -1,5 +1,12 @@
-//! From assembly to the first request: entries are carried out, the members flushed, the logs emptied; and the log of
-//! a member that joins later.
+//! PPL recovery, from assembly to the first request, and the log of a member that joins later.
+//!
+//! ```text
+//!  Redo    entries are applied, one after the other (`redo_next`); unreadable ones cause a resync or a refusal
+//!  Flush   the members are flushed
+//!  Clear   the areas after the next header are zeroed
+//!  Header  empty headers are written
+//!  Ready   the set takes requests
+//! ```
 
 use alloc::boxed::Box;
 use openraid_format::{PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
@@ -21,7 +28,7 @@ use crate::limits::{Limits, ZERO_REGION_BYTES};
 use crate::slots::SlotSet;
 
 impl Assembly {
-    /// Rows that one operation of the planned set may cover: its record must fit into the logs.
+    /// Number of rows that one operation of the planned set may cover: its record must fit into the logs.
     ///
     /// # Errors
     /// The work frames are too few, or the area of a log does not fit the blocks of the drives.
@@ -39,7 +46,7 @@ impl Assembly {
 }
 
 impl Set {
-    /// Give a set that is being started its logs: it takes requests when they are carried out and empty.
+    /// Give a set that is being started its logs. It takes requests when the logs are applied and empty.
     pub(crate) fn start_ppl(&mut self, assembly: &Assembly, ops_max: u32) {
         let Some(planned) = &assembly.ppl else { return };
         let room = room_of_all(assembly, self.block).expect("its rows fit into it");
@@ -49,7 +56,7 @@ impl Set {
 }
 
 impl Controller {
-    /// Move a set on that has not taken requests yet; true if something moved.
+    /// Advance a set that does not take requests yet; true if something changed.
     pub(crate) fn pump_ppl_start(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         let Some(ppl) = &set.ppl else { return false };
@@ -69,7 +76,8 @@ impl Controller {
                      logs stay as they are; check that drive, and start the array again",
                 );
             }
-            // With the power a member that failed meanwhile would be back as good, and lack what parity was made from.
+            // In a power cut now, a member that has failed meanwhile would come back as good, and lack data that parity
+            // was computed from.
             Stage::Flush if !set.is_failure_durable() => return false,
             Stage::Flush => {
                 self.enter_stage(id, Stage::Clear);
@@ -83,7 +91,7 @@ impl Controller {
                 let set = self.sets.get_mut(id);
                 let dirty = set.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
                 if dirty {
-                    // The members say no more that it was not stopped cleanly.
+                    // The superblocks no longer say that it was not stopped cleanly.
                     set.metadata.as_mut().expect("sets with logs have metadata").request();
                 }
                 self.enter_stage(id, Stage::Ready);
@@ -98,7 +106,7 @@ impl Controller {
         self.sets.get_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
     }
 
-    /// Carry out the next entry; after the last one the members are flushed.
+    /// Apply the next entry; after the last one the members are flushed.
     fn redo_next(&mut self, id: SetId, actions: &mut Actions) {
         if let Some(entry) = self.next_entry(id) {
             let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it has logs");
@@ -133,8 +141,8 @@ impl Controller {
         self.sets.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
     }
 
-    /// The next entry that can be carried out. Rows that were written while a member with larger blocks was missing are not
-    /// whole blocks of it.
+    /// The next entry that can be applied. Rows that were written while a member with larger blocks was missing may not
+    /// be whole blocks of it.
     fn next_entry(&mut self, id: SetId) -> Option<PplRedo> {
         let set = self.sets.get_mut(id);
         let block = u32::try_from(set.block.sectors().get()).expect("a block is small");
@@ -148,7 +156,7 @@ impl Controller {
         }
     }
 
-    /// Zero the space after the next header: logs of an earlier time must not be taken for newer ones.
+    /// Zero the space after the next header, so that logs of an earlier time cannot be taken for newer ones.
     fn clear_areas(&mut self, id: SetId, actions: &mut Actions) {
         for index in 0..self.sets.get(id).members.len() {
             self.zero_area(id, index, actions);
@@ -202,8 +210,8 @@ impl Controller {
         self.sets.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, &mut self.channels, self.now, actions);
     }
 
-    /// A member joins: whatever stands in its area is not of its new slot. It says what the others do of parity: when it
-    /// has been filled it may be the only one that is left to say so.
+    /// A member joins: the content of its area does not belong to its new slot. Its header states, as the others' do,
+    /// whether parity is consistent: when the member has been filled, it may be the only one that is left.
     pub(crate) fn prepare_log(&mut self, id: SetId, index: usize, actions: &mut Actions) {
         if self.sets.get(id).ppl.is_some() {
             let generation = self.sets.get_mut(id).next_log_generation();
@@ -218,7 +226,7 @@ impl Controller {
     }
 }
 
-/// Partial parity that a log takes on every member.
+/// Size of the partial parity that a log takes on every member.
 fn room_of_all(assembly: &Assembly, block: BlockSize) -> Option<Sectors> {
     let mut least = Sectors::MAX;
     for member in &assembly.members {
