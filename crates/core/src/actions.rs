@@ -1,4 +1,4 @@
-//! What the controller wants done: the five messages that go out.
+//! The controller's output: five kinds of messages.
 //!
 //! ```text
 //!  DriveCommand   frames <-> drive     "channels"
@@ -8,8 +8,8 @@
 //!  Notice         something an administrator may want to know
 //! ```
 //!
-//! Actions stay valid until the next [`Actions::clear`]. The ranges in them refer to the arenas next to them. All are
-//! bounded by the controller's limits, so that nothing grows after start.
+//! Actions are valid until the next [`Actions::clear`]. Their ranges refer to the arenas next to them. The controller's
+//! limits bound all of them, so that nothing grows after start.
 
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
@@ -19,7 +19,7 @@ use crate::admin::{AdminReply, Policy};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
 use crate::scrub::{MismatchRange, ScrubEnd, ScrubMode};
 
-/// What a drive is asked to do.
+/// The operation of a drive command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DriveOp {
     /// Read `len` sectors.
@@ -31,7 +31,8 @@ pub enum DriveOp {
     },
     /// Make durable every write that completed before this command was issued.
     Flush,
-    /// The range is not needed any more. Zero afterwards only where [`crate::events::DriveInfo`] promises it.
+    /// The range is not needed any more. It reads as zero afterwards only if [`crate::events::DriveInfo`] guarantees
+    /// that.
     Discard,
     /// Make the range read as zero.
     WriteZeroes {
@@ -40,7 +41,7 @@ pub enum DriveOp {
     },
 }
 
-/// Where the bytes of a drive command are.
+/// The place of the bytes of a drive command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Data {
     /// No payload.
@@ -60,16 +61,16 @@ pub struct MetadataRange {
     pub len: u32,
 }
 
-/// Whom a drive command serves; the order is the order of preference where a queue must choose.
+/// The purpose of a drive command, in the order in which queues prefer them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum IoClass {
-    /// Superblocks, bitmaps: others wait for them.
+    /// Superblocks, bitmaps: other work waits for them.
     Metadata,
     /// A host waits.
     Foreground,
-    /// Cache to members.
+    /// From the cache to the members.
     Destage,
-    /// Read before a host asks.
+    /// Reads for data that a host has not requested yet.
     ReadAhead,
     /// Redundancy is being restored.
     Rebuild,
@@ -78,7 +79,7 @@ pub enum IoClass {
 }
 
 impl IoClass {
-    /// How many classes there are.
+    /// Number of classes.
     pub(crate) const COUNT: usize = Self::Scrub as usize + 1;
 }
 
@@ -97,11 +98,11 @@ pub struct DriveCommand {
     pub len: Sectors,
     /// Payload.
     pub data: Data,
-    /// Whom it serves.
+    /// Its purpose.
     pub class: IoClass,
 }
 
-/// Which way a transfer goes.
+/// The direction of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Host payload into frames (a write).
@@ -110,17 +111,17 @@ pub enum Direction {
     ToHost,
 }
 
-/// Copy between the host and frames. Transfers of one request come in order of `offset` and are to be carried
-/// out in that order. Completed by [`crate::events::Completion::Transfer`]; until then the frames stay as they are.
+/// Copy between the host and frames. Transfers of one request come in order of `offset`, and must be carried out in
+/// that order. Each is completed by [`crate::events::Completion::Transfer`]; until then its frames do not change.
 ///
-/// A read that succeeds is answered by its transfers: the one with `last` ends the request, no [`Reply`] follows.
+/// The transfers of a successful read are its answer: the one with `last` ends the request, and no [`Reply`] follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
     /// Name of this transfer.
     pub tag: Tag,
     /// The host's request.
     pub token: Token,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
     /// First byte in the frame pool.
     pub at: PoolOffset,
@@ -137,7 +138,7 @@ pub struct Transfer {
 pub struct JobColumn {
     /// The exponent of g that this column has in Q; for copies, the number of the copy.
     pub index: u8,
-    /// The column's bytes (new bytes, or where lost bytes go).
+    /// The column's bytes: new bytes, or the place for recovered ones.
     pub at: PoolOffset,
     /// The column's old bytes, for [`JobKind::Update`] and the source of [`JobKind::Copy`].
     pub old: PoolOffset,
@@ -146,23 +147,23 @@ pub struct JobColumn {
 /// A computation on frames. Each column is `len` bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobKind {
-    /// `p` and `q` (those named) from all columns.
+    /// Compute `p` and `q` (the named ones) from all columns.
     Generate,
-    /// `p` and `q` (those named) changed in place by old and new bytes of the columns.
+    /// Change `p` and `q` (the named ones) in place, by old and new bytes of the columns.
     Update,
-    /// The last `lost` columns from the columns before them and `p`, `q` (those named).
+    /// Compute the last `lost` columns from the columns before them and `p`, `q` (the named ones).
     Recover {
-        /// How many of the columns, at the end, are to be computed: 1 or 2.
+        /// Number of columns, at the end, to be computed: 1 or 2.
         lost: u16,
     },
-    /// Do `p` and `q` (those named) fit the columns? The verdict names the wrong column if that can be determined.
+    /// Do `p` and `q` (the named ones) match the columns? The verdict names the wrong column if that can be determined.
     Check,
-    /// Are all columns the same? The verdict names the odd one out where a majority exists.
+    /// Are all columns equal? The verdict names the odd one out if there is a majority.
     Compare,
     /// The CRC-32C of the one column, in the usual sense (register inverted at both ends).
     Checksum,
     /// Copy `old` to `at` in each column. Copies are carried out in the order in which they are issued, and before all
-    /// later actions: an action that reads what a copy writes need not wait for the end of the copy. No other job,
+    /// later actions: an action that reads the result of a copy need not wait for the end of the copy. No other job,
     /// command or transfer that is under way touches either side.
     Copy,
 }
@@ -174,15 +175,15 @@ pub struct ParityJob {
     pub tag: Tag,
     /// What to compute.
     pub kind: JobKind,
-    /// Bytes of each column. For [`JobKind::Copy`] any number, otherwise a multiple of 512.
+    /// Number of bytes of each column. For [`JobKind::Copy`] any number, otherwise a multiple of 512.
     pub len: u32,
     /// First column in [`Actions::columns`].
     pub columns_start: u32,
-    /// How many columns.
+    /// Number of columns.
     pub columns_len: u16,
-    /// The XOR syndrome, where the job has one.
+    /// The XOR syndrome, if the job has one.
     pub p: Option<PoolOffset>,
-    /// The Reed-Solomon syndrome, where the job has one.
+    /// The Reed-Solomon syndrome, if the job has one.
     pub q: Option<PoolOffset>,
 }
 
@@ -191,13 +192,13 @@ pub struct ParityJob {
 pub enum ReplyStatus {
     /// Done.
     Ok,
-    /// The data is not to be had (too many members lost, or bad sectors without redundancy).
+    /// The data is unavailable: too many members are lost, or sectors are bad without redundancy.
     IoError,
     /// The request does not fit the array: beyond its end, or too large.
     OutOfRange,
-    /// The array does not take writes.
+    /// The array refuses writes.
     ReadOnly,
-    /// The array is stopped or stopping, or was never there.
+    /// The array is stopped or stopping, or does not exist.
     Offline,
 }
 
@@ -210,24 +211,24 @@ pub struct Reply {
     pub status: ReplyStatus,
 }
 
-/// Something an administrator may want to know. The words are mdadm's monitor events where it has one.
+/// Something that an administrator may need to know. Names are mdadm's monitor events if it has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoticeKind {
-    /// A member left the array: why.
+    /// A member left the array, for this reason.
     Fail(crate::reason::FailReason),
     /// A spare took over a slot.
     SpareActive,
     /// A rebuild of this slot began.
     RebuildStarted,
-    /// A rebuild of this slot ended well.
+    /// A rebuild of this slot is complete.
     RebuildFinished,
     /// A resync (parity or copies made consistent) began.
     ResyncStarted,
     /// A resync ended.
     ResyncFinished,
-    /// A check or repair began: which.
+    /// A check or repair began.
     CheckStarted(ScrubMode),
-    /// A check or repair ended: how.
+    /// A check or repair ended, with this outcome.
     CheckEnded(ScrubEnd),
     /// A rebuild of this slot ended early.
     RebuildAborted,
@@ -237,9 +238,9 @@ pub enum NoticeKind {
     SectorRepaired(DriveLba),
     /// A sector is lost: no redundancy was left to restore it. It is in the member's bad-block log.
     SectorLost(DriveLba),
-    /// The members do not match here, and nothing was changed: no member can be named, or only a check was asked for.
+    /// The members do not match here, and nothing was changed: no member can be named, or only a check was requested.
     RowMismatch(MismatchRange),
-    /// The members did not match here: the guilty one is corrected, or parity or the other copies were rewritten.
+    /// The members did not match here: the wrong member was corrected, or parity or the other copies were rewritten.
     RowCorrected(MismatchRange),
     /// Redundancy is reduced.
     Degraded {
@@ -250,42 +251,41 @@ pub enum NoticeKind {
     Failed,
     /// A drive did not answer in time.
     Timeout,
-    /// Writes that had been acknowledged were still in the cache and could not be written.
+    /// Acknowledged writes were still in the cache and could not be written.
     DirtyLost {
-        /// How many sectors.
+        /// Number of sectors.
         sectors: u64,
     },
     /// A device of the journal does not work; the other one carries it alone.
     JournalDegraded,
-    /// The device is brought up to date: both devices of the journal have everything again.
+    /// The device is up to date: both devices of the journal have everything again.
     JournalMirrored,
     /// A part of the log cannot be read, so that the other device cannot be brought up to date.
     JournalUnreadable,
     /// No device of the journal works any more: writes are acknowledged when they are on the members.
     JournalLost,
-    /// The journal is full of what an array that has failed needs: the others go on without it.
+    /// The journal is full of entries that a failed array needs: the others continue without it.
     JournalFull,
-    /// The journal knows as many arrays as its table has places: writes of this one are acknowledged when they are on
-    /// the members.
+    /// The journal's table is full: writes of this array are acknowledged when they are on the members.
     JournalTableFull,
-    /// The adaptive policy has changed what it does.
+    /// The adaptive policy has changed the tuning.
     AdaptiveSwitched {
-        /// What it did.
+        /// The old tuning.
         from: Tuning,
-        /// What it does.
+        /// The new tuning.
         to: Tuning,
-        /// What hosts did, which is why.
+        /// The load that caused it.
         load: Load,
     },
     /// The settings were changed.
     PolicyChanged {
-        /// What they were.
+        /// The old settings.
         from: Policy,
-        /// What they are.
+        /// The new settings.
         to: Policy,
     },
-    /// A flush of a member, or a write of what it says of the array, failed and the array cannot do without it: no flush
-    /// succeeds until it is assembled again.
+    /// A flush of a member, or a write of its metadata, failed, and the array cannot do without the member: no flush
+    /// succeeds until the array is assembled again.
     FlushFailed,
 }
 
@@ -296,19 +296,19 @@ pub struct Notice {
     pub at: Instant,
     /// Which array.
     pub array: ArrayId,
-    /// Which slot, where one is meant.
+    /// The slot, if the notice is about one.
     pub slot: Option<Slot>,
-    /// Which drive, where one is meant.
+    /// The drive, if the notice is about one.
     pub drive: Option<DriveId>,
     /// What.
     pub kind: NoticeKind,
 }
 
-/// Notices kept between two drains; more are counted, not kept.
+/// Maximum number of notices between two drains; further ones are only counted.
 pub const NOTICES_MAX: usize = 256;
 
-/// The actions of one or more calls of [`crate::Controller::advance`], and the arenas they refer to. The default ones
-/// take no memory, and stand in while real ones are worked on.
+/// The actions of one or more calls of [`crate::Controller::advance`], and the arenas to which they refer. The default
+/// value takes no memory, and is a placeholder while the real actions are processed.
 #[derive(Debug, Default)]
 pub struct Actions {
     /// Commands to drives.
@@ -321,7 +321,7 @@ pub struct Actions {
     jobs_most: usize,
     /// Ends of host requests.
     pub replies: Vec<Reply>,
-    /// News for administrators; at most [`NOTICES_MAX`].
+    /// Notices for administrators; at most [`NOTICES_MAX`].
     pub notices: Vec<Notice>,
     /// Notices that did not fit.
     pub notices_dropped: u64,
@@ -333,11 +333,11 @@ pub struct Actions {
     pub metadata: Vec<u8>,
 }
 
-/// Jobs that one operation hands out at most: two copies at the edges of each member's rows, and its parity.
+/// Maximum number of jobs that one operation issues: two copies at the edges of each member's rows, and its parity.
 const JOBS_SLACK: usize = 4 * MEMBERS_MAX as usize;
-/// Columns that fit between two drains.
+/// Maximum number of columns between two drains.
 const COLUMNS_MAX: usize = 16 * 1024;
-/// Metadata bytes that fit between two drains.
+/// Maximum number of metadata bytes between two drains.
 const METADATA_MAX: usize = 2 << 20;
 
 impl Actions {
@@ -385,7 +385,7 @@ impl Actions {
 
     /// Is there room for another operation's jobs and metadata? If not, the driver drains first.
     pub(crate) fn has_room(&self) -> bool {
-        // The comparison is made before every step, so the figures are computed beforehand.
+        // The comparison is made before every step, so the constants are computed beforehand.
         const COLUMNS: usize = COLUMNS_MAX - 4 * MEMBERS_MAX as usize;
         const METADATA: usize = METADATA_MAX - METADATA_BYTES_MAX * 2 * MEMBERS_MAX as usize;
         self.jobs.len() <= self.jobs_most && self.columns.len() <= COLUMNS && self.metadata.len() <= METADATA

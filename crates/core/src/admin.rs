@@ -1,4 +1,4 @@
-//! What an administrator asks of the controller, and what the controller tells about itself.
+//! Commands of an administrator to the controller, and the controller's status.
 //!
 //! Commands are queued like host requests and carried out inside [`crate::Controller::advance`], in order.
 //! They may take memory (an array's state is allocated when it is started); host I/O never does.
@@ -26,14 +26,14 @@ use crate::scrub::{NotComparable, ScrubMode, ScrubStatus};
 pub use crate::settings::Policy;
 pub(crate) use carry_out::Waiting;
 
-/// How the engine chooses between the ways to write part of a stripe.
+/// How the engine chooses the method for a write of part of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PartialWritePolicy {
-    /// The way with the fewest member I/Os.
+    /// The method with the fewest member I/Os.
     #[default]
     Fewest,
-    /// Always read-modify-write where it is possible at all: exactly two reads and two writes for one chunk on
-    /// RAID 5, three members included.
+    /// Always read-modify-write if it is possible: exactly two reads and two writes for one chunk on RAID 5, also with
+    /// three members.
     ReadModifyWrite,
 }
 
@@ -42,60 +42,60 @@ pub enum PartialWritePolicy {
 pub enum WriteCache {
     /// When it is on the members.
     Through,
-    /// When it is in the controller's journal, which keeps it when the power goes or the server ends; written
-    /// through while that is not possible.
+    /// When it is in the controller's journal, which keeps it over a power cut or the end of the server. While that is
+    /// impossible, writes go through.
     Journal,
-    /// When it is in the controller's cache, which forgets it when the power goes or the server ends: FLUSH and FUA
+    /// When it is in the controller's cache, which loses it in a power cut or at the end of the server: FLUSH and FUA
     /// make it durable, as with a drive's own cache.
     Volatile,
 }
 
-/// Which bytes are read before a host asks for them. Only a controller with a cache can.
+/// The data that is read before a host requests it. This needs a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ReadAhead {
     /// None.
     None,
-    /// What follows every read.
+    /// The data after every read.
     Always,
-    /// What follows reads that come in order.
+    /// The data after sequential reads.
     #[default]
     Adaptive,
 }
 
-/// Which copy of a mirror is read. Members that do not spin have no heads: where a rule asks for heads, they are chosen
-/// by what they have to do.
+/// The rule for the copy of a mirror that is read. Members that do not rotate have no heads: rules about heads choose
+/// them by pending commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MirrorRead {
-    /// The first copy that is there.
+    /// The first available copy.
     Primary,
     /// Each copy in turn.
     RoundRobin,
-    /// A stream in order stays where it is; otherwise the copy whose drive has the least to do.
+    /// A sequential stream stays on its copy; otherwise the copy whose drive has the fewest commands.
     #[default]
     LeastPending,
-    /// The copy whose head was nearest when it was last used.
+    /// The copy whose head is nearest.
     NearestHead,
-    /// The copy whose head is nearest, among the copies whose drives have the least to do. A sequential stream stays on
-    /// one copy; a long one is read in sections from all copies in turn: see [`Policy::split_above`]. Far and offset
-    /// copies are read without regard to streams.
+    /// The copy whose head is nearest, among the copies whose drives have the fewest commands. A sequential stream
+    /// stays on one copy; a long one is read in sections from all copies in turn: see [`Policy::split_above`]. Far and
+    /// offset copies are read without regard to streams.
     TwinStor,
 }
 
 /// A set of settings with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Profile {
-    /// Safety first: writes are acknowledged by the journal or the members, redundancy comes back as fast as it can.
+    /// Safety first: the journal or the members acknowledge writes, and redundancy is restored as fast as possible.
     Protection,
-    /// As an array is at first.
+    /// The settings of a new array.
     Balanced,
-    /// Speed first: writes are acknowledged by the journal, without one by the cache, which forgets them with the power;
-    /// hosts go before rebuilds, the engine learns.
+    /// Speed first: the journal acknowledges writes, without one the cache, which loses them in a power cut. Hosts go
+    /// before rebuilds, and the engine adapts to the load.
     Performance,
 }
 
 impl Policy {
-    /// The settings of a profile. All of them use a journal that can protect the array: it is the fastest of the safe ways to
-    /// acknowledge a write, and the only one without a write hole.
+    /// The settings of a profile. All of them use a journal that can protect the array: it is the fastest of the safe
+    /// modes, and the only one without a write hole.
     #[must_use]
     pub fn of(profile: Profile, has_journal: bool) -> Self {
         let safe = if has_journal { WriteCache::Journal } else { WriteCache::Through };
@@ -118,7 +118,7 @@ impl Policy {
     }
 }
 
-/// A device that comes into an array that is running: its superblock is written by the controller.
+/// A device that joins a running array; the controller writes its superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewMember {
     /// The drive, attached before.
@@ -222,7 +222,7 @@ pub enum AdminCommand {
     },
     /// Take a journal into use.
     AttachJournal(FoundJournal),
-    /// Let go of the journal.
+    /// Detach the journal.
     DetachJournal,
     /// A device joins a journal that runs with one of two: it is brought up to date, and works then.
     JoinJournal {
@@ -233,9 +233,9 @@ pub enum AdminCommand {
         /// The highest epoch.
         epoch: u64,
     },
-    /// Let go of the journal's device that was dropped.
+    /// Release the journal's device that was dropped.
     ReleaseJournalDevice,
-    /// Give up what the journal holds for an array that does not run.
+    /// Discard the journal's data for an array that does not run.
     DiscardJournalled {
         /// Which: identity of its set.
         set_uuid: Uuid,
@@ -247,7 +247,7 @@ pub enum AdminCommand {
         /// The new settings.
         policy: Policy,
     },
-    /// Forget what the adaptive policy of an array has learned; it does what the settings say until it knows better.
+    /// Reset the adaptive policy of an array: it follows the settings until it has measured the load again.
     ResetAdaptive {
         /// Which array.
         array: ArrayId,
@@ -259,15 +259,15 @@ pub enum AdminCommand {
         /// The new name.
         name: SetName,
     },
-    /// Requests until now came from the driver, which looked at the content of an array. Requests of hosts, and their
-    /// hits in the cache, are counted from here.
+    /// Requests until now came from the driver, which read the content of an array. Requests of hosts, and their hits in
+    /// the cache, are counted from here.
     CountHosts {
         /// Which array.
         array: ArrayId,
     },
 }
 
-/// What a command came to.
+/// The outcome of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdminOutcome {
     /// Done, nothing to say.
@@ -291,7 +291,8 @@ pub enum AdminError {
     Full(&'static str),
     /// Failing this member would lose the array.
     WouldLoseArray,
-    /// Rows that are not in sync yet need this member: without it they read as what does not fit makes of them.
+    /// Rows that are not in sync yet need this member: without it they would be reconstructed from data that does not
+    /// match.
     NeededByUnsynced,
     /// The member works: fail it first.
     MemberInUse(DriveId),
@@ -316,7 +317,7 @@ pub enum AdminError {
     },
     /// The geometry or the set's description is refused; the text says why.
     Refused(String),
-    /// The drive cannot write as little as the array may have to.
+    /// The drive's smallest write is larger than the array may need.
     LargerBlock {
         /// The drive's logical block.
         drive: BlockSize,
@@ -409,7 +410,7 @@ impl core::fmt::Display for AdminError {
 pub struct AdminReply {
     /// The driver's own name for the command.
     pub token: Token,
-    /// What came of it.
+    /// Its outcome.
     pub result: Result<AdminOutcome, AdminError>,
 }
 
@@ -418,7 +419,7 @@ pub struct AdminReply {
 pub enum MemberState {
     /// The slot has no member.
     Missing,
-    /// Waits to be needed.
+    /// Waits until it is needed.
     Spare,
     /// Is being filled; everything below `to` (sectors of its data area) is good.
     Rebuilding {
@@ -466,7 +467,7 @@ pub struct MemberStatus {
     pub flushes: u64,
 }
 
-/// What runs in the background.
+/// The kind of a background task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskKind {
     /// A slot is rebuilt.
@@ -526,15 +527,15 @@ pub struct BitmapStatus {
     pub chunk: Sectors,
 }
 
-/// Everything there is to tell of a set.
+/// The status of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayStatus {
     /// Its number.
     pub array: ArrayId,
     /// Size.
     pub capacity: Sectors,
-    /// From its start up to here the array has all the redundancy that its level gives: everything of an optimal
-    /// array, nothing of a degraded one, and what a rebuild has restored so far where that is a stretch.
+    /// Up to here the array has all the redundancy of its level: the whole of an optimal array, nothing of a degraded
+    /// one, and the part that a rebuild has restored so far if that is contiguous.
     pub whole_to: Sectors,
     /// In one word.
     pub health: Health,
@@ -560,24 +561,24 @@ pub struct ArrayStatus {
     pub requests: [u64; 4],
     /// Host bytes read and written.
     pub bytes: [u64; 2],
-    /// What the cache did for it.
+    /// Figures of the cache for it.
     pub cached: CacheFigures,
     /// Operations in work.
     pub ops: u32,
     /// The superblock as it would be written now (of slot 0; without per-member fields).
     pub superblock: Option<Superblock>,
-    /// Its logical block: hosts are told that it is the smallest unit.
+    /// Its logical block, which hosts see as the smallest unit.
     pub block: BlockSize,
     /// Settings.
     pub policy: Policy,
-    /// How far the journal's protection is; of a nested array, ask its spans.
+    /// State of its journal session; for a nested array, see its spans.
     pub session: Session,
-    /// May a journal hold something for it? Only where it may not, what one says of it does not count.
+    /// May a journal hold data for it? If not, a journal's entries about it do not count.
     pub in_journal: bool,
-    /// What the adaptive policy knows and did.
+    /// State and history of the adaptive policy.
     pub adaptive: AdaptiveStatus,
     /// Is it being stopped?
     pub stopping: bool,
-    /// How the last check or repair ended; of a nested array, ask its spans.
+    /// The outcome of the last check or repair; for a nested array, see its spans.
     pub last_scrub: Option<ScrubStatus>,
 }

@@ -278,7 +278,7 @@ pub struct ScrubStatus {
     pub total: Sectors,
     /// Length that was compared.
     pub done: Sectors,
-    /// The part of it that could not be compared, because not enough members could be read there.
+    /// Length that could not be compared, because too few members could be read there.
     pub uncompared: Sectors,
     /// Where the mismatches are.
     pub ranges: Vec<MismatchRange>,
@@ -300,7 +300,7 @@ pub(crate) struct End {
 #[derive(Debug)]
 pub(crate) struct Scrub {
     pub mode: ScrubMode,
-    /// Tells it from an earlier one.
+    /// Distinguishes it from an earlier one.
     number: u32,
     pub mismatches: u64,
     pub repaired: u64,
@@ -350,7 +350,7 @@ impl Scrub {
         })
     }
 
-    /// A sector does not agree. A range that has to be told now because there is no room for another one.
+    /// A sector does not match. Returns a range that must be reported now because there is no room for another one.
     pub(crate) fn note(&mut self, sector: MismatchRange) -> Option<MismatchRange> {
         self.mismatches += 1;
         let full = if self.open.is_full() { self.open.take_first() } else { None };
@@ -358,10 +358,10 @@ impl Scrub {
         full.filter(|range| self.keep(*range))
     }
 
-    /// The next range that ends below this place and so does not grow any more, if it is to be told.
+    /// The next range that ends below this position, so that it no longer grows, if it is to be reported.
     pub(crate) fn take_ended(&mut self, below: Sectors) -> Option<MismatchRange> {
         loop {
-            // In a mirror with chunks a range may go on after a gap.
+            // In a mirror with chunks a range may continue after a gap.
             let ends = |range: &MismatchRange| below == Sectors::MAX || range.end() + self.gap.max < below;
             let first = self.open.first().filter(ends)?;
             self.open.take_first();
@@ -380,7 +380,7 @@ impl Scrub {
         true
     }
 
-    /// How it ended, having come through `done` of `total`.
+    /// The outcome, after `done` of `total`.
     pub(crate) fn outcome(&self, aborted: Option<AbortReason>, done: Sectors, total: Sectors) -> ScrubOutcome {
         let (count, repaired) = (self.mismatches, self.repaired);
         match aborted {
@@ -398,7 +398,7 @@ fn percent(done: Sectors, total: Sectors) -> u8 {
     done.checked_div(u128::from(total.get())).unwrap_or(100) as u8
 }
 
-/// Ranges in ascending order of their first sectors; ranges that meet are one.
+/// Ranges in ascending order of their first sectors; ranges that meet are merged.
 #[derive(Clone, Copy, Debug)]
 struct Ranges<const N: usize> {
     all: [MismatchRange; N],
@@ -427,7 +427,7 @@ impl<const N: usize> Ranges<N> {
         Some(first)
     }
 
-    /// Add a range; there is room. It becomes one with each range that it meets.
+    /// Add a range, for which there is room. It is merged with each range that it meets.
     fn add(&mut self, mut range: MismatchRange, gap: Gap) {
         let mut place = 0;
         while let Some(own) = self.as_slice().get(place) {
@@ -505,7 +505,7 @@ mod tests {
         }
         assert_eq!(scrub.take_ended(Sectors(8 * 128)), None, "it may go on");
         assert_eq!(rest(&mut scrub), [(0, 7 * 128, 4 * 128)]);
-        // Gaps that are no whole chunks, and more chunks than lie on other members.
+        // Gaps that are not whole chunks, and more chunks than are on other members.
         let mut scrub = chunked();
         for at in [0, 130, 255, 512, 127 + 1024, 5 * 128 + 1024] {
             scrub.note(sector(at));

@@ -1,7 +1,7 @@
-//! The settings of a set by the names under which people read and change them, and what differs between two states.
+//! The settings of a set by the names under which users read and change them, and the differences between two states.
 //!
-//! The table of settings is the only place that a new setting is written to: the struct, its default, names, ranges, help and
-//! documentation follow from it. It decides nothing, and never takes memory.
+//! The table of settings is the only place in which a new setting is written: the struct, its default, names, ranges,
+//! help and documentation follow from it. It decides nothing, and never takes memory.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ use crate::limits::WINDOW_ROWS_MAX;
 /// Settings of a [`Tuning`].
 pub const TUNINGS: usize = 3;
 
-/// What a setting of a [`Policy`] may be set to.
+/// The values that a setting of a [`Policy`] may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// One of these words.
@@ -25,11 +25,11 @@ pub enum Kind {
     Number(u32, u32),
     /// A size from the first to the second.
     Size(Sectors, Sectors),
-    /// A size each second; zero is no bound.
+    /// A size each second; zero means no limit.
     Rate,
 }
 
-/// What a setting has no effect without.
+/// What a setting needs to have an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {
     /// It always has an effect.
@@ -44,18 +44,18 @@ pub enum Needs {
 pub struct Spec {
     /// Its name.
     pub name: &'static str,
-    /// What it may be set to.
+    /// Its possible values.
     pub kind: Kind,
-    /// What it has no effect without.
+    /// What it needs to have an effect.
     pub needs: Needs,
-    /// What it means, in one line without a full stop at the end.
+    /// Its meaning, in one line without a full stop at the end.
     pub help: &'static str,
     get: fn(&Policy) -> Value,
     set: fn(&mut Policy, Value) -> bool,
 }
 
 impl Spec {
-    /// What it is set to.
+    /// Its value.
     #[must_use]
     pub fn get(&self, policy: &Policy) -> Value {
         (self.get)(policy)
@@ -75,7 +75,7 @@ impl Spec {
     }
 }
 
-/// What a setting is set to; shown as people write it.
+/// The value of a setting, shown as users write it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A word.
@@ -84,7 +84,7 @@ pub enum Value {
     Number(u32),
     /// A size.
     Size(Sectors),
-    /// A size each second; zero is no bound.
+    /// A size each second; zero means no limit.
     Rate(Sectors),
     /// A time, in whole milliseconds.
     Time(Nanos),
@@ -108,7 +108,7 @@ impl fmt::Display for Value {
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// What it is set to.
+    /// Its value.
     pub value: Value,
 }
 
@@ -117,9 +117,9 @@ pub struct Setting {
 pub struct Change {
     /// Its name.
     pub name: &'static str,
-    /// What it was.
+    /// The old value.
     pub from: Value,
-    /// What it is.
+    /// The new value.
     pub to: Value,
 }
 
@@ -250,13 +250,13 @@ macro_rules! settings {
     };
 }
 
-// One entry: the field with its default, the name, what it may be set to, what it needs, and a line of help. `openraid set`,
-// the configuration file, `show`, `--json` and docs/settings.md follow.
+// One entry: the field with its default, the name, the possible values, what it needs, and a line of help. `openraid
+// set`, the configuration file, `show`, `--json` and docs/settings.md follow.
 settings! {
-    /// Upper bound of rebuild and resync, in sectors of each member a second; zero is no bound.
+    /// Maximum rate of rebuild and resync, in sectors of each member a second; zero means no limit.
     rebuild_rate: Sectors = Sectors::mib(200), "rebuild.rate", Rate(), Nothing,
         "upper bound of rebuild and resync, of each member a second";
-    /// Upper bound of check and repair, in sectors of each member a second; zero is no bound.
+    /// Maximum rate of check and repair, in sectors of each member a second; zero means no limit.
     scrub_rate: Sectors = Sectors::mib(100), "scrub.rate", Rate(), Nothing,
         "upper bound of check and repair, of each member a second";
     /// How part of a stripe is written.
@@ -265,36 +265,36 @@ settings! {
     /// When writes are acknowledged.
     write_cache: WriteCache = WriteCache::Through, "write.cache", Words(WriteCache), Nothing,
         "when writes are acknowledged: through (on the members), journal (in the journal; needs serve --journal), or volatile (in the server's cache, which loses what was not flushed when the power fails; needs serve --cache, and --yes)";
-    /// Is what was read kept in the cache?
+    /// Does the cache keep data that was read?
     read_cache: bool = true, "read.cache", Switch("on", "off"), Cache,
         "whether the server's cache keeps what was read";
-    /// Operations of a background task at once.
+    /// Number of operations of a background task at once.
     background_depth: u32 = 8, "background.depth", Number(1, WINDOW_ROWS_MAX), Nothing,
         "operations of a rebuild, resync, check or repair at once";
     /// The read-ahead. For a nested array the setting of its first span counts.
     read_ahead: ReadAhead = ReadAhead::Adaptive, "read-ahead", Words(ReadAhead), Cache,
         "data to read before hosts request it: none, the data after every read (always), or after sequential reads (adaptive)";
-    /// The longest window of one stream.
+    /// Maximum window of one stream.
     read_ahead_max: Sectors = Sectors::mib(4), "read-ahead-max", Size(LINE_MIN, WINDOW_MAX), Cache,
         "the longest window of one stream; read-ahead=none switches read-ahead off";
-    /// Which copy of a mirror is read.
+    /// The rule for the copy of a mirror that is read.
     mirror_read: MirrorRead = MirrorRead::LeastPending, "mirror-read", Words(MirrorRead), Copies,
         "which copy of a mirror is read; twinstor: the nearest head, and long streams in sections from all copies";
     /// [`MirrorRead::TwinStor`]: sequential streams, and single requests, that are longer than this are read from all copies.
     split_above: Sectors = Sectors::mib(1), "split-above", Size(Sectors::ZERO, Sectors::MAX), Copies,
         "twinstor: streams and requests longer than this are read in sections";
-    /// [`MirrorRead::TwinStor`]: how much is read from one copy before it is the turn of the next. At least 4 KiB.
+    /// [`MirrorRead::TwinStor`]: length that is read from one copy before the next one. At least 4 KiB.
     split_section: Sectors = Sectors::mib(1), "split-section", Size(LINE_MIN, WINDOW_MAX), Copies,
         "twinstor: the length of a section";
-    /// [`MirrorRead::TwinStor`]: do sequential streams count from where they began? Otherwise only what hosts have requested
-    /// at once counts, and counts with [`MirrorRead::LeastPending`] as well.
+    /// [`MirrorRead::TwinStor`]: does a sequential stream count from its beginning? Otherwise only the data that hosts
+    /// have requested at once counts, and also for [`MirrorRead::LeastPending`].
     split_streams: bool = true, "split-streams", Switch("on", "off"), Copies,
         "whether sequential streams count as long there, or long single requests only";
     /// Are commands that wait for a rotating drive chosen by position? Otherwise they are issued in order of arrival.
     sorting: bool = true, "sorting", Switch("on", "off"), Nothing,
         "whether commands that wait for a rotating drive are sorted by position";
-    /// Are read-ahead, the mirror policy and the destage delay chosen by the load? The settings are where it begins.
-    /// For a nested array the setting of its first span counts.
+    /// Does the load choose read-ahead, the mirror policy and the destage delay? They begin with the settings. For a
+    /// nested array the setting of its first span counts.
     adaptive: bool = false, "adaptive", Switch("on", "off", "reset"), Nothing,
         "whether read-ahead, mirror-read and the time that dirty data waits follow the load; reset: on, and forget what was learned";
 }
@@ -302,9 +302,9 @@ settings! {
 /// Settings of a [`Policy`].
 pub const SETTINGS: usize = Policy::TABLE.len();
 const OFF: &str = "off";
-/// A window of read-ahead, and a section, is at least a line of the cache.
+/// Minimum length of a window of read-ahead, and of a section: a line of the cache.
 const LINE_MIN: Sectors = Sectors::kib(4);
-/// A longer window is longer than any cache's share.
+/// Maximum length of a window. A longer one would exceed any cache's share.
 const WINDOW_MAX: Sectors = Sectors::mib(1024);
 
 impl Policy {
@@ -320,7 +320,7 @@ impl Policy {
         core::array::from_fn(|nth| Setting { name: Self::TABLE[nth].name, value: Self::TABLE[nth].get(self) })
     }
 
-    /// What differs in another one.
+    /// The differences to another one.
     pub fn changes_to(&self, to: &Self) -> impl Iterator<Item = Change> {
         differing(self.settings(), to.settings())
     }
@@ -337,13 +337,13 @@ impl Tuning {
         ]
     }
 
-    /// What differs in another one.
+    /// The differences to another one.
     pub fn changes_to(&self, to: &Self) -> impl Iterator<Item = Change> {
         differing(self.settings(), to.settings())
     }
 }
 
-/// What hosts did, in words.
+/// The load in words.
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let readable = |bytes: u64| openraid_units::Bytes(bytes).readable();

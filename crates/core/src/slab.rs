@@ -1,19 +1,19 @@
 //! A table of fixed size with a free list and generations, and queues linked through table entries.
 //!
-//! All memory is taken by [`Slab::new`]. An entry is named by a [`Key`]; the generation makes the key of an
-//! entry that was given back recognisable.
+//! All memory is taken by [`Slab::new`]. An entry is named by a [`Key`]. Its generation distinguishes it from earlier
+//! uses of the entry.
 
 use alloc::vec::Vec;
 
 /// No entry.
 pub const NONE: u32 = u32::MAX;
 
-/// Names an entry: index and the generation of its use.
+/// The name of an entry: index and generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
     /// Place in the table.
     pub index: u32,
-    /// Which use of that place; below 2^24, as [`openraid_units::Tag`] carries it.
+    /// Number of the use of that place; below 2^24, as in [`openraid_units::Tag`].
     pub generation: u32,
 }
 
@@ -43,18 +43,18 @@ impl<T> Slab<T> {
         Self { entries, free: if capacity == 0 { NONE } else { 0 }, len: 0 }
     }
 
-    /// Values in the table.
+    /// Number of values in the table.
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Places left.
+    /// Number of free places.
     #[allow(clippy::cast_possible_truncation)] // the capacity is a u32
     pub fn room(&self) -> u32 {
         self.entries.len() as u32 - self.len
     }
 
-    /// Put a value in; gives it back where the table is full.
+    /// Insert a value; returns it if the table is full.
     pub fn insert(&mut self, value: T) -> Result<Key, T> {
         let index = self.free;
         if index == NONE {
@@ -68,10 +68,10 @@ impl<T> Slab<T> {
         Ok(Key { index, generation: entry.generation })
     }
 
-    /// Put a value in for which there is room. Panics if the table is full.
+    /// Insert a value for which there is room. Panics if the table is full.
     ///
-    /// Inlined, so that a value which is made in the call is made in its place: a large one would be copied before the
-    /// processor has it written, and has to wait for that.
+    /// Inlined, so that a value which is constructed in the call is constructed in place: a large one would be copied
+    /// before the processor has finished writing it, and would have to wait for that.
     #[inline(always)]
     pub fn put(&mut self, value: T) -> Key {
         let index = self.free;
@@ -84,7 +84,7 @@ impl<T> Slab<T> {
         Key { index, generation: entry.generation }
     }
 
-    /// Take a value out. Panics if there is none.
+    /// Remove a value. Panics if there is none.
     #[inline]
     pub fn remove(&mut self, index: u32) -> T {
         let entry = &mut self.entries[index as usize];
@@ -96,7 +96,7 @@ impl<T> Slab<T> {
         value
     }
 
-    /// Let a value go, without moving it. Panics if there is none.
+    /// Free the place of a value, without moving the value. Panics if there is none.
     #[inline]
     pub fn free(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
@@ -159,7 +159,7 @@ impl Queue {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Queued indices.
+    /// Number of queued indices.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -184,11 +184,11 @@ impl Queue {
     pub fn front(&self) -> Option<u32> {
         (self.len > 0).then(|| self.ring[self.head])
     }
-    /// All of them, in their order.
+    /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len).map(|n| self.ring[(self.head + n) % self.ring.len()])
     }
-    /// Take an index out, wherever it is.
+    /// Remove an index, wherever it is.
     pub fn remove(&mut self, index: u32) {
         for _ in 0..self.len {
             let first = self.pop().expect("counted");
@@ -197,13 +197,13 @@ impl Queue {
             }
         }
     }
-    /// Take the first index out.
+    /// Remove the first index.
     pub fn pop(&mut self) -> Option<u32> {
         let first = self.front()?;
         self.head += 1;
         self.len -= 1;
-        // An empty queue starts at its beginning again: otherwise it would go round and push other memory out of the
-        // processor's caches.
+        // An empty queue starts at its beginning again: otherwise it would move through its ring and displace other
+        // memory in the processor's caches.
         if (self.len == 0) | (self.head == self.ring.len()) {
             self.head = 0;
         }

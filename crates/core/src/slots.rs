@@ -1,4 +1,4 @@
-//! Sets of slots as bits: which members are missing, to be read, to be written.
+//! Sets of slots as bits: members that are missing, to be read, to be written.
 
 use core::fmt;
 use core::ops::{BitAnd, BitOr, BitOrAssign, Not};
@@ -6,7 +6,7 @@ use openraid_units::Slot;
 
 use crate::limits::MEMBERS_MAX;
 
-/// Slots of the low half, in which nearly every set lies as a whole: the high half is asked where there is no way around it.
+/// Number of slots in the low half, which holds nearly every set as a whole. The high half is used only if needed.
 const HALF: u16 = 64;
 
 /// A set of slots of one redundancy set.
@@ -30,7 +30,7 @@ impl SlotSet {
             Self { low: u64::MAX, high: if n == MEMBERS_MAX { u64::MAX } else { (1 << (n - HALF)) - 1 } }
         }
     }
-    /// Just this slot.
+    /// Only this slot.
     #[must_use]
     pub const fn one(slot: Slot) -> Self {
         assert!(slot.0 < MEMBERS_MAX);
@@ -49,26 +49,26 @@ impl SlotSet {
             slot.0 < MEMBERS_MAX && self.high >> (slot.0 - HALF) & 1 == 1
         }
     }
-    /// Put `slot` in.
+    /// Insert `slot`.
     pub fn insert(&mut self, slot: Slot) {
         *self = self.with(slot);
     }
-    /// Take `slot` out.
+    /// Remove `slot`.
     pub fn remove(&mut self, slot: Slot) {
         *self = self.without(slot);
     }
-    /// The set with `slot` in it.
+    /// The set with `slot`.
     #[must_use]
     pub const fn with(self, slot: Slot) -> Self {
         let one = Self::one(slot);
         Self { low: self.low | one.low, high: self.high | one.high }
     }
-    /// The set with `slot` out of it.
+    /// The set without `slot`.
     #[must_use]
     pub const fn without(self, slot: Slot) -> Self {
         self.minus(Self::one(slot))
     }
-    /// How many slots are in.
+    /// Number of slots.
     #[must_use]
     pub const fn len(self) -> u32 {
         if self.high == 0 {
@@ -77,12 +77,12 @@ impl SlotSet {
             self.low.count_ones() + self.high.count_ones()
         }
     }
-    /// Is no slot in?
+    /// Is the set empty?
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.low | self.high == 0
     }
-    /// How many slots of the set are below `slot`: its place when the set's slots are laid out in order.
+    /// Number of slots of the set below `slot`: its place if the set's slots are laid out in order.
     #[must_use]
     pub const fn rank(self, slot: Slot) -> u32 {
         assert!(slot.0 < MEMBERS_MAX);
@@ -183,7 +183,7 @@ impl Not for SlotSet {
     }
 }
 impl fmt::Display for SlotSet {
-    /// As people say it: `slot 2`, `slots 1 and 3`, `slots 0, 2 and 4`.
+    /// As text: `slot 2`, `slots 1 and 3`, `slots 0, 2 and 4`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.len() == 1 { "slot " } else { "slots " })?;
         let last = (self.len() as usize).saturating_sub(1);

@@ -1,7 +1,7 @@
-//! Steps: the way of each host request through the controller, for readers that tell its story.
+//! Steps: the path of each host request through the controller, for readers that show its story.
 //!
-//! Nothing is kept until [`Controller::keep_steps`] asks for it; then the last ones are, in a ring whose memory is
-//! taken at that moment. Steps are told, never looked at here: they change no decision, and are no part of the actions.
+//! Nothing is kept until [`Controller::keep_steps`] asks for it. Then the last steps are kept in a ring whose memory is
+//! taken at that moment. The engine never reads steps: they change no decision, and are not part of the actions.
 //! Readers put them in order by names: a request has a number, operations work for it, and dirty data that it left in
 //! the cache is written later by an operation of the dirty unit.
 //!
@@ -30,10 +30,10 @@ use crate::slots::SlotSet;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OpName(pub u64);
 
-/// Whom a step is about.
+/// The subject of a step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Who {
-    /// A host request, by its number: they are counted from 1 on.
+    /// A host request, by its number, counted from 1.
     Request(u64),
     /// An operation.
     Op(OpName),
@@ -41,23 +41,23 @@ pub enum Who {
     Entry(u64),
 }
 
-/// For whom an operation works.
+/// The owner of an operation's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum For {
     /// A host request.
     Request(u64),
-    /// Another operation: it reads the edges of what that one writes.
+    /// Another operation: this one reads the edges of its write.
     Op(OpName),
-    /// A dirty unit of the cache, by its number in the set: it is destaged, and why now.
+    /// A dirty unit of the cache, by its number in the set, which is destaged, and the reason for doing it now.
     Unit(u64, Reason),
 }
 
-/// What an operation does.
+/// The work of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// Reads an extent from where it stands.
+    /// Reads an extent directly.
     Read,
-    /// Reads rows of a stripe, and recovers what cannot be read.
+    /// Reads rows of a stripe, and reconstructs unreadable data.
     RowRead,
     /// Writes an extent.
     Write,
@@ -67,13 +67,13 @@ pub enum Work {
     Discard,
     /// Makes the members durable.
     Flush,
-    /// Writes the dirty data of a stretch of a set without parity.
+    /// Writes the dirty data of a range of a set without parity.
     Destage,
     /// Writes the dirty data of a stripe.
     RowDestage,
 }
 
-/// Where an operation works.
+/// The place of an operation's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// An extent of the set.
@@ -91,21 +91,21 @@ pub enum Place {
         lo: u32,
         /// The row after the last one.
         hi: u32,
-        /// First data column that is named, and how many.
+        /// First data column, and number of columns.
         columns: (u16, u16),
     },
-    /// All of the set.
+    /// The whole set.
     Whole,
 }
 
-/// What happened.
+/// The event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     /// A host request came in.
     Arrived {
         /// To this array.
         array: ArrayId,
-        /// What it wants.
+        /// Its kind.
         kind: RequestKind,
         /// First byte.
         offset: ArrayOffset,
@@ -117,7 +117,7 @@ pub enum What {
         /// Bytes.
         len: u64,
     },
-    /// Why something was done or waited for; the figure is that of the reason.
+    /// Why something was done, or waited.
     Reason {
         /// Why.
         reason: Reason,
@@ -132,7 +132,7 @@ pub enum What {
         unit: u64,
         /// Sectors.
         len: Sectors,
-        /// The entry of the journal that promises it; 0 is none.
+        /// The entry of the journal that has it; 0 is none.
         entry: u64,
     },
     /// A part of a read was in lines of the cache.
@@ -142,29 +142,29 @@ pub enum What {
     },
     /// An operation was made.
     Made {
-        /// For whom.
+        /// The owner of its work.
         owner: For,
         /// In which set.
         set: SetId,
-        /// To do what.
+        /// Its work.
         work: Work,
-        /// Where.
+        /// The place.
         place: Place,
     },
-    /// The range that it waited for is its own now.
+    /// The range that it waited for was granted.
     Granted,
-    /// The way to write was chosen.
+    /// The write method was chosen.
     Planned {
-        /// Why so.
+        /// The reason.
         reason: Reason,
-        /// Member reads that the other way would have needed; 0 where there was none.
+        /// Number of member reads of the other method; 0 if there was none.
         rejected: u32,
         /// Slots that get new parity.
         parity: SlotSet,
-        /// Slots whose bytes have to be recovered.
+        /// Slots whose bytes must be recovered.
         lost: SlotSet,
     },
-    /// A member was asked for something.
+    /// A member got a command.
     Asked {
         /// Its slot.
         slot: Slot,
@@ -176,14 +176,14 @@ pub enum What {
         lba: DriveLba,
         /// Sectors.
         len: Sectors,
-        /// It waits in the controller's queue, because the drive has as many commands as it may have.
+        /// It waits in the controller's queue, because the drive has its maximum number of commands.
         waits: bool,
     },
-    /// A member's command ended, well or not.
+    /// A member's command ended, with or without an error.
     Ended {
         /// Its slot.
         slot: Slot,
-        /// Its drive; of an entry of the journal, the journal's.
+        /// Its drive; for an entry of the journal, the journal's drive.
         drive: DriveId,
         /// What.
         op: DriveOp,
@@ -191,14 +191,14 @@ pub enum What {
         lba: DriveLba,
         /// Sectors.
         len: Sectors,
-        /// When it was asked for.
+        /// Time of the command.
         asked: Instant,
-        /// When the drive got it.
+        /// Time at which the drive got it.
         begun: Instant,
-        /// Did it end well?
+        /// Did it succeed?
         ok: bool,
     },
-    /// A computation was handed out.
+    /// A computation was requested.
     Computing {
         /// What.
         kind: JobKind,
@@ -207,23 +207,23 @@ pub enum What {
         /// Bytes of each.
         len: u32,
     },
-    /// All computations that were handed out are done.
+    /// All requested computations are done.
     Computed,
     /// The data to be written is in this entry of the journal.
     Logged {
         /// Its number.
         entry: u64,
     },
-    /// An entry of the journal goes to its devices.
+    /// An entry of the journal is written to its devices.
     Sealed {
         /// Sectors, header included.
         sectors: Sectors,
         /// Records in it.
         records: u32,
     },
-    /// The entry is durable; of an operation, what it has in the journal or the partial parity log.
+    /// The entry is durable; for an operation, its records in the journal or the partial parity log are.
     Durable,
-    /// A part of what was read goes to the host.
+    /// A part of the read data is sent to the host.
     Sending {
         /// Bytes.
         len: u64,
@@ -235,7 +235,7 @@ pub enum What {
     },
     /// The host has its answer.
     Replied {
-        /// Which.
+        /// The status.
         status: ReplyStatus,
     },
 }
@@ -245,7 +245,7 @@ pub enum What {
 pub struct Step {
     /// When.
     pub at: Instant,
-    /// About whom.
+    /// The subject.
     pub who: Who,
     /// What.
     pub what: What,
@@ -257,7 +257,7 @@ pub(crate) struct Steps {
     on: bool,
     ring: Vec<Step>,
     next: usize,
-    /// Steps since they are kept.
+    /// Number of steps since keeping began.
     total: u64,
 }
 
@@ -284,8 +284,8 @@ impl Steps {
 }
 
 impl Controller {
-    /// Keep the last `count` steps from now on, at most [`STEPS_MAX`]; none: forget them and keep no more. What was kept
-    /// before is forgotten. It takes memory, and is no event: what the engine decides does not change.
+    /// Keep the last `count` steps from now on, at most [`STEPS_MAX`]; with 0, keep none. Earlier steps are dropped.
+    /// This takes memory, and is not an event: the engine's decisions do not change.
     pub fn keep_steps(&mut self, count: u32) {
         self.trace.keep_steps(count.min(STEPS_MAX) as usize);
     }
@@ -296,7 +296,7 @@ impl Controller {
         steps.ring[steps.next..].iter().chain(&steps.ring[..steps.next])
     }
 
-    /// Steps since [`Controller::keep_steps`], those included that are not kept any more; none: they are not kept.
+    /// Number of steps since [`Controller::keep_steps`], including dropped ones; `None` if none are kept.
     #[must_use]
     pub fn steps_traced(&self) -> Option<u64> {
         let steps = self.trace.steps();
@@ -309,7 +309,7 @@ pub(crate) fn op_name(ops: &Slab<Op>, index: u32) -> OpName {
     OpName(u64::from(ops.generation(index)) << 32 | u64::from(index))
 }
 
-/// Does an operation serve a host, now or by what a write left in the cache?
+/// Does an operation serve a host, directly or with data that a write left in the cache?
 pub(crate) fn is_traced(ops: &Slab<Op>, index: u32) -> bool {
     let op = &ops[index];
     let own = op.parent().map_or(op, |parent| &ops[parent]);
@@ -341,7 +341,7 @@ impl Command {
     /// The step of its end.
     pub(crate) fn ended_step(&self, timeout: openraid_units::Nanos, ok: bool) -> What {
         let Self { slot, drive, op, lba, len, asked, deadline, issued, .. } = *self;
-        // What was never issued was given up where it waited.
+        // A command that was never issued was given up while it waited.
         let begun = if issued { Instant(deadline.0 - timeout.get()) } else { asked };
         What::Ended { slot, drive, op, lba, len, asked, begun, ok }
     }

@@ -1,7 +1,7 @@
-//! What the engine leaves for its readers: the reason of each decision, the steps of requests, notices.
+//! Output of the engine for readers: the reason of each decision, the steps of requests, notices.
 //!
-//! The trace is written and never read by the engine, so that it changes no decision. It knows the time of the present call
-//! of [`Controller::advance`](crate::Controller::advance).
+//! The engine writes the trace and never reads it, so it changes no decision. It has the time of the present call of
+//! [`Controller::advance`](crate::Controller::advance).
 
 use alloc::vec::Vec;
 use openraid_units::{DriveId, Instant, SetId, Slot};
@@ -19,7 +19,7 @@ use crate::steps::{is_traced, op_name, Step, Steps, What, Who};
 #[derive(Debug)]
 pub(crate) struct Trace {
     now: Instant,
-    /// The last decisions, a ring.
+    /// The last decisions, in a ring.
     ring: Vec<TraceEntry>,
     next: usize,
     steps: Steps,
@@ -31,13 +31,13 @@ impl Trace {
         Self { now: Instant::ZERO, ring: Vec::with_capacity(entries as usize), next: 0, steps: Steps::default() }
     }
 
-    /// What comes now happens at this time.
+    /// Set the time of the next entries.
     #[inline(always)]
     pub(crate) fn set_time(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// Note the reason for a decision about a set, with the unit that it is about and a figure.
+    /// Note the reason for a decision about a set, with its unit and a figure.
     pub(crate) fn note(&mut self, sets: &mut Sets, set: SetId, reason: Reason, unit: u64, figure: u32) {
         sets.get_mut(set).reasons.count(reason);
         let entry = TraceEntry { at: self.now, set, reason, unit, figure };

@@ -1,29 +1,30 @@
 //! Pieces that wait until the cache, or the journal, takes them.
 //!
-//! Pieces that wait for lines are asked in their order when a dirty unit is on the members, and only while one more line may
-//! be dirty: the lines that became clean are enough for a few of hundreds. A change of a set or a session asks all pieces.
-//! What the journal gives back asks the pieces that wait for it. A piece that is asked goes to the queue of pieces that want
-//! operations.
+//! Pieces that wait for lines are called in order when a dirty unit is on the members, and only while one more line may
+//! be dirty: of hundreds of pieces, only a few get the freed lines. A change of a set or a session calls all pieces.
+//! Room in the journal calls the pieces that wait for it. A piece that is called goes into the queue of pieces that
+//! need operations.
 
 use crate::slab::{Queue, NONE};
 
 /// See the module header.
 #[derive(Debug)]
 pub(crate) struct Waiters {
-    /// For lines, the first in front.
+    /// Pieces that wait for lines, in order.
     lines: Queue,
-    /// Number of them that were not asked again since lines became clean.
+    /// Number of pieces in `lines` that were not called again since lines became clean.
     unasked: usize,
-    /// The one of them that is being asked, in front of all that are split, or [`NONE`].
+    /// The piece of `lines` that is being called, in front of all others, or [`NONE`].
     asked: u32,
-    /// For room in the journal, its readiness, or a write past the cache.
+    /// Pieces that wait for room in the journal, its readiness, or a write past the cache.
     others: Queue,
-    /// The oldest write past the cache that has waited [`TURNS_MAX`] times for something dirty, or [`NONE`]. What others write
-    /// into the cache where it goes waits for it, or it might wait forever.
+    /// The oldest write past the cache that has met dirty data [`TURNS_MAX`] times, or [`NONE`]. Cached writes to its
+    /// range wait for it; otherwise it might wait forever.
     starved: u32,
 }
 
-/// A write past the cache that found something dirty in its way so often, newly dirtied by others, is let through.
+/// Number of times that a write past the cache may meet data that others have dirtied again. After that the others
+/// wait.
 pub(crate) const TURNS_MAX: u8 = 8;
 
 impl Waiters {
@@ -36,30 +37,31 @@ impl Waiters {
         self.lines.is_empty() & self.others.is_empty()
     }
 
-    /// Are the pieces that wait for lines being asked one after the other?
+    /// Are the pieces that wait for lines being called one after the other?
     #[inline]
     pub(crate) fn are_asked(&self) -> bool {
         self.unasked > 0
     }
 
-    /// The piece that was asked in its turn, if one was, has left the front.
+    /// A piece that was called in its turn has left the front.
     #[inline]
     pub(crate) fn end_turn(&mut self) {
         self.asked = NONE;
     }
 
-    /// How many wait for lines, and for anything else.
+    /// Number of pieces that wait for lines, and for anything else.
     pub(crate) fn len(&self) -> [usize; 2] {
         [self.lines.len(), self.others.len()]
     }
 
-    /// A piece waits for something else than lines.
+    /// A piece waits for something other than lines.
     pub(crate) fn push_other(&mut self, piece: u32) {
         self.others.push(piece);
     }
 
-    /// A piece waits for lines. A piece that was asked in its turn keeps its place if there were too few for it alone, and
-    /// gives way if others may get some (`has_room`): its set has had its share, or all clean lines are being filled.
+    /// A piece waits for lines. A piece that was called in its turn keeps its place if there were too few lines for it
+    /// alone. It gives way if others may get some (`has_room`): its set has used its share, or all clean lines are
+    /// being filled.
     pub(crate) fn push_line(&mut self, piece: u32, has_room: bool) {
         if self.asked == piece && !has_room {
             self.lines.push_front(piece);
@@ -69,14 +71,14 @@ impl Waiters {
         }
     }
 
-    /// Something changed that has nothing to do with lines: the pieces that do not wait for lines are asked.
+    /// Something other than lines changed: call the pieces that do not wait for lines.
     pub(crate) fn wake_others(&mut self, splitting: &mut Queue) {
         while let Some(piece) = self.others.pop() {
             splitting.push(piece);
         }
     }
 
-    /// All pieces are asked again.
+    /// Call all pieces again.
     pub(crate) fn wake_all(&mut self, splitting: &mut Queue) {
         while let Some(piece) = self.lines.pop() {
             splitting.push(piece);
@@ -85,25 +87,25 @@ impl Waiters {
         self.wake_others(splitting);
     }
 
-    /// There may be lines: the pieces that wait for them are asked one after the other.
+    /// There may be lines: call the pieces that wait for them one after the other.
     pub(crate) fn ask_for_lines(&mut self) {
         self.unasked = self.lines.len();
     }
 
-    /// Is a piece to be asked whether it gets lines, while no other is being asked?
+    /// Should a piece be called for lines, and is no other being called?
     #[inline]
     pub(crate) fn has_next(&self) -> bool {
         self.unasked > 0 && self.asked == NONE
     }
 
-    /// Put the next piece that waits for lines before all others.
+    /// Put the next piece that waits for lines in front of all others.
     pub(crate) fn ask_next(&mut self, splitting: &mut Queue) {
         self.unasked -= 1;
         self.asked = self.lines.pop().expect("those that were not asked wait");
         splitting.push_front(self.asked);
     }
 
-    /// The write past the cache that others give way to, or [`NONE`].
+    /// The write past the cache to which others give way, or [`NONE`].
     pub(crate) fn starved(&self) -> u32 {
         self.starved
     }
@@ -113,7 +115,7 @@ impl Waiters {
         self.starved = piece;
     }
 
-    /// A write past the cache has nothing dirty in its way any more, or is over: the others go on if they gave way to it.
+    /// A write past the cache no longer meets dirty data, or is over: the pieces that gave way to it continue.
     #[inline]
     pub(crate) fn end_starved(&mut self, piece: u32, splitting: &mut Queue) {
         if self.starved == piece {
@@ -155,12 +157,12 @@ mod tests {
         waiters.ask_next(&mut splitting);
         assert!(waiters.are_asked() && !waiters.has_next(), "piece 1 is being asked");
         assert_eq!(drain(&mut splitting), [1]);
-        // It found too few lines: it keeps its place, and is asked again before piece 2.
+        // It found too few lines: it keeps its place, and is called again before piece 2.
         waiters.push_line(1, false);
         waiters.end_turn();
         waiters.ask_next(&mut splitting);
         assert_eq!(drain(&mut splitting), [1]);
-        // It would get lines if its set had not had its share: piece 2 is next.
+        // It would get lines if its set had not used its share: piece 2 is next.
         waiters.push_line(1, true);
         waiters.end_turn();
         waiters.ask_next(&mut splitting);

@@ -1,4 +1,4 @@
-//! The state of the engine in words, for a simulation that got stuck.
+//! The state of the engine in words, for a simulation that does not proceed.
 //!
 //! It is for debugging, not for administrators. It reads, and must never change anything.
 
@@ -11,11 +11,11 @@ use crate::controller::Controller;
 use crate::io::op::Op;
 use crate::slab::Queue;
 
-/// Lines of one kind that are worth reading.
+/// Maximum number of lines of one kind.
 pub(crate) const LINES_MAX: usize = 40;
 
 impl Controller {
-    /// Say of everything that is in work where it is and what it waits for.
+    /// Write the state and the wait of everything that is in work.
     ///
     /// # Errors
     /// Those of the writer.

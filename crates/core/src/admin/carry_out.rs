@@ -16,7 +16,7 @@ use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
 
-/// The smallest section in which a long stream is read from the copies of a mirror in turn.
+/// Minimum length of the sections in which a long stream is read from the copies of a mirror in turn.
 const SECTION_MIN: Sectors = Sectors::kib(4);
 
 /// A command that is not done yet.
@@ -24,11 +24,11 @@ const SECTION_MIN: Sectors = Sectors::kib(4);
 pub(crate) enum Waiting {
     /// Until the superblocks of a new set are durable.
     Start(ArrayId, SetId),
-    /// Until an array has finished what it has and is marked clean.
+    /// Until an array has finished its work and is marked clean.
     Stop(ArrayId),
-    /// Until the journal's superblocks say their last word.
+    /// Until the journal's last superblocks are durable.
     DetachJournal,
-    /// Until this generation of them, which gives something up, is durable.
+    /// Until this generation of the journal's superblocks, with the discard, is durable.
     Discard(u64),
 }
 
@@ -114,7 +114,7 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// Nothing was asked by a host yet. What members did and why stays counted: it was done.
+    /// Count requests of hosts from here on. Figures of members and reasons continue, because that work was done.
     fn count_hosts(&mut self, id: ArrayId) -> Result<AdminOutcome, AdminError> {
         let array = self.arrays.find_mut(id).ok_or(AdminError::NoSuchArray(id))?;
         array.reset_counts();
@@ -168,7 +168,7 @@ impl Controller {
                     self.admin_waiting.remove(at);
                     match waiting {
                         Waiting::Stop(_) => self.answer_others(waiting, &result, actions),
-                        // The start was taken back: a command that asked for the array's end has it.
+                        // The start was undone: a command that asked to stop the array is complete.
                         Waiting::Start(array, _) if self.arrays.find(array).is_none() => {
                             self.answer_others(Waiting::Stop(array), &Ok(AdminOutcome::Done), actions);
                             at = 0;
@@ -242,7 +242,7 @@ impl Controller {
             return Err(AdminError::NotPossible("a nested array runs on this one; stop that one first"));
         }
         if array.begin_to_stop() {
-            // Another command has asked for that already: both get the answer.
+            // Another command has asked for that already: both get the same answer.
             return Ok(());
         }
         if let Volume::Direct(set_id) = *array.volume() {
@@ -302,8 +302,8 @@ impl Controller {
         Some(Ok(AdminOutcome::Done))
     }
 
-    /// Write what a stopping set still has to write: the progress of its task, the clean mark, its bitmap. True when all of
-    /// it is durable.
+    /// Write the remaining metadata of a stopping set: the progress of its task, the clean mark, its bitmap. True when
+    /// all of it is durable.
     fn quiesce_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get_mut(id);
         if let Some(task) = &mut set.task {
@@ -320,10 +320,10 @@ impl Controller {
         }
         let set = self.sets.get(id);
         let written = set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == Wave::Idle);
-        // A set in doubt stays marked active.
+        // A set with a failed flush stays marked active.
         let ended = !set.journal.has_session();
-        // Nor does the session of a set end whose members do not take what it holds, or of which one is gone with what it had
-        // not flushed: it is replayed at the next start.
+        // The session does not end either if members refuse the set's data, or if a member is lost with unflushed data:
+        // the journal is replayed at the next start.
         let stuck = set.journal.is_on() && (set.dirty.refused || set.is_lost());
         let marked = (set.intent == Intent::Clean && ended) || set.has_failed_flush() || stuck;
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {

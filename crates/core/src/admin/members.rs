@@ -101,7 +101,7 @@ impl Controller {
         let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
         metadata.common.roles = grow_roles(&metadata.common.roles, number);
         metadata.request();
-        // What a drive that was removed has not answered yet is told to its place.
+        // Answers that a removed drive still owes are reported by its place in the table.
         let (set, channels) = (self.sets.get(id), &self.channels);
         let is_free = |own: &Member| own.removed && own.flushing == 0 && channels.outstanding(own.drive) == 0;
         let vacant = set.members.iter().position(is_free);
@@ -116,7 +116,7 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// Can the drive be a member: its blocks, the room for data, the room for the bitmap?
+    /// Is the drive suitable as a member: its blocks, the room for data, the room for the bitmap?
     fn check_suits(&self, set: &Set, new: &NewMember, info: DriveInfo) -> Result<(), AdminError> {
         if info.block > set.block {
             return Err(AdminError::LargerBlock { drive: info.block, array: set.block });
@@ -134,8 +134,8 @@ impl Controller {
         }
     }
 
-    /// A member that comes back needs only what the bitmap marks, if it was in this array when the bits of what
-    /// it has missed were not yet cleared, and if the slot that it had is still vacant: that slot.
+    /// The slot to which a member can return with only the regions that the bitmap marks: it must have been in this
+    /// array before the bits of the writes that it missed were cleared, and its slot must still be vacant.
     fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
         let set = self.sets.get(id);
         let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
@@ -145,9 +145,9 @@ impl Controller {
             && slot.0 < set.slots()
             && set.places[slot.index()].member == NONE
             && superblock.recovery_offset().is_none()
-            // The bits say what the array wrote without it, not what it wrote without the array.
+            // The bits mark what the array wrote without the member, not what the member wrote without the array.
             && !is_split_off(superblock, &metadata.common, set.in_sync)
-            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
+            // Ranges of its bad-block log are bad whatever the bits say: all of it is restored.
             && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
             && superblock.events >= header.events_cleared;
         returns.then_some(slot)

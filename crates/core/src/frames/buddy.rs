@@ -1,8 +1,8 @@
-//! The owners of the parts of one zone of frames. Buddy allocation, so that a run is contiguous and naturally aligned,
-//! and neighbours merge when they are given back.
+//! One zone of frames, with the owner of each part. Buddy allocation, so that a run is contiguous and naturally
+//! aligned, and neighbours merge when they are returned.
 //!
-//! A run can be held more than once: by the operation that asked for it, and by each drive command that timed out while
-//! it pointed there. It is free when the last holder lets go, and is not given out before.
+//! A run can have several holders: the operation that asked for it, and each drive command that timed out while it
+//! pointed there. It is free, and may be used again, when the last holder has released it.
 
 use alloc::vec::Vec;
 use openraid_units::{Bytes, PoolOffset};
@@ -12,7 +12,7 @@ use crate::slab::NONE;
 
 /// log2 of the largest run, in frames: 2^13 frames are 32 MiB.
 const ORDER_MAX: u32 = 13;
-/// The largest run.
+/// Size of the largest run.
 pub(crate) const RUN_BYTES_MAX: Bytes = Bytes(FRAME_BYTES << ORDER_MAX);
 const ORDERS: usize = ORDER_MAX as usize + 1;
 /// Runs below this order (up to 32 KiB) are kept ready when they are returned. To merge them at once, only to split
@@ -21,12 +21,13 @@ const READY_ORDERS: usize = 4;
 /// Maximum number of runs that are kept ready for each of these orders.
 const READY_MAX: usize = 64;
 
-/// A run of frames, in hand.
+/// A run of frames with a holder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// First byte in the pool.
     pub at: PoolOffset,
-    /// As wide as the other one: the rest next to a narrow one would be copied in parts that a processor waits for.
+    /// A whole word like the other one: the rest next to a narrow field would be copied in parts, for which a processor
+    /// waits.
     order: u64,
 }
 
@@ -38,11 +39,11 @@ enum State {
     Free(u8),
     /// First frame of a free run that is kept ready.
     Ready,
-    /// First frame of a run that is held this often.
+    /// First frame of a run with this number of holders.
     Held { order: u8, holds: u16 },
 }
 
-/// First frames of free runs of one order that are kept ready, the last first.
+/// First frames of free runs of one order that are kept ready, the most recent first.
 #[derive(Debug)]
 struct ReadyRuns {
     frames: [u32; READY_MAX],
@@ -107,17 +108,17 @@ impl Buddy {
         this
     }
 
-    /// Is this run one of the zone's?
+    /// Is this run in the zone?
     #[inline]
     pub fn has(&self, run: Run) -> bool {
         let frames = self.states.len() as u64;
         (self.base..self.base + frames * FRAME_BYTES).contains(&run.at.get())
     }
-    /// Frames not in hand.
+    /// Number of free frames.
     pub fn free_frames(&self) -> u32 {
         self.free_frames
     }
-    /// Is nothing in hand?
+    /// Is every frame free?
     #[cfg(test)]
     pub fn all_free(&self) -> bool {
         self.free_frames as usize == self.states.len()
@@ -148,7 +149,7 @@ impl Buddy {
         self.states[frame as usize] = State::Inside;
     }
 
-    /// A run of at least `bytes` bytes, held once; `None` where no such run is free.
+    /// A run of at least `bytes` bytes, with one holder; `None` if no such run is free.
     #[allow(clippy::cast_possible_truncation)] // bounded by ORDER_MAX
     pub fn take(&mut self, bytes: u64) -> Option<Run> {
         let frames = bytes.div_ceil(FRAME_BYTES).max(1);
@@ -170,7 +171,7 @@ impl Buddy {
         self.split(order).or_else(|| if self.merge_ready() { self.split(order) } else { None })
     }
 
-    /// Take a run of this order out of the lists, as part of a larger one if need be.
+    /// Take a run of this order out of the lists, or out of a larger run.
     fn split(&mut self, order: u32) -> Option<u32> {
         let mut from = order;
         while self.heads[from as usize] == NONE {
@@ -205,7 +206,7 @@ impl Buddy {
         ((run.at.get() - self.base) / FRAME_BYTES) as u32
     }
 
-    /// Hold `run` once more.
+    /// Add a holder to `run`.
     pub fn hold(&mut self, run: Run) {
         let frame = self.frame_of(run) as usize;
         match &mut self.states[frame] {
@@ -214,7 +215,7 @@ impl Buddy {
         }
     }
 
-    /// Let go of `run`; true if that was the last hold and its frames are free now.
+    /// Release `run`; true if that was the last holder and its frames are free now.
     #[allow(clippy::cast_possible_truncation)] // a zone has less than 2^32 frames
     pub fn release(&mut self, run: Run) -> bool {
         let frame = self.frame_of(run);
@@ -237,7 +238,7 @@ impl Buddy {
         true
     }
 
-    /// Give a run back to the lists, as one with its neighbours that are free.
+    /// Return a run to the lists, merged with its free neighbours.
     #[allow(clippy::cast_possible_truncation)] // orders are at most ORDER_MAX
     #[inline(never)]
     fn merge(&mut self, mut frame: u32, mut order: u32) {

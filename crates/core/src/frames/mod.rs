@@ -1,8 +1,8 @@
 //! Frames: the controller's cache memory, in runs.
 //!
-//! An area is cut into zones. The first serves everything, as long as no command that was given up points into it.
-//! What such commands hold may never come back, and could be all of the zone: then the next zone serves, so that
-//! others go on. A zone is left again when all that was given up has come back.
+//! An area is cut into zones. The first zone serves everything, as long as no given-up command points into it. The
+//! frames of such commands may never come back, and could be the whole zone: then the next zone serves as well, so that
+//! others can continue. A zone is closed again when all given-up commands have come back.
 
 mod buddy;
 
@@ -12,8 +12,8 @@ pub(crate) use buddy::RUN_BYTES_MAX;
 
 use crate::limits::FRAME_BYTES;
 
-/// Shares of the zones, of [`SHARES`]: two members can fall silent one after the other (RAID 6 lives on), and
-/// there is still a zone.
+/// Shares of the zones, of [`SHARES`]: two members may hang one after the other (RAID 6 survives that), and there is
+/// still a zone.
 const ZONES: [u64; 3] = [2, 1, 1];
 /// Number of shares into which an area is cut.
 const SHARES: u64 = 4;
@@ -27,7 +27,7 @@ pub struct Frames {
 #[derive(Debug)]
 struct Zone {
     runs: Buddy,
-    /// Commands that were given up and point into it.
+    /// Number of given-up commands that point into it.
     given_up: u32,
 }
 
@@ -51,12 +51,12 @@ impl Frames {
         area / SHARES / FRAME_BYTES * FRAME_BYTES
     }
 
-    /// Frames not in hand, in all zones.
+    /// Number of free frames in all zones.
     pub fn free_frames(&self) -> u32 {
         self.zones.iter().map(|zone| zone.runs.free_frames()).sum()
     }
 
-    /// A run of at least `bytes` bytes, held once; `None` where no such run is free in the zones that serve.
+    /// A run of at least `bytes` bytes, with one holder; `None` if no such run is free in the zones that serve.
     #[inline]
     pub fn take(&mut self, bytes: u64) -> Option<Run> {
         let [first, ..] = &mut self.zones;
@@ -67,7 +67,7 @@ impl Frames {
         self.take_behind(bytes)
     }
 
-    /// The first zone has none, and does not serve alone.
+    /// A run of a later zone, if the first one has none and does not serve alone.
     #[cold]
     fn take_behind(&mut self, bytes: u64) -> Option<Run> {
         for zone in &mut self.zones[1..] {
@@ -79,7 +79,7 @@ impl Frames {
         None
     }
 
-    /// Do commands that were given up point into every zone?
+    /// Do given-up commands point into every zone?
     pub fn is_spent(&self) -> bool {
         self.zones.iter().all(|zone| zone.given_up > 0)
     }
@@ -92,21 +92,21 @@ impl Frames {
         self.zones.iter_mut().find(|zone| zone.runs.has(run)).expect("runs are of this area")
     }
 
-    /// A command that was given up points into `run`: it is held once more.
+    /// A given-up command points into `run`: add a holder.
     pub fn give_up(&mut self, run: Run) {
         let zone = self.zone(run);
         zone.runs.hold(run);
         zone.given_up += 1;
     }
 
-    /// A command that was given up has come back.
+    /// A given-up command has come back.
     pub fn come_back(&mut self, run: Run) {
         let zone = self.zone(run);
         zone.given_up -= 1;
         zone.runs.release(run);
     }
 
-    /// Let go of `run`; true if that was the last hold and its frames are free now.
+    /// Release `run`; true if that was the last holder and its frames are free now.
     pub fn release(&mut self, run: Run) -> bool {
         self.zone(run).runs.release(run)
     }
@@ -116,8 +116,8 @@ impl Frames {
 mod tests {
     use super::*;
 
-    /// However much of the first zones is given up, a run of the last zone's size is to be had; and when all has
-    /// come back, the first zone serves again.
+    /// However many frames of the first zones are given up, a run of the last zone's size is available; and when all
+    /// have come back, only the first zone serves again.
     #[test]
     fn what_is_given_up_leaves_a_zone() {
         let mut frames = Frames::new(64 << 10, 1 << 20);
