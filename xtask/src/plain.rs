@@ -57,8 +57,8 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
         let (found, allowed) = (counts.iter().sum::<usize>(), stored.get(&folder).copied().unwrap_or(0));
         if found > allowed {
             complaints.push(format!(
-                "{folder}: {found} patterns of the old style, at most {allowed}; see `cargo xtask plain`, and write: subject \
-                 first, a component as the subject, one condition to a sentence"
+                "{folder}: {found} patterns of the old style, at most {allowed}; see `cargo xtask plain`, and write: \
+                 subject first, a component as the subject, one condition to a sentence"
             ));
         } else if found < allowed {
             println!("note: {folder}: {found} patterns of the old style, {allowed} stored; lower that by `cargo xtask plain`");
@@ -180,10 +180,11 @@ mod tests {
 
     #[test]
     fn every_pattern_is_counted_and_plain_prose_is_not() {
-        let old = "Of the others nobody waits. Where one is beside it, whoever is behind begins anew.\n\n- What is due, and those \
-                   that somebody has: who knows?\n";
+        let old = "Of the others nobody waits. Where one is beside it, whoever is behind begins anew.\n\n- What is \
+                   due, and those that somebody has: who knows?\n";
         assert_eq!(of("docs/a.md", old), 11);
-        let counted = "Room for so many, so much, so few. True where it fits; false where not. Panics where it is full.\n";
+        let counted =
+            "Room for so many, so much, so few. True where it fits; false where not. Panics where it is full.\n";
         assert_eq!(of("docs/a.md", counted), 6);
         assert_eq!(
             of("docs/a.md", "A write waits for its range. The offset of a row, where it begins, is known.\n"),

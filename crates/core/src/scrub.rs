@@ -248,8 +248,8 @@ impl Gap {
     /// Every member has the same rows.
     pub(crate) const NONE: Self = Self { chunk: Sectors(1), max: Sectors::ZERO };
 
-    /// The gap in a mirror with chunks. Of as many consecutive chunks as there are members, each member has at least
-    /// one.
+    /// The gap in a mirror with chunks. Each member has at least one of N consecutive chunks, where N is the number of
+    /// members.
     pub(crate) fn of_chunks(chunk: Sectors, members: u16) -> Self {
         Self { chunk, max: Sectors(chunk.get() * (u64::from(members) - 1)) }
     }

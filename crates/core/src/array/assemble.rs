@@ -3,7 +3,7 @@
 //!
 //! Pure: it takes what the driver has decoded and decides; nothing is written here. The rules are md's. The superblock
 //! with the highest event count is right. A member that is one event behind is taken, because a power cut may have come
-//! between the two waves. A member that is further behind is stale. A member that the newest role table calls faulty is
+//! between the two waves. A member with an older event count is stale. A member that the newest role table calls faulty is
 //! left out.
 
 use alloc::string::String;

@@ -109,7 +109,7 @@ pub(crate) struct Piece {
 pub(crate) struct Walk {
     /// The rest.
     pub left: Split,
-    /// Where it began, in the set and in the piece.
+    /// Its beginning, in the set and in the piece.
     pub base: (SetId, SetLba),
     pub from: Sectors,
 }

@@ -31,7 +31,7 @@ impl Element {
 /// All elements of a document, in the order of their beginnings.
 ///
 /// # Panics
-/// Where the text is not well-formed: tags that do not match, bad attributes, bare `&` or `<`, ids given twice,
+/// If the text is not well-formed: tags that do not match, bad attributes, bare `&` or `<`, ids given twice,
 /// references to ids that are not there.
 pub fn read(document: &str) -> Vec<Element> {
     let mut rest = document.strip_prefix("<!DOCTYPE html>\n").expect("no document type");
