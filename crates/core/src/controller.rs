@@ -33,7 +33,7 @@ use crate::limits::{Limits, LimitsError, ZERO_REGION_BYTES};
 use crate::planted::Planted;
 use crate::reason::TraceEntry;
 use crate::requests::piece::{Piece, Walk};
-use crate::requests::request::Request;
+use crate::requests::progress::Request;
 use crate::slab::{Queue, Slab};
 use crate::trace::Trace;
 use crate::waiters::Waiters;
@@ -489,7 +489,7 @@ impl Controller {
             }
             match owner {
                 EndedFor::Piece(piece) => {
-                    self.pieces[piece].error = self.pieces[piece].error.or(error);
+                    self.pieces[piece].note_error(error);
                     self.ended.push_piece(piece);
                 }
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),

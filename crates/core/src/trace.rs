@@ -11,7 +11,7 @@ use crate::array::sets::Sets;
 use crate::io::op::Op;
 use crate::reason::{Reason, TraceEntry};
 use crate::requests::piece::Piece;
-use crate::requests::request::Request;
+use crate::requests::progress::Request;
 use crate::slab::Slab;
 use crate::steps::{is_traced, op_name, Step, Steps, What, Who};
 
@@ -100,8 +100,8 @@ impl Trace {
     /// A step of a host request, named by its place in the table. Read-ahead has none.
     #[inline(always)]
     pub(crate) fn request(&mut self, requests: &Slab<Request>, request: u32, what: impl FnOnce() -> What) {
-        if self.steps.is_on() && !requests[request].ahead {
-            self.step(Who::Request(requests[request].number), what());
+        if self.steps.is_on() && !requests[request].is_ahead() {
+            self.step(Who::Request(requests[request].number()), what());
         }
     }
 
@@ -115,7 +115,7 @@ impl Trace {
         what: impl FnOnce() -> What,
     ) {
         if self.steps.is_on() {
-            self.request(requests, pieces[piece].request, what);
+            self.request(requests, pieces[piece].request(), what);
         }
     }
 

@@ -37,18 +37,7 @@ impl Controller {
             writeln!(out, "operation {index}: {}", OpLine(op))?;
         }
         for (index, piece) in self.pieces.iter().take(LINES_MAX) {
-            writeln!(
-                out,
-                "piece {index} of {:?}: {:?}, {} of {} split, {} operations, error {:?}, queued {}, {:?}",
-                self.requests[piece.request].request.token,
-                piece.state,
-                piece.split,
-                piece.sectors(),
-                piece.ops,
-                piece.error,
-                piece.queued,
-                piece.way,
-            )?;
+            writeln!(out, "piece {index} of {:?}: {piece}", self.requests[piece.request()].token(),)?;
         }
         Ok(())
     }

@@ -261,7 +261,7 @@ impl Controller {
 
     fn check_stopped(&mut self, id: ArrayId, actions: &mut Actions) -> Option<Result<AdminOutcome, AdminError>> {
         let array = self.arrays.find(id)?;
-        if self.requests.iter().any(|(_, r)| r.request.array == id) {
+        if self.requests.iter().any(|(_, r)| r.array() == id) {
             return None;
         }
         if let Volume::Striped { spans, .. } = array.volume() {

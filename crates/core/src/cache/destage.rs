@@ -428,8 +428,8 @@ impl Controller {
         let mut piece = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, NONE);
         while piece != NONE {
             let entry = &mut self.pieces[piece];
-            entry.error = entry.error.or(error);
-            let next = core::mem::replace(&mut entry.next_waiter, NONE);
+            entry.note_error(error);
+            let next = entry.take_next_waiter();
             self.splitting.push(piece);
             piece = next;
         }

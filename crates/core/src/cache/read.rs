@@ -50,8 +50,8 @@ impl Controller {
             }
             Place::Here => self.cache.counters.read_hits += run.get(),
         }
-        let from = self.pieces[piece].split;
-        let base = self.pieces[piece].run.expect("reads have frames").at;
+        let from = self.pieces[piece].split();
+        let base = self.pieces[piece].frames_at();
         let mut done = Sectors::ZERO;
         while done < run {
             let columns = actions.columns.len();
@@ -74,7 +74,7 @@ impl Controller {
             }
             self.push_piece_copy(piece, columns, bytes, actions);
         }
-        self.pieces[piece].split += run;
+        self.pieces[piece].split_off(run);
         let own = self.sets.get_mut(set);
         own.reasons.count(Reason::ReadCached);
         own.cached.read_hits += run.get();
@@ -147,13 +147,14 @@ impl Controller {
         if !self.pieces[piece].end_fill() {
             return;
         }
-        let (mut at, last) = (self.pieces[piece].first, self.pieces[piece].last);
-        let array = self.requests[self.pieces[piece].request].request.array;
+        let (first, last) = self.pieces[piece].range();
+        let mut at = first;
+        let array = self.requests[self.pieces[piece].request()].array();
         while at < last {
             let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
             let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
             let len = run.min(last - at);
-            let from = at - self.pieces[piece].first;
+            let from = at - first;
             self.fill_extent(piece, set, (set_lba, from, len), keep, actions);
             at += len;
         }
@@ -169,7 +170,7 @@ impl Controller {
         keep: bool,
         actions: &mut Actions,
     ) {
-        let base = self.pieces[piece].run.map(|run| run.at).filter(|_| keep);
+        let base = self.pieces[piece].run().map(|run| run.at).filter(|_| keep);
         let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
             let Some(index) = self.cache.lines.find(set, number) else { continue };

@@ -21,8 +21,8 @@ use crate::frames::Run;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::reason::Reason;
-use crate::requests::piece::{Piece, Way};
-use crate::requests::request::Request;
+use crate::requests::piece::Piece;
+use crate::requests::progress::Request;
 use crate::slab::NONE;
 
 /// Maximum number of read-ahead requests in work.
@@ -195,10 +195,8 @@ impl Controller {
         let len = Sectors(to - from).bytes().get();
         let offset = ArrayOffset(Sectors(from).bytes().get());
         let request = BlockRequest { token: Token(u64::MAX), array, kind: RequestKind::Read, offset, len };
-        let entry = Request { cut: len, pieces: 1, ahead: true, ..Request::new(request) };
-        let request = self.requests.insert(entry).expect("places are kept for them").index;
-        let (first, last) = (Sectors(from), Sectors(to));
-        let piece = Piece { len, first, last, run: Some(run), ..Piece::new(request, Way::READ) };
+        let request = self.requests.insert(Request::ahead(request)).expect("places are kept for them").index;
+        let piece = Piece::ahead(request, Sectors(from), Sectors(to), run);
         let Ok(key) = self.pieces.insert(piece) else { panic!("asked for room") };
         self.ahead.requests += 1;
         self.ahead.bytes += len;
@@ -237,12 +235,12 @@ impl Controller {
                 Cached::Past(run)
             }
             Some(false) => {
-                self.pieces[piece].split += run;
+                self.pieces[piece].split_off(run);
                 Cached::Taken
             }
             // No line is available.
             None => {
-                self.pieces[piece].split += len;
+                self.pieces[piece].split_off(len);
                 Cached::Taken
             }
         }
@@ -261,7 +259,7 @@ impl Controller {
     /// A read waits until a read-ahead request has ended.
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
         let first = self.pieces[ahead].put_waiter(piece);
-        self.pieces[piece].next_waiter = first;
+        self.pieces[piece].set_next_waiter(first);
         self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
     }
 
@@ -269,7 +267,7 @@ impl Controller {
     pub(crate) fn release_ahead_waiters(&mut self, ahead: u32) {
         let mut piece = self.pieces[ahead].put_waiter(NONE);
         while piece != NONE {
-            let next = core::mem::replace(&mut self.pieces[piece].next_waiter, NONE);
+            let next = self.pieces[piece].take_next_waiter();
             self.splitting.push(piece);
             piece = next;
         }

@@ -6,7 +6,6 @@
 
 use openraid_units::SetId;
 
-use crate::actions::ReplyStatus;
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::journal::Journal;
@@ -57,11 +56,11 @@ impl Controller {
     /// Bring all data of a set that a flush covers to the members; true when it is there. Until then the flush is
     /// called again.
     pub(crate) fn sync_set(&mut self, request: u32, set: SetId) -> bool {
-        if self.requests[request].sync == Sync::Idle {
+        if !self.requests[request].is_syncing() {
             if self.sets.get(set).is_promised(&self.journal) {
                 return true;
             }
-            let (number, asked) = (self.requests[request].number, self.asked);
+            let (number, asked) = (self.requests[request].number(), self.asked);
             let dirty = &mut self.sets.get_mut(set).dirty;
             if dirty.waiting == 0 {
                 if dirty.all() == 0 && !dirty.failed {
@@ -75,7 +74,7 @@ impl Controller {
                 return false;
             }
             self.sets.get_mut(set).dirty.waiting += 1;
-            self.requests[request].sync = Sync::Waits;
+            self.requests[request].begin_sync();
             self.cache.awaited_changed = true;
         }
         let dirty = &mut self.sets.get_mut(set).dirty;
@@ -86,11 +85,8 @@ impl Controller {
         dirty.waiting -= 1;
         // Each waiting flush gets the result.
         dirty.failed &= dirty.waiting > 0;
-        self.requests[request].sync = Sync::Idle;
+        self.requests[request].end_sync(failed);
         self.cache.awaited_changed = true;
-        if failed {
-            self.requests[request].error = Some(ReplyStatus::IoError);
-        }
         true
     }
 }

@@ -8,11 +8,10 @@ use crate::waiters::TURNS_MAX;
 impl Controller {
     /// A write past the cache waits once more for dirty data.
     pub(crate) fn count_turn(&mut self, piece: u32) {
-        let entry = &mut self.pieces[piece];
-        entry.turns = entry.turns.saturating_add(1);
-        let number = |piece: u32| self.requests[self.pieces[piece].request].number;
+        let turns = self.pieces[piece].count_turn();
+        let number = |piece: u32| self.requests[self.pieces[piece].request()].number();
         let starved = self.cache_waiters.starved();
-        if self.pieces[piece].turns >= TURNS_MAX && (starved == NONE || number(piece) < number(starved)) {
+        if turns >= TURNS_MAX && (starved == NONE || number(piece) < number(starved)) {
             self.cache_waiters.set_starved(piece);
         }
     }
@@ -20,7 +19,7 @@ impl Controller {
     /// A write past the cache no longer meets dirty data, or is over.
     #[inline]
     pub(crate) fn end_turns(&mut self, piece: u32) {
-        self.pieces[piece].turns = 0;
+        self.pieces[piece].end_turns();
         self.cache_waiters.end_starved(piece, &mut self.splitting);
     }
 
@@ -32,8 +31,8 @@ impl Controller {
             return false;
         }
         let (own, first) = (&self.pieces[piece], &self.pieces[starved]);
-        let array = |piece: &Piece| self.requests[piece.request].request.array;
-        array(own) == array(first) && own.first < first.last && first.first < own.last
+        let array = |piece: &Piece| self.requests[piece.request()].array();
+        array(own) == array(first) && own.overlaps(first)
     }
 
     /// A dirty unit was written, or refused: there may be lines.

@@ -111,7 +111,7 @@ impl Controller {
         actions: &mut Actions,
     ) -> Cached {
         if is_read {
-            if self.requests[self.pieces[piece].request].ahead {
+            if self.requests[self.pieces[piece].request()].is_ahead() {
                 return self.reserve_ahead(piece, set, at, len);
             }
             return self.read_from_cache(piece, set, at, len, actions);
@@ -129,8 +129,8 @@ impl Controller {
             return Cached::Waits;
         }
         if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
-            // The session will not end. A crash would replay the journal over the data that is written now.
-            self.pieces[piece].error = Some(ReplyStatus::IoError);
+            // It will not end. A crash would replay the journal over the data that is written now.
+            self.pieces[piece].note_error(Some(ReplyStatus::IoError));
             return Cached::Taken;
         }
         match promise {
@@ -177,7 +177,7 @@ impl Controller {
                     figure: 0,
                 });
                 let waiters = &mut self.cache.units.get_mut(unit).waiters;
-                self.pieces[piece].next_waiter = core::mem::replace(waiters, piece);
+                self.pieces[piece].set_next_waiter(core::mem::replace(waiters, piece));
                 self.count_turn(piece);
                 Cached::Waits
             }
@@ -192,9 +192,9 @@ impl Controller {
     /// `promises` says whether the journal is to protect writes of the set.
     fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
         let entry = &self.pieces[piece];
-        let RequestKind::Write { fua } = self.requests[entry.request].request.kind else { return Promise::Through };
+        let RequestKind::Write { fua } = self.requests[entry.request()].kind() else { return Promise::Through };
         let set = self.sets.get(id);
-        let cached = set.life == Life::Running && set.is_cacheable && entry.head_skip == 0 && entry.tail_skip == 0;
+        let cached = set.life == Life::Running && set.is_cacheable && entry.is_whole_blocks();
         match set.policy.write_cache {
             WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
             WriteCache::Journal if cached && promises => Promise::Journal,
@@ -263,8 +263,8 @@ impl Controller {
         promise: Promise,
         actions: &mut Actions,
     ) -> Cached {
-        let from = self.pieces[piece].split;
-        let run = self.pieces[piece].run.expect("writes have frames");
+        let from = self.pieces[piece].split();
+        let base = self.pieces[piece].frames_at();
         let (number, _) = unit_at(&self.sets.get(set).geometry, at);
         let (start, sectors) = unit_extent(&self.sets.get(set).geometry, number);
         let len = len.min((start + sectors) - at);
@@ -293,7 +293,7 @@ impl Controller {
                 let Self { cache, sets, .. } = self;
                 unit = cache.dirty_unit_of(sets, (set, number), self.now, self.limits.destage_zones);
             }
-            let (mask, old) = (Mask::range(first, last), run.at + (from + taken).bytes());
+            let (mask, old) = (Mask::range(first, last), base + (from + taken).bytes());
             if promise == Promise::Journal {
                 let to = self.append_line(piece, set, (at, taken), (line, first, last));
                 actions.columns.push(JobColumn { index: 0, at: to, old });
@@ -315,8 +315,8 @@ impl Controller {
         self.note_cached(set, taken, self.cache.counters.overwritten - merged);
         let bytes = taken.bytes().get().min(FRAME_BYTES);
         self.push_piece_copy(piece, columns, bytes, actions);
-        self.pieces[piece].split += taken;
-        self.pieces[piece].waits = None;
+        self.pieces[piece].split_off(taken);
+        self.pieces[piece].end_wait();
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
@@ -333,7 +333,7 @@ impl Controller {
     /// A piece waits, for this reason. It is called again at each event that may end the wait, and that still counts as
     /// one wait.
     fn note_wait(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) {
-        if self.pieces[piece].waits.replace(reason) != Some(reason) {
+        if self.pieces[piece].begin_wait(reason) {
             self.note_piece(piece, set, reason, at.get(), self.cache.dirty);
         }
     }
@@ -433,7 +433,7 @@ impl Controller {
 
     /// Issue copies for a piece: the columns of the arena from `columns` on.
     pub(crate) fn push_piece_copy(&mut self, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
-        self.pieces[piece].ops += 1;
+        self.pieces[piece].begin_op();
         actions.jobs.push(ParityJob {
             tag: Tag::new(TagKind::Transfer, piece, self.pieces.generation(piece)),
             kind: JobKind::Copy,

@@ -107,7 +107,7 @@ impl Controller {
     pub(super) fn issuer(&self, index: u32) -> Issuer {
         let op = &self.ops[index];
         let work = op.parent().map_or(op.work, |parent| op.work.or(self.ops[parent].work));
-        let host = op.piece().and_then(|piece| self.pieces[piece].run);
+        let host = op.piece().and_then(|piece| self.pieces[piece].run());
         let may_discard = op.payload == Payload::Zero { may_discard: true };
         let (set, class, fua) = (op.set, Self::class_of(op), op.fua);
         Issuer { index, set, class, fua, may_discard, work, host, work_from: self.work_from }

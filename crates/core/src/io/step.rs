@@ -103,9 +103,9 @@ impl Controller {
                 let data = op.destage();
                 For::Unit(self.cache.number_of_unit(data.unit), data.why)
             }
-            WorksFor::Request(request) => For::Request(self.requests[request].number),
+            WorksFor::Request(request) => For::Request(self.requests[request].number()),
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => {
-                For::Request(self.requests[self.pieces[piece].request].number)
+                For::Request(self.requests[self.pieces[piece].request()].number())
             }
         };
         let Some(work) = work_of(&op) else { return };
@@ -411,7 +411,7 @@ impl Controller {
         } else {
             let piece = piece.expect("what else it may work for was seen before");
             if error.is_some() {
-                self.pieces[piece].error = self.pieces[piece].error.or(error);
+                self.pieces[piece].note_error(error);
             }
             self.ended.push_piece(piece);
         }

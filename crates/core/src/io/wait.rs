@@ -230,7 +230,8 @@ mod tests {
         let own = controller.ops[first].lock_range();
         assert!(controller.locks.acquire(first, own));
         controller.ops[first].phase = crate::io::op::Phase::Locking;
-        let key = controller.pieces.put(Piece { ops: 2, ..Piece::new(0, Way::READ) });
+        let key = controller.pieces.put(Piece::new(0, Way::READ));
+        (0..2).for_each(|_| controller.pieces[key.index].begin_op());
         controller.ops[first].works_for = crate::io::op::WorksFor::Piece(key.index);
         controller.sets.get_mut(SetId(0)).ops = 1;
         let second = controller.ops.put(op(OpKind::RowWrite)).index;

@@ -183,7 +183,7 @@ impl Controller {
         }
         open.payload += len;
         if self.pieces[piece].wait_for_entry(PieceEntry::Waits(open.sequence)) {
-            self.pieces[piece].ops += 1;
+            self.pieces[piece].begin_op();
             open.pieces.push(piece);
         }
         let sequence = open.sequence;

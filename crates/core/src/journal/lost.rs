@@ -111,15 +111,14 @@ impl Controller {
         // Most of them are of the same array.
         let mut last = None;
         orphans.retain(|piece| {
-            let array = self.requests[self.pieces[*piece].request].request.array;
+            let array = self.requests[self.pieces[*piece].request()].array();
             let end = match last {
                 Some((same, end)) if same == array => end,
                 _ => self.end_of_orphans(array),
             };
             last = Some((array, end));
             if let Some(end) = end {
-                let entry = &mut self.pieces[*piece];
-                entry.error = entry.error.or(end);
+                self.pieces[*piece].note_error(end);
                 self.ended.push_piece(*piece);
             }
             end.is_none()

@@ -134,7 +134,7 @@ impl Controller {
             return Gate::Waits(Wait::StaleMark);
         }
         if let Some(piece) = piece.filter(|piece| self.pieces[*piece].wait_for_entry(PieceEntry::Orphaned)) {
-            self.pieces[piece].ops += 1;
+            self.pieces[piece].begin_op();
             self.journal.orphans.push(piece);
         }
         Gate::Open

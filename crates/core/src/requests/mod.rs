@@ -2,6 +2,7 @@
 
 pub(crate) mod piece;
 mod plain;
+pub(crate) mod progress;
 pub(crate) mod request;
 mod split;
 mod starved;

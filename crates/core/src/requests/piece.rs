@@ -1,6 +1,7 @@
 //! Pieces of host requests: their states. `request.rs` and `split.rs` do the work on them.
 
-use openraid_units::{Sectors, SetId, SetLba};
+use core::fmt;
+use openraid_units::{Bytes, PoolOffset, Sectors, SetId, SetLba};
 
 use crate::actions::ReplyStatus;
 use crate::frames::Run;
@@ -73,34 +74,34 @@ impl Way {
 /// A piece of a host request.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
-    pub request: u32,
-    /// Its first byte and its length, within the request.
-    pub offset: u64,
-    pub len: u64,
-    /// The first sector of the array and the sector after the last one, with partial blocks counted in full; and the
-    /// bytes of the first and the last block that the request does not cover.
-    pub first: Sectors,
-    pub last: Sectors,
-    pub head_skip: u16,
-    pub tail_skip: u16,
-    pub run: Option<Run>,
-    pub state: PieceState,
-    /// Number of operations in work.
-    pub ops: u32,
-    /// Number of sectors of the piece that have an operation already.
-    pub split: Sectors,
-    pub error: Option<ReplyStatus>,
-    pub way: Way,
-    /// In the queue of pieces that need operations, or waiting for the cache.
-    pub queued: bool,
-    /// The reason for which it waits since it was last called.
-    pub waits: Option<Reason>,
+    request: u32,
+    /// First byte and bytes, within the request.
+    offset: u64,
+    len: u64,
+    /// The first sector of the array and the sector after the last one, partial blocks counted whole; and the bytes of
+    /// the first and the last block that the request does not cover.
+    first: Sectors,
+    last: Sectors,
+    head_skip: u16,
+    tail_skip: u16,
+    run: Option<Run>,
+    pub(super) state: PieceState,
+    /// Operations in work.
+    ops: u32,
+    /// Sectors of the piece that have an operation already.
+    split: Sectors,
+    error: Option<ReplyStatus>,
+    way: Way,
+    /// In the queue of pieces that want operations, or waiting for the cache.
+    queued: bool,
+    /// What it waits for since it was looked at last.
+    waits: Option<Reason>,
     /// The next piece that waits for the same dirty unit, or for the same piece.
-    pub next_waiter: u32,
-    /// Number of times that it met dirty data on its way past the cache.
-    pub turns: u8,
+    next_waiter: u32,
+    /// It goes past the cache, and has found something dirty in its way so often.
+    turns: u8,
     /// It walks through a parity set: see [`Walk`].
-    pub walks: bool,
+    walks: bool,
 }
 
 /// A walk of a piece through a parity set, row by row. It is stored apart from its piece, because it is large and most
@@ -108,25 +109,40 @@ pub(crate) struct Piece {
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     /// The rest.
-    pub left: Split,
-    /// Its beginning, in the set and in the piece.
-    pub base: (SetId, SetLba),
-    pub from: Sectors,
+    pub(super) left: Split,
+    /// Where it began in the set and in the piece.
+    pub(super) base: (SetId, SetLba),
+    pub(super) from: Sectors,
+}
+
+/// Where a piece stands in its array and in its request, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cut {
+    /// Its first byte in the array.
+    pub(super) start: u64,
+    /// Its first byte in the request.
+    pub(super) offset: u64,
+    pub(super) len: u64,
 }
 
 impl Piece {
-    /// A piece of a request, without frames, to be completed.
+    /// A piece of a request that begins now, of an array with blocks of `block` bytes, a power of two.
     #[inline(always)]
-    pub(crate) fn new(request: u32, way: Way) -> Self {
+    pub(super) fn cut(request: u32, at: Cut, block: Bytes, run: Option<Run>, way: Way) -> Self {
+        let Cut { start, offset, len } = at;
+        // A power of two: masks, not divisions.
+        let mask = block.get() - 1;
+        let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
+        // Written out, not `..Self::new(...)`: one of them is made for each request, and it is large.
         Self {
             request,
-            offset: 0,
-            len: 0,
-            first: Sectors::ZERO,
-            last: Sectors::ZERO,
-            head_skip: 0,
-            tail_skip: 0,
-            run: None,
+            offset,
+            len,
+            first: Bytes(start & !mask).sectors_floor(),
+            last: Bytes((start + len + mask) & !mask).sectors_floor(),
+            head_skip: narrow(start & mask),
+            tail_skip: narrow((mask + 1 - ((start + len) & mask)) & mask),
+            run,
             state: PieceState::Working,
             ops: 0,
             split: Sectors::ZERO,
@@ -140,7 +156,202 @@ impl Piece {
         }
     }
 
-    /// It must be read again, in other frames if a given-up command may still use the present ones.
+    /// A piece that reads whole blocks of the array ahead, from `first` to `last`.
+    pub(crate) fn ahead(request: u32, first: Sectors, last: Sectors, run: Run) -> Self {
+        let cut = Cut { start: first.bytes().get(), offset: 0, len: (last - first).bytes().get() };
+        Self::cut(request, cut, Bytes(openraid_units::SECTOR_BYTES), Some(run), Way::READ)
+    }
+
+    /// A piece of a request with neither sectors nor frames.
+    #[cfg(test)]
+    pub(crate) fn new(request: u32, way: Way) -> Self {
+        Self::cut(request, Cut { start: 0, offset: 0, len: 0 }, Bytes(512), None, way)
+    }
+
+    /// The request that it is of.
+    #[inline(always)]
+    pub(crate) const fn request(&self) -> u32 {
+        self.request
+    }
+
+    /// Its first byte in the request, and how many it has.
+    #[inline(always)]
+    pub(super) const fn bytes(&self) -> (u64, u64) {
+        (self.offset, self.len)
+    }
+
+    /// The first sector of the array that it covers, and the sector after the last one, partial blocks counted whole.
+    #[inline(always)]
+    pub(crate) const fn range(&self) -> (Sectors, Sectors) {
+        (self.first, self.last)
+    }
+
+    /// Does it share sectors of its array with another piece of the array?
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.first < other.last && other.first < self.last
+    }
+
+    /// Bytes of its first and its last block that its request does not cover.
+    #[inline(always)]
+    pub(super) const fn skips(&self) -> (u16, u16) {
+        (self.head_skip, self.tail_skip)
+    }
+
+    /// Does it cover all of its first and its last block?
+    #[inline(always)]
+    pub(crate) const fn is_whole_blocks(&self) -> bool {
+        self.head_skip == 0 && self.tail_skip == 0
+    }
+
+    /// Its frames, if it has some.
+    #[inline(always)]
+    pub(crate) const fn run(&self) -> Option<Run> {
+        self.run
+    }
+
+    /// Where its first block is in the pool. Panics for a piece without frames: all reads, and all writes with payload,
+    /// have some.
+    #[inline(always)]
+    pub(crate) fn frames_at(&self) -> PoolOffset {
+        self.run.expect("a piece with payload has frames").at
+    }
+
+    /// Where the first byte of its payload is in the pool. Panics as [`Piece::frames_at`] does.
+    #[inline(always)]
+    pub(super) fn payload_at(&self) -> PoolOffset {
+        self.frames_at() + Bytes(u64::from(self.head_skip))
+    }
+
+    /// It gives its frames away: a command that was given up may still write into them.
+    pub(super) fn take_run(&mut self) -> Option<Run> {
+        self.run.take()
+    }
+
+    /// It has these frames, if there are any.
+    pub(super) fn set_run(&mut self, run: Option<Run>) {
+        self.run = run;
+    }
+
+    /// Sectors of it that have an operation, or that the cache took.
+    #[inline(always)]
+    pub(crate) const fn split(&self) -> Sectors {
+        self.split
+    }
+
+    /// So many more sectors of it have an operation, or the cache took them.
+    #[inline(always)]
+    pub(crate) fn split_off(&mut self, len: Sectors) {
+        self.split += len;
+    }
+
+    /// It begins again row by row, from its first sector.
+    pub(super) fn begin_by_rows(&mut self) {
+        self.split = Sectors::ZERO;
+        self.set_reading(Reading::ByRows);
+    }
+
+    /// Have all of its sectors an operation, or will they get none because it has failed?
+    #[inline(always)]
+    pub(super) fn is_split(&self) -> bool {
+        self.error.is_some() || (!self.walks && self.split >= self.sectors())
+    }
+
+    /// Its next `len` sectors are walked through row by row.
+    #[inline(always)]
+    pub(super) fn begin_walk(&mut self, len: Sectors) {
+        self.walks = true;
+        self.split += len;
+    }
+
+    #[inline(always)]
+    pub(super) fn end_walk(&mut self) {
+        self.walks = false;
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_walking(&self) -> bool {
+        self.walks
+    }
+
+    /// An operation, a copy, or a wait for the journal begins for it.
+    #[inline(always)]
+    pub(crate) fn begin_op(&mut self) {
+        self.ops += 1;
+    }
+
+    /// One of those is over; true if it was the last one.
+    #[inline(always)]
+    pub(super) fn end_op(&mut self) -> bool {
+        self.ops -= 1;
+        self.ops == 0
+    }
+
+    #[inline(always)]
+    pub(super) const fn has_ops(&self) -> bool {
+        self.ops > 0
+    }
+
+    /// An error of a part of it, if there is one. The first error counts.
+    #[inline(always)]
+    pub(crate) fn note_error(&mut self, error: Option<ReplyStatus>) {
+        self.error = self.error.or(error);
+    }
+
+    #[inline(always)]
+    pub(super) const fn error(&self) -> Option<ReplyStatus> {
+        self.error
+    }
+
+    #[inline(always)]
+    pub(super) const fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Is it in the queue of pieces that want operations, or does it wait for the cache?
+    #[inline(always)]
+    pub(super) const fn is_queued(&self) -> bool {
+        self.queued
+    }
+
+    #[inline(always)]
+    pub(super) fn leave_queue(&mut self) {
+        self.queued = false;
+    }
+
+    /// It waits for this; true if it has not waited for it since it moved last.
+    pub(crate) fn begin_wait(&mut self, reason: Reason) -> bool {
+        self.waits.replace(reason) != Some(reason)
+    }
+
+    /// It has moved.
+    #[inline(always)]
+    pub(crate) fn end_wait(&mut self) {
+        self.waits = None;
+    }
+
+    /// It waits for something, and this piece, or [`NONE`], is the next one that does.
+    pub(crate) fn set_next_waiter(&mut self, next: u32) {
+        self.next_waiter = next;
+    }
+
+    /// It waits no more; returns the next piece that waits for the same, or [`NONE`].
+    pub(crate) fn take_next_waiter(&mut self) -> u32 {
+        core::mem::replace(&mut self.next_waiter, NONE)
+    }
+
+    /// It has found something dirty in its way once more; returns how often so far.
+    pub(crate) fn count_turn(&mut self) -> u8 {
+        self.turns = self.turns.saturating_add(1);
+        self.turns
+    }
+
+    /// Nothing dirty is in its way any more.
+    #[inline]
+    pub(crate) fn end_turns(&mut self) {
+        self.turns = 0;
+    }
+
+    /// It has to be read again: with other frames, if a command that was given up may still use these.
     pub(crate) fn read_again(&mut self, abandons_frames: bool) {
         let before = self.reading() == Some(Reading::Again { frames_abandoned: true });
         self.set_reading(Reading::Again { frames_abandoned: before || abandons_frames });
@@ -198,9 +409,27 @@ impl Piece {
         core::mem::replace(own, entry) != entry
     }
 
-    /// Sectors that it covers, with partial blocks counted in full.
+    /// Sectors that it covers, partial blocks counted whole.
+    #[inline(always)]
     pub(crate) fn sectors(&self) -> Sectors {
         self.last - self.first
+    }
+}
+
+/// Its state, for a list of all that is in work.
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?}, {} of {} split, {} operations, error {:?}, queued {}, {:?}",
+            self.state,
+            self.split,
+            self.sectors(),
+            self.ops,
+            self.error,
+            self.queued,
+            self.way,
+        )
     }
 }
 
@@ -216,6 +445,96 @@ impl Slab<Piece> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::Frames;
+
+    /// Two frames from byte 65,536 of the pool.
+    fn run() -> Run {
+        let run = Frames::new(1 << 16, 1 << 20).take(8192).expect("all are free");
+        assert_eq!(run.at, PoolOffset(1 << 16));
+        run
+    }
+
+    /// A piece of a write with these frames.
+    fn piece(start: u64, len: u64, block: u64) -> Piece {
+        Piece::cut(3, Cut { start, offset: 100, len }, Bytes(block), Some(run()), Way::WRITE)
+    }
+
+    #[test]
+    fn a_piece_covers_whole_blocks_and_skips_what_its_request_does_not_cover() {
+        // Bytes 1000..5000: in blocks of 512 from sector 1 to sector 10, of 4096 from 0 to 16.
+        for (block, first, last, skips) in [(512, 1, 10, (488, 120)), (4096, 0, 16, (1000, 3192))] {
+            let piece = piece(1000, 4000, block);
+            assert_eq!(piece.range(), (Sectors(first), Sectors(last)));
+            assert_eq!((piece.skips(), piece.sectors()), (skips, Sectors(last - first)));
+            assert_eq!((piece.bytes(), piece.is_whole_blocks()), ((100, 4000), false));
+            assert_eq!(piece.payload_at(), PoolOffset((1 << 16) + u64::from(skips.0)));
+        }
+        assert!(piece(4096, 4096, 4096).is_whole_blocks());
+        assert_eq!(piece(4095, 1, 4096).skips(), (4095, 0));
+        assert_eq!(piece(4096, 1, 4096).skips(), (0, 4095));
+    }
+
+    #[test]
+    fn pieces_overlap_if_they_share_a_block() {
+        assert!(piece(0, 4096, 512).overlaps(&piece(4095, 2, 512)));
+        assert!(
+            !piece(0, 4096, 512).overlaps(&piece(4096, 1, 512)) && !piece(4096, 1, 512).overlaps(&piece(0, 4096, 512))
+        );
+        assert!(piece(0, 100, 4096).overlaps(&piece(4000, 1, 4096)), "they have no byte in common, but the block");
+    }
+
+    #[test]
+    fn a_piece_is_split_when_its_last_sector_has_an_operation_and_its_walk_is_over() {
+        let mut piece = piece(0, 8192, 512);
+        piece.split_off(Sectors(8));
+        assert!(!piece.is_split());
+        piece.begin_walk(Sectors(8));
+        assert!(!piece.is_split() && piece.split() == Sectors(16), "rows of it are left");
+        piece.end_walk();
+        assert!(piece.is_split());
+        let mut failed = self::piece(0, 8192, 512);
+        failed.note_error(None);
+        assert!(!failed.is_split());
+        failed.note_error(Some(ReplyStatus::IoError));
+        assert!(failed.is_split(), "no more operations are made of it");
+    }
+
+    #[test]
+    fn the_last_operation_of_several_ends_the_work_and_the_first_error_stays() {
+        let mut piece = piece(0, 4096, 512);
+        (0..3).for_each(|_| piece.begin_op());
+        assert!(!piece.end_op() && !piece.end_op() && piece.has_ops());
+        assert!(piece.end_op() && !piece.has_ops());
+        for error in [None, Some(ReplyStatus::Offline), Some(ReplyStatus::IoError), None] {
+            piece.note_error(error);
+        }
+        assert_eq!(piece.error(), Some(ReplyStatus::Offline));
+    }
+
+    #[test]
+    fn a_piece_that_is_asked_in_vain_again_has_one_wait() {
+        let mut piece = piece(0, 4096, 512);
+        assert!(piece.begin_wait(Reason::WaitedForCache) && !piece.begin_wait(Reason::WaitedForCache));
+        assert!(piece.begin_wait(Reason::WaitedForDestage));
+        piece.end_wait();
+        assert!(piece.begin_wait(Reason::WaitedForDestage));
+        assert_eq!([piece.count_turn(), piece.count_turn()], [1, 2]);
+        piece.end_turns();
+        assert_eq!(piece.count_turn(), 1);
+        (0..300).for_each(|_| assert!(piece.count_turn() > 1));
+    }
+
+    #[test]
+    fn a_piece_that_begins_again_by_rows_begins_at_its_first_sector() {
+        let mut piece = Piece::ahead(0, Sectors(8), Sectors(24), run());
+        assert_eq!((piece.bytes(), piece.range()), ((0, 8192), (Sectors(8), Sectors(24))));
+        piece.split_off(Sectors(16));
+        piece.read_again(true);
+        assert!(piece.take_run().is_some() && piece.run().is_none());
+        piece.set_run(Some(run()));
+        piece.begin_by_rows();
+        assert_eq!((piece.split(), piece.reading(), piece.is_split()), (Sectors::ZERO, Some(Reading::ByRows), false));
+    }
 
     #[test]
     fn a_piece_that_is_read_again_keeps_in_mind_that_its_frames_are_abandoned() {
@@ -245,7 +564,7 @@ mod tests {
     fn a_piece_that_wants_operations_stands_in_the_queue_once_for_each_call() {
         let (mut pieces, mut splitting) = (Slab::new(4), Queue::new(4));
         let first = pieces.put(Piece::new(0, Way::READ)).index;
-        let second = pieces.put(Piece { first: Sectors(8), last: Sectors(24), ..Piece::new(1, Way::WRITE) }).index;
+        let second = pieces.put(piece(4096, 8192, 512)).index;
         pieces.want_ops(&mut splitting, second);
         pieces.want_ops(&mut splitting, first);
         assert!(pieces[first].queued && pieces[second].queued);

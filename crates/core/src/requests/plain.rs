@@ -22,7 +22,7 @@ impl Controller {
         }
         for _ in 0..self.plain.len() {
             let Some(index) = self.plain.front() else { return false };
-            let moved = if self.requests[index].request.kind == RequestKind::Flush {
+            let moved = if self.requests[index].kind() == RequestKind::Flush {
                 self.cut_flush(index, actions)
             } else {
                 self.cut_discard(index, actions)
@@ -47,17 +47,11 @@ impl Controller {
     /// The next operation of a discard; false if it waits for the cache.
     fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
-        let array = self.arrays.find(entry.request.array).expect("requests belong to arrays");
-        let block = array.block().bytes();
-        let start = entry.request.offset.get().next_multiple_of(block.get());
-        let end = Bytes(entry.request.offset.get() + entry.request.len).round_down(block).get();
-        let at = start + entry.cut;
-        if at >= end {
-            return self.end_plain(index, actions);
-        }
+        let array = self.arrays.find(entry.array()).expect("requests belong to arrays");
+        let Some((at, left)) = entry.next_discard(array.block().bytes()) else { return self.end_plain(index, actions) };
         let sector = Bytes(at).sectors_floor();
         let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).geometry.capacity());
-        let len = run.min(Bytes(end - at).sectors_floor());
+        let len = run.min(left.sectors_floor());
         let plain = !self.sets.get(set_id).journal.has_session() && !self.wants_journal(set_id);
         if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
             return false;
@@ -68,9 +62,9 @@ impl Controller {
             // A discard is advisory, and the journal would have to record it.
             (len, None)
         };
-        self.requests[index].cut += skip.bytes().get();
+        self.requests[index].pass_discarded(skip.bytes());
         if let Some(op) = op {
-            self.requests[index].pieces += 1;
+            self.requests[index].begin_op();
             self.start_op(op);
         } else {
             let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
@@ -106,8 +100,8 @@ impl Controller {
     /// The flush of the next set of a request's array; false if it waits for the cache.
     fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
         let entry = self.requests[index];
-        let volume = self.arrays.find(entry.request.array).expect("requests belong to arrays").volume();
-        let number = usize::try_from(entry.cut).expect("an array has few sets");
+        let volume = self.arrays.find(entry.array()).expect("requests belong to arrays").volume();
+        let number = entry.next_set();
         if number >= volume.set_count() {
             return self.end_plain(index, actions);
         }
@@ -115,12 +109,12 @@ impl Controller {
         if self.cache.is_on() && !self.sync_set(index, set) {
             return false;
         }
-        self.requests[index].cut += 1;
+        self.requests[index].pass_set();
         // A session of a set with a failed flush may have no mark on its members: then the journal is not replayed.
         if self.sets.get(set).is_promised(&self.journal) && !self.sets.get(set).has_failed_flush() {
             return true;
         }
-        self.requests[index].pieces += 1;
+        self.requests[index].begin_op();
         let op = Op { works_for: WorksFor::Request(index), ..Op::new(OpKind::Flush, set, Footprint::Set) };
         self.start_op(op);
         true

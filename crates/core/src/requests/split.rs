@@ -12,7 +12,6 @@ use openraid_units::{Sectors, SetId, SetLba};
 use crate::actions::Actions;
 use crate::cache::write::Cached;
 use crate::controller::Controller;
-use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{Edges, KindData, Op, OpKind, Payload};
@@ -33,10 +32,10 @@ impl Controller {
             if wants && (!self.split_once(index, actions) || !self.is_split(index)) {
                 return true;
             }
-            self.pieces[index].queued = false;
+            self.pieces[index].leave_queue();
             self.leave_splitting();
-            // While it has operations there is nothing to check, and the next piece has its turn at once.
-            if self.pieces[index].ops == 0 {
+            // As long as it has operations there is nothing to check, and the next piece has its turn at once.
+            if !self.pieces[index].has_ops() {
                 self.check_piece(index, actions);
                 return true;
             }
@@ -49,28 +48,27 @@ impl Controller {
     /// Are all operations of a piece made, or are no more needed?
     #[inline]
     fn is_split(&self, index: u32) -> bool {
-        let piece = &self.pieces[index];
-        piece.error.is_some() || (!piece.walks && piece.split >= piece.sectors())
+        self.pieces[index].is_split()
     }
 
     /// Make the next operation of a piece; false if the piece waits for the cache instead and has left the queue.
     #[inline(always)]
     fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.pieces[index].walks && self.make_row_op(index) {
+        if self.pieces[index].is_walking() && self.make_row_op(index) {
             return true;
         }
         let piece = &self.pieces[index];
-        let (first, last) = (piece.first, piece.last);
-        let at = first + piece.split;
+        let (first, last) = piece.range();
+        let at = first + piece.split();
         if at >= last {
             // The walk that just ended was the last one.
             return true;
         }
-        let array = self.requests[piece.request].request.array;
+        let request = &self.requests[piece.request()];
+        let (array, is_read) = (request.array(), request.is_read());
         let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
         let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
         let mut len = run.min(last - at);
-        let is_read = matches!(self.requests[piece.request].request.kind, RequestKind::Read);
         if self.cache.is_on() {
             match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
                 Cached::Taken => return true,
@@ -86,8 +84,8 @@ impl Controller {
             }
         }
         self.make_extent_op(index, set, set_lba, len, is_read);
-        // If it is processed by rows, its first row is made at once, unless a changed set must be examined first.
-        if self.pieces[index].walks && !self.sets.has_news() {
+        // If it is to be walked by rows, its first row is made at once, unless a changed set comes first.
+        if self.pieces[index].is_walking() && !self.sets.has_news() {
             self.make_row_op(index);
         }
         true
@@ -101,7 +99,7 @@ impl Controller {
 
     /// Make the next row operation of a piece that is processed by rows; false if there is none.
     fn make_row_op(&mut self, index: u32) -> bool {
-        if !self.pieces[index].walks {
+        if !self.pieces[index].is_walking() {
             return false;
         }
         let Walk { left, base: (set, base), from: walk_start } =
@@ -110,11 +108,11 @@ impl Controller {
         let segment = left.next();
         // The last one ends the walk.
         if left.is_over() {
-            self.pieces[index].walks = false;
+            self.pieces[index].end_walk();
         }
         let Some(segment) = segment else { return false };
         let piece = &self.pieces[index];
-        let kind = if self.is_read(piece.request) { OpKind::RowRead } else { OpKind::RowWrite };
+        let kind = if self.is_read(piece.request()) { OpKind::RowRead } else { OpKind::RowWrite };
         let from = walk_start + (segment.set_lba - base);
         let footprint = Footprint::Rows(StripeRows {
             stripe: segment.stripe,
@@ -132,14 +130,14 @@ impl Controller {
     }
 
     pub(crate) fn is_read(&self, request: u32) -> bool {
-        matches!(self.requests[request].request.kind, RequestKind::Read)
+        self.requests[request].is_read()
     }
 
     /// Make the next operation on `len` sectors of a set from `at`, the position of the piece's `split`, and advance
     /// `split`. If the extent must be processed by rows, make none, and give the piece its walk.
     fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
         let set = self.sets.get(set_id);
-        let from = self.pieces[index].split;
+        let from = self.pieces[index].split();
         let block = set.block.sectors();
         let len = match &set.geometry {
             Geometry::Parity(parity) => {
@@ -147,9 +145,7 @@ impl Controller {
                 if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
                     let rows_max = Sectors(u64::from(set.rows_max));
                     let walk = parity.split(at, len, rows_max);
-                    let piece = &mut self.pieces[index];
-                    piece.walks = true;
-                    piece.split += len;
+                    self.pieces[index].begin_walk(len);
                     self.walks[index as usize] = Some(Walk { left: walk, base: (set_id, at), from });
                     return;
                 }
@@ -169,7 +165,7 @@ impl Controller {
             // Writes lock ranges, and ranges are within regions.
             let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
             let len = len.min(in_region);
-            if self.pieces[index].run.is_none() {
+            if self.pieces[index].run().is_none() {
                 len.min(Self::zero_sectors_max())
             } else {
                 len
@@ -181,7 +177,7 @@ impl Controller {
         let mut op = self.piece_op(kind, set_id, Footprint::Extent(Extent { at, len }), index);
         op.payload = self.piece_payload(piece, from);
         op.data = self.edges_of_part(piece, from, from + len);
-        self.pieces[index].split += len;
+        self.pieces[index].split_off(len);
         debug_assert!(op.payload != Payload::None);
         self.start_piece_op(index, op);
     }
@@ -202,7 +198,7 @@ impl Controller {
     #[inline(always)]
     fn start_piece_op(&mut self, piece: u32, op: Op) {
         self.sets.get_mut(op.set).direct_writes += u32::from(op.is_direct_write());
-        self.pieces[piece].ops += 1;
+        self.pieces[piece].begin_op();
         self.start_op(op);
     }
 }

@@ -20,7 +20,8 @@ impl Controller {
     /// Can frames come back only from drives that do not answer? Pieces that wait for their turn are sent after others
     /// of their request, which may wait for frames themselves.
     fn no_frames_come_back(&self) -> bool {
-        let gives = |piece: &crate::requests::piece::Piece| piece.run.is_some() && piece.state != PieceState::WaitTurn;
+        let gives =
+            |piece: &crate::requests::piece::Piece| piece.run().is_some() && piece.state != PieceState::WaitTurn;
         let suspected = self.host_frames.is_spent() || !self.restarting.is_empty();
         suspected && !self.pieces.iter().any(|(_, piece)| gives(piece))
     }
@@ -32,10 +33,11 @@ impl Controller {
             return None;
         }
         let request = self.requests[request];
-        let mut most = self.arrays.find(request.request.array)?.piece().by();
+        let array = self.arrays.find(request.array())?;
+        let (block, mut most) = (array.block().bytes(), array.piece().by());
         while most > FRAME_BYTES {
             most = (most / 2).next_multiple_of(FRAME_BYTES);
-            let (len, frames) = self.next_piece(&request, Divisor::new(most));
+            let (len, frames) = request.next_piece(block, Divisor::new(most));
             if let Some(run) = self.host_frames.take(frames) {
                 return Some((len, run));
             }
@@ -54,14 +56,14 @@ impl Controller {
             return false;
         }
         if let Some(piece) = self.restarting.pop() {
-            self.pieces[piece].error = Some(ReplyStatus::IoError);
+            self.pieces[piece].note_error(Some(ReplyStatus::IoError));
             self.end_piece(piece, actions);
             return true;
         }
         let Some(request) = self.wanting.front() else { return false };
-        self.requests[request].error = Some(ReplyStatus::IoError);
+        self.requests[request].fail(ReplyStatus::IoError);
         self.drop_waiting_pieces(request);
-        if self.requests[request].pieces == 0 {
+        if self.requests[request].is_quiet() {
             self.finish_request(request, actions);
         }
         true
