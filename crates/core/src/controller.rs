@@ -275,9 +275,9 @@ impl Controller {
 
     /// A command has ended, by its drive's answer or by being given up.
     fn command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
-        match command.owner {
+        match command.owner() {
             Owner::Quarantined => {
-                match command.hold {
+                match command.hold() {
                     Some(Hold::Host(run)) => {
                         self.host_frames.come_back(run);
                         self.starved_since = None;
@@ -325,17 +325,17 @@ impl Controller {
         self.on_set_command(command, result, actions);
         self.hand_on(actions);
         self.sets.look();
-        match command.owner {
+        match command.owner() {
             Owner::CheckpointFlush => {
-                let flushes = &mut self.sets.get_mut(command.set).checkpoint_flushes;
+                let flushes = &mut self.sets.get_mut(command.set()).checkpoint_flushes;
                 *flushes -= 1;
                 if *flushes == 0 {
-                    self.store_checkpoint(command.set);
+                    self.store_checkpoint(command.set());
                 }
             }
-            Owner::PplLog => self.on_log_written(command.set, command.slot),
-            Owner::PplFlush => self.on_ppl_flushed(command.set),
-            Owner::PplSetup => self.on_ppl_setup(command.set),
+            Owner::PplLog => self.on_log_written(command.set(), command.slot()),
+            Owner::PplFlush => self.on_ppl_flushed(command.set()),
+            Owner::PplSetup => self.on_ppl_setup(command.set()),
             _ => self.on_metadata_written(command, result.is_ok(), actions),
         }
     }
@@ -399,29 +399,29 @@ impl Controller {
     #[inline(never)]
     fn check_timeouts(&mut self, actions: &mut Actions) {
         while let Some(command) = self.channels.give_up_overdue(self.now) {
-            if !matches!(command.owner, Owner::Journal(_)) {
+            if !matches!(command.owner(), Owner::Journal(_)) {
                 self.trace.notice(
                     &self.sets,
-                    command.set,
-                    Some(command.slot),
-                    Some(command.drive),
+                    command.set(),
+                    Some(command.slot()),
+                    Some(command.drive()),
                     NoticeKind::Timeout,
                     actions,
                 );
             }
             self.give_up(&command, actions);
-            // One overdue command condemns the drive: the rest of its commands would wait for another timeout.
-            while let Some(command) = self.channels.give_up_issued(command.drive) {
+            // One overdue command condemns the drive: the rest of its commands would wait as long again.
+            while let Some(command) = self.channels.give_up_issued(command.drive()) {
                 self.give_up(&command, actions);
             }
-            // Commands that wait for the drive end too: if the member has been replaced meanwhile, nothing else ends
-            // them.
-            self.end_queued(command.drive, actions);
+            // Commands that the drive was never given end too: if the member has been replaced meanwhile, nothing else
+            // ends them.
+            self.end_queued(command.drive(), actions);
         }
     }
 
     fn give_up(&mut self, command: &Command, actions: &mut Actions) {
-        match command.hold {
+        match command.hold() {
             Some(Hold::Host(run)) => self.host_frames.give_up(run),
             Some(Hold::Work(run)) => self.work_frames.give_up(run),
             Some(Hold::Journal(buffer)) => self.journal.give_up_buffer(buffer),

@@ -19,7 +19,6 @@ use openraid_units::{ArrayId, ArrayOffset, DriveId, DriveLba, Instant, Sectors, 
 use crate::actions::{DriveOp, JobKind, ReplyStatus};
 use crate::controller::Controller;
 use crate::events::RequestKind;
-use crate::io::command::Command;
 use crate::io::op::{Op, OpKind, WorksFor};
 use crate::limits::STEPS_MAX;
 use crate::reason::Reason;
@@ -328,21 +327,5 @@ pub(crate) fn work_of(op: &Op) -> Option<Work> {
         OpKind::Destage => Some(Work::Destage),
         OpKind::RowDestage => Some(Work::RowDestage),
         OpKind::Rebuild | OpKind::Resync | OpKind::Scrub | OpKind::Redo | OpKind::Reparity => None,
-    }
-}
-
-impl Command {
-    /// The step of its beginning.
-    pub(crate) fn asked_step(&self, waits: bool) -> What {
-        let Self { slot, drive, op, lba, len, .. } = *self;
-        What::Asked { slot, drive, op, lba, len, waits }
-    }
-
-    /// The step of its end.
-    pub(crate) fn ended_step(&self, timeout: openraid_units::Nanos, ok: bool) -> What {
-        let Self { slot, drive, op, lba, len, asked, deadline, issued, .. } = *self;
-        // A command that was never issued was given up while it waited.
-        let begun = if issued { Instant(deadline.0 - timeout.get()) } else { asked };
-        What::Ended { slot, drive, op, lba, len, asked, begun, ok }
     }
 }

@@ -140,14 +140,9 @@ impl Sets {
         actions.metadata.extend_from_slice(&bytes[..narrow]);
         let range = MetadataRange { start, len: u32::try_from(len).expect("at most a page") };
         let member_index = u32::try_from(index).expect("few members");
-        let command = Command {
-            op: DriveOp::Write { fua: true },
-            lba,
-            len: Bytes(len).sectors_floor(),
-            data: Data::Metadata(range),
-            class: IoClass::Metadata,
-            ..Command::new(owner, id, member_index, slot, drive)
-        };
+        let command = Command::new(owner, id, member_index, slot, drive)
+            .doing(DriveOp::Write { fua: true }, (lba, Bytes(len).sectors_floor()), Data::Metadata(range))
+            .of_class(IoClass::Metadata);
         channels.push(now, &command, actions);
     }
     /// Flush all members of a set for its own purposes; returns how many flushes were issued.
@@ -167,8 +162,8 @@ impl Sets {
             let member = &self.get(id).members[index];
             let member_index = u32::try_from(index).expect("few members");
             let command = Command::new(owner, id, member_index, member.slot.unwrap_or_default(), member.drive);
-            let command = Command { op: DriveOp::Flush, len: Sectors::ZERO, class: IoClass::Metadata, ..command };
-            channels.push(now, &command, actions);
+            // A new command flushes.
+            channels.push(now, &command.of_class(IoClass::Metadata), actions);
             issued += 1;
         }
         issued
@@ -349,31 +344,31 @@ impl Controller {
         result: Result<(), CommandError>,
         actions: &mut Actions,
     ) {
-        let id = command.set;
-        if command.op == DriveOp::Flush {
-            self.sets.get_mut(id).members[command.member as usize].flushing -= 1;
+        let id = command.set();
+        if command.is_flush() {
+            self.sets.get_mut(id).members[command.member() as usize].flushing -= 1;
         }
         if let Err(error) = result {
             let reason = match error {
                 CommandError::Timeout => FailReason::Timeout,
                 CommandError::Drive(DriveError::Gone) => FailReason::Gone,
-                CommandError::Drive(_) if command.op == DriveOp::Flush => FailReason::FlushFailed,
+                CommandError::Drive(_) if command.is_flush() => FailReason::FlushFailed,
                 CommandError::Drive(DriveError::NoSpace) => FailReason::NoSpace,
                 CommandError::Drive(DriveError::ReadOnly) => FailReason::ReadOnly,
                 CommandError::Drive(_) => FailReason::WriteError,
             };
-            let failed = self.sets.fail_member((id, command.member), reason, (&self.trace, self.now), actions);
-            if !failed && command.op != DriveOp::Flush {
-                self.sets.note_stale_metadata(id, command.member, &self.trace, actions);
+            let failed = self.sets.fail_member((id, command.member()), reason, (&self.trace, self.now), actions);
+            if !failed && !command.is_flush() {
+                self.sets.note_stale_metadata(id, command.member(), &self.trace, actions);
             }
         }
     }
 
     /// Record what a command of a set itself has written.
     pub(crate) fn on_metadata_written(&mut self, command: &Command, is_written: bool, actions: &mut Actions) {
-        let id = command.set;
+        let id = command.set();
         let set = self.sets.get_mut(id);
-        match command.owner {
+        match command.owner() {
             Owner::Superblock => {
                 set.metadata.as_mut().expect("it was written").pending -= 1;
                 self.end_wave_if_done(id, actions);
@@ -383,14 +378,14 @@ impl Controller {
                 self.sets.changed(id, Change::Bits);
             }
             Owner::BadBlocks => {
-                let member = &mut set.members[command.member as usize];
+                let member = &mut set.members[command.member() as usize];
                 if is_written && member.bad.store() {
                     // Only now may the superblock announce the log, and everything that depends on the log waits for
                     // that.
                     let metadata = set.metadata.as_mut().expect("it has a log");
                     metadata.failure = metadata.request();
                 }
-                let member = &mut set.members[command.member as usize];
+                let member = &mut set.members[command.member() as usize];
                 member.bad.writing = false;
                 member.bad.urgent &= member.bad.dirty;
                 self.sets.changed(id, Change::Marks);

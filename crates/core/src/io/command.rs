@@ -2,12 +2,13 @@
 //!
 //! [`super::channel`] decides where they wait and when they are issued.
 
-use openraid_units::{DriveId, DriveLba, Instant, Sectors, SetId, Slot, Tag, TagKind};
+use openraid_units::{DriveId, DriveLba, Instant, Nanos, Sectors, SetId, Slot, Tag, TagKind};
 
 use crate::actions::{Data, DriveCommand, DriveOp, IoClass};
 use crate::frames::Run;
 use crate::slab::{Key, NONE};
 use crate::slots::SlotSet;
+use crate::steps::What;
 
 /// The owner of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,31 +46,31 @@ pub(crate) enum Owner {
 /// A command known to the controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
-    pub owner: Owner,
-    pub drive: DriveId,
-    pub op: DriveOp,
-    pub lba: DriveLba,
-    pub len: Sectors,
-    pub data: Data,
-    pub class: IoClass,
-    pub set: SetId,
+    pub(super) owner: Owner,
+    pub(super) drive: DriveId,
+    pub(super) op: DriveOp,
+    pub(super) lba: DriveLba,
+    pub(super) len: Sectors,
+    pub(super) data: Data,
+    pub(super) class: IoClass,
+    pub(super) set: SetId,
     /// Index of the member in its set.
-    pub member: u32,
-    pub slot: Slot,
-    /// Copies that were tried before (reads of mirrors), or the own slot of a write that is repeated.
-    pub tried: SlotSet,
-    /// Frames that are held while the command is under way.
-    pub hold: Option<Hold>,
-    /// Metadata of a waiting command.
-    pub parked: u32,
+    pub(super) member: u32,
+    pub(super) slot: Slot,
+    /// Copies that were tried before (reads of mirrors), or the own slot of a write that is asked for again.
+    pub(super) tried: SlotSet,
+    /// Held while the command is out.
+    pub(super) hold: Option<Hold>,
+    /// Metadata of a command that waits.
+    pub(super) parked: u32,
     // The channel's own bookkeeping.
-    /// Time of arrival here.
-    pub asked: Instant,
-    /// Time at which it is overdue; while it waits, the time since which it waits.
-    pub deadline: Instant,
-    pub issued: bool,
-    pub previous: u32,
-    pub next: u32,
+    /// When it came here.
+    pub(super) asked: Instant,
+    /// When it is overdue; while it waits, since when it does.
+    pub(super) deadline: Instant,
+    pub(super) issued: bool,
+    pub(super) previous: u32,
+    pub(super) next: u32,
 }
 
 /// Frames to which a quarantined command points.
@@ -110,7 +111,76 @@ impl Command {
         }
     }
 
-    /// The command as its drive gets it.
+    /// It does this to `len` sectors from `lba`.
+    #[inline(always)]
+    pub(crate) fn doing(self, op: DriveOp, (lba, len): (DriveLba, Sectors), data: Data) -> Self {
+        Self { op, lba, len, data, ..self }
+    }
+
+    /// It waits with others of this class.
+    #[inline(always)]
+    pub(crate) fn of_class(self, class: IoClass) -> Self {
+        Self { class, ..self }
+    }
+
+    /// It holds these frames until it ends, and after that if it is given up.
+    #[inline(always)]
+    pub(crate) fn holding(self, hold: Option<Hold>) -> Self {
+        Self { hold, ..self }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    #[inline(always)]
+    pub(crate) const fn drive(&self) -> DriveId {
+        self.drive
+    }
+
+    #[inline(always)]
+    pub(crate) const fn set(&self) -> SetId {
+        self.set
+    }
+
+    /// Index of the member in its set; of a device of the journal its number.
+    #[inline(always)]
+    pub(crate) const fn member(&self) -> u32 {
+        self.member
+    }
+
+    #[inline(always)]
+    pub(crate) const fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// The frames that it holds.
+    #[inline(always)]
+    pub(crate) const fn hold(&self) -> Option<Hold> {
+        self.hold
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_flush(&self) -> bool {
+        self.op == DriveOp::Flush
+    }
+
+    /// The step of its beginning.
+    pub(crate) fn asked_step(&self, waits: bool) -> What {
+        let Self { slot, drive, op, lba, len, .. } = *self;
+        What::Asked { slot, drive, op, lba, len, waits }
+    }
+
+    /// The step of its end.
+    pub(crate) fn ended_step(&self, timeout: Nanos, ok: bool) -> What {
+        let Self { slot, drive, op, lba, len, asked, deadline, issued, .. } = *self;
+        // What was never issued was given up where it waited.
+        let begun = if issued { Instant(deadline.0 - timeout.get()) } else { asked };
+        What::Ended { slot, drive, op, lba, len, asked, begun, ok }
+    }
+
+    /// What its drive is told of it.
     #[inline(always)]
     pub(super) fn told(&self, key: Key) -> DriveCommand {
         let Self { drive, op, lba, len, data, class, .. } = *self;

@@ -391,7 +391,8 @@ impl Controller {
             (_, Data::Frames(_)) => Some(Hold::Window),
         };
         let class = if work == JournalWrite::Join { IoClass::Rebuild } else { IoClass::Metadata };
-        let command = Command { op, lba, len, data, class, hold, ..Self::journal_command(owner, member, drive) };
+        let command =
+            Self::journal_command(owner, member, drive).doing(op, (lba, len), data).of_class(class).holding(hold);
         self.channels.push(self.now, &command, actions);
     }
 
@@ -424,7 +425,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         if result.is_err() {
-            self.drop_journal_device(command.member as usize, actions);
+            self.drop_journal_device(command.member() as usize, actions);
         }
         match write {
             JournalWrite::Group => {

@@ -48,7 +48,7 @@ impl Controller {
         }
         // Commands that wait for a hung device would wait forever.
         while let Some(command) = self.channels.cancel_queued(drive) {
-            let Owner::Journal(work) = command.owner else { unreachable!("the drive is the journal's alone") };
+            let Owner::Journal(work) = command.owner() else { unreachable!("the drive is the journal's alone") };
             if let JournalWork::Read(JournalRead::Redo(op)) = work {
                 self.ops[op].frames_abandoned = true;
                 self.ops.command_ended(&mut self.ready, op);

@@ -18,7 +18,7 @@ use super::commit::{JournalRead, JournalWork};
 use super::Journal;
 use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::controller::Controller;
-use crate::io::command::{Command, Hold, Owner};
+use crate::io::command::{Hold, Owner};
 use crate::limits::JOURNAL_BUFFERS;
 
 /// Why the log is neither read nor copied.
@@ -119,15 +119,11 @@ impl Controller {
             WindowUser::Replay => (JournalRead::Replay, IoClass::Metadata),
         };
         let member = u32::try_from(number).expect("two at the most");
-        let command = Command {
-            op: DriveOp::Read,
-            lba,
-            len,
-            data: Data::Frames(self.journal.window_of(user)),
-            class,
-            hold: Some(Hold::Window),
-            ..Self::journal_command(Owner::Journal(JournalWork::Read(read)), member, self.journal.devices[number].drive)
-        };
+        let (owner, drive) = (Owner::Journal(JournalWork::Read(read)), self.journal.devices[number].drive);
+        let command = Self::journal_command(owner, member, drive)
+            .doing(DriveOp::Read, (lba, len), Data::Frames(self.journal.window_of(user)))
+            .of_class(class)
+            .holding(Some(Hold::Window));
         self.channels.push(self.now, &command, actions);
     }
 }

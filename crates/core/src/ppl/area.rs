@@ -90,15 +90,10 @@ impl Controller {
         let (start, _) = member.ppl_area().expect("it was chosen for its log");
         let (slot, drive) = (member.slot.unwrap_or_default(), member.drive);
         let member = u32::try_from(index).expect("few members");
-        let command = Command {
-            op: DriveOp::Write { fua: true },
-            lba: start + at,
-            len,
-            data: Data::Frames(frames),
-            class: IoClass::Metadata,
-            hold,
-            ..Command::new(owner, id, member, slot, drive)
-        };
+        let command = Command::new(owner, id, member, slot, drive)
+            .doing(DriveOp::Write { fua: true }, (start + at, len), Data::Frames(frames))
+            .of_class(IoClass::Metadata)
+            .holding(hold);
         self.channels.push(self.now, &command, actions);
     }
 }
