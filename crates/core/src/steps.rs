@@ -312,12 +312,12 @@ pub(crate) fn op_name(ops: &Slab<Op>, index: u32) -> OpName {
 pub(crate) fn is_traced(ops: &Slab<Op>, index: u32) -> bool {
     let op = &ops[index];
     let own = op.parent().map_or(op, |parent| &ops[parent]);
-    let serves = own.is_destage() || matches!(own.works_for, WorksFor::Piece(_) | WorksFor::Request(_));
+    let serves = own.is_destage() || matches!(own.works_for(), WorksFor::Piece(_) | WorksFor::Request(_));
     serves && work_of(own).is_some()
 }
 
 pub(crate) fn work_of(op: &Op) -> Option<Work> {
-    match op.kind {
+    match op.kind() {
         OpKind::Read => Some(Work::Read),
         OpKind::RowRead => Some(Work::RowRead),
         OpKind::Write => Some(Work::Write),

@@ -60,7 +60,7 @@ impl Trace {
         unit: u64,
         figure: u32,
     ) {
-        self.note(sets, ops[index].set, reason, unit, figure);
+        self.note(sets, ops[index].set(), reason, unit, figure);
         self.op(ops, index, || What::Reason { reason, figure });
     }
 

@@ -8,7 +8,6 @@ use openraid_units::SetId;
 
 use crate::array::set::Set;
 use crate::controller::Controller;
-use crate::io::op::Op;
 use crate::slab::Queue;
 
 /// Maximum number of lines of one kind.
@@ -34,7 +33,7 @@ impl Controller {
             writeln!(out, "{} wait: {name}", queue.len())?;
         }
         for (index, op) in self.ops.iter().take(LINES_MAX) {
-            writeln!(out, "operation {index}: {}", OpLine(op))?;
+            writeln!(out, "operation {index}: {op}")?;
         }
         for (index, piece) in self.pieces.iter().take(LINES_MAX) {
             writeln!(out, "piece {index} of {:?}: {piece}", self.requests[piece.request()].token(),)?;
@@ -77,18 +76,5 @@ impl core::fmt::Display for SetLine<'_> {
         )?;
         let flushes = [set.clean_flushes, set.bitmap_flushes, set.checkpoint_flushes];
         write!(f, ", flushes {flushes:?}, {} repairs, {} in work", set.repairs.len(), set.repairing)
-    }
-}
-
-struct OpLine<'a>(&'a Op);
-
-impl core::fmt::Display for OpLine<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
-        let op = self.0;
-        write!(f, "{:?} {:?} of {:?}, waits for {:?}, for {:?}", op.kind, op.phase, op.set, op.wait, op.works_for)?;
-        write!(f, ", at {:?}", op.footprint)?;
-        write!(f, ", {} pending, range {}, writes {}, {:?}", op.pending, op.has_range(), op.intent, op.data)?;
-        write!(f, ", {:?}, {:?}", op.entry, op.partial)?;
-        write!(f, ", frames abandoned {}, excluded {:?}, error {:?}", op.frames_abandoned, op.excluded, op.error)
     }
 }

@@ -18,12 +18,12 @@ use super::set::{Intent, Life};
 impl Sets {
     /// An operation that may have wanted to write is over.
     pub(crate) fn end_write(&mut self, op: &mut Op, now: Instant, clean_delay: Nanos) {
-        if !op.intent {
+        if !op.is_writer() {
             return;
         }
-        let set_id = op.set;
-        let range = self.get(set_id).bitmap.is_some().then(|| op.marked_range(self.get(op.set)));
-        op.intent = false;
+        let set_id = op.set();
+        let range = self.get(set_id).bitmap.is_some().then(|| op.marked_range(self.get(op.set())));
+        op.count_as_writer(false);
         let set = self.get_mut(set_id);
         set.writers -= 1;
         set.last_write = now;
@@ -63,16 +63,16 @@ impl Controller {
     /// The operation fails if the array has failed, or if the mark cannot be written: after a crash no resync would
     /// follow.
     pub(crate) fn begin_write(&mut self, index: u32) -> Gate {
-        let set = self.sets.get(self.ops[index].set);
+        let set = self.sets.get(self.ops[index].set());
         let needs_mark = set.needs_mark();
         if set.life == Life::Failed || (needs_mark && set.has_stale_metadata()) {
             return Gate::Failed;
         }
         let op = &self.ops[index];
-        let (set_id, begun) = (op.set, op.intent);
+        let (set_id, begun) = (op.set(), op.is_writer());
         if !begun {
-            let range = self.sets.get(set_id).bitmap.is_some().then(|| op.marked_range(self.sets.get(op.set)));
-            self.ops[index].intent = true;
+            let range = self.sets.get(set_id).bitmap.is_some().then(|| op.marked_range(self.sets.get(op.set())));
+            self.ops[index].count_as_writer(true);
             let now = self.now;
             let set = self.sets.get_mut(set_id);
             set.writers += 1;

@@ -297,10 +297,10 @@ impl Controller {
     pub(crate) fn on_background_done(&mut self, op: &Op, actions: &mut Actions) {
         self.sets.look();
         if op.is_repair() {
-            self.sets.get_mut(op.set).repairing -= 1;
+            self.sets.get_mut(op.set()).repairing -= 1;
             return;
         }
-        let set = self.sets.get_mut(op.set);
+        let set = self.sets.get_mut(op.set());
         let running = set.life == Life::Running;
         let Some(task) = set.task.as_mut() else { return };
         let Some(unit) = op.background().unit_of(task.id) else { return };
@@ -310,8 +310,8 @@ impl Controller {
             task.unit_done(unit);
         }
         let below = task.done_sectors();
-        self.sets.notice_ranges(&self.trace, op.set, below, actions);
-        self.checkpoint_task(op.set, actions);
+        self.sets.notice_ranges(&self.trace, op.set(), below, actions);
+        self.checkpoint_task(op.set(), actions);
     }
 }
 
@@ -376,5 +376,5 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
         }
         _ => return None,
     };
-    Some(Op { data, ..Op::new(kind, id, footprint) })
+    Some(Op::new(kind, id, footprint).with(data))
 }

@@ -125,7 +125,7 @@ impl Controller {
             }
             _ => return None,
         };
-        let op = Op { data, ..Op::new(OpKind::Rebuild, id, footprint) };
+        let op = Op::new(OpKind::Rebuild, id, footprint).with(data);
         let rest = (repair.len > len).then(|| Repair { at: repair.at + len, len: repair.len - len, ..repair });
         Some((op, rest))
     }

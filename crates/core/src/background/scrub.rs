@@ -16,7 +16,7 @@ use crate::trace::Trace;
 impl Sets {
     /// What this check or repair may change, while it runs.
     pub(crate) fn scrub_mode(&self, op: &Op) -> Option<ScrubMode> {
-        let set = self.get(op.set);
+        let set = self.get(op.set());
         set.task
             .as_ref()
             .is_some_and(|task| op.background().unit_of(task.id).is_some() && task.is_scrub())
@@ -25,13 +25,13 @@ impl Sets {
     /// These rows could not be compared.
     pub(crate) fn note_uncompared(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
-            self.get_mut(op.set).scrub.uncompared += Sectors(u64::from(op.rows()));
+            self.get_mut(op.set()).scrub.uncompared += Sectors(u64::from(op.rows()));
         }
     }
     /// Mismatching sectors were corrected.
     pub(crate) fn note_repaired(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
-            self.get_mut(op.set).scrub.repaired += u64::from(op.background().corrected);
+            self.get_mut(op.set()).scrub.repaired += u64::from(op.background().corrected);
         }
     }
     /// A sector does not match.
@@ -39,8 +39,8 @@ impl Sets {
         if self.scrub_mode(op).is_none() {
             return;
         }
-        if let Some(range) = self.get_mut(op.set).scrub.note(sector) {
-            self.notice_range(trace, op.set, range, actions);
+        if let Some(range) = self.get_mut(op.set()).scrub.note(sector) {
+            self.notice_range(trace, op.set(), range, actions);
         }
     }
     /// Report the ranges that end below this position.

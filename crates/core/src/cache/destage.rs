@@ -175,7 +175,7 @@ impl Controller {
         } else {
             (OpKind::Destage, Footprint::Stretch(Stretch { at, part: Part::not_begun(0, narrow(len)) }))
         };
-        Op { data, ..Op::new(kind, entry.set, footprint) }
+        Op::new(kind, entry.set, footprint).with(data)
     }
 
     // ---- stripes
@@ -183,7 +183,7 @@ impl Controller {
     /// Continue with a stripe: its next band first.
     pub(crate) fn step_row_destage(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
-        if op.phase == Phase::Planning && op.band().is_empty() && !self.next_band(index) {
+        if op.phase() == Phase::Planning && op.band().is_empty() && !self.next_band(index) {
             return self.finish_op(index, actions);
         }
         let mut rows = self.step_rows(index, actions);
@@ -209,7 +209,7 @@ impl Controller {
     /// next rows. False if nothing dirty is left there.
     fn next_band(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
-        let (set, own) = (self.sets.get(op.set), *op.rows_of());
+        let (set, own) = (self.sets.get(op.set()), *op.rows_of());
         let rows = StripeLines::of(own.stripe, set.parity());
         let unit = self.cache.units.get(op.destage().unit);
         let Columns::Dirty { next, .. } = own.columns else { unreachable!("destage is of dirty columns") };
@@ -243,18 +243,18 @@ impl Controller {
     fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
         let frames = RowFrames::of(&self.ops[index]);
         for slot in self.ops[index].band() {
-            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
-            let to = frames.named(&self.sets.get(self.ops[index].set).geometry, slot);
+            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
+            let to = frames.named(&self.sets.get(self.ops[index].set()).geometry, slot);
             self.stage_extent(index, at, len, to, actions);
         }
     }
 
     /// The band is on the members: sectors that were not written since are clean.
     fn band_written(&mut self, index: u32) {
-        let set = self.ops[index].set;
+        let set = self.ops[index].set();
         let DestageData { unit: cache_unit, .. } = *self.ops[index].destage();
         for slot in self.ops[index].band() {
-            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
+            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
             self.extent_written(set, cache_unit, at, len);
         }
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
@@ -262,16 +262,16 @@ impl Controller {
         self.release_work(index);
         let op = &mut self.ops[index];
         op.rows_of_mut().end_band();
-        (op.excluded, op.phase) = (SlotSet::EMPTY, Phase::Planning);
+        op.plan_next_rows();
     }
 
     // ---- stretches
 
     /// Continue with a range of a set without parity.
     pub(crate) fn step_destage(&mut self, index: u32, actions: &mut Actions) {
-        match self.ops[index].phase {
+        match self.ops[index].phase() {
             Phase::Planning => return self.next_run(index, actions),
-            Phase::Computing(_) => self.ops[index].phase = Phase::Logging,
+            Phase::Computing(_) => self.ops[index].enter(Phase::Logging),
             _ => {}
         }
         if self.step_extent(index, actions) {
@@ -283,7 +283,7 @@ impl Controller {
     fn next_run(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         let unit = self.cache.units.get(op.destage().unit);
-        let (start, _) = unit_extent(&self.sets.get(op.set).geometry, unit.number);
+        let (start, _) = unit_extent(&self.sets.get(op.set()).geometry, unit.number);
         let run = self.cache.dirty_run(unit, start, u64::from(op.part().to()));
         let Some((from, to)) = run else { return self.finish_op(index, actions) };
         if !self.take_work(index, Sectors(to - from).bytes().get()) {
@@ -291,29 +291,29 @@ impl Controller {
         }
         let op = &mut self.ops[index];
         op.part_mut().take(narrow(Sectors(from)), narrow(Sectors(to)));
-        op.phase = Phase::Computing(Step::Stage);
-        let run = op.work.expect("just taken");
-        op.payload = Payload::Host(run.at);
+        op.enter(Phase::Computing(Step::Stage));
+        let run = op.work().expect("just taken");
+        op.bring(Payload::Host(run.at));
         let Extent { at, len } = op.extent();
         self.stage_extent(index, at, len, run.at, actions);
     }
 
     /// The run is on the members.
     fn run_written(&mut self, index: u32) {
-        let (set, Extent { at, len }) = (self.ops[index].set, self.ops[index].extent());
+        let (set, Extent { at, len }) = (self.ops[index].set(), self.ops[index].extent());
         self.extent_written(set, self.ops[index].destage().unit, at, len);
         self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.release_work(index);
         let op = &mut self.ops[index];
-        op.phase = Phase::Planning;
+        op.enter(Phase::Planning);
     }
 
     // ---- both
 
     /// Copy the lines of an extent, all of which is dirty, to `to`.
     fn stage_extent(&mut self, index: u32, at: SetLba, len: Sectors, to: PoolOffset, actions: &mut Actions) {
-        let (set, cache_unit) = (self.ops[index].set, self.ops[index].destage().unit);
+        let (set, cache_unit) = (self.ops[index].set(), self.ops[index].destage().unit);
         let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
             let line = self.cache.line_in_unit(cache_unit, set, number).expect("dirty lines are not evicted");

@@ -375,7 +375,7 @@ impl Controller {
         let waiting = [&self.journal_ops, &self.wait_redo, &self.ready];
         waiting.into_iter().flat_map(crate::slab::Queue::iter).any(|index| {
             let op = &self.ops[index];
-            op.phase == Phase::Start && op.is_direct_write() && op.lock_range().conflicts(&range)
+            op.phase() == Phase::Start && op.is_direct_write() && op.lock_range().conflicts(&range)
         })
     }
 

@@ -13,6 +13,7 @@
 //! the operation waits until the failure of a member is durable on the other members. Reads, rebuilds and scrubs are
 //! the same operation with other phases empty.
 
+use core::fmt;
 use openraid_units::{PoolOffset, SetId, Slot};
 
 use crate::actions::ReplyStatus;
@@ -298,45 +299,57 @@ pub(crate) struct Plan {
 /// An operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
-    pub kind: OpKind,
-    pub data: KindData,
-    pub phase: Phase,
-    /// Its wait, from the moment it is held until it is called again.
-    pub wait: Option<Wait>,
-    pub set: SetId,
-    pub works_for: WorksFor,
-    pub footprint: Footprint,
-    pub payload: Payload,
-    pub fua: bool,
-    /// Number of outstanding commands, jobs and child operations.
-    pub pending: u32,
-    /// Slots that failed in this operation, which plans without them.
-    pub excluded: SlotSet,
+    pub(super) kind: OpKind,
+    pub(super) data: KindData,
+    pub(super) phase: Phase,
+    /// What it waits for, from the moment it is held until it is called again.
+    pub(super) wait: Option<Wait>,
+    pub(super) set: SetId,
+    pub(super) works_for: WorksFor,
+    pub(super) footprint: Footprint,
+    pub(super) payload: Payload,
+    pub(super) fua: bool,
+    /// Commands, jobs and children outstanding.
+    pub(super) pending: u32,
+    /// Slots that failed in this operation: it plans without them.
+    pub(super) excluded: SlotSet,
     /// Work frames, and the slots that have a buffer there, in rank order.
-    pub work: Option<Run>,
-    pub buffers: SlotSet,
-    /// How the parity of a write of rows is computed.
-    pub method: WriteMethod,
-    pub plan: Plan,
+    pub(super) work: Option<Run>,
+    pub(super) buffers: SlotSet,
+    /// How the parity of a write of rows comes about.
+    pub(super) method: WriteMethod,
+    pub(super) plan: Plan,
     /// Counted as a write of its set (active mark, bitmap).
-    pub intent: bool,
-    /// Verdict of the last job.
-    pub verdict: Verdict,
-    /// It waited for frames and is the first of the waiting operations.
-    pub woken: bool,
-    /// A given-up command may still use its frames, so this operation must not.
-    pub frames_abandoned: bool,
-    /// One of its writes failed on a member that the array needs.
-    pub torn: bool,
-    /// The journal entry for the data that it is about to write, until the members have that data.
-    pub entry: EntryState,
+    pub(super) intent: bool,
+    /// What the last job found.
+    pub(super) verdict: Verdict,
+    /// It waited for frames and is the first of the operations that do.
+    pub(super) woken: bool,
+    /// A command that was given up may still use its frames: this operation must not.
+    pub(super) frames_abandoned: bool,
+    /// A write of it failed on a member that the array cannot do without.
+    pub(super) torn: bool,
+    /// The entry of the journal that has what it is about to write, until the members have it.
+    pub(super) entry: EntryState,
     /// Sectors of the journal's ring that it has reserved.
-    pub reserved: u32,
+    pub(super) reserved: u32,
     /// Its record in the partial parity log, and the partial parity of the rows in work.
-    pub partial: Partial,
-    pub partial_parity: PartialParity,
-    /// It ends with this error.
-    pub error: Option<ReplyStatus>,
+    pub(super) partial: Partial,
+    pub(super) partial_parity: PartialParity,
+    /// Stop here with this.
+    pub(super) error: Option<ReplyStatus>,
+}
+
+/// Its state, for a list of all that is in work.
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?} of {:?}, waits for {:?}, ", self.kind, self.phase, self.set, self.wait)?;
+        write!(f, "for {:?}, at {:?}", self.works_for, self.footprint)?;
+        write!(f, ", {} pending, range {}, writes {}", self.pending, self.has_range(), self.intent)?;
+        write!(f, ", {:?}, {:?}, {:?}", self.data, self.entry, self.partial)?;
+        write!(f, ", frames abandoned {}, excluded {:?}", self.frames_abandoned, self.excluded)?;
+        write!(f, ", error {:?}", self.error)
+    }
 }
 
 /// Number of operations reserved for other operations.
@@ -403,6 +416,178 @@ impl Op {
             partial_parity: PartialParity::None,
             error: None,
         }
+    }
+
+    /// It has this besides what all operations have.
+    #[inline(always)]
+    pub(crate) fn with(self, data: KindData) -> Self {
+        Self { data, ..self }
+    }
+
+    /// As [`Op::with`].
+    #[inline(always)]
+    pub(crate) fn set_data(&mut self, data: KindData) {
+        self.data = data;
+    }
+
+    /// It works for a request without pieces.
+    pub(crate) fn for_request(self, request: u32) -> Self {
+        Self { works_for: WorksFor::Request(request), ..self }
+    }
+
+    /// It works for a piece of a host's request, or for one that reads ahead.
+    #[inline(always)]
+    pub(crate) fn for_piece(self, piece: u32, is_ahead: bool, fua: bool) -> Self {
+        let works_for = if is_ahead { WorksFor::Ahead(piece) } else { WorksFor::Piece(piece) };
+        Self { works_for, fua, ..self }
+    }
+
+    /// Its payload is there.
+    #[inline(always)]
+    pub(crate) fn bring(&mut self, payload: Payload) {
+        self.payload = payload;
+    }
+
+    #[inline(always)]
+    pub(crate) const fn kind(&self) -> OpKind {
+        self.kind
+    }
+
+    #[inline(always)]
+    pub(crate) const fn set(&self) -> SetId {
+        self.set
+    }
+
+    #[inline(always)]
+    pub(crate) const fn works_for(&self) -> WorksFor {
+        self.works_for
+    }
+
+    #[inline(always)]
+    pub(crate) const fn footprint(&self) -> &Footprint {
+        &self.footprint
+    }
+
+    #[inline(always)]
+    pub(crate) const fn payload(&self) -> Payload {
+        self.payload
+    }
+
+    /// Its own work frames.
+    #[inline(always)]
+    pub(crate) const fn work(&self) -> Option<Run> {
+        self.work
+    }
+
+    #[inline(always)]
+    pub(crate) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// It goes on with this phase.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// It plans its next rows. Slots that failed in the rows before have their turn again.
+    pub(crate) fn plan_next_rows(&mut self) {
+        (self.excluded, self.phase) = (SlotSet::EMPTY, Phase::Planning);
+    }
+
+    /// Are commands, jobs or children of it outstanding?
+    #[inline(always)]
+    pub(crate) const fn has_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    /// The slots that the rows in work are written to.
+    pub(crate) const fn written_slots(&self) -> SlotSet {
+        self.plan.write
+    }
+
+    /// The slots whose parity is computed for the rows in work.
+    pub(crate) const fn computed_slots(&self) -> SlotSet {
+        self.plan.parity
+    }
+
+    /// Does parity come about from old data and old parity?
+    pub(crate) fn is_read_modify_write(&self) -> bool {
+        self.method == WriteMethod::ReadModifyWrite
+    }
+
+    /// A command that was given up may still use its frames.
+    pub(crate) fn abandon_frames(&mut self) {
+        self.frames_abandoned = true;
+    }
+
+    /// Does it end with an error, as far as is known?
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Does it count as a write of its set?
+    #[inline(always)]
+    pub(crate) const fn is_writer(&self) -> bool {
+        self.intent
+    }
+
+    /// It counts as a write of its set from now on, or not any more.
+    #[inline(always)]
+    pub(crate) fn count_as_writer(&mut self, counts: bool) {
+        self.intent = counts;
+    }
+
+    /// How far it is with its entry of the journal.
+    #[inline(always)]
+    pub(crate) const fn entry(&self) -> EntryState {
+        self.entry
+    }
+
+    /// The journal moves it on with its entry.
+    #[inline(always)]
+    pub(crate) fn set_entry(&mut self, entry: EntryState) {
+        self.entry = entry;
+    }
+
+    /// Sectors of the journal's ring that it has reserved.
+    pub(crate) const fn reserved(&self) -> u32 {
+        self.reserved
+    }
+
+    /// It has reserved so many sectors of the journal's ring; returns how many it had before.
+    #[inline(always)]
+    pub(crate) fn reserve(&mut self, sectors: u32) -> u32 {
+        core::mem::replace(&mut self.reserved, sectors)
+    }
+
+    /// Its record in the partial parity log.
+    pub(crate) const fn record(&self) -> Partial {
+        self.partial
+    }
+
+    /// The partial parity log moves it on with its record; returns how far that was.
+    #[inline(always)]
+    pub(crate) fn set_record(&mut self, record: Partial) -> Partial {
+        core::mem::replace(&mut self.partial, record)
+    }
+
+    /// The partial parity of the rows in work.
+    pub(crate) const fn partial_parity(&self) -> PartialParity {
+        self.partial_parity
+    }
+
+    /// The place of its partial parity: after everything else in its work frames.
+    pub(crate) fn partial_buffer(&self) -> PoolOffset {
+        let staged = self.band().len();
+        let before = u64::from(self.buffers.len() + staged);
+        self.work.expect("buffers were taken").at + openraid_units::Sectors(before * u64::from(self.rows())).bytes()
+    }
+
+    /// The checksum of its partial parity is there.
+    pub(crate) fn keep_partial_sum(&mut self) {
+        let Verdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
+        self.partial_parity = PartialParity::Summed(crc);
     }
 
     /// The piece that it works for.

@@ -50,7 +50,7 @@ impl Controller {
         while let Some(command) = self.channels.cancel_queued(drive) {
             let Owner::Journal(work) = command.owner() else { unreachable!("the drive is the journal's alone") };
             if let JournalWork::Read(JournalRead::Redo(op)) = work {
-                self.ops[op].frames_abandoned = true;
+                self.ops[op].abandon_frames();
                 self.ops.command_ended(&mut self.ready, op);
                 continue;
             }

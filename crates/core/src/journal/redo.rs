@@ -45,9 +45,9 @@ struct Logged {
 impl Journal {
     /// What an operation has logged is on the members, or was not needed.
     pub(crate) fn unlog(&mut self, sets: &mut Sets, op: &mut Op) {
-        let Some(sequence) = op.entry.sequence() else { return };
-        op.entry = EntryState::None;
-        let set = op.set;
+        let Some(sequence) = op.entry().sequence() else { return };
+        op.set_entry(EntryState::None);
+        let set = op.set();
         sets.get_mut(set).journal.logged -= 1;
         // A stripe of a failed set that was not written to the end is written again when the set comes back: its entries
         // wait for that.
@@ -64,7 +64,7 @@ impl Controller {
         if op.is_destage() {
             return Gate::Open;
         }
-        let id = op.set;
+        let id = op.set();
         let set = self.sets.get(id);
         let lacks = self.lacks_session(id);
         // A session that begins sets the active mark together with its own mark. If a write set the active mark before and
@@ -92,8 +92,8 @@ impl Controller {
 
     /// Is there a reason for an operation to wait for the session of its set, by rule 1 or by rule 5?
     pub(crate) fn is_held_by_session(&self, op: &Op) -> bool {
-        let is_changing = !matches!(self.sets.get(op.set).journal.session(), Session::Off | Session::On);
-        is_changing || (!op.is_destage() && self.lacks_session(op.set))
+        let is_changing = !matches!(self.sets.get(op.set()).journal.session(), Session::Off | Session::On);
+        is_changing || (!op.is_destage() && self.lacks_session(op.set()))
     }
 
     /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
@@ -101,17 +101,17 @@ impl Controller {
     pub(crate) fn log_write(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = &self.ops[index];
         // If the journal was lost before the entry was durable, the operation is written as if it had none.
-        match op.entry {
+        match op.entry() {
             EntryState::AwaitsData | EntryState::InGroup(_) => return Gate::Waits(Wait::Entry),
             EntryState::Through(entry) if self.journal.is_live() || entry <= self.journal.durable => return Gate::Open,
             EntryState::None | EntryState::Through(_) => {}
         }
-        match self.sets.get(op.set).journal.session() {
+        match self.sets.get(op.set()).journal.session() {
             Session::Off => Gate::Open,
             Session::On if !self.journal.is_live() => self.write_without_journal(index),
             // The write is logged even if the set does not want its session any more: destage may wait for the range that
             // this operation holds, and the session ends only after destage is through.
-            Session::On => match op.kind {
+            Session::On => match op.kind() {
                 OpKind::Destage => self.await_data_entries(index),
                 OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, actions),
                 _ => self.log_extent(index, actions),
@@ -126,7 +126,7 @@ impl Controller {
     /// a write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next
     /// start replays acknowledged data over a part of the row.
     fn write_without_journal(&mut self, index: u32) -> Gate {
-        let (set, piece) = (self.ops[index].set, self.ops[index].piece());
+        let (set, piece) = (self.ops[index].set(), self.ops[index].piece());
         if self.sets.get(set).has_failed_flush() || self.sets.get(set).is_lost() {
             return Gate::Failed;
         }
@@ -164,7 +164,7 @@ impl Controller {
         let op = self.ops[index];
         let own = op.extent();
         let newest = lines_of(own.at, own.len)
-            .filter_map(|(number, ..)| self.cache.newest_entry_of(op.set, number))
+            .filter_map(|(number, ..)| self.cache.newest_entry_of(op.set(), number))
             .max()
             .unwrap_or(0);
         if newest <= self.journal.durable || self.planted.has(Flaw::DestageBeforeEntry) {
@@ -173,7 +173,7 @@ impl Controller {
         let journal = &mut self.journal;
         let group = if newest == journal.flying.sequence { &mut journal.flying } else { &mut journal.open };
         group.ops.push(index);
-        self.ops[index].entry = EntryState::AwaitsData;
+        self.ops[index].set_entry(EntryState::AwaitsData);
         Gate::Waits(Wait::Entry)
     }
 
@@ -181,8 +181,8 @@ impl Controller {
     pub(crate) fn logged_is_durable(&mut self, index: u32) {
         self.trace.op(&self.ops, index, || What::Durable);
         let op = &mut self.ops[index];
-        op.entry = op.entry.end_wait();
-        if op.pending == 0 {
+        op.set_entry(op.entry().end_wait());
+        if !op.has_pending() {
             self.ready.push(index);
         }
     }
@@ -191,8 +191,8 @@ impl Controller {
     fn joins_group(&mut self, index: u32) {
         let sequence = self.journal.open.sequence;
         let op = &mut self.ops[index];
-        op.entry = EntryState::InGroup(sequence);
-        let set = op.set;
+        op.set_entry(EntryState::InGroup(sequence));
+        let set = op.set();
         self.journal.open.ops.push(index);
         self.journal.log.pin(sequence);
         self.sets.get_mut(set).journal.logged += 1;
@@ -205,10 +205,10 @@ impl Controller {
 
     fn log_rows(&mut self, index: u32, actions: &mut Actions) -> Gate {
         let op = &self.ops[index];
-        let (set, rows) = (op.set, Sectors(u64::from(op.rows())));
+        let (set, rows) = (op.set(), Sectors(u64::from(op.rows())));
         let revokes = usize::from(op.rows_of().named().1);
         let named = op.named_slots(self.sets.get(set));
-        let view = RedoView { named, write: op.plan.write, parities: self.parity_slots(op), revokes };
+        let view = RedoView { named, write: op.written_slots(), parities: self.parity_slots(op), revokes };
         // The last slot that needs one reference, and that reference: most writes have no other slot.
         let mut known = None;
         let plan = plan_redo(&view, |slot| {
@@ -248,7 +248,8 @@ impl Controller {
             return;
         }
         let op = &self.ops[index];
-        let (set, rows, parities, frames) = (op.set, Sectors(u64::from(op.rows())), op.plan.parity, RowFrames::of(op));
+        let (set, rows, parities, frames) =
+            (op.set(), Sectors(u64::from(op.rows())), op.computed_slots(), RowFrames::of(op));
         let columns = actions.columns.len();
         for slot in inline {
             let (payload_at, at) = self.append_payload(rows);
@@ -262,10 +263,10 @@ impl Controller {
 
     /// The slots of P and Q of an operation's stripe.
     fn parity_slots(&self, op: &Op) -> SlotSet {
-        let parity = self.sets.get(op.set).parity();
+        let parity = self.sets.get(op.set()).parity();
         // As a rule the operation writes all of them.
-        if op.plan.parity.len() == u32::from(parity.parities()) {
-            return op.plan.parity;
+        if op.computed_slots().len() == u32::from(parity.parities()) {
+            return op.computed_slots();
         }
         let (_, p, q) = stripe_slots(parity, parity.row(op.rows_of().stripe));
         let p = SlotSet::one(p);
@@ -274,11 +275,11 @@ impl Controller {
 
     /// Is what a destage writes to a slot all that hosts have written there so far?
     fn is_staged(&self, op: &Op, slot: Slot) -> bool {
-        if op.kind != OpKind::RowDestage {
+        if op.kind() != OpKind::RowDestage {
             return false;
         }
-        let (at, len) = op.band_extent(self.sets.get(op.set), slot);
-        let line = |number| self.cache.line_of_unit(op.destage().unit, op.set, number);
+        let (at, len) = op.band_extent(self.sets.get(op.set()), slot);
+        let line = |number| self.cache.line_of_unit(op.destage().unit, op.set(), number);
         lines_of(at, len).all(|(number, ..)| line(number).is_some_and(|line| line.staged))
     }
 
@@ -287,7 +288,7 @@ impl Controller {
     fn settle_columns(&mut self, index: u32, array: u8, settled: SlotSet) {
         let mut run: Option<(SetLba, Sectors)> = None;
         for slot in settled {
-            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
+            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
             run = match run {
                 Some((start, so_far)) if start + so_far == at => Some((start, so_far + len)),
                 Some((set_lba, sectors)) => {
@@ -310,7 +311,7 @@ impl Controller {
         let (first, count) = rows.named();
         for column in first..first + count {
             let from = Sectors(u64::from(rows.part.from()));
-            let set_lba = self.sets.get(op.set).parity().set_lba(rows.stripe, column, from);
+            let set_lba = self.sets.get(op.set()).parity().set_lba(rows.stripe, column, from);
             self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
         }
     }
@@ -318,10 +319,10 @@ impl Controller {
     /// How many references give the bytes that a destage writes to a slot, and the first of them; `None` if the log does
     /// not have just these bytes.
     fn references_of(&self, op: &Op, slot: Slot) -> Option<(usize, Logged)> {
-        if op.kind != OpKind::RowDestage {
+        if op.kind() != OpKind::RowDestage {
             return None;
         }
-        let (at, len) = op.band_extent(self.sets.get(op.set), slot);
+        let (at, len) = op.band_extent(self.sets.get(op.set()), slot);
         let first = self.logged_at(op, at, len)?;
         let mut count = 1;
         let mut done = first.len;
@@ -336,7 +337,7 @@ impl Controller {
     fn logged_at(&self, op: &Op, at: SetLba, len: Sectors) -> Option<Logged> {
         let mut found: Option<Logged> = None;
         for (number, first, last) in lines_of(at, len) {
-            let line = self.cache.line_of_unit(op.destage().unit, op.set, number)?;
+            let line = self.cache.line_of_unit(op.destage().unit, op.set(), number)?;
             let (true, Some(place)) = (line.staged, line.logged_at) else {
                 return found;
             };
@@ -354,7 +355,7 @@ impl Controller {
     }
 
     fn refer(&mut self, index: u32, array: u8, slot: Slot, member_lba: MemberLba) {
-        let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set), slot);
+        let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
         let mut done = Sectors::ZERO;
         while done < len {
             let logged = self.logged_at(&self.ops[index], at + done, len - done).expect("counted before");
@@ -384,16 +385,16 @@ impl Controller {
         if let Err(reason) = self.group_takes(fragments + 1, whole.get(), 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
-        let array = self.sets.get(op.set).journal.index();
+        let array = self.sets.get(op.set()).journal.index();
         self.append_record(JournalRecord::Revoke { array, set_lba: at, sectors: whole });
         let (payload_at, to) = self.append_payload(whole);
-        let from = match op.payload {
+        let from = match op.payload() {
             crate::io::op::Payload::Host(base) => base,
             _ => PoolOffset::ZERO,
         };
         let mut done = Sectors::ZERO;
         while done < whole {
-            let (slots, len) = self.places_of(op.set, at + done, whole - done);
+            let (slots, len) = self.places_of(op.set(), at + done, whole - done);
             for (slot, member_lba) in slots.into_iter().flatten() {
                 let payload_at = payload_at + done;
                 self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: len, payload_at });
@@ -410,7 +411,7 @@ impl Controller {
         let Extent { at, len: whole } = op.extent();
         let (mut done, mut count) = (Sectors::ZERO, 0);
         while done < whole {
-            let (slots, len) = self.places_of(op.set, at + done, whole - done);
+            let (slots, len) = self.places_of(op.set(), at + done, whole - done);
             count += slots.iter().flatten().count();
             done += len;
         }

@@ -53,11 +53,11 @@ impl Controller {
     /// Reserve room for the records of a write past the cache; false if it has to wait.
     pub(crate) fn reserve_room(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
-        if !op.is_direct_write() || op.parent().is_some() || op.reserved > 0 {
+        if !op.is_direct_write() || op.parent().is_some() || op.reserved() > 0 {
             return true;
         }
         // A session may begin before the write logs anything.
-        let logs = self.sets.get(op.set).journal.has_session() || self.wants_journal(op.set);
+        let logs = self.sets.get(op.set()).journal.has_session() || self.wants_journal(op.set());
         if !self.journal.is_live() || !logs {
             return true;
         }
@@ -70,7 +70,7 @@ impl Controller {
             return false;
         }
         journal.reserved += need;
-        self.ops[index].reserved = narrow(Sectors(need));
+        self.ops[index].reserve(narrow(Sectors(need)));
         true
     }
 
@@ -78,7 +78,7 @@ impl Controller {
     /// more room.
     pub(crate) fn release_room(&mut self, index: u32) {
         let op = &mut self.ops[index];
-        let reserved = core::mem::take(&mut op.reserved);
+        let reserved = op.reserve(0);
         let frees = reserved > 0 || op.is_destage();
         self.journal.reserved -= u64::from(reserved);
         if frees && !self.journal_ops.is_empty() {
@@ -88,8 +88,8 @@ impl Controller {
 
     /// The most sectors of the ring that a write past the cache needs.
     fn logs_at_most(&self, op: &Op) -> u64 {
-        let set = self.sets.get(op.set);
-        match &op.footprint {
+        let set = self.sets.get(op.set());
+        match op.footprint() {
             Footprint::Rows(own) => {
                 let (lo, hi) = own.part.range();
                 let rows = u64::from(hi - lo);
@@ -122,9 +122,9 @@ impl Controller {
 
     /// Writes past the cache, of sets in session, that wait for their range.
     fn locked_out(&self) -> u32 {
-        let waits = |op: &Op| op.phase == Phase::Locking && op.is_direct_write();
+        let waits = |op: &Op| op.phase() == Phase::Locking && op.is_direct_write();
         let keeps = |id| self.sets_in_session().any(|set| set == id);
-        let count = self.ops.iter().filter(|(_, op)| waits(op) && keeps(op.set)).count();
+        let count = self.ops.iter().filter(|(_, op)| waits(op) && keeps(op.set())).count();
         u32::try_from(count).expect("operations have a limit")
     }
 

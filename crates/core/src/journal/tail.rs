@@ -220,7 +220,7 @@ impl Controller {
     pub(crate) fn on_round_flush(&mut self, op: &Op) {
         let round = &mut self.journal.round;
         round.pending -= 1;
-        round.failed |= op.error.is_some();
+        round.failed |= op.has_failed();
     }
 
     fn end_flushing(&mut self) -> bool {

@@ -7,7 +7,6 @@ use super::Partial;
 use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::array::set::{Member, Set};
 use crate::controller::Controller;
-use crate::events::Verdict;
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Owner};
 use crate::io::op::{Op, PartialParity};
@@ -55,19 +54,6 @@ impl Op {
         }
         let is_partial = named.len() < u32::from(map.data_columns());
         (Partial::Due, if is_partial { PartialParity::Buffered } else { PartialParity::None })
-    }
-
-    /// The place of its partial parity: after everything else in its work frames.
-    pub(crate) fn partial_buffer(&self) -> PoolOffset {
-        let staged = self.band().len();
-        let before = u64::from(self.buffers.len() + staged);
-        self.work.expect("buffers were taken").at + Sectors(before * u64::from(self.rows())).bytes()
-    }
-
-    /// Keep the checksum of its partial parity.
-    pub(crate) fn keep_partial_sum(&mut self) {
-        let Verdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
-        self.partial_parity = PartialParity::Summed(crc);
     }
 }
 

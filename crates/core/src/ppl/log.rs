@@ -12,7 +12,6 @@ use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
 use crate::io::gate::Gate;
 use crate::io::op::{Op, OpKind, PartialParity, Phase, Step};
-use crate::io::plan::WriteMethod;
 use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
 use crate::planted::Flaw;
@@ -24,11 +23,11 @@ use crate::steps::What;
 impl Sets {
     /// The rows of an operation's record are on the members.
     pub(crate) fn end_record(&mut self, op: &mut Op, planted: Planted) {
-        let before = core::mem::replace(&mut op.partial, Partial::No);
+        let before = op.set_record(Partial::No);
         if before != Partial::Logged {
             return;
         }
-        let (set, slot) = (op.set, self.get(op.set).parity().p_slot(op.rows_of().stripe));
+        let (set, slot) = (op.set(), self.get(op.set()).parity().p_slot(op.rows_of().stripe));
         let reused = planted.has(Flaw::LogReusedUnflushed);
         let log = &mut self.get_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
         log.covered -= 1;
@@ -48,21 +47,21 @@ impl Controller {
     /// The new parity is computed: compute the parity of the columns that are not written, from the smaller number of
     /// columns.
     pub(crate) fn push_partial(&mut self, index: u32, actions: &mut Actions) {
-        self.ops[index].phase = Phase::Computing(Step::Partial);
+        self.ops[index].enter(Phase::Computing(Step::Partial));
         let op = self.ops[index];
-        let view = op.stripe_view(self.sets.get(op.set));
-        let named = op.named_slots(self.sets.get(op.set));
+        let view = op.stripe_view(self.sets.get(op.set()));
+        let named = op.named_slots(self.sets.get(op.set()));
         let others = view.data.minus(named);
         let columns = actions.columns.len();
-        // The columns that are not written; or the new parity minus the written columns.
-        if op.method != WriteMethod::ReadModifyWrite && others.len() <= named.len() + 1 {
+        // The columns that are not written; or the new parity without the written columns.
+        if !op.is_read_modify_write() && others.len() <= named.len() + 1 {
             for slot in others {
                 let at = op.buffer(slot);
                 actions.columns.push(JobColumn { index: 0, at, old: at });
             }
         } else {
             for slot in named {
-                let at = RowFrames::of(&op).named(&self.sets.get(op.set).geometry, slot);
+                let at = RowFrames::of(&op).named(&self.sets.get(op.set()).geometry, slot);
                 actions.columns.push(JobColumn { index: 0, at, old: at });
             }
             let at = op.buffer(view.p);
@@ -73,7 +72,7 @@ impl Controller {
     }
 
     pub(crate) fn push_partial_sum(&mut self, index: u32, actions: &mut Actions) {
-        self.ops[index].phase = Phase::Computing(Step::PartialSum);
+        self.ops[index].enter(Phase::Computing(Step::PartialSum));
         let op = self.ops[index];
         let at = op.partial_buffer();
         let columns = actions.columns.len();
@@ -85,17 +84,17 @@ impl Controller {
     /// operation until the record is durable. A discard of whole rows has a record, too: a crash may leave some members
     /// zeroed.
     pub(crate) fn record_write(&mut self, index: u32) -> Gate {
-        if self.ops[index].kind == OpKind::Discard {
+        if self.ops[index].kind() == OpKind::Discard {
             self.plan_discard_record(index);
         }
         let op = &self.ops[index];
-        match op.partial {
+        match op.record() {
             Partial::No | Partial::Logged => Gate::Open,
             Partial::Waiting => Gate::Waits(Wait::Record),
             Partial::Due => {
-                let (set, stripe) = (op.set, op.rows_of().stripe);
+                let (set, stripe) = (op.set(), op.rows_of().stripe);
                 let slot = self.sets.get(set).parity().p_slot(stripe);
-                self.ops[index].partial = Partial::Waiting;
+                self.ops[index].set_record(Partial::Waiting);
                 let ppl = self.sets.get_mut(set).ppl.as_mut().expect("who needs a record has a log");
                 let log = &mut ppl.logs[slot.index()];
                 log.waiting.push(index);
@@ -118,16 +117,16 @@ impl Controller {
 
     fn plan_discard_record(&mut self, index: u32) {
         let op = self.ops[index];
-        if op.partial == Partial::No && self.sets.get(op.set).ppl.is_some() {
-            let all = SlotSet::first_n(self.sets.get(op.set).slots());
-            let named = op.named_slots(self.sets.get(op.set));
-            self.ops[index].partial = op.record_for(self.sets.get(op.set), named, all).0;
+        if op.record() == Partial::No && self.sets.get(op.set()).ppl.is_some() {
+            let all = SlotSet::first_n(self.sets.get(op.set()).slots());
+            let named = op.named_slots(self.sets.get(op.set()));
+            self.ops[index].set_record(op.record_for(self.sets.get(op.set()), named, all).0);
         }
     }
 
     fn entry_of(&self, op: &Op) -> PplEntry {
-        let parity = self.sets.get(op.set).parity();
-        let (named, rows) = (op.named_slots(self.sets.get(op.set)), op.rows_of());
+        let parity = self.sets.get(op.set()).parity();
+        let (named, rows) = (op.named_slots(self.sets.get(op.set())), op.rows_of());
         let columns = named.iter().filter_map(|slot| match parity.role_of(rows.stripe, slot) {
             StripeRole::Data(column) => Some(column),
             StripeRole::P | StripeRole::Q => None,
@@ -136,10 +135,10 @@ impl Controller {
         let bytes = op.row_bytes();
         PplEntry {
             data_sector: parity.set_lba(rows.stripe, first, Sectors(u64::from(rows.part.from()))),
-            pp_size: if op.partial_parity.is_there() { bytes } else { 0 },
+            pp_size: if op.partial_parity().is_there() { bytes } else { 0 },
             data_size: bytes * named.len(),
             parity_disk: u32::from(parity.p_slot(rows.stripe).0),
-            checksum: if let PartialParity::Summed(crc) = op.partial_parity { crc } else { 0 },
+            checksum: if let PartialParity::Summed(crc) = op.partial_parity() { crc } else { 0 },
         }
     }
 
@@ -190,7 +189,7 @@ impl Controller {
         let mut moved = false;
         self.log_mut(id, slot).arm = false;
         while let Some(index) = self.log_mut(id, slot).waiting.pop() {
-            self.ops[index].partial = Partial::No;
+            self.ops[index].set_record(Partial::No);
             self.ready.push(index);
             moved = true;
         }
@@ -202,7 +201,7 @@ impl Controller {
     fn refuse_waiting(&mut self, id: SetId, slot: Slot) -> bool {
         let mut moved = false;
         while let Some(index) = self.log_mut(id, slot).waiting.pop() {
-            self.ops[index].partial = Partial::No;
+            self.ops[index].set_record(Partial::No);
             self.trace.note(&mut self.sets, id, Reason::FlushFailed, 0, 0);
             self.refused.push(index);
             moved = true;
@@ -227,7 +226,7 @@ impl Controller {
         let mut payload = Sectors::ZERO;
         while let Some(index) = self.log_mut(id, slot).waiting.front() {
             let op = self.ops[index];
-            let rows = if op.partial_parity.is_there() { Sectors(u64::from(op.rows())) } else { Sectors::ZERO };
+            let rows = if op.partial_parity().is_there() { Sectors(u64::from(op.rows())) } else { Sectors::ZERO };
             if payload + rows > room || self.log_mut(id, slot).flying.len() == LOG_OPS_MAX {
                 break;
             }
@@ -239,10 +238,10 @@ impl Controller {
                 index,
                 Reason::PartialParityLogged,
                 op.rows_of().stripe.0,
-                u32::from(op.partial_parity.is_there()),
+                u32::from(op.partial_parity().is_there()),
             );
             header.push(self.entry_of(&op)).expect("fewer than fit");
-            if op.partial_parity.is_there() {
+            if op.partial_parity().is_there() {
                 self.write_partial(id, slot, keepers, &op, payload, actions);
             }
             payload += rows;
@@ -267,7 +266,7 @@ impl Controller {
         at: Sectors,
         actions: &mut Actions,
     ) {
-        let (frames, hold) = (op.partial_buffer(), op.work.map(Hold::Work));
+        let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
         let place = (PPL_HEADER_SECTORS + at, Sectors(u64::from(op.rows())));
         for keeper in keepers.into_iter().flatten() {
             self.log_mut(id, slot).pending += 1;
@@ -289,7 +288,7 @@ impl Controller {
         log.covered = u32::try_from(flying.len()).expect("few operations");
         log.state = if flying.is_empty() { LogState::Free } else { LogState::Covering };
         for index in flying.drain(..) {
-            self.ops[index].partial = Partial::Logged;
+            self.ops[index].set_record(Partial::Logged);
             self.trace.op(&self.ops, index, || What::Durable);
             self.ready.push(index);
         }
@@ -414,7 +413,13 @@ mod tests {
     }
 
     fn logged() -> Op {
-        Op { partial: Partial::Logged, ..row_write() }
+        with_record(Partial::Logged)
+    }
+
+    fn with_record(record: Partial) -> Op {
+        let mut op = row_write();
+        assert_eq!(op.set_record(record), Partial::No);
+        op
     }
 
     /// A write of the first column of stripe 0.
@@ -438,7 +443,7 @@ mod tests {
         assert!(!controller.sets.are_logs_due());
         let mut last = logged();
         controller.sets.end_record(&mut last, Planted::default());
-        assert_eq!((last.partial, controller.log_mut(SET, slot).state), (Partial::No, LogState::Stale));
+        assert_eq!((last.record(), controller.log_mut(SET, slot).state), (Partial::No, LogState::Stale));
         assert!(controller.sets.are_logs_due());
     }
 
@@ -455,7 +460,7 @@ mod tests {
     #[test]
     fn what_waits_for_its_record_writes_when_the_log_is_durable() {
         let mut controller = controller();
-        let op = controller.ops.put(Op { partial: Partial::Waiting, ..row_write() }).index;
+        let op = controller.ops.put(with_record(Partial::Waiting)).index;
         controller.hold_op(op, Wait::Record);
         let log = controller.log_mut(SET, Slot(1));
         log.state = LogState::Writing;
@@ -463,7 +468,7 @@ mod tests {
         // Another one came while the log was being written: it needs the next write.
         log.waiting.push(op + 1);
         controller.log_is_durable(SET, Slot(1));
-        assert_eq!((controller.ops[op].partial, controller.ready.pop()), (Partial::Logged, Some(op)));
+        assert_eq!((controller.ops[op].record(), controller.ready.pop()), (Partial::Logged, Some(op)));
         assert!(controller.ready.is_empty(), "the other one still waits");
         let log = controller.log_mut(SET, Slot(1));
         assert_eq!((log.state, log.covered, log.waiting.len()), (LogState::Covering, 1, 1));
@@ -472,10 +477,10 @@ mod tests {
     #[test]
     fn what_waits_for_a_log_without_a_keeper_goes_on_without_a_record() {
         let mut controller = controller();
-        let op = controller.ops.put(Op { partial: Partial::Waiting, ..row_write() }).index;
+        let op = controller.ops.put(with_record(Partial::Waiting)).index;
         controller.log_mut(SET, Slot(1)).waiting.push(op);
         assert!(controller.release_waiting(SET, Slot(1)));
-        assert_eq!((controller.ops[op].partial, controller.ready.pop()), (Partial::No, Some(op)));
+        assert_eq!((controller.ops[op].record(), controller.ready.pop()), (Partial::No, Some(op)));
         assert!(!controller.release_waiting(SET, Slot(1)), "nothing waits any more");
     }
 }

@@ -117,7 +117,7 @@ impl Controller {
                 part: Part::first(entry.lo, entry.hi, rows_max),
                 columns: Columns::Named { first: entry.first, count: entry.columns },
             });
-            let op = Op { data: KindData::Reparity(entry.slot), ..Op::new(OpKind::Reparity, id, footprint) };
+            let op = Op::new(OpKind::Reparity, id, footprint).with(KindData::Reparity(entry.slot));
             let key = self.ops.put(op);
             self.sets.get_mut(id).ops += 1;
             self.ready.push(key.index);

@@ -8,7 +8,7 @@ use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
-use crate::io::op::{Op, OpKind, WorksFor};
+use crate::io::op::{Op, OpKind};
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
@@ -78,8 +78,7 @@ impl Controller {
     /// the members cannot keep parity right.
     fn discard_op(&self, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
         let set = self.sets.get(set_id);
-        let op =
-            |footprint| Op { works_for: WorksFor::Request(request), ..Op::new(OpKind::Discard, set_id, footprint) };
+        let op = |footprint| Op::new(OpKind::Discard, set_id, footprint).for_request(request);
         let info = |m: &Member| self.channels.get(m.drive).map(|c| c.info());
         if let Geometry::Parity(parity) = &set.geometry {
             let safe = self.discards_to_zeroes(set_id);
@@ -115,7 +114,7 @@ impl Controller {
             return true;
         }
         self.requests[index].begin_op();
-        let op = Op { works_for: WorksFor::Request(index), ..Op::new(OpKind::Flush, set, Footprint::Set) };
+        let op = Op::new(OpKind::Flush, set, Footprint::Set).for_request(index);
         self.start_op(op);
         true
     }

@@ -17,7 +17,7 @@ use crate::controller::Controller;
 use crate::events::{BlockRequest, HostGone, RequestKind};
 use crate::frames::Run;
 use crate::io::footprint::Footprint;
-use crate::io::op::{Op, OpKind, Payload, WorksFor};
+use crate::io::op::{Op, OpKind, Payload};
 use crate::limits::ZERO_REGION_BYTES;
 use crate::reason::Reason;
 use crate::requests::piece::{Cut, Piece, PieceState, Reading, Way};
@@ -405,7 +405,6 @@ impl Controller {
     #[inline(always)]
     pub(crate) fn piece_op(&self, kind: OpKind, set: SetId, footprint: Footprint, index: u32) -> Op {
         let request = &self.requests[self.pieces[index].request()];
-        let works_for = if request.is_ahead() { WorksFor::Ahead(index) } else { WorksFor::Piece(index) };
-        Op { works_for, fua: request.is_fua_write(), ..Op::new(kind, set, footprint) }
+        Op::new(kind, set, footprint).for_piece(index, request.is_ahead(), request.is_fua_write())
     }
 }

@@ -120,11 +120,11 @@ impl Controller {
             columns: Columns::Named { first: segment.first_column, count: segment.columns },
         });
         let mut op = self.piece_op(kind, set, footprint, index);
-        op.payload = self.piece_payload(piece, from);
+        op.bring(self.piece_payload(piece, from));
         let parity = self.sets.get(set).parity();
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
-        op.data = self.edges_of_part(piece, from, end);
+        op.set_data(self.edges_of_part(piece, from, end));
         self.start_piece_op(index, op);
         true
     }
@@ -175,10 +175,10 @@ impl Controller {
         let piece = &self.pieces[index];
         let kind = if is_read { OpKind::Read } else { OpKind::Write };
         let mut op = self.piece_op(kind, set_id, Footprint::Extent(Extent { at, len }), index);
-        op.payload = self.piece_payload(piece, from);
-        op.data = self.edges_of_part(piece, from, from + len);
+        op.bring(self.piece_payload(piece, from));
+        op.set_data(self.edges_of_part(piece, from, from + len));
         self.pieces[index].split_off(len);
-        debug_assert!(op.payload != Payload::None);
+        debug_assert!(op.payload() != Payload::None);
         self.start_piece_op(index, op);
     }
 
@@ -197,7 +197,7 @@ impl Controller {
     /// Start an operation of a piece.
     #[inline(always)]
     fn start_piece_op(&mut self, piece: u32, op: Op) {
-        self.sets.get_mut(op.set).direct_writes += u32::from(op.is_direct_write());
+        self.sets.get_mut(op.set()).direct_writes += u32::from(op.is_direct_write());
         self.pieces[piece].begin_op();
         self.start_op(op);
     }
