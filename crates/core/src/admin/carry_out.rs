@@ -9,7 +9,7 @@ use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
 use crate::array::bitmap::Bitmap;
 use crate::array::metadata::Wave;
-use crate::array::set::{Intent, Life, Set};
+use crate::array::set::{Intent, Life, Member, Set};
 use crate::array::sets::Change;
 use crate::array::volume::Volume;
 use crate::controller::Controller;
@@ -295,7 +295,7 @@ impl Controller {
         self.cache.wait_changed();
         self.end_hurry(set_id);
         self.journal.replay_mut().forget_backlog(set_id);
-        let drives: Vec<DriveId> = self.sets.get(set_id).members.iter().map(|m| m.drive).collect();
+        let drives: Vec<DriveId> = self.sets.get(set_id).members().iter().map(Member::drive).collect();
         self.channels.release(&drives);
         self.sets.remove(set_id);
         self.arrays.remove(id);

@@ -29,9 +29,9 @@ impl Controller {
             return Err(AdminError::NoRedundancy);
         }
         let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
-        let member = &set.members[index];
-        if member.state == MemberState::InSync && !member.replacement {
-            let slot = member.slot.expect("a working member has a slot");
+        let member = set.member(index);
+        if member.state() == MemberState::InSync && !member.is_replacement() {
+            let slot = member.slot().expect("a working member has a slot");
             if !self.sets.survives_without(id, slot) {
                 return Err(AdminError::WouldLoseArray);
             }
@@ -39,7 +39,6 @@ impl Controller {
                 return Err(AdminError::NeededByUnsynced);
             }
         }
-        let index = u32::try_from(index).expect("few members");
         self.sets.fail_member((id, index), FailReason::Administrator, (&self.trace, self.now), actions);
         Ok(AdminOutcome::Done)
     }
@@ -48,17 +47,13 @@ impl Controller {
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);
         let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
-        match set.members[index].state {
+        match set.member(index).state() {
             MemberState::Faulty(_) | MemberState::Spare | MemberState::Missing => {}
             MemberState::InSync | MemberState::Rebuilding { .. } | MemberState::Failing(_) => {
                 return Err(AdminError::MemberInUse(drive));
             }
         }
-        let was_spare = set.members[index].state == MemberState::Spare;
-        let member = &mut set.members[index];
-        member.removed = true;
-        member.state = MemberState::Faulty(FailReason::Administrator);
-        if was_spare {
+        if set.take_out(index) {
             set.metadata.as_mut().ok_or(AdminError::NoRedundancy)?.request();
         }
         self.channels.release(&[drive]);
@@ -85,7 +80,7 @@ impl Controller {
         // of a missing member would get the role of the missing member.
         let under_way = set.metadata.as_ref().filter(|metadata| metadata.wave != Wave::Idle);
         let called = |n| under_way.is_some_and(|own| matches!(own.snapshot.roles.get(n), Role::Active(_)));
-        let used = |n: u32| called(n) || set.members.iter().any(|m| !m.removed && m.number() == Some(n));
+        let used = |n: u32| called(n) || set.members().iter().any(|m| !m.is_removed() && m.number() == Some(n));
         let own = new.superblock.dev_number;
         let number = if by_bitmap.is_some() && !used(own) {
             own
@@ -96,22 +91,17 @@ impl Controller {
         let mut superblock = new.superblock;
         superblock.dev_number = number;
         superblock.set_recovery_offset(None);
-        let mut member = new_member(new.drive, None, MemberState::Spare, superblock.data_offset, Some(superblock), &[]);
-        member.by_bitmap = by_bitmap;
+        let member = new_member(new.drive, None, MemberState::Spare, superblock.data_offset, Some(superblock), &[])
+            .returning_to(by_bitmap);
         let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
         metadata.common.roles = grow_roles(&metadata.common.roles, number);
         metadata.request();
         // Answers that a removed drive still owes are reported by its place in the table.
         let (set, channels) = (self.sets.get(id), &self.channels);
-        let is_free = |own: &Member| own.removed && own.flushing == 0 && channels.outstanding(own.drive) == 0;
-        let vacant = set.members.iter().position(is_free);
-        let set = self.sets.get_mut(id);
-        match vacant {
-            Some(index) => set.members[index] = member,
-            None => set.members.push(member),
-        }
-        let index = vacant.unwrap_or(set.members.len() - 1);
-        self.prepare_log(id, index, actions);
+        let is_free = |own: &Member| own.is_removed() && !own.is_flushing() && channels.outstanding(own.drive()) == 0;
+        let vacant = set.find_member(is_free);
+        let index = self.sets.get_mut(id).add_member(member, vacant);
+        self.prepare_log(id, index as usize, actions);
         self.sort_members(id);
         Ok(AdminOutcome::Done)
     }
@@ -143,11 +133,11 @@ impl Controller {
         let Role::Active(slot) = superblock.role() else { return None };
         let returns = superblock.set_uuid == metadata.common.set_uuid
             && slot.0 < set.slots()
-            && set.places[slot.index()].member == NONE
+            && !set.is_held(slot)
             && superblock.recovery_offset().is_none()
-            // The bits mark what the array wrote without the member, not what the member wrote without the array.
-            && !is_split_off(superblock, &metadata.common, set.in_sync)
-            // Ranges of its bad-block log are bad whatever the bits say: all of it is restored.
+            // The bits say what the array wrote without it, not what it wrote without the array.
+            && !is_split_off(superblock, &metadata.common, set.in_sync())
+            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
             && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
             && superblock.events >= header.events_cleared;
         returns.then_some(slot)
@@ -161,10 +151,10 @@ impl Controller {
     ) -> Result<AdminOutcome, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get(id);
-        if slot.0 >= set.slots() || !set.in_sync.contains(slot) {
+        if slot.0 >= set.slots() || !set.in_sync().contains(slot) {
             return Err(AdminError::NoSuchSlot(slot));
         }
-        if set.places[slot.index()].replacement != NONE {
+        if set.place(slot).replacement != NONE {
             return Err(AdminError::NotPossible("this member is being replaced already"));
         }
         if set.is_kept_by_journal() {
@@ -173,29 +163,20 @@ impl Controller {
                  which brings it back, before anything is copied",
             ));
         }
-        let suits =
-            |m: &Member| m.state == MemberState::Spare && !m.removed && with.is_none_or(|drive| m.drive == drive);
+        let suits = |m: &Member| {
+            m.state() == MemberState::Spare && !m.is_removed() && with.is_none_or(|drive| m.drive() == drive)
+        };
         let spare = set
-            .members
-            .iter()
-            .position(suits)
+            .find_member(suits)
             .ok_or(AdminError::NotPossible("there is no spare to replace it with; add one first"))?;
         if set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing()) {
             return Err(AdminError::PreparingLog);
         }
-        if self.channels.outstanding(set.members[spare].drive) > 0 {
-            return Err(AdminError::CommandsOutstanding(set.members[spare].drive));
+        let drive = set.member(spare).drive();
+        if self.channels.outstanding(drive) > 0 {
+            return Err(AdminError::CommandsOutstanding(drive));
         }
-        let set = self.sets.get_mut(id);
-        let member = &mut set.members[spare];
-        member.state = MemberState::Rebuilding { to: Sectors::ZERO };
-        member.slot = Some(slot);
-        member.replacement = true;
-        set.places[slot.index()].replacement = u32::try_from(spare).expect("few members");
-        if let Some(bitmap) = &mut set.bitmap {
-            bitmap.touch_all();
-        }
-        set.metadata.as_mut().expect("redundant sets have metadata").request();
+        self.sets.get_mut(id).begin_replacement(slot, spare);
         Ok(AdminOutcome::Done)
     }
 }

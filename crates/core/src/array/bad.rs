@@ -5,9 +5,13 @@
 
 use alloc::vec::Vec;
 use openraid_format::{BadBlockPlace, FeatureMap, Superblock, BAD_BLOCK_LENGTH_MAX};
-use openraid_units::{MemberLba, Sectors};
+use openraid_units::{MemberLba, Sectors, SetId};
 
+use super::sets::Sets;
+use crate::actions::{Actions, NoticeKind};
 use crate::limits::{BAD_BLOCKS_MAX, BAD_BLOCKS_PER_SECTOR};
+use crate::slab::NONE;
+use crate::trace::Trace;
 
 /// A bad range of a member, in sectors of its data area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,7 +161,54 @@ impl BadList {
     }
 }
 
-/// Number of entries for a range of this many sectors.
+impl Sets {
+    /// A write over known bad sectors succeeded: they are good again.
+    pub(crate) fn clear_bad(&mut self, id: SetId, member: u32, from: MemberLba, len: Sectors) {
+        let set = self.get_mut(id);
+        let entry = &mut set.members[member as usize];
+        if !entry.bad.remove(from.get(), from.get() + len.get()) {
+            return;
+        }
+        set.refresh_bad();
+        set.metadata.as_mut().expect("it has a log").request();
+        self.look();
+    }
+    /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False where
+    /// that is not possible: the member keeps no log, or it is full.
+    #[must_use]
+    pub(crate) fn record_bad(
+        &mut self,
+        trace: &Trace,
+        id: SetId,
+        member: u32,
+        at: MemberLba,
+        len: Sectors,
+        actions: &mut Actions,
+    ) -> bool {
+        if member == NONE {
+            return true;
+        }
+        let set = self.get_mut(id);
+        let entry = &mut set.members[member as usize];
+        let range = BadRange { at, len };
+        if entry.bad.covers(range) {
+            return true;
+        }
+        let (slot, drive, lba) = (entry.slot, entry.drive, entry.data_offset + at.offset());
+        let recorded = entry.bad.insert(range);
+        if recorded {
+            set.has_bad = true;
+            // Like a failed member: what depends on it is acknowledged when it is on disk.
+            let metadata = set.metadata.as_mut().expect("it has a log");
+            metadata.failure = metadata.request();
+        }
+        self.look();
+        trace.notice(self, id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
+        recorded
+    }
+}
+
+/// Entries that a range of this many sectors takes.
 const fn entries_of(sectors: u64) -> u64 {
     sectors.div_ceil(BAD_BLOCK_LENGTH_MAX)
 }

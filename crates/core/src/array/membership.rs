@@ -50,6 +50,13 @@ impl Member {
     }
 }
 
+impl Member {
+    /// It came back, and needs only what the bitmap marks if it gets this slot.
+    pub(crate) fn returning_to(self, slot: Option<Slot>) -> Self {
+        Self { by_bitmap: slot, ..self }
+    }
+}
+
 pub(crate) fn new_member(
     drive: DriveId,
     slot: Option<Slot>,

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use openraid_format::Superblock;
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
 
+use crate::adaptive::Tuning;
 use crate::admin::{Health, MemberState, Policy, TaskKind};
 use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
@@ -14,60 +15,61 @@ use crate::array::metadata::Metadata;
 use crate::array::sets::Changes;
 use crate::background::Task;
 use crate::cache::figures::CacheFigures;
+use crate::cache::is_cacheable;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::{Geometry, Parity};
 use crate::io::mirror_read::Heads;
 use crate::journal::session::SetJournal;
+use crate::limits::Limits;
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
-use crate::scrub::Scrub;
+use crate::scrub::{Gap, Scrub, ScrubMode};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 /// A drive in a set.
 #[derive(Debug)]
 pub(crate) struct Member {
-    pub drive: DriveId,
-    /// Its slot; a spare has none.
-    pub slot: Option<Slot>,
-    /// The slot that it had before it failed or was replaced.
-    pub left: Option<Slot>,
+    pub(super) drive: DriveId,
+    /// Its place, unless it is a spare.
+    pub(super) slot: Option<Slot>,
+    /// The place that it had, of one that failed or was replaced.
+    pub(super) left: Option<Slot>,
     /// It is being filled next to the working member of its slot.
-    pub replacement: bool,
-    pub state: MemberState,
+    pub(super) replacement: bool,
+    pub(super) state: MemberState,
     /// Where its data area begins.
-    pub data_offset: DriveLba,
+    pub(super) data_offset: DriveLba,
     /// Its own superblock fields; the common ones are in the set's [`Metadata`].
-    pub superblock: Option<Box<Superblock>>,
-    pub bad: BadList,
+    pub(super) superblock: Option<Box<Superblock>>,
+    pub(super) bad: BadList,
     /// Written since its last flush was issued.
-    pub unflushed: bool,
+    pub(super) unflushed: bool,
     /// Flushes under way.
-    pub flushing: u32,
-    /// A flush of it failed, and the array needs it: data in its cache may be lost. Until the array is assembled again
-    /// no flush succeeds and nothing is marked clean.
+    pub(super) flushing: u32,
+    /// A flush of it failed, and the array needs it: data that it had in its cache may be lost. Until the array is assembled
+    /// again no flush succeeds and nothing is marked clean.
     pub(super) flush_failed: bool,
-    /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for
-    /// are not durable.
-    pub metadata_stale: bool,
-    /// Number of defects since it was attached, and their positions.
-    pub media_errors: u32,
-    pub defects: Defects,
-    /// It came back to this slot and needs only the regions that the bitmap marks.
-    pub by_bitmap: Option<Slot>,
-    /// It was removed from the array; its entry may be used again.
-    pub removed: bool,
-    pub counters: Counters,
+    /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for are not durable.
+    pub(super) metadata_stale: bool,
+    /// Defects that were met since it came, and where they are.
+    pub(super) media_errors: u32,
+    pub(super) defects: Defects,
+    /// It came back and needs only what the bitmap marks, in this slot.
+    pub(super) by_bitmap: Option<Slot>,
+    /// Taken out of the array; its entry may be used again.
+    pub(super) removed: bool,
+    pub(super) counters: Counters,
 }
 
 /// Commands and bytes to and from a member.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Counters {
-    pub reads: u64,
-    pub writes: u64,
+    pub(super) reads: u64,
+    pub(super) writes: u64,
     pub(super) flushes: u64,
-    pub sectors_read: u64,
-    pub sectors_written: u64,
+    pub(super) sectors_read: u64,
+    pub(super) sectors_written: u64,
 }
 
 impl Member {
@@ -90,7 +92,7 @@ impl Member {
 }
 
 /// The member and the replacement of a slot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     /// Index of the member, or `NONE`.
     pub member: u32,
@@ -155,19 +157,19 @@ pub(crate) struct Set {
     pub block: BlockSize,
     /// Parity sets: maximum number of rows of one operation.
     pub rows_max: u32,
-    pub members: Vec<Member>,
-    pub places: Vec<Place>,
-    /// Slots whose data is good everywhere.
-    pub in_sync: SlotSet,
+    pub(super) members: Vec<Member>,
+    pub(super) places: Vec<Place>,
+    /// Slots that are good everywhere.
+    pub(super) in_sync: SlotSet,
     /// Slots that take writes.
-    pub writable: SlotSet,
-    /// Writable slots whose member is leaving, so that the replacement takes the writes. It gets parity too if that can
-    /// be computed, because its superblock may already say that it is filled.
-    pub inherited: SlotSet,
+    pub(super) writable: SlotSet,
+    /// Those of them whose member is on its way out, and whose replacement takes the writes: parity too, as far as it can be
+    /// made, for its superblock may say already that it is filled.
+    pub(super) inherited: SlotSet,
     /// Some member has a bad-block entry.
-    pub has_bad: bool,
-    /// Some member had a failed flush or stale metadata since the start. Only then all members are checked.
-    pub suspect: bool,
+    pub(super) has_bad: bool,
+    /// Since the start some member had a failed flush or stale metadata: only then all members are looked at.
+    pub(super) suspect: bool,
     pub metadata: Option<Metadata>,
     pub intent: Intent,
     pub bitmap: Option<Bitmap>,
@@ -215,6 +217,62 @@ pub(crate) struct Set {
 }
 
 impl Set {
+    /// A set of this geometry that has neither members nor metadata, with `(block, rows_max)`: the largest logical block of
+    /// its members, and the rows that one of its operations covers at the most.
+    pub(crate) fn new(
+        array: ArrayId,
+        geometry: Geometry,
+        (block, rows_max): (BlockSize, u32),
+        limits: &Limits,
+        now: Instant,
+    ) -> Self {
+        let slots = usize::from(geometry.members());
+        Self {
+            array,
+            changes: Changes::default(),
+            life: Life::Running,
+            block,
+            rows_max,
+            members: Vec::new(),
+            places: alloc::vec![Place { member: NONE, replacement: NONE }; slots],
+            in_sync: SlotSet::EMPTY,
+            writable: SlotSet::EMPTY,
+            inherited: SlotSet::EMPTY,
+            has_bad: false,
+            suspect: false,
+            metadata: None,
+            intent: Intent::Clean,
+            bitmap: None,
+            ppl: None,
+            clean_flushes: 0,
+            bitmap_flushes: 0,
+            checkpoint_flushes: 0,
+            bitmap_next_look: now + limits.bitmap_clear_delay,
+            consistent_to: Sectors::MAX,
+            resync_by_bitmap: false,
+            task: None,
+            next_task_id: 0,
+            finished: None,
+            scrub: Box::new(Scrub::new(ScrubMode::Check, 0, Gap::NONE)),
+            paused: false,
+            repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
+            repairing: 0,
+            policy: Policy::default(),
+            reasons: ReasonCounts::default(),
+            ops: 0,
+            direct_writes: 0,
+            writers: 0,
+            last_write: Instant::ZERO,
+            dirty: DirtyCount::default(),
+            journal: SetJournal::NONE,
+            is_flash: false,
+            cached: CacheFigures::default(),
+            is_cacheable: is_cacheable(&geometry),
+            heads: Heads::new(slots, Tuning::of(&Policy::default(), limits.destage_delay)),
+            geometry,
+        }
+    }
+
     /// Slots whose bytes are good in these sectors of the members.
     #[inline]
     pub(crate) fn readable(&self, from: MemberLba, to: MemberLba) -> SlotSet {
@@ -304,8 +362,8 @@ impl Set {
     }
 
     /// Find a member by its drive.
-    pub(crate) fn member_by_drive(&self, drive: DriveId) -> Option<usize> {
-        self.members.iter().position(|m| m.drive == drive)
+    pub(crate) fn member_by_drive(&self, drive: DriveId) -> Option<u32> {
+        self.find_member(|member| member.drive == drive)
     }
 
     /// The state in one word.

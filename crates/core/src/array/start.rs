@@ -1,36 +1,27 @@
 //! Starting sets and arrays: their places in the tables, the drives that they claim, the first state of a set.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
-use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Instant, Sectors, SetId, Slot};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, SetId, Slot};
 
 use super::assemble::{Assembly, PlannedMember, Verdict};
 use super::bitmap::Bitmap;
 use super::membership::new_member;
 use super::metadata::Metadata;
-use super::set::{Intent, Life, Member, Place, Set, REPAIRS_MAX};
+use super::set::{Life, Member, Set};
 use super::volume::{Array, Volume};
-use crate::adaptive::{Adaptive, Tuning};
-use crate::admin::{AdminError, AdminOutcome, MemberState, Policy};
-use crate::array::sets::Changes;
-use crate::cache::figures::CacheFigures;
-use crate::cache::is_cacheable;
+use crate::adaptive::Adaptive;
+use crate::admin::{AdminError, AdminOutcome, MemberState};
 use crate::cache::streams::Streams;
-use crate::cache::sync::DirtyCount;
 use crate::controller::Controller;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
-use crate::io::mirror_read::Heads;
-use crate::journal::session::{SetJournal, Share};
+use crate::journal::session::Share;
 use crate::limits::Limits;
 use crate::occupancy::Occupancy;
-use crate::reason::ReasonCounts;
-use crate::slab::NONE;
-use crate::slots::SlotSet;
 
 impl Limits {
     /// Number of rows that one operation may cover. Its buffers, one for each member and some more, must fit into one
@@ -233,51 +224,7 @@ impl Controller {
     }
 
     pub(crate) fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize, rows_max: u32) -> Set {
-        let slots = usize::from(geometry.members());
-        Set {
-            array,
-            changes: Changes::default(),
-            life: Life::Running,
-            block,
-            rows_max,
-            members: Vec::new(),
-            places: alloc::vec![Place { member: NONE, replacement: NONE }; slots],
-            in_sync: SlotSet::EMPTY,
-            writable: SlotSet::EMPTY,
-            inherited: SlotSet::EMPTY,
-            has_bad: false,
-            suspect: false,
-            metadata: None,
-            intent: Intent::Clean,
-            bitmap: None,
-            ppl: None,
-            clean_flushes: 0,
-            bitmap_flushes: 0,
-            checkpoint_flushes: 0,
-            bitmap_next_look: self.now + self.limits.bitmap_clear_delay,
-            consistent_to: Sectors::MAX,
-            resync_by_bitmap: false,
-            task: None,
-            next_task_id: 0,
-            finished: None,
-            scrub: Box::new(crate::scrub::Scrub::new(crate::scrub::ScrubMode::Check, 0, crate::scrub::Gap::NONE)),
-            paused: false,
-            repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
-            repairing: 0,
-            policy: Policy::default(),
-            reasons: ReasonCounts::default(),
-            ops: 0,
-            direct_writes: 0,
-            writers: 0,
-            last_write: Instant::ZERO,
-            dirty: DirtyCount::default(),
-            journal: SetJournal::NONE,
-            is_flash: false,
-            cached: CacheFigures::default(),
-            is_cacheable: is_cacheable(&geometry),
-            heads: Heads::new(slots, Tuning::of(&Policy::default(), self.limits.destage_delay)),
-            geometry,
-        }
+        Set::new(array, geometry, (block, rows_max), &self.limits, self.now)
     }
 
     pub(crate) fn start_striped(

@@ -9,7 +9,7 @@
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::actions::Actions;
-use crate::admin::{Health, MemberState, TaskKind, WriteCache};
+use crate::admin::{Health, TaskKind, WriteCache};
 use crate::array::set::{Intent, Life, Set};
 use crate::array::sets::Change;
 use crate::controller::{Controller, Wake};
@@ -279,13 +279,8 @@ impl Controller {
         let to = Sectors((task.flushed * task.unit).min(task.total));
         match task.kind {
             TaskKind::Rebuild | TaskKind::Replace => {
-                let place = set.places[task.slot.expect("it fills a slot").index()];
-                let member = if task.kind == TaskKind::Replace { place.replacement } else { place.member };
-                if let Some(member) = set.members.get_mut(member as usize) {
-                    if let MemberState::Rebuilding { to: at } = &mut member.state {
-                        *at = to;
-                    }
-                }
+                let (slot, is_replacement) = (task.slot.expect("it fills a slot"), task.kind == TaskKind::Replace);
+                set.fill_to(slot, is_replacement, to);
             }
             TaskKind::Resync => set.consistent_to = set.consistent_to.max(to),
             TaskKind::Check | TaskKind::Repair => return,

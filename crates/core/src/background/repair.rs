@@ -1,26 +1,16 @@
-//! The bad-block log and repairs: sectors that could not be read are rewritten from redundancy, or recorded as bad.
-//!
-//! ```text
-//!  failed read -> want_repair -> pump_repairs -> rewritten            redundancy has the data
-//!                                             -> record_bad           it has not: the range enters the bad-block log
-//!  write with FUA over a recorded range       -> clear_bad            the range leaves the log
-//! ```
+//! Sectors that could not be read are rewritten from redundancy.
 
 use openraid_units::{MemberLba, Sectors, SetId, Slot};
 
-use crate::actions::{Actions, NoticeKind};
 use crate::array::set::{Repair, REPAIRS_MAX};
 use crate::array::sets::Sets;
-use crate::array::BadRange;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::footprint::{narrow, Columns, Footprint, Stretch, StripeRows};
 use crate::io::op::{BackgroundData, KindData, Op, OpKind};
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
-use crate::slab::NONE;
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 /// Maximum number of repairs of one set in work.
 const REPAIRS_IN_WORK_MAX: u32 = 4;
@@ -30,55 +20,11 @@ impl Sets {
     pub(crate) fn want_repair(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
         let set = self.get_mut(id);
         let repair = Repair { slot, at, len };
-        let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync.contains(slot);
+        let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync().contains(slot);
         if useful && set.repairs.len() < REPAIRS_MAX && !set.repairs.contains(&repair) {
             set.repairs.push_back(repair);
             self.look();
         }
-    }
-    /// A write over known bad sectors succeeded: remove them from the log.
-    pub(crate) fn clear_bad(&mut self, id: SetId, member: u32, from: MemberLba, len: Sectors) {
-        let set = self.get_mut(id);
-        let entry = &mut set.members[member as usize];
-        if !entry.bad.remove(from.get(), from.get() + len.get()) {
-            return;
-        }
-        set.refresh_bad();
-        set.metadata.as_mut().expect("it has a log").request();
-        self.look();
-    }
-    /// This range of a member is lost, or must not be used for recovery: enter it in the member's bad-block log. False
-    /// if that is impossible, because the member keeps no log, or it is full.
-    #[must_use]
-    pub(crate) fn record_bad(
-        &mut self,
-        trace: &Trace,
-        id: SetId,
-        member: u32,
-        at: MemberLba,
-        len: Sectors,
-        actions: &mut Actions,
-    ) -> bool {
-        if member == NONE {
-            return true;
-        }
-        let set = self.get_mut(id);
-        let entry = &mut set.members[member as usize];
-        let range = BadRange { at, len };
-        if entry.bad.covers(range) {
-            return true;
-        }
-        let (slot, drive, lba) = (entry.slot, entry.drive, entry.data_offset + at.offset());
-        let recorded = entry.bad.insert(range);
-        if recorded {
-            set.has_bad = true;
-            // As with a failed member: writes that depend on this record are acknowledged when it is on disk.
-            let metadata = set.metadata.as_mut().expect("it has a log");
-            metadata.failure = metadata.request();
-        }
-        self.look();
-        trace.notice(self, id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
-        recorded
     }
 }
 
@@ -105,7 +51,7 @@ impl Controller {
     /// The operation for the first part of a repair, and the rest of it.
     fn repair_op(&self, id: SetId, repair: Repair) -> Option<(Op, Option<Repair>)> {
         let set = self.sets.get(id);
-        if !set.in_sync.contains(repair.slot) {
+        if !set.in_sync().contains(repair.slot) {
             return None;
         }
         let data = KindData::Background(BackgroundData::new(SlotSet::one(repair.slot), None, false));

@@ -11,11 +11,10 @@ use openraid_units::{Sectors, SetId, Slot};
 use super::{Comparing, Task};
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
-use crate::array::set::{Life, Set};
+use crate::array::set::{Life, Member, Set};
 use crate::array::sets::Change;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::reason::FailReason;
 use crate::scrub::AbortReason;
 use crate::slab::NONE;
 
@@ -48,8 +47,7 @@ impl Controller {
         }
         if let Some(slot) = self.find_replacement(id) {
             let set = self.sets.get(id);
-            let member = &set.members[set.places[slot.index()].replacement as usize];
-            let MemberState::Rebuilding { to } = member.state else { return false };
+            let MemberState::Rebuilding { to } = set.member(set.place(slot).replacement).state() else { return false };
             self.put_task(id, TaskKind::Replace, Some(slot), to, false);
             self.trace.notice(&self.sets, id, Some(slot), None, NoticeKind::RebuildStarted, actions);
             return true;
@@ -67,26 +65,23 @@ impl Controller {
     /// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.
     fn find_rebuild(&self, id: SetId) -> Option<(Slot, u32)> {
         let set = self.sets.get(id);
-        let free =
-            |m: &crate::array::set::Member| m.state == MemberState::Spare && self.channels.outstanding(m.drive) == 0;
-        let place = |place: usize| u32::try_from(place).expect("few members");
-        // A returning member goes to the slot in which it needs the least.
-        let back = |m: &crate::array::set::Member| m.by_bitmap.filter(|s| set.places[s.index()].member == NONE);
-        if let Some(spare) = set.members.iter().position(|m| free(m) && back(m).is_some()) {
-            return back(&set.members[spare]).map(|slot| (slot, place(spare)));
+        let free = |m: &Member| m.state() == MemberState::Spare && self.channels.outstanding(m.drive()) == 0;
+        // A returning member goes to the slot where it has least to restore.
+        let back = |m: &Member| m.returns_to().filter(|slot| !set.is_held(*slot));
+        if let Some(spare) = set.find_member(|m| free(m) && back(m).is_some()) {
+            return back(set.member(spare)).map(|slot| (slot, spare));
         }
         for slot in set.missing() {
-            let here = set.places[slot.index()].member;
-            if here != NONE {
-                let member = &set.members[here as usize];
-                if matches!(member.state, MemberState::Rebuilding { .. }) {
+            if set.is_held(slot) {
+                let here = set.place(slot).member;
+                if matches!(set.member(here).state(), MemberState::Rebuilding { .. }) {
                     return Some((slot, here));
                 }
                 // Failing: the failure is not recorded yet.
                 continue;
             }
-            if let Some(spare) = set.members.iter().position(free) {
-                return Some((slot, place(spare)));
+            if let Some(spare) = set.find_member(free) {
+                return Some((slot, spare));
             }
         }
         None
@@ -95,27 +90,13 @@ impl Controller {
     fn find_replacement(&self, id: SetId) -> Option<Slot> {
         // If the old member is about to fail, its replacement will soon continue as a rebuild.
         let set = self.sets.get(id);
-        set.in_sync.iter().find(|slot| set.places[slot.index()].replacement != NONE)
+        set.in_sync().iter().find(|slot| set.place(*slot).replacement != NONE)
     }
 
     fn start_rebuild(&mut self, id: SetId, slot: Slot, member: u32, actions: &mut Actions) {
         let set = self.sets.get_mut(id);
-        let entry = &mut set.members[member as usize];
-        let drive = entry.drive;
-        let from = match entry.state {
-            MemberState::Rebuilding { to } => to,
-            _ => Sectors::ZERO,
-        };
-        let only_marked = entry.by_bitmap.take() == Some(slot);
-        entry.state = MemberState::Rebuilding { to: from };
-        entry.slot = Some(slot);
-        set.places[slot.index()].member = member;
-        // Other members that came back for this slot are not needed there, and miss the writes from here on.
-        set.members.iter_mut().filter(|own| own.by_bitmap == Some(slot)).for_each(|own| own.by_bitmap = None);
-        set.refresh();
-        if let Some(bitmap) = &mut set.bitmap {
-            bitmap.touch_all();
-        }
+        let drive = set.member(member).drive();
+        let (from, only_marked) = set.begin_fill(slot, member);
         let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
         self.put_task(id, TaskKind::Rebuild, Some(slot), from, only_marked);
         self.sets.get_mut(id).task.as_mut().expect("just put").generation = generation;
@@ -221,41 +202,16 @@ impl Set {
         chunk.get().min(PARITY_UNIT_SECTORS_MIN.max(at_once))
     }
 
-    /// The member in this slot is complete.
-    fn slot_filled(&mut self, slot: Slot) {
-        let member = &mut self.members[self.places[slot.index()].member as usize];
-        member.state = MemberState::InSync;
-        self.refresh();
-        self.metadata.as_mut().expect("redundant sets have metadata").request();
-    }
-
-    /// The replacement is completely filled. Its superblock says so before the old member is recorded as faulty: the
-    /// power may fail between the two, and one of them must be a full member then.
+    /// The replacement that was filled is complete. Its superblock says so before the old member is called faulty: the
+    /// power may go between the two, and one of them must be a full member then.
     pub(super) fn replacement_complete(&mut self) {
-        let task = self.task.as_mut().expect("it was filled by a task");
-        let place = self.places[task.slot.expect("it fills a slot").index()];
-        if task.complete > 0 {
+        let task = self.task.as_ref().expect("it was filled by a task");
+        let slot = task.slot.expect("it fills a slot");
+        if task.complete > 0 || !self.complete_replacement(slot) {
             return;
         }
-        let Some(member) = self.members.get_mut(place.replacement as usize) else { return };
-        member.state = MemberState::Rebuilding { to: Sectors::MAX };
-        task.complete = self.metadata.as_mut().expect("redundant sets have metadata").request();
-    }
-
-    /// The replacement in this slot is complete, and its superblock says so: it takes over.
-    fn slot_replaced(&mut self, slot: Slot) {
-        let place = &mut self.places[slot.index()];
-        let (old, new) = (place.member, place.replacement);
-        (place.member, place.replacement) = (new, NONE);
-        let entry = &mut self.members[new as usize];
-        entry.state = MemberState::InSync;
-        entry.replacement = false;
-        if let Some(entry) = self.members.get_mut(old as usize) {
-            entry.state = MemberState::Faulty(FailReason::Replaced);
-            entry.left = entry.slot.take();
-        }
-        self.refresh();
-        self.metadata.as_mut().expect("redundant sets have metadata").request_failure();
+        let generation = self.metadata.as_mut().expect("redundant sets have metadata").request();
+        self.task.as_mut().expect("just seen").complete = generation;
     }
 
     /// Abort a task, and record why.

@@ -110,9 +110,9 @@ impl Controller {
             return true;
         }
         let gone = |slot: Slot| {
-            let place = set.places[slot.index()];
+            let place = set.place(slot);
             let member = if op.background().replace { place.replacement } else { place.member };
-            member == NONE || !set.members[member as usize].is_active()
+            member == NONE || !set.member(member).is_active()
         };
         op.kind == OpKind::Rebuild && op.background().remade.iter().any(gone)
     }
@@ -205,7 +205,7 @@ impl Controller {
             }
             OpKind::Resync => {
                 let source = first?;
-                let write = (all & set.writable).without(source);
+                let write = (all & set.writable()).without(source);
                 // Copies that are equal already are not written.
                 let compares = self.compares(op) && write.minus(readable).is_empty();
                 let read = if compares { write.with(source) } else { SlotSet::one(source) };
@@ -301,7 +301,7 @@ impl Controller {
                 at: op.buffer(from),
             };
             if op.background().replace {
-                let replacement = self.sets.get(op.set).places[slot.index()].replacement;
+                let replacement = self.sets.get(op.set).place(slot).replacement;
                 if replacement != NONE {
                     self.issue_write_to(index, replacement, range, actions);
                 }
@@ -330,12 +330,11 @@ impl Controller {
         if op.is_repair() && !op.plan.write.is_empty() && op.error.is_none() {
             for slot in op.background().remade {
                 let set = self.sets.get(op.set);
-                let place = set.places[slot.index()].member;
-                if let Some(member) = set.members.get(place as usize) {
+                let place = set.place(slot).member;
+                if let Some(member) = set.member_at(place) {
                     let at = self.member_place(&op, slot);
-                    let (lba, drive) = (member.data_offset + at.offset(), member.drive);
-                    let rewritten = &mut self.sets.get_mut(op.set).members[place as usize].defects;
-                    rewritten.rewritten(at, Sectors(u64::from(op.rows())));
+                    let (lba, drive) = (member.on_drive(at), member.drive());
+                    self.sets.get_mut(op.set).member_mut(place).rewritten(at, Sectors(u64::from(op.rows())));
                     self.trace.note(
                         &mut self.sets,
                         op.set,
@@ -366,10 +365,10 @@ impl Controller {
         let len = Sectors(u64::from(op.rows()));
         // Members whose reads failed would be asked again each time, and fail again.
         for slot in op.excluded.minus(op.background().remade) {
-            let (at, member) = (self.member_place(&op, slot), self.sets.get(op.set).places[slot.index()].member);
-            let known = self.sets.get(op.set).members.get(member as usize);
-            if known.is_some_and(|member| member.state == MemberState::InSync) {
-                // Without a log nothing is recorded, as on any array without one.
+            let (at, member) = (self.member_place(&op, slot), self.sets.get(op.set).place(slot).member);
+            let known = self.sets.get(op.set).member_at(member);
+            if known.is_some_and(|member| member.state() == MemberState::InSync) {
+                // Without a log it is as on any array without one.
                 let _ = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
             }
         }
@@ -378,13 +377,13 @@ impl Controller {
         }
         for slot in op.background().remade {
             let at = self.member_place(&op, slot);
-            let place = self.sets.get(op.set).places[slot.index()];
+            let place = self.sets.get(op.set).place(slot);
             let member = if op.background().replace { place.replacement } else { place.member };
             let recorded = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
-            let entry = self.sets.get(op.set).members.get(member as usize);
-            // A working member would report the same read error again. A member that is being filled would return wrong
-            // data without an error.
-            if !recorded && entry.is_some_and(|m| m.state != MemberState::InSync) {
+            let entry = self.sets.get(op.set).member_at(member);
+            // A working member is asked again and says again that it cannot be read. One that is being filled would
+            // be believed.
+            if !recorded && entry.is_some_and(|m| m.state() != MemberState::InSync) {
                 self.fail_member(op.set, member, FailReason::BadBlockLogFull, actions);
             }
         }
@@ -474,9 +473,9 @@ impl Controller {
 
     fn on_checked(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        let places = &self.sets.get(op.set).places;
-        if op.plan.read.iter().any(|slot| places[slot.index()].member == NONE) {
-            // A member of the comparison has left meanwhile, so no member can be named or corrected.
+        let set = self.sets.get(op.set);
+        if op.plan.read.iter().any(|slot| !set.is_held(slot)) {
+            // A compared member has left meanwhile: there is none to blame or to correct.
             return self.background_rows_done(index, actions);
         }
         if op.kind == OpKind::Resync {

@@ -63,8 +63,8 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let command = self.plain_command(index, member_index);
-        let data_offset = self.sets.get(command.set).members[member_index as usize].data_offset;
-        let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { data_offset + lba.offset() };
+        let member = self.sets.get(command.set).member(member_index);
+        let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.on_drive(lba) };
         self.push_op_command(index, Command { op: drive_op, lba, len, ..command }, actions);
     }
 
@@ -76,17 +76,20 @@ impl Controller {
         let Some(command) = channels.asked_by(tag) else { return false };
         let Owner::Op(index) = command.owner else { return false };
         let set = sets.get_mut(command.set);
-        let member = &mut set.members[command.member as usize];
+        let has_bad = set.has_bad();
+        let member = set.member_mut(command.member);
         let is_plain = match command.op {
             DriveOp::Read => member.is_active(),
-            DriveOp::Write { .. } => !set.has_bad,
+            DriveOp::Write { .. } => !has_bad,
             DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes { .. } => false,
         };
         if !is_plain || self.trace.steps().is_on() {
             return false;
         }
         // A flush that was issued while the write was under way may not cover it.
-        member.unflushed |= command.op != DriveOp::Read;
+        if command.op != DriveOp::Read {
+            member.needs_flush();
+        }
         channels.forget(self.now, tag.index(), actions);
         self.ops.command_ended(&mut self.ready, index);
         true
@@ -104,7 +107,8 @@ impl Controller {
         let timeout = self.limits.command_timeout;
         self.trace.op(&self.ops, index, || command.ended_step(timeout, result.is_ok()));
         let set = self.sets.get_mut(command.set);
-        let member = &mut set.members[command.member as usize];
+        let has_bad = set.has_bad();
+        let member = set.member_mut(command.member);
         let result = match command.op {
             // A member that has failed meanwhile may have lost cached data, so its answers are not trusted. A member
             // that left for its replacement, or by an administrator's command, has everything.
@@ -112,16 +116,16 @@ impl Controller {
                 result.and(Err(CommandError::Drive(DriveError::Gone)))
             }
             DriveOp::Flush => {
-                member.flushing -= 1;
+                member.end_flush();
                 result
             }
             DriveOp::Read => result,
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } | DriveOp::Discard => {
-                // A flush that was issued while the write was under way may not cover it, and a write that ended with
-                // an error may have been executed.
-                member.unflushed = true;
-                if result.is_ok() && set.has_bad && command.op == (DriveOp::Write { fua: true }) {
-                    let at = MemberLba((command.lba - member.data_offset).get());
+                // A flush that was issued while the write was under way may not cover it, and one that ended with an error may
+                // have been done.
+                member.needs_flush();
+                if result.is_ok() && has_bad && command.op == (DriveOp::Write { fua: true }) {
+                    let at = member.in_data(command.lba);
                     self.sets.clear_bad(command.set, command.member, at, command.len);
                 }
                 result
@@ -247,13 +251,13 @@ impl Controller {
 
     /// The address of a command in the data area of its member.
     fn member_lba_of(&self, command: &Command) -> MemberLba {
-        let member = &self.sets.get(command.set).members[command.member as usize];
-        MemberLba((command.lba - member.data_offset).get())
+        let member = self.sets.get(command.set).member(command.member);
+        member.in_data(command.lba)
     }
 
     /// Is the member of this command still in its slot?
     fn is_in_slot(&self, command: &Command) -> bool {
-        self.sets.get(command.set).places[command.slot.index()].member == command.member
+        self.sets.get(command.set).place(command.slot).member == command.member
     }
 
     /// What a failed read means for its member.
@@ -262,12 +266,8 @@ impl Controller {
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
                 let (budget, at) = (self.limits.media_errors_max, self.member_lba_of(command));
-                let entry = &mut self.sets.get_mut(set).members[member as usize];
-                if !entry.defects.meet(at, command.len) {
-                    return;
-                }
-                entry.media_errors += 1;
-                if entry.media_errors > budget {
+                let entry = self.sets.get_mut(set).member_mut(member);
+                if entry.meet_defect(at, command.len).is_some_and(|defects| defects > budget) {
                     self.fail_member(set, member, FailReason::ErrorBudget, actions);
                 }
             }
@@ -389,7 +389,7 @@ impl Controller {
         if set.life == Life::Failed || !matches!(set.geometry, Geometry::Mirror(_)) {
             return;
         }
-        let at = MemberLba((command.lba - set.members[command.member as usize].data_offset).get());
+        let at = set.member(command.member).in_data(command.lba);
         let mut done = Sectors::ZERO;
         while done < command.len {
             let Some((len, other)) = self.other_copy(command, at + done, command.len - done) else { return };

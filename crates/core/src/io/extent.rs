@@ -214,10 +214,10 @@ impl Controller {
     /// Does every active member support discards, and read zeroes after one? Then redundancy still matches after a
     /// discard.
     pub(crate) fn discards_to_zeroes(&self, set_id: openraid_units::SetId) -> bool {
-        let mut active = self.sets.get(set_id).members.iter().filter(|member| member.is_active());
+        let mut active = self.sets.get(set_id).members().iter().filter(|member| member.is_active());
         active.all(|member| {
             self.channels
-                .get(member.drive)
+                .get(member.drive())
                 .is_some_and(|channel| channel.info().discard && channel.info().discard_zeroes)
         })
     }
@@ -302,12 +302,12 @@ impl Controller {
 
     fn discard_slot(&mut self, index: u32, slot: Slot, lba: MemberLba, len: Sectors, actions: &mut Actions) {
         let set = self.sets.get(self.ops[index].set);
-        let place = set.places[slot.index()];
+        let place = set.place(slot);
         for member in [place.member, place.replacement] {
             let takes = |m: &crate::array::set::Member| {
-                m.is_active() && self.channels.get(m.drive).is_some_and(|c| c.info().discard)
+                m.is_active() && self.channels.get(m.drive()).is_some_and(|c| c.info().discard)
             };
-            if member != NONE && takes(&self.sets.get(self.ops[index].set).members[member as usize]) {
+            if member != NONE && takes(self.sets.get(self.ops[index].set).member(member)) {
                 self.issue_plain(index, member, DriveOp::Discard, lba, len, actions);
             }
         }

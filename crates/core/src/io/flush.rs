@@ -40,7 +40,7 @@ impl Controller {
     }
 
     fn issue_flushes(&mut self, index: u32, set: SetId, actions: &mut Actions) {
-        for member in 0..self.sets.get(set).members.len() {
+        for member in 0..self.sets.get(set).members().len() {
             if self.sets.begin_flush(set, member) {
                 let member = u32::try_from(member).expect("few members");
                 self.issue_plain(index, member, DriveOp::Flush, MemberLba::ZERO, Sectors::ZERO, actions);

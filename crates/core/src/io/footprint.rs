@@ -233,9 +233,9 @@ impl Op {
             data,
             p,
             q,
-            readable: set.good(set.in_sync | filled, from, to).minus(self.excluded),
-            writable: set.writable,
-            filling: set.writable.minus(set.in_sync | filled | set.filled_in_part(from, to) | set.inherited),
+            readable: set.good(set.in_sync() | filled, from, to).minus(self.excluded),
+            writable: set.writable(),
+            filling: set.writable().minus(set.in_sync() | filled | set.filled_in_part(from, to) | set.inherited()),
             trusted: set.is_consistent(from.get(), to.get()),
         }
     }

@@ -44,41 +44,39 @@ impl Issuer {
     /// A read from the member in a slot.
     #[inline(always)]
     fn read(&self, set: &mut Set, range: MemberRange, tried: SlotSet) -> Command {
-        let member_index = set.places[range.slot.index()].member;
-        let member = &mut set.members[member_index as usize];
-        member.counters.reads += 1;
-        member.counters.sectors_read += range.len.get();
+        let member_index = set.place(range.slot).member;
+        let member = set.member_mut(member_index);
+        member.count_read(range.len);
         Command {
             op: DriveOp::Read,
-            lba: member.data_offset + range.lba.offset(),
+            lba: member.on_drive(range.lba),
             len: range.len,
             data: Data::Frames(range.at),
             class: self.class,
             tried,
             hold: self.hold(range.at),
-            ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive)
+            ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive())
         }
     }
 
     /// A write to a member, unless the member takes no writes.
     #[inline(always)]
     fn write(&self, set: &mut Set, channels: &Channels, member_index: u32, range: MemberRange) -> Option<Command> {
-        let has_bad = set.has_bad;
-        let member = &mut set.members[member_index as usize];
+        let has_bad = set.has_bad();
+        let member = set.member_mut(member_index);
         if !member.is_active() {
             return None;
         }
-        // A range of the bad-block log may be removed only when the new content is certain to be on the medium.
-        let fua = self.fua || (has_bad && member.bad.touches(range.lba.get(), range.lba.get() + range.len.get()));
-        member.unflushed = true;
-        member.counters.writes += 1;
-        member.counters.sectors_written += range.len.get();
-        let drive = member.drive;
+        // What its log calls bad may be called good only when new content is there for certain.
+        let fua = self.fua || (has_bad && member.is_bad(range.lba, range.len));
+        member.needs_flush();
+        member.count_write(range.len);
+        let drive = member.drive();
         let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info().write_zeroes);
         let may_discard = self.may_discard;
         Some(Command {
             op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
-            lba: member.data_offset + range.lba.offset(),
+            lba: member.on_drive(range.lba),
             len: range.len,
             data: if zeroes { Data::None } else { Data::Frames(range.at) },
             class: self.class,
@@ -184,7 +182,7 @@ impl Controller {
         let mut count = 0;
         for slot in slots {
             let range = range_of(&set.geometry, slot);
-            let place = set.places[slot.index()];
+            let place = set.place(slot);
             for member in [place.member, place.replacement] {
                 if member == NONE {
                     continue;
@@ -209,7 +207,7 @@ impl Controller {
     ) {
         for slot in slots {
             let set = self.sets.get(by.set);
-            let (range, place) = (range_of(&set.geometry, slot), set.places[slot.index()]);
+            let (range, place) = (range_of(&set.geometry, slot), set.place(slot));
             for member in [place.member, place.replacement] {
                 if member != NONE {
                     self.issue_write_to(by.index, member, range, actions);
@@ -230,9 +228,9 @@ impl Controller {
     /// A command without payload to one member.
     pub(super) fn plain_command(&self, index: u32, member_index: u32) -> Command {
         let op = &self.ops[index];
-        let member = &self.sets.get(op.set).members[member_index as usize];
-        let (slot, class) = (member.slot.unwrap_or_default(), Self::class_of(op));
-        Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive) }
+        let member = self.sets.get(op.set).member(member_index);
+        let (slot, class) = (member.slot().unwrap_or_default(), Self::class_of(op));
+        Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
     }
 
     pub(super) fn push_op_command(&mut self, index: u32, command: Command, actions: &mut Actions) {

@@ -185,7 +185,7 @@ impl Controller {
         let rule = set.heads.tuning.mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy.split_streams;
         let is_long = parts && self.wanted_at_once(op, at, left) > set.policy.split_above.get();
-        let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive);
+        let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
         // Sequential order saves seeks. A member that does not rotate has none, so a read never waits for another one.
@@ -288,7 +288,7 @@ impl Controller {
     /// Number of pending commands of the member with this copy.
     fn pending_of(&self, op: &Op, copy: &Fragment) -> u32 {
         let member = self.sets.get(op.set).member_of(copy.slot);
-        member.and_then(|member| self.channels.get(member.drive)).map_or(0, |channel| channel.pending())
+        member.and_then(|member| self.channels.get(member.drive())).map_or(0, |channel| channel.pending())
     }
 
     /// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is

@@ -127,7 +127,7 @@ impl Controller {
         let (id, own) = (backlog.owner().0, backlog.redo(index));
         let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
-        if own.slot.0 >= set.slots() || !set.writable.contains(own.slot) {
+        if own.slot.0 >= set.slots() || !set.writable().contains(own.slot) {
             // The slot has no member. A later one is filled by a rebuild.
             self.redos_done(id, index, count);
             return true;

@@ -138,8 +138,8 @@ impl Controller {
         let redoing = self.redoing(&op);
         let (slot, lo) = (redoing.entry().slot, redoing.entry().lo);
         let at = redoing.entry().at.expect("it has partial parity") + Sectors(u64::from(op.part().from() - lo));
-        let place = self.sets.get(op.set).places[slot.index()].member;
-        let member = &self.sets.get(op.set).members[place as usize];
+        let place = self.sets.get(op.set).place(slot).member;
+        let member = self.sets.get(op.set).member(place);
         let (start, _) = member.ppl_area().expect("its log was read");
         let command = Command {
             op: DriveOp::Read,
@@ -148,7 +148,7 @@ impl Controller {
             data: Data::Frames(op.partial_buffer()),
             class: IoClass::Metadata,
             hold: op.work.map(Hold::Work),
-            ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive)
+            ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive())
         };
         self.ops[index].pending += 1;
         self.channels.push(self.now, &command, actions);

@@ -377,10 +377,10 @@ impl Controller {
                 self.sets.get_mut(op.set).leave_out(slot, at);
                 continue;
             }
-            // Its replacement may have the old parity already, and will take the slot with its own bad-block log.
-            let place = self.sets.get(op.set).places[slot.index()];
+            // Its replacement may have the old one already, and takes the slot with what it knows to be bad itself.
+            let place = self.sets.get(op.set).place(slot);
             for member in [place.member, place.replacement] {
-                let active = self.sets.get(op.set).members.get(member as usize).is_some_and(Member::is_active);
+                let active = self.sets.get(op.set).member_at(member).is_some_and(Member::is_active);
                 if active && !self.sets.record_bad(&self.trace, op.set, member, at, to - at, actions) {
                     return false;
                 }
@@ -398,8 +398,7 @@ impl Controller {
         }
         let view = op.stripe_view(self.sets.get(op.set));
         if !self.leave_parities_out(index, &view, SlotSet::EMPTY, actions) {
-            let place =
-                (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).places[slot.index()]);
+            let place = (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).place(slot));
             let member = place.expect("it has parity").member;
             self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, (&self.trace, self.now), actions);
         }

@@ -227,7 +227,7 @@ impl Controller {
 
     /// If parity may not match, a known bad block is left out by itself, without its neighbours.
     pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
-        if !self.sets.get(self.ops[index].set).has_bad {
+        if !self.sets.get(self.ops[index].set).has_bad() {
             return;
         }
         while self.is_unfit(index) && self.meets_bad_block(index) {
@@ -240,7 +240,7 @@ impl Controller {
     fn meets_bad_block(&self, index: u32) -> bool {
         let op = &self.ops[index];
         let (set, (from, to)) = (self.sets.get(op.set), op.member_rows(self.sets.get(op.set)));
-        set.good(set.in_sync, from, to) != set.in_sync
+        set.good(set.in_sync(), from, to) != set.in_sync()
     }
 
     /// May the parity of the rows in work not match?

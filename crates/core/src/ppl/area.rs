@@ -5,12 +5,11 @@ use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, Slot};
 
 use super::Partial;
 use crate::actions::{Actions, Data, DriveOp, IoClass};
-use crate::array::set::{Member, Set};
+use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Owner};
 use crate::io::op::{Op, PartialParity};
-use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 /// Size of the partial parity that one log takes in an area of this size; `None` if the area cannot be used with these
@@ -21,19 +20,13 @@ pub(crate) fn room_of((start, size): (DriveLba, Sectors), block: BlockSize) -> O
     ((start.offset() % block).is_zero() && !room.is_zero()).then_some(room)
 }
 
-impl Member {
-    pub(crate) fn ppl_area(&self) -> Option<(DriveLba, Sectors)> {
-        self.superblock.as_ref()?.ppl_area()
-    }
-}
-
 impl Set {
     /// The members that keep the log of a slot.
     pub(super) fn log_keepers(&self, slot: Slot) -> [Option<usize>; 2] {
-        let place = self.places[slot.index()];
+        let place = self.place(slot);
         [place.member, place.replacement].map(|index| {
-            let index = (index != NONE).then_some(index as usize)?;
-            (self.members[index].is_active() && self.members[index].ppl_area().is_some()).then_some(index)
+            let member = self.member_at(index)?;
+            (member.is_active() && member.ppl_area().is_some()).then_some(index as usize)
         })
     }
 }
@@ -47,8 +40,8 @@ impl Op {
         let Geometry::Parity(map) = &set.geometry else { return (Partial::No, PartialParity::None) };
         let p = map.p_slot(self.rows_of().stripe);
         let (from, to) = self.member_rows(set);
-        // Parity that is being filled here is computed again after a crash.
-        let believed = set.in_sync | set.filled(from, to) | set.inherited;
+        // Parity that is being filled here is made again after a crash.
+        let believed = set.in_sync() | set.filled(from, to) | set.inherited();
         if !parity.contains(p) || !believed.contains(p) {
             return (Partial::No, PartialParity::None);
         }
@@ -70,11 +63,10 @@ impl Controller {
         hold: Option<crate::io::command::Hold>,
         actions: &mut Actions,
     ) {
-        let member = &mut self.sets.get_mut(id).members[index];
-        member.counters.writes += 1;
-        member.counters.sectors_written += len.get();
+        let member = self.sets.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
+        member.count_write(len);
         let (start, _) = member.ppl_area().expect("it was chosen for its log");
-        let (slot, drive) = (member.slot.unwrap_or_default(), member.drive);
+        let (slot, drive) = (member.slot().unwrap_or_default(), member.drive());
         let member = u32::try_from(index).expect("few members");
         let command = Command::new(owner, id, member, slot, drive)
             .doing(DriveOp::Write { fua: true }, (start + at, len), Data::Frames(frames))

@@ -25,7 +25,6 @@ use crate::io::footprint::{Columns, Footprint, StripeRows};
 use crate::io::op::{KindData, Op, OpKind};
 use crate::io::search::Part;
 use crate::limits::{Limits, ZERO_REGION_BYTES};
-use crate::slots::SlotSet;
 
 impl Assembly {
     /// Number of rows that one operation of the planned set may cover: its record must fit into the logs.
@@ -125,7 +124,7 @@ impl Controller {
         }
         let set = self.sets.get_mut(id);
         let (unread, force) = set.ppl.as_ref().map(|ppl| (ppl.unread, ppl.force)).expect("it has logs");
-        let whole = set.in_sync == SlotSet::first_n(set.slots());
+        let whole = set.is_whole();
         if unread && whole {
             set.consistent_to = Sectors::ZERO;
         } else if unread && !force {
@@ -158,13 +157,13 @@ impl Controller {
 
     /// Zero the space after the next header, so that logs of an earlier time cannot be taken for newer ones.
     fn clear_areas(&mut self, id: SetId, actions: &mut Actions) {
-        for index in 0..self.sets.get(id).members.len() {
+        for index in 0..self.sets.get(id).members().len() {
             self.zero_area(id, index, actions);
         }
     }
 
     fn zero_area(&mut self, id: SetId, index: usize, actions: &mut Actions) {
-        let member = &self.sets.get(id).members[index];
+        let member = &self.sets.get(id).members()[index];
         let Some((_, size)) = member.ppl_area().filter(|_| member.has_metadata()) else { return };
         let mut at = PPL_HEADER_SECTORS;
         while at < size {
@@ -177,14 +176,14 @@ impl Controller {
 
     fn write_empty_headers(&mut self, id: SetId, actions: &mut Actions) {
         let generation = self.sets.get_mut(id).next_log_generation();
-        for index in 0..self.sets.get(id).members.len() {
+        for index in 0..self.sets.get(id).members().len() {
             self.write_empty_header(id, index, generation, actions);
         }
     }
 
     fn write_empty_header(&mut self, id: SetId, index: usize, generation: u64, actions: &mut Actions) {
         let set = self.sets.get_mut(id);
-        let member = &set.members[index];
+        let member = &set.members()[index];
         if !member.has_metadata() || member.ppl_area().is_none() {
             return;
         }
@@ -203,9 +202,8 @@ impl Controller {
         bytes: &[u8; PPL_HEADER_BYTES],
         actions: &mut Actions,
     ) {
-        let member = &mut self.sets.get_mut(id).members[index];
-        member.counters.writes += 1;
-        member.counters.sectors_written += PPL_HEADER_SECTORS.get();
+        let member = self.sets.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
+        member.count_write(PPL_HEADER_SECTORS);
         let (lba, _) = member.ppl_area().expect("it was chosen for its log");
         self.sets.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, &mut self.channels, self.now, actions);
     }

@@ -79,7 +79,7 @@ impl Controller {
     fn discard_op(&self, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
         let set = self.sets.get(set_id);
         let op = |footprint| Op::new(OpKind::Discard, set_id, footprint).for_request(request);
-        let info = |m: &Member| self.channels.get(m.drive).map(|c| c.info());
+        let info = |m: &Member| self.channels.get(m.drive()).map(|c| c.info());
         if let Geometry::Parity(parity) = &set.geometry {
             let safe = self.discards_to_zeroes(set_id);
             let (stripe, column, within) = parity.locate(at);
@@ -92,7 +92,7 @@ impl Controller {
         }
         let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
         let len = len.min(in_region);
-        let any = set.members.iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
+        let any = set.members().iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
         (len, any.then(|| op(Footprint::Extent(Extent { at, len }))))
     }
 

@@ -18,7 +18,6 @@ use crate::io::op::{Edges, KindData, Op, OpKind, Payload};
 use crate::io::search::Part;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
 use crate::requests::piece::{Piece, Reading, Walk};
-use crate::slots::SlotSet;
 
 impl Controller {
     /// Make the next operation of the first piece that needs one; true if something changed. Not inlined, because the
@@ -141,7 +140,7 @@ impl Controller {
         let block = set.block.sectors();
         let len = match &set.geometry {
             Geometry::Parity(parity) => {
-                let whole = set.in_sync == SlotSet::first_n(parity.members()) && !set.has_bad;
+                let whole = set.is_whole() && !set.has_bad();
                 if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
                     let rows_max = Sectors(u64::from(set.rows_max));
                     let walk = parity.split(at, len, rows_max);

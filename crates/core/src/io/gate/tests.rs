@@ -272,12 +272,12 @@ fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
     // A member whose superblock could not be written, and that the array cannot do without.
     let mut bench = Bench::new(OpKind::RowWrite);
     let set = bench.controller.sets.get_mut(SET);
-    (set.suspect, set.members[0].metadata_stale) = (true, true);
+    set.make_stale(0);
     assert_eq!(bench.ask(), Gate::Failed);
     // A rebuild needs no mark.
     let mut bench = Bench::new(OpKind::Rebuild);
     let set = bench.controller.sets.get_mut(SET);
-    (set.suspect, set.members[0].metadata_stale) = (true, true);
+    set.make_stale(0);
     assert_eq!(bench.ask(), Gate::Open);
 }
 

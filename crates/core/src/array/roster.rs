@@ -1,0 +1,415 @@
+//! Who is in which slot: the members of a set change places here and nowhere else.
+//!
+//! What depends on the members' states ([`Set::refresh`]), the bitmap and the superblocks follow each change at once, so that
+//! no other part of the engine can forget one of them.
+
+use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
+
+use super::set::{Member, Place, Set};
+use crate::admin::MemberState;
+use crate::reason::FailReason;
+use crate::slab::NONE;
+use crate::slots::SlotSet;
+
+impl Member {
+    #[inline(always)]
+    pub(crate) const fn drive(&self) -> DriveId {
+        self.drive
+    }
+
+    /// Its place, unless it is a spare.
+    #[inline(always)]
+    pub(crate) const fn slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
+    pub(crate) const fn state(&self) -> MemberState {
+        self.state
+    }
+
+    /// Is it being filled next to the working member of its slot?
+    pub(crate) const fn is_replacement(&self) -> bool {
+        self.replacement
+    }
+
+    /// Was it taken out of the array, so that its entry may be used again?
+    pub(crate) const fn is_removed(&self) -> bool {
+        self.removed
+    }
+
+    /// The slot in which it needs only what the bitmap marks, if it came back.
+    pub(crate) const fn returns_to(&self) -> Option<Slot> {
+        self.by_bitmap
+    }
+
+    /// Where these sectors of its data area are on its drive.
+    #[inline(always)]
+    pub(crate) fn on_drive(&self, at: MemberLba) -> DriveLba {
+        self.data_offset + at.offset()
+    }
+
+    /// Where this place of its drive is in its data area.
+    #[inline(always)]
+    pub(crate) fn in_data(&self, at: DriveLba) -> MemberLba {
+        MemberLba((at - self.data_offset).get())
+    }
+
+    /// Does its bad-block log name any of these sectors?
+    pub(crate) fn is_bad(&self, from: MemberLba, len: Sectors) -> bool {
+        self.bad.touches(from.get(), from.get() + len.get())
+    }
+
+    /// The place of its partial parity log.
+    pub(crate) fn ppl_area(&self) -> Option<(DriveLba, Sectors)> {
+        self.superblock.as_ref()?.ppl_area()
+    }
+
+    /// A read of it begins.
+    #[inline(always)]
+    pub(crate) fn count_read(&mut self, len: Sectors) {
+        self.counters.reads += 1;
+        self.counters.sectors_read += len.get();
+    }
+
+    /// A write of it begins.
+    #[inline(always)]
+    pub(crate) fn count_write(&mut self, len: Sectors) {
+        self.counters.writes += 1;
+        self.counters.sectors_written += len.get();
+    }
+
+    /// Its drive may have something in its cache that no flush covers.
+    #[inline(always)]
+    pub(crate) fn needs_flush(&mut self) {
+        self.unflushed = true;
+    }
+
+    /// Is a flush of it under way?
+    pub(crate) const fn is_flushing(&self) -> bool {
+        self.flushing > 0
+    }
+
+    /// A flush of it has ended.
+    pub(crate) fn end_flush(&mut self) {
+        self.flushing -= 1;
+    }
+
+    /// A read of this range failed. If that is a defect which was not met before: how many it has now.
+    pub(crate) fn meet_defect(&mut self, at: MemberLba, len: Sectors) -> Option<u32> {
+        self.defects.meet(at, len).then(|| {
+            self.media_errors += 1;
+            self.media_errors
+        })
+    }
+
+    /// This range was rewritten: an error there from now on is another defect.
+    pub(crate) fn rewritten(&mut self, at: MemberLba, len: Sectors) {
+        self.defects.rewritten(at, len);
+    }
+}
+
+impl Set {
+    /// A member by its number in the set.
+    #[inline(always)]
+    pub(crate) fn member(&self, index: u32) -> &Member {
+        &self.members[index as usize]
+    }
+
+    /// As [`Set::member`].
+    #[inline(always)]
+    pub(crate) fn member_mut(&mut self, index: u32) -> &mut Member {
+        &mut self.members[index as usize]
+    }
+
+    /// A member by its number in the set, if the number is one: [`NONE`] is not.
+    pub(crate) fn member_at(&self, index: u32) -> Option<&Member> {
+        self.members.get(index as usize)
+    }
+
+    /// All members that the set has or had, in the order of their numbers.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The first member of which this is so.
+    pub(crate) fn find_member(&self, is_it: impl FnMut(&Member) -> bool) -> Option<u32> {
+        self.members.iter().position(is_it).map(|index| u32::try_from(index).expect("few members"))
+    }
+
+    /// Which members are in a slot.
+    #[inline(always)]
+    pub(crate) fn place(&self, slot: Slot) -> Place {
+        self.places[slot.index()]
+    }
+
+    /// Does a member hold this slot, whatever its state?
+    pub(crate) fn is_held(&self, slot: Slot) -> bool {
+        self.place(slot).member != NONE
+    }
+
+    /// A member comes to the set. It has the entry of a member that was removed, if one is named. Returns its number.
+    pub(crate) fn add_member(&mut self, member: Member, vacant: Option<u32>) -> u32 {
+        match vacant {
+            Some(index) => *self.member_mut(index) = member,
+            None => self.members.push(member),
+        }
+        vacant.unwrap_or_else(|| u32::try_from(self.members.len() - 1).expect("few members"))
+    }
+
+    /// The administrator takes a member out that has no part in the set; true if it was a spare.
+    pub(crate) fn take_out(&mut self, index: u32) -> bool {
+        let member = self.member_mut(index);
+        member.removed = true;
+        let before = core::mem::replace(&mut member.state, MemberState::Faulty(FailReason::Administrator));
+        before == MemberState::Spare
+    }
+
+    /// A spare is to be filled next to the member of this slot, and to take its place then.
+    pub(crate) fn begin_replacement(&mut self, slot: Slot, spare: u32) {
+        let member = self.member_mut(spare);
+        member.state = MemberState::Rebuilding { to: Sectors::ZERO };
+        member.slot = Some(slot);
+        member.replacement = true;
+        self.places[slot.index()].replacement = spare;
+        if let Some(bitmap) = &mut self.bitmap {
+            bitmap.touch_all();
+        }
+        self.metadata.as_mut().expect("redundant sets have metadata").request();
+    }
+
+    /// A member is to be filled in this slot. Returns from where on, and whether it needs only what the bitmap marks.
+    pub(crate) fn begin_fill(&mut self, slot: Slot, index: u32) -> (Sectors, bool) {
+        let entry = self.member_mut(index);
+        let from = match entry.state {
+            MemberState::Rebuilding { to } => to,
+            _ => Sectors::ZERO,
+        };
+        let only_marked = entry.by_bitmap.take() == Some(slot);
+        entry.state = MemberState::Rebuilding { to: from };
+        entry.slot = Some(slot);
+        self.places[slot.index()].member = index;
+        // Other members that came back for this slot are not needed there, and miss the writes from here on.
+        self.members.iter_mut().filter(|own| own.by_bitmap == Some(slot)).for_each(|own| own.by_bitmap = None);
+        self.refresh();
+        if let Some(bitmap) = &mut self.bitmap {
+            bitmap.touch_all();
+        }
+        (from, only_marked)
+    }
+
+    /// Up to here the member of a slot, or its replacement, is filled, which its superblock may say.
+    pub(crate) fn fill_to(&mut self, slot: Slot, is_replacement: bool, to: Sectors) {
+        let place = self.place(slot);
+        let index = if is_replacement { place.replacement } else { place.member };
+        if let Some(MemberState::Rebuilding { to: at }) = self.members.get_mut(index as usize).map(|m| &mut m.state) {
+            *at = to;
+        }
+    }
+
+    /// The replacement in a slot is complete, which its superblock has to say before it takes over; false if it is gone.
+    pub(crate) fn complete_replacement(&mut self, slot: Slot) -> bool {
+        let index = self.place(slot).replacement;
+        let replacement = self.members.get_mut(index as usize);
+        let is_there = replacement.is_some();
+        if let Some(member) = replacement {
+            member.state = MemberState::Rebuilding { to: Sectors::MAX };
+        }
+        is_there
+    }
+
+    /// The member in this slot is complete.
+    pub(crate) fn slot_filled(&mut self, slot: Slot) {
+        let index = self.place(slot).member;
+        self.member_mut(index).state = MemberState::InSync;
+        self.refresh();
+        self.metadata.as_mut().expect("redundant sets have metadata").request();
+    }
+
+    /// The replacement in this slot is complete, and its superblock says so: it takes over.
+    pub(crate) fn slot_replaced(&mut self, slot: Slot) {
+        let Place { member: old, replacement: new } = self.place(slot);
+        self.places[slot.index()] = Place { member: new, replacement: NONE };
+        let entry = self.member_mut(new);
+        entry.state = MemberState::InSync;
+        entry.replacement = false;
+        if let Some(entry) = self.members.get_mut(old as usize) {
+            entry.state = MemberState::Faulty(FailReason::Replaced);
+            entry.left = entry.slot.take();
+        }
+        self.refresh();
+        self.metadata.as_mut().expect("redundant sets have metadata").request_failure();
+    }
+
+    /// For tests: the metadata of a member is stale.
+    #[cfg(test)]
+    pub(crate) fn make_stale(&mut self, index: u32) {
+        self.suspect = true;
+        self.member_mut(index).metadata_stale = true;
+    }
+
+    /// Slots that are good everywhere.
+    #[inline(always)]
+    pub(crate) const fn in_sync(&self) -> SlotSet {
+        self.in_sync
+    }
+
+    /// Is every slot good everywhere?
+    #[inline(always)]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.in_sync == SlotSet::first_n(self.slots())
+    }
+
+    /// Slots that take writes.
+    #[inline(always)]
+    pub(crate) const fn writable(&self) -> SlotSet {
+        self.writable
+    }
+
+    /// Slots whose member is on its way out, and whose replacement takes the writes: parity too, as far as it can be made, for
+    /// its superblock may say already that it is filled.
+    #[inline(always)]
+    pub(crate) const fn inherited(&self) -> SlotSet {
+        self.inherited
+    }
+
+    /// Has some member a bad-block entry?
+    #[inline(always)]
+    pub(crate) const fn has_bad(&self) -> bool {
+        self.has_bad
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::create::{plan, CreateSpec, NewDrive};
+    use crate::array::membership::new_member;
+    use crate::array::metadata::Metadata;
+    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::limits::Limits;
+    use alloc::vec::Vec;
+    use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
+    use openraid_units::{ArrayId, BlockSize, Bytes, Instant};
+
+    /// A RAID 5 of three members and a spare, with superblocks and without drives.
+    fn set() -> Set {
+        let sizes = &[Sectors::kib(1024); 3];
+        let (chunk, member_size) = (Sectors::kib(64), sizes[0]);
+        let spec = SetSpec { level: Level::Raid5, members: 3, chunk, layout: 2, member_size, member_sizes: sizes };
+        let mut set =
+            Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small(), Instant::ZERO);
+        set.metadata = Some(Metadata::new(common()));
+        for number in 0..3_u16 {
+            let index = set.add_member(member(number, Some(Slot(number)), MemberState::InSync), None);
+            set.places[usize::from(number)].member = index;
+        }
+        assert_eq!(set.add_member(member(3, None, MemberState::Spare), None), 3);
+        set.refresh();
+        set
+    }
+
+    fn common() -> openraid_format::Superblock {
+        let new = |number: u16| NewDrive {
+            drive: DriveId(number),
+            capacity: Bytes::mib(16).sectors_floor(),
+            uuid: Uuid([number.to_le_bytes()[0] + 1; 16]),
+        };
+        let spec = CreateSpec {
+            uuid: Uuid([9; 16]),
+            name: SetName::new(None, "roster").unwrap(),
+            created: Timestamp::new(0, 0),
+            level: MdLevel::Raid5,
+            layout: 2,
+            chunk: Sectors::kib(64),
+            minor: MinorVersion::V1_2,
+            slots: (0..3).map(|number| Some(new(number))).collect(),
+            spares: Vec::new(),
+            size: None,
+            assume_clean: true,
+            bitmap: false,
+            ppl: false,
+        };
+        plan(&spec).unwrap().common
+    }
+
+    fn member(number: u16, slot: Option<Slot>, state: MemberState) -> Member {
+        new_member(DriveId(number), slot, state, DriveLba(2048), None, &[])
+    }
+
+    fn slots(of: &[u16]) -> SlotSet {
+        of.iter().map(|slot| Slot(*slot)).collect()
+    }
+
+    fn wanted(set: &Set) -> u64 {
+        set.metadata.as_ref().unwrap().wanted
+    }
+
+    #[test]
+    fn a_slot_that_is_filled_takes_writes_first_and_reads_when_it_is_complete() {
+        let mut set = set();
+        set.members[1].state = MemberState::Faulty(FailReason::Gone);
+        set.members[1].slot = None;
+        set.places[1].member = NONE;
+        set.refresh();
+        assert_eq!((set.in_sync(), set.is_whole(), set.is_held(Slot(1))), (slots(&[0, 2]), false, false));
+        assert_eq!(set.begin_fill(Slot(1), 3), (Sectors::ZERO, false));
+        assert_eq!((set.in_sync(), set.writable()), (slots(&[0, 2]), slots(&[0, 1, 2])));
+        set.fill_to(Slot(1), false, Sectors(640));
+        assert_eq!(set.member(3).state(), MemberState::Rebuilding { to: Sectors(640) });
+        // It is interrupted, and begins again from there.
+        assert_eq!(set.begin_fill(Slot(1), 3), (Sectors(640), false));
+        let before = wanted(&set);
+        set.slot_filled(Slot(1));
+        assert_eq!((set.in_sync(), set.is_whole()), (slots(&[0, 1, 2]), true));
+        assert!(wanted(&set) > before, "the superblocks say so");
+    }
+
+    #[test]
+    fn a_member_that_came_back_needs_what_the_bitmap_marks_only_in_its_own_slot() {
+        let mut set = set();
+        set.members[3].by_bitmap = Some(Slot(1));
+        assert_eq!(set.add_member(member(4, None, MemberState::Spare).returning_to(Some(Slot(1))), None), 4);
+        set.places[1].member = NONE;
+        assert_eq!(set.begin_fill(Slot(1), 3), (Sectors::ZERO, true));
+        assert_eq!(set.member(4).returns_to(), None, "it misses the writes from here on");
+        set.members[4].by_bitmap = Some(Slot(2));
+        set.places[0].member = NONE;
+        assert_eq!(set.begin_fill(Slot(0), 4), (Sectors::ZERO, false));
+    }
+
+    #[test]
+    fn a_replacement_takes_the_slot_and_the_old_member_has_left_it() {
+        let mut set = set();
+        set.begin_replacement(Slot(2), 3);
+        assert_eq!(set.place(Slot(2)), Place { member: 2, replacement: 3 });
+        assert!(set.member(3).is_replacement() && set.is_whole());
+        set.fill_to(Slot(2), true, Sectors(128));
+        assert_eq!(set.member(2).state(), MemberState::InSync, "it is the replacement that is filled");
+        assert!(set.complete_replacement(Slot(2)));
+        assert_eq!(set.member(3).state(), MemberState::Rebuilding { to: Sectors::MAX });
+        assert!(!set.complete_replacement(Slot(1)), "it has none");
+        set.slot_replaced(Slot(2));
+        assert_eq!(set.place(Slot(2)), Place { member: 3, replacement: NONE });
+        assert_eq!((set.member(2).slot(), set.member(2).left), (None, Some(Slot(2))));
+        assert!(set.is_whole() && !set.member(3).is_replacement());
+    }
+
+    #[test]
+    fn the_entry_of_a_removed_member_is_used_again() {
+        let mut set = set();
+        assert!(set.take_out(3), "it was a spare");
+        assert!(set.member(3).is_removed());
+        assert_eq!(set.find_member(Member::is_removed), Some(3));
+        assert_eq!(set.add_member(member(7, None, MemberState::Spare), Some(3)), 3);
+        assert_eq!((set.member(3).drive(), set.members().len()), (DriveId(7), 4));
+    }
+
+    #[test]
+    fn places_of_the_data_area_and_of_the_drive_are_a_data_offset_apart() {
+        let mut member = member(0, None, MemberState::Spare);
+        assert_eq!((member.on_drive(MemberLba(5)), member.in_data(DriveLba(2053))), (DriveLba(2053), MemberLba(5)));
+        assert_eq!([8, 8, 4096].map(|at| member.meet_defect(MemberLba(at), Sectors(8))), [Some(1), None, Some(2)]);
+        member.rewritten(MemberLba(8), Sectors(8));
+        assert_eq!(member.meet_defect(MemberLba(8), Sectors(8)), Some(3));
+    }
+}
