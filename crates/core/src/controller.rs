@@ -327,9 +327,7 @@ impl Controller {
         self.sets.look();
         match command.owner() {
             Owner::CheckpointFlush => {
-                let flushes = &mut self.sets.get_mut(command.set()).checkpoint_flushes;
-                *flushes -= 1;
-                if *flushes == 0 {
+                if self.sets.get_mut(command.set()).tasks.end_flush() {
                     self.store_checkpoint(command.set());
                 }
             }

@@ -299,12 +299,12 @@ pub(crate) struct End {
 /// The scrub of a set that runs, or the last one: what it may change, and what it has found.
 #[derive(Debug)]
 pub(crate) struct Scrub {
-    pub mode: ScrubMode,
-    /// Distinguishes it from an earlier one.
+    mode: ScrubMode,
+    /// Tells it from an earlier one.
     number: u32,
-    pub mismatches: u64,
-    pub repaired: u64,
-    pub uncompared: Sectors,
+    mismatches: u64,
+    repaired: u64,
+    uncompared: Sectors,
     open: Ranges<RANGES_OPEN_MAX>,
     told: Ranges<RANGES_TOLD_MAX>,
     more_ranges: u64,
@@ -350,7 +350,27 @@ impl Scrub {
         })
     }
 
-    /// A sector does not match. Returns a range that must be reported now because there is no room for another one.
+    /// What it may change.
+    pub(crate) const fn mode(&self) -> ScrubMode {
+        self.mode
+    }
+
+    /// Sectors so far that do not agree.
+    pub(crate) const fn mismatches(&self) -> u64 {
+        self.mismatches
+    }
+
+    /// So many sectors could not be compared.
+    pub(crate) fn note_uncompared(&mut self, len: Sectors) {
+        self.uncompared += len;
+    }
+
+    /// So many sectors that did not agree were written.
+    pub(crate) fn note_repaired(&mut self, sectors: u64) {
+        self.repaired += sectors;
+    }
+
+    /// A sector does not agree. A range that has to be told now because there is no room for another one.
     pub(crate) fn note(&mut self, sector: MismatchRange) -> Option<MismatchRange> {
         self.mismatches += 1;
         let full = if self.open.is_full() { self.open.take_first() } else { None };

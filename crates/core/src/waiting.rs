@@ -74,7 +74,7 @@ impl core::fmt::Display for SetLine<'_> {
             set.has_failed_flush(),
             set.is_bad_urgent()
         )?;
-        let flushes = [set.clean_flushes, set.bitmap_flushes, set.checkpoint_flushes];
-        write!(f, ", flushes {flushes:?}, {} repairs, {} in work", set.repairs.len(), set.repairing)
+        let flushes = [set.clean_flushes, set.bitmap_flushes];
+        write!(f, ", flushes {flushes:?}, {}", set.tasks)
     }
 }

@@ -59,8 +59,8 @@ impl Controller {
             AdminCommand::Add { array, member } => self.admin_add(array, member, actions),
             AdminCommand::Replace { array, slot, with } => self.admin_replace(array, slot, with),
             AdminCommand::Scrub { array, mode } => self.admin_scrub(array, mode, actions),
-            AdminCommand::Pause { array } => self.with_set(array, |set| set.paused = true),
-            AdminCommand::Resume { array } => self.with_set(array, |set| set.paused = false),
+            AdminCommand::Pause { array } => self.with_set(array, |set| set.tasks.pause(true)),
+            AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
             AdminCommand::StopScrub { array } => self.stop_scrub(array),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
             AdminCommand::DetachJournal => match self.begin_detach_journal() {
@@ -250,7 +250,7 @@ impl Controller {
             if set.life != Life::Failed {
                 set.life = Life::Stopping;
             }
-            set.repairs.clear();
+            set.tasks.forget_repairs();
             // Dirty data is written without delay from here on. Resting units are tried once more.
             self.cache.end_rest(set_id);
             self.cache.wait_changed();
@@ -306,16 +306,16 @@ impl Controller {
     /// all of it is durable.
     fn quiesce_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get_mut(id);
-        if let Some(task) = &mut set.task {
+        if let Some(task) = set.tasks.current_mut() {
             if task.begin_checkpoint() {
                 let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
-                self.sets.get_mut(id).checkpoint_flushes = issued;
+                self.sets.get_mut(id).tasks.begin_flushes(issued);
                 if issued > 0 {
                     return false;
                 }
             }
             self.store_checkpoint(id);
-            self.sets.get_mut(id).task = None;
+            self.sets.get_mut(id).tasks.forget_task();
             return false;
         }
         let set = self.sets.get(id);
@@ -331,7 +331,7 @@ impl Controller {
         }
         // The clean mark comes after a flush; sets that have none are flushed here.
         let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
-        self.sets.get_mut(id).checkpoint_flushes += issued;
+        self.sets.get_mut(id).tasks.begin_flushes(issued);
         issued == 0
     }
 

@@ -19,7 +19,6 @@ use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::sets::Change;
 use crate::array::sets::{Sets, Signal};
-use crate::background::Task;
 use crate::geometry::Geometry;
 use crate::reason::FailReason;
 use crate::scrub::AbortReason;
@@ -67,7 +66,7 @@ impl Sets {
             set.members[index as usize].slot = None;
             set.members[index as usize].left = Some(slot);
         }
-        let task = set.task.as_ref().map(|t| (t.kind(), t.slot()));
+        let task = set.tasks.current().map(|t| (t.kind(), t.slot()));
         let stops = match task {
             Some((TaskKind::Rebuild | TaskKind::Replace, filled)) => filled == slot,
             Some((TaskKind::Resync | TaskKind::Check | TaskKind::Repair, _)) => state == MemberState::InSync,
@@ -148,11 +147,11 @@ impl Sets {
     fn end_life(&mut self, id: SetId, now: Instant) {
         let set = self.get_mut(id);
         set.cancel_task(AbortReason::MemberFailed);
-        if let Some(task) = set.finished.take().filter(Task::is_scrub) {
+        if let Some(task) = set.tasks.take_finished_scrub() {
             set.end_scrub(&task, now);
         }
         set.life = Life::Failed;
-        set.repairs.clear();
+        set.tasks.forget_repairs();
         self.signal(Signal::Ended(id));
     }
     /// Rows of a set lack data that only the journal had and that cannot be read. The set counts as failed until it is
@@ -182,12 +181,7 @@ impl Sets {
             place.member = core::mem::replace(&mut place.replacement, NONE);
             if let Some(heir) = set.members.get_mut(place.member as usize) {
                 heir.replacement = false;
-                if let Some(task) = &mut set.task {
-                    if task.kind() == TaskKind::Replace && task.slot() == Some(slot) {
-                        // It starts again as a rebuild, from its last checkpoint.
-                        set.task = None;
-                    }
-                }
+                set.tasks.forget_replacement(slot);
             }
         }
         if vacated {

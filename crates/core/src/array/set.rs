@@ -1,7 +1,6 @@
 //! A redundancy set: one md array over drives, with its members and the state of their consistency.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use openraid_format::Superblock;
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
@@ -13,6 +12,7 @@ use crate::array::bitmap::Bitmap;
 use crate::array::defects::Defects;
 use crate::array::metadata::Metadata;
 use crate::array::sets::Changes;
+use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
 use crate::cache::figures::CacheFigures;
 use crate::cache::is_cacheable;
@@ -23,7 +23,6 @@ use crate::journal::session::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
-use crate::scrub::{Gap, Scrub, ScrubMode};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -134,17 +133,6 @@ pub(crate) enum Life {
     Failed,
 }
 
-/// Maximum number of ranges that wait to be repaired. Further ranges are found again by the next read.
-pub(crate) const REPAIRS_MAX: usize = 64;
-
-/// A range of a member that could not be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Repair {
-    pub slot: Slot,
-    pub at: MemberLba,
-    pub len: Sectors,
-}
-
 /// A redundancy set.
 #[derive(Debug)]
 pub(crate) struct Set {
@@ -175,26 +163,16 @@ pub(crate) struct Set {
     pub bitmap: Option<Bitmap>,
     /// Its partial parity logs.
     pub ppl: Option<Box<SetPpl>>,
-    /// Flushes under way before the clean mark, before bitmap bits are cleared, before a checkpoint.
+    /// Flushes under way before the clean mark, before bitmap bits are cleared.
     pub clean_flushes: u32,
     pub bitmap_flushes: u32,
-    pub checkpoint_flushes: u32,
     pub bitmap_next_look: Instant,
     /// Parity or copies are consistent below this position (sectors of a member; of the set for RAID 10).
     pub consistent_to: Sectors,
     /// The resync that is due covers only the regions that the bitmap marks.
     pub resync_by_bitmap: bool,
-    pub task: Option<Task>,
-    pub next_task_id: u32,
-    /// A task that ended or was aborted, and was not reported yet.
-    pub finished: Option<Task>,
-    /// The check or repair that runs, or the last one.
-    pub scrub: Box<Scrub>,
-    pub paused: bool,
-    /// Ranges to be rewritten from redundancy because a read of them failed.
-    pub repairs: VecDeque<Repair>,
-    /// Repairs in work.
-    pub repairing: u32,
+    /// Its background work.
+    pub tasks: SetTasks,
     pub policy: Policy,
     pub reasons: ReasonCounts,
     /// Operations in work, operations that write past the cache, and operations that count as writes.
@@ -246,17 +224,10 @@ impl Set {
             ppl: None,
             clean_flushes: 0,
             bitmap_flushes: 0,
-            checkpoint_flushes: 0,
             bitmap_next_look: now + limits.bitmap_clear_delay,
             consistent_to: Sectors::MAX,
             resync_by_bitmap: false,
-            task: None,
-            next_task_id: 0,
-            finished: None,
-            scrub: Box::new(Scrub::new(ScrubMode::Check, 0, Gap::NONE)),
-            paused: false,
-            repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
-            repairing: 0,
+            tasks: SetTasks::new(),
             policy: Policy::default(),
             reasons: ReasonCounts::default(),
             ops: 0,
@@ -307,7 +278,7 @@ impl Set {
         if self.writable == self.in_sync {
             return SlotSet::EMPTY;
         }
-        let done = self.task.as_ref().filter(|task| task.is_done(from.get(), to.get()));
+        let done = self.tasks.current().filter(|task| task.is_done(from.get(), to.get()));
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one) | self.filled_before(to)
     }
 
@@ -319,7 +290,7 @@ impl Set {
         if self.writable == self.in_sync {
             return SlotSet::EMPTY;
         }
-        let done = self.task.as_ref().filter(|task| task.is_done_in_part(from.get(), to.get()));
+        let done = self.tasks.current().filter(|task| task.is_done_in_part(from.get(), to.get()));
         done.and_then(Task::filling).map_or(SlotSet::EMPTY, SlotSet::one)
     }
 
@@ -339,15 +310,15 @@ impl Set {
         let Some(MemberState::Rebuilding { to }) = self.member_of(slot).map(|member| member.state) else {
             return MemberLba::ZERO;
         };
-        let task = self.task.as_ref().filter(|task| task.filling() == Some(slot));
+        let task = self.tasks.current().filter(|task| task.filling() == Some(slot));
         let to = task.map_or(to, |task| to.max(task.done_sectors())).get();
         MemberLba(to - to % self.block.sectors().get())
     }
 
     /// Do parity or copies agree in these sectors (of a member; of the set for RAID 10)?
     pub(crate) fn is_consistent(&self, from: u64, to: u64) -> bool {
-        let is_made = || self.task.as_ref().is_some_and(|task| task.is_resync() && task.is_done(from, to));
-        // On a member whose flush failed, data that a resync wrote may be lost.
+        let is_made = || self.tasks.current().is_some_and(|task| task.is_resync() && task.is_done(from, to));
+        // What a resync wrote may be lost on a member whose flush failed.
         to <= self.consistent_to.get() || is_made() && !self.promises_nothing()
     }
 
@@ -422,7 +393,7 @@ impl Set {
     /// only slot that is not in sync, and sectors of the members are in the order of the set.
     pub(crate) fn restored_to(&self) -> Sectors {
         let open = self.missing();
-        let filling = self.task.as_ref().filter(|t| t.kind() == TaskKind::Rebuild && t.slot() == open.first());
+        let filling = self.tasks.current().filter(|t| t.kind() == TaskKind::Rebuild && t.slot() == open.first());
         let Some(task) = filling.filter(|_| open.len() == 1) else { return Sectors::ZERO };
         match &self.geometry {
             // A unit may be shorter than a chunk: a stripe is complete when all of its rows are.
@@ -499,7 +470,7 @@ impl Set {
     /// A write leaves out the parity in this slot, and its member is not filled there. The running task will fill it
     /// later if it has not come there yet. Otherwise, or if no task runs, it is filled again from this stripe on.
     pub(crate) fn leave_out(&mut self, slot: Slot, from: MemberLba) {
-        if self.task.as_ref().is_some_and(|task| task.filling() == Some(slot)) {
+        if self.tasks.current().is_some_and(|task| task.filling() == Some(slot)) {
             return;
         }
         let from = self.filled_floor(from.offset());

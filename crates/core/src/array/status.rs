@@ -54,7 +54,7 @@ impl Controller {
             members: direct.map(|s| self.member_table(s)).unwrap_or_default(),
             sets: (0..sets.len()).map(|number| array.volume.set(number)).collect(),
             spans: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array).collect() },
-            task: direct.and_then(|s| s.task.as_ref().map(|t| task_status(s, t))),
+            task: direct.and_then(|s| s.tasks.current().map(|t| task_status(s, t))),
             active: direct.is_some_and(|s| s.intent != super::set::Intent::Clean),
             events: metadata.map_or(0, |m| m.common.events),
             consistent_to: direct.map_or(Sectors::MAX, |s| s.consistent_to),
@@ -71,7 +71,7 @@ impl Controller {
             in_journal: sets.iter().any(|s| s.may_be_in_journal()),
             adaptive: array.adaptive.status(sets[0].policy.adaptive, sets[0].heads.tuning),
             stopping: sets.iter().any(|s| s.life == Life::Stopping),
-            last_scrub: direct.and_then(|s| s.scrub.status()),
+            last_scrub: direct.and_then(|s| s.tasks.scrub_status()),
         })
     }
 
@@ -97,7 +97,7 @@ impl Controller {
     fn member_status(&self, set: &Set, index: usize) -> MemberStatus {
         let member = &set.members[index];
         let mut state = member.state;
-        if let (MemberState::Rebuilding { to }, Some(task)) = (&mut state, &set.task) {
+        if let (MemberState::Rebuilding { to }, Some(task)) = (&mut state, set.tasks.current()) {
             let mine = task.slot() == member.slot;
             if mine && (member.replacement == (task.kind() == crate::admin::TaskKind::Replace)) {
                 *to = task.done_sectors();
@@ -154,10 +154,10 @@ fn task_status(set: &Set, task: &crate::background::Task) -> TaskStatus {
         kind: task.kind(),
         done: task.done_sectors(),
         total: Sectors(task.total()),
-        paused: set.paused,
+        paused: set.tasks.is_paused(),
         since: task.since(),
         done_at_start: task.done_at_start(),
-        mismatches: if task.is_scrub() { set.scrub.mismatches } else { 0 },
-        scrub: task.is_scrub().then_some(set.scrub.mode),
+        mismatches: if task.is_scrub() { set.tasks.mismatches() } else { 0 },
+        scrub: task.is_scrub().then_some(set.tasks.scrub_mode()),
     }
 }

@@ -105,9 +105,10 @@ impl Set {
 impl Set {
     /// Is an operation of the set, or a command of its own, under way? It will end, and then needs the set.
     pub(crate) fn is_busy(&self) -> bool {
-        let flushes = self.clean_flushes + self.bitmap_flushes + self.checkpoint_flushes + self.journal.flushes();
+        let flushes = self.clean_flushes + self.bitmap_flushes + self.journal.flushes();
         self.ops > 0
             || flushes > 0
+            || self.tasks.has_flushes()
             || self.journal.is_redoing()
             || self.is_ppl_busy()
             || self.metadata.as_ref().is_some_and(|metadata| metadata.pending > 0)

@@ -116,7 +116,7 @@ impl Controller {
     fn pump_bitmap_age(&mut self, id: SetId, actions: &mut Actions) {
         let (now, delay) = (self.now, self.limits.bitmap_clear_delay);
         let set = self.sets.get_mut(id);
-        let optimal = set.health() == Health::Optimal && set.task.is_none() && !set.has_failed_flush();
+        let optimal = set.health() == Health::Optimal && set.tasks.task.is_none() && !set.has_failed_flush();
         let Some(bitmap) = &mut set.bitmap else { return };
         if now < set.bitmap_next_look || set.bitmap_flushes > 0 || !optimal {
             return;
@@ -144,21 +144,21 @@ impl Controller {
         let idle = set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0;
         let clean = (idle && !held() && !set.has_failed_flush())
             .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
-        let quiet = || set.task.is_none() && !set.has_failed_flush() && set.health() == Health::Optimal;
+        let quiet = || set.tasks.task.is_none() && !set.has_failed_flush() && set.health() == Health::Optimal;
         let bitmap = set
             .bitmap
             .as_ref()
             .filter(|b| quiet() && b.has_clearable_bits() && set.bitmap_flushes == 0)
             .map(|_| (set.bitmap_next_look, Wake::Bitmap));
         let task = set
-            .task
-            .as_ref()
+            .tasks
+            .current()
             .filter(|_| self.ops.may_make_background_op() && set.may_begin_unit())
             .map(|t| (t.next_unit_at, Wake::Background));
         let checkpoint = set
-            .task
-            .as_ref()
-            .filter(|t| !t.finishing && set.checkpoint_flushes == 0 && t.position > t.flushed)
+            .tasks
+            .current()
+            .filter(|t| !t.finishing && !set.tasks.has_flushes() && t.position > t.flushed)
             .map(|t| (t.next_checkpoint, Wake::Background));
         [clean, bitmap, task, checkpoint].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
@@ -170,7 +170,7 @@ impl Controller {
         while let Some(unit) = self.next_unit(id) {
             moved = true;
             let set = self.sets.get(id);
-            let task = set.task.as_ref().expect("just seen");
+            let task = set.tasks.task.as_ref().expect("just seen");
             let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
             let passes = task.only_marked && !is_marked(set, task.kind, from, to);
             let op = if passes && self.locks.is_empty() {
@@ -180,11 +180,11 @@ impl Controller {
             };
             let now = self.now;
             let set = self.sets.get_mut(id);
-            let rate = match set.task.as_ref().expect("just seen").kind {
+            let rate = match set.tasks.task.as_ref().expect("just seen").kind {
                 TaskKind::Check | TaskKind::Repair => set.policy.scrub_rate,
                 TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => set.policy.rebuild_rate,
             };
-            let task = set.task.as_mut().expect("just seen");
+            let task = set.tasks.task.as_mut().expect("just seen");
             task.next += 1;
             let Some(op) = op else {
                 task.unit_done(unit);
@@ -223,7 +223,7 @@ impl Controller {
             return None;
         }
         let set = self.sets.get(id);
-        let task = set.task.as_ref()?;
+        let task = set.tasks.task.as_ref()?;
         let may = set.may_begin_unit() && self.now >= task.next_unit_at;
         may.then_some(task.next)
     }
@@ -234,11 +234,11 @@ impl Controller {
         let interval = self.limits.checkpoint_interval;
         let planted = self.planted;
         let set = self.sets.get_mut(id);
-        if set.checkpoint_flushes > 0 {
+        if set.tasks.has_flushes() {
             return false;
         }
         let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable);
-        let Some(task) = &mut set.task else { return false };
+        let Some(task) = &mut set.tasks.task else { return false };
         if task.complete > 0 && durable >= task.complete {
             self.task_finished(id);
             return true;
@@ -252,7 +252,7 @@ impl Controller {
         task.flushed = task.position;
         task.next_checkpoint = now + interval;
         let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
-        self.sets.get_mut(id).checkpoint_flushes = issued;
+        self.sets.get_mut(id).tasks.begin_flushes(issued);
         if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
             self.store_checkpoint(id);
         }
@@ -264,7 +264,7 @@ impl Controller {
         self.sets.look();
         let planted = self.planted;
         let set = self.sets.get_mut(id);
-        let Some(task) = &set.task else { return };
+        let Some(task) = &set.tasks.task else { return };
         let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
         if task.is_resync() && set.promises_nothing() || fills && set.is_kept_by_journal() {
             // The data that it wrote may be lost, so nothing is recorded: after the next start it is done again.
@@ -292,12 +292,12 @@ impl Controller {
     pub(crate) fn on_background_done(&mut self, op: &Op, actions: &mut Actions) {
         self.sets.look();
         if op.is_repair() {
-            self.sets.get_mut(op.set()).repairing -= 1;
+            self.sets.get_mut(op.set()).tasks.end_repair();
             return;
         }
         let set = self.sets.get_mut(op.set());
         let running = set.life == Life::Running;
-        let Some(task) = set.task.as_mut() else { return };
+        let Some(task) = set.tasks.task.as_mut() else { return };
         let Some(unit) = op.background().unit_of(task.id) else { return };
         task.in_flight -= 1;
         // A stop interrupts units: the saved checkpoint must not cover them.
@@ -313,11 +313,11 @@ impl Controller {
 impl Set {
     /// Does the task have a unit to begin, apart from rate and tables?
     fn may_begin_unit(&self) -> bool {
-        let Some(task) = &self.task else { return false };
+        let Some(task) = &self.tasks.task else { return false };
         let recorded = self.metadata.as_ref().is_some_and(|m| m.durable >= task.generation);
         let free = task.in_flight < self.policy.background_depth.min(WINDOW_ROWS_MAX)
             && task.next - task.position < u64::from(WINDOW_ROWS_MAX);
-        !self.paused && recorded && free && task.next < task.end
+        !self.tasks.is_paused() && recorded && free && task.next < task.end
     }
 
     /// Is no write under way, and did none arrive for `delay`?
@@ -332,7 +332,7 @@ fn is_marked(set: &Set, kind: TaskKind, from: u64, to: u64) -> bool {
     if set.bitmap_is_of_set() && kind == TaskKind::Rebuild {
         // Units are in sectors of the member, bits in sectors of the set.
         let Geometry::Mirror(mirror) = &set.geometry else { return true };
-        let Some(slot) = set.task.as_ref().and_then(|t| t.slot) else { return true };
+        let Some(slot) = set.tasks.task.as_ref().and_then(|t| t.slot) else { return true };
         return mirror
             .inverse(slot, openraid_units::MemberLba(from))
             .is_none_or(|(at, _)| bitmap.is_marked(at.get(), at.get() + (to - from)));
@@ -342,7 +342,7 @@ fn is_marked(set: &Set, kind: TaskKind, from: u64, to: u64) -> bool {
 
 /// The operation for one unit of a set's task; `None` if there is nothing to do.
 fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
-    let task = set.task.as_ref()?;
+    let task = set.tasks.task.as_ref()?;
     let kind = match task.kind {
         TaskKind::Rebuild | TaskKind::Replace => OpKind::Rebuild,
         TaskKind::Resync => OpKind::Resync,

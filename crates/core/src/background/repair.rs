@@ -2,7 +2,7 @@
 
 use openraid_units::{MemberLba, Sectors, SetId, Slot};
 
-use crate::array::set::{Repair, REPAIRS_MAX};
+use super::set_tasks::Repair;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
@@ -12,17 +12,13 @@ use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;
 
-/// Maximum number of repairs of one set in work.
-const REPAIRS_IN_WORK_MAX: u32 = 4;
-
 impl Sets {
     /// A read of this range failed: rewrite it when there is time.
     pub(crate) fn want_repair(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
         let set = self.get_mut(id);
         let repair = Repair { slot, at, len };
         let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync().contains(slot);
-        if useful && set.repairs.len() < REPAIRS_MAX && !set.repairs.contains(&repair) {
-            set.repairs.push_back(repair);
+        if useful && set.tasks.want_repair(repair) {
             self.look();
         }
     }
@@ -32,15 +28,12 @@ impl Controller {
     /// Make operations for the waiting repairs.
     pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
         let mut moved = false;
-        while self.ops.may_make_background_op() && self.sets.get(id).repairing < REPAIRS_IN_WORK_MAX {
-            let Some(repair) = self.sets.get_mut(id).repairs.pop_front() else { break };
+        while self.ops.may_make_background_op() && self.sets.get(id).tasks.may_repair() {
+            let Some(repair) = self.sets.get_mut(id).tasks.next_repair() else { break };
             moved = true;
             let Some((op, rest)) = self.repair_op(id, repair) else { continue };
             let set = self.sets.get_mut(id);
-            if let Some(rest) = rest {
-                set.repairs.push_front(rest);
-            }
-            set.repairing += 1;
+            set.tasks.begin_repair(rest);
             set.ops += 1;
             let key = self.ops.put(op);
             self.ready.push(key.index);

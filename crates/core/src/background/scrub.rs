@@ -10,28 +10,29 @@ use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::Op;
-use crate::scrub::{AbortReason, End, Gap, MismatchRange, NotComparable, Scrub, ScrubEnd, ScrubMode, ScrubOutcome};
+use crate::scrub::{AbortReason, End, Gap, MismatchRange, NotComparable, ScrubEnd, ScrubMode, ScrubOutcome};
 use crate::trace::Trace;
 
 impl Sets {
     /// What this check or repair may change, while it runs.
     pub(crate) fn scrub_mode(&self, op: &Op) -> Option<ScrubMode> {
         let set = self.get(op.set());
-        set.task
+        set.tasks
+            .task
             .as_ref()
             .is_some_and(|task| op.background().unit_of(task.id).is_some() && task.is_scrub())
-            .then_some(set.scrub.mode)
+            .then_some(set.tasks.scrub_mode())
     }
     /// These rows could not be compared.
     pub(crate) fn note_uncompared(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
-            self.get_mut(op.set()).scrub.uncompared += Sectors(u64::from(op.rows()));
+            self.get_mut(op.set()).tasks.scrub.note_uncompared(Sectors(u64::from(op.rows())));
         }
     }
     /// Mismatching sectors were corrected.
     pub(crate) fn note_repaired(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
-            self.get_mut(op.set()).scrub.repaired += u64::from(op.background().corrected);
+            self.get_mut(op.set()).tasks.scrub.note_repaired(u64::from(op.background().corrected));
         }
     }
     /// A sector does not match.
@@ -39,13 +40,13 @@ impl Sets {
         if self.scrub_mode(op).is_none() {
             return;
         }
-        if let Some(range) = self.get_mut(op.set()).scrub.note(sector) {
+        if let Some(range) = self.get_mut(op.set()).tasks.scrub.note(sector) {
             self.notice_range(trace, op.set(), range, actions);
         }
     }
     /// Report the ranges that end below this position.
     pub(crate) fn notice_ranges(&mut self, trace: &Trace, id: SetId, below: Sectors, actions: &mut Actions) {
-        while let Some(range) = self.get_mut(id).scrub.take_ended(below) {
+        while let Some(range) = self.get_mut(id).tasks.scrub.take_ended(below) {
             self.notice_range(trace, id, range, actions);
         }
     }
@@ -65,19 +66,21 @@ impl Controller {
         let now = self.now;
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);
-        if set.task.is_some() {
+        if set.tasks.task.is_some() {
             return Err(AdminError::NotPossible("another task is running on this array; wait for it or stop it"));
         }
         if let Some(why) = set.not_comparable() {
-            // The result of an earlier check must not count for this one.
-            set.next_task_id += 1;
-            *set.scrub = Scrub::new(mode, set.next_task_id, set.gap());
+            // The result of an earlier check must not stand for this one.
+            set.tasks.next_id();
+            let gap = set.gap();
+            set.tasks.begin_scrub(mode, gap);
             set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), now);
             return Err(AdminError::NotComparable(why));
         }
         self.put_task(id, mode.kind(), None, Sectors::ZERO, false);
         let set = self.sets.get_mut(id);
-        *set.scrub = Scrub::new(mode, set.next_task_id, set.gap());
+        let gap = set.gap();
+        set.tasks.begin_scrub(mode, gap);
         self.trace.notice(&self.sets, id, None, None, NoticeKind::CheckStarted(mode), actions);
         Ok(AdminOutcome::Done)
     }
@@ -85,7 +88,7 @@ impl Controller {
     pub(crate) fn stop_scrub(&mut self, array: ArrayId) -> Result<AdminOutcome, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);
-        if !set.task.as_ref().is_some_and(Task::is_scrub) {
+        if !set.tasks.task.as_ref().is_some_and(Task::is_scrub) {
             return Err(AdminError::NoScrub);
         }
         set.cancel_task(AbortReason::Administrator);
@@ -97,7 +100,7 @@ impl Controller {
         self.sets.notice_ranges(&self.trace, id, Sectors::MAX, actions);
         let now = self.now;
         let outcome = self.sets.get_mut(id).end_scrub(task, now);
-        let mode = self.sets.get(id).scrub.mode;
+        let mode = self.sets.get(id).tasks.scrub_mode();
         self.trace.notice(&self.sets, id, None, None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }), actions);
     }
 }
@@ -125,13 +128,13 @@ impl Set {
     pub(crate) fn end_scrub(&mut self, task: &Task, now: Instant) -> ScrubOutcome {
         let total = Sectors(task.total);
         let done = task.done_sectors();
-        let outcome = self.scrub.outcome(task.aborted, done, total);
+        let outcome = self.tasks.scrub.outcome(task.aborted, done, total);
         self.record_scrub(outcome, (total, done), now);
         outcome
     }
 
     fn record_scrub(&mut self, outcome: ScrubOutcome, (total, done): (Sectors, Sectors), at: Instant) {
         let events = self.metadata.as_ref().map_or(0, |metadata| metadata.common.events);
-        self.scrub.end(End { outcome, at, events, total, done });
+        self.tasks.scrub.end(End { outcome, at, events, total, done });
     }
 }

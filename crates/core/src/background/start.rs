@@ -31,8 +31,8 @@ impl Controller {
         let set = self.sets.get(id);
         // A spare takes a slot when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
-        // A replacement waits while its spare could fill a vacant slot.
-        let yields = set.task.as_ref().is_none_or(Task::yields);
+        // A slot that is not missing waits for a member that can take the place of a missing one.
+        let yields = set.tasks.task.as_ref().is_none_or(Task::yields);
         if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
             return false;
         }
@@ -42,7 +42,7 @@ impl Controller {
             self.start_rebuild(id, slot, member, actions);
             return true;
         }
-        if set.task.is_some() {
+        if set.tasks.task.is_some() {
             return false;
         }
         if let Some(slot) = self.find_replacement(id) {
@@ -99,7 +99,7 @@ impl Controller {
         let (from, only_marked) = set.begin_fill(slot, member);
         let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
         self.put_task(id, TaskKind::Rebuild, Some(slot), from, only_marked);
-        self.sets.get_mut(id).task.as_mut().expect("just put").generation = generation;
+        self.sets.get_mut(id).tasks.task.as_mut().expect("just put").generation = generation;
         self.sets.look();
         self.trace.notice(&self.sets, id, Some(slot), Some(drive), NoticeKind::RebuildStarted, actions);
     }
@@ -114,9 +114,8 @@ impl Controller {
         if let Some(slot) = slot {
             set.arm_log(slot);
         }
-        set.next_task_id += 1;
-        set.task = Some(Task {
-            id: set.next_task_id,
+        set.tasks.task = Some(Task {
+            id: set.tasks.next_id(),
             kind,
             slot,
             unit,
@@ -144,7 +143,7 @@ impl Controller {
     /// A task is complete and the members were flushed.
     pub(crate) fn task_finished(&mut self, id: SetId) {
         let set = self.sets.get_mut(id);
-        let Some(task) = set.task.take() else { return };
+        let Some(task) = set.tasks.task.take() else { return };
         match task.kind {
             TaskKind::Rebuild => set.slot_filled(task.slot.expect("it fills a slot")),
             TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
@@ -159,13 +158,13 @@ impl Controller {
             }
             TaskKind::Check | TaskKind::Repair => {}
         }
-        set.finished = Some(task);
+        set.tasks.finish(task);
         self.sets.changed(id, Change::Session);
     }
 
     /// Report tasks that have ended.
     pub(crate) fn notice_finished(&mut self, id: SetId, actions: &mut Actions) {
-        let Some(task) = self.sets.get_mut(id).finished.take() else { return };
+        let Some(task) = self.sets.get_mut(id).tasks.take_finished() else { return };
         let kind = match (task.kind, task.finishing) {
             (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, actions),
             (TaskKind::Rebuild | TaskKind::Replace, true) => NoticeKind::RebuildFinished,
@@ -205,13 +204,13 @@ impl Set {
     /// The replacement that was filled is complete. Its superblock says so before the old member is called faulty: the
     /// power may go between the two, and one of them must be a full member then.
     pub(super) fn replacement_complete(&mut self) {
-        let task = self.task.as_ref().expect("it was filled by a task");
+        let task = self.tasks.task.as_ref().expect("it was filled by a task");
         let slot = task.slot.expect("it fills a slot");
         if task.complete > 0 || !self.complete_replacement(slot) {
             return;
         }
         let generation = self.metadata.as_mut().expect("redundant sets have metadata").request();
-        self.task.as_mut().expect("just seen").complete = generation;
+        self.tasks.task.as_mut().expect("just seen").complete = generation;
     }
 
     /// Abort a task, and record why.
@@ -219,10 +218,6 @@ impl Set {
         if self.life == Life::Failed {
             return;
         }
-        if let Some(mut task) = self.task.take() {
-            task.finishing = false;
-            task.aborted = Some(why);
-            self.finished = Some(task);
-        }
+        self.tasks.cancel(why);
     }
 }

@@ -393,7 +393,7 @@ impl Controller {
 
     /// Does this unit of a resync compare before it writes?
     fn compares(&self, op: &Op) -> bool {
-        let task = self.sets.get(op.set).task.as_ref();
+        let task = self.sets.get(op.set).tasks.current();
         task.is_some_and(|task| op.background().unit_of(task.id()).is_some_and(|unit| task.is_compared(unit)))
     }
 
@@ -500,9 +500,8 @@ impl Controller {
     fn on_sync_compared(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let differs = op.verdict != Verdict::Match;
-        if let Some(task) =
-            self.sets.get_mut(op.set).task.as_mut().filter(|task| op.background().unit_of(task.id()).is_some())
-        {
+        let task = self.sets.get_mut(op.set).tasks.current_mut();
+        if let Some(task) = task.filter(|task| op.background().unit_of(task.id()).is_some()) {
             task.note_compared(differs);
         }
         if !differs {

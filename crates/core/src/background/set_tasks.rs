@@ -1,0 +1,249 @@
+//! The background work of one set: its task, the task that ended last, its last check, and repairs of single sectors.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::fmt;
+use openraid_units::{MemberLba, Sectors, Slot};
+
+use super::Task;
+use crate::admin::TaskKind;
+use crate::scrub::{AbortReason, Gap, Scrub, ScrubMode, ScrubStatus};
+
+/// Ranges that wait to be repaired at the most; more are found again when they are read again.
+const REPAIRS_MAX: usize = 64;
+/// Repairs of one set in work at once.
+const REPAIRS_IN_WORK_MAX: u32 = 4;
+
+/// A range of a member that could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Repair {
+    pub(super) slot: Slot,
+    pub(super) at: MemberLba,
+    pub(super) len: Sectors,
+}
+
+/// See the module header.
+#[derive(Debug)]
+pub(crate) struct SetTasks {
+    pub(super) task: Option<Task>,
+    last_id: u32,
+    /// A task that ended, or was broken off, and was not yet told of.
+    finished: Option<Task>,
+    /// The check or repair that runs, or the last one.
+    pub(super) scrub: Box<Scrub>,
+    paused: bool,
+    /// Ranges to be rewritten from redundancy because a read of them failed.
+    repairs: VecDeque<Repair>,
+    /// Repairs in work.
+    repairing: u32,
+    /// Flushes under way before a checkpoint.
+    flushes: u32,
+}
+
+impl SetTasks {
+    pub(crate) fn new() -> Self {
+        Self {
+            task: None,
+            last_id: 0,
+            finished: None,
+            scrub: Box::new(Scrub::new(ScrubMode::Check, 0, Gap::NONE)),
+            paused: false,
+            repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
+            repairing: 0,
+            flushes: 0,
+        }
+    }
+
+    /// The task that runs.
+    #[inline]
+    pub(crate) const fn current(&self) -> Option<&Task> {
+        self.task.as_ref()
+    }
+
+    /// As [`SetTasks::current`].
+    pub(crate) const fn current_mut(&mut self) -> Option<&mut Task> {
+        self.task.as_mut()
+    }
+
+    /// A number that tells the next task, or the next check that cannot begin, from those before.
+    pub(super) fn next_id(&mut self) -> u32 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// A check begins.
+    pub(super) fn begin_scrub(&mut self, mode: ScrubMode, gap: Gap) {
+        *self.scrub = Scrub::new(mode, self.last_id, gap);
+    }
+
+    /// The task that runs has come to its end, or is broken off: it is to be told of.
+    pub(super) fn finish(&mut self, task: Task) {
+        self.finished = Some(task);
+    }
+
+    /// The task that ended and was not told of.
+    pub(super) fn take_finished(&mut self) -> Option<Task> {
+        self.finished.take()
+    }
+
+    /// A check or repair that ended and was not told of: nothing else of the set's tasks is told any more.
+    pub(crate) fn take_finished_scrub(&mut self) -> Option<Task> {
+        self.finished.take().filter(Task::is_scrub)
+    }
+
+    /// Drop the task that runs, and say why.
+    pub(super) fn cancel(&mut self, why: AbortReason) {
+        if let Some(mut task) = self.task.take() {
+            task.finishing = false;
+            task.aborted = Some(why);
+            self.finished = Some(task);
+        }
+    }
+
+    /// Drop the task that runs without a word: what it did is recorded, or is done again.
+    pub(crate) fn forget_task(&mut self) {
+        self.task = None;
+    }
+
+    /// The replacement of this slot has become its member: what fills it begins again as a rebuild, from its last checkpoint.
+    pub(crate) fn forget_replacement(&mut self, slot: Slot) {
+        if self.task.as_ref().is_some_and(|task| task.kind() == TaskKind::Replace && task.slot() == Some(slot)) {
+            self.task = None;
+        }
+    }
+
+    /// The administrator holds background work, or lets it go on.
+    pub(crate) fn pause(&mut self, is_paused: bool) {
+        self.paused = is_paused;
+    }
+
+    pub(crate) const fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Mismatches that the check which runs has found so far.
+    pub(crate) fn mismatches(&self) -> u64 {
+        self.scrub.mismatches()
+    }
+
+    /// What the check that runs may change, or what the last one could.
+    pub(crate) fn scrub_mode(&self) -> ScrubMode {
+        self.scrub.mode()
+    }
+
+    /// The result of the last check, if it has ended.
+    pub(crate) fn scrub_status(&self) -> Option<ScrubStatus> {
+        self.scrub.status()
+    }
+
+    /// So many flushes come before a checkpoint is stored.
+    pub(crate) fn begin_flushes(&mut self, count: u32) {
+        self.flushes += count;
+    }
+
+    /// One of them has ended; true if it was the last one.
+    pub(crate) fn end_flush(&mut self) -> bool {
+        self.flushes -= 1;
+        self.flushes == 0
+    }
+
+    pub(crate) const fn has_flushes(&self) -> bool {
+        self.flushes > 0
+    }
+
+    /// A range is to be repaired, unless it waits already, or too many do; true if it waits now and did not before.
+    pub(super) fn want_repair(&mut self, repair: Repair) -> bool {
+        let is_new = self.repairs.len() < REPAIRS_MAX && !self.repairs.contains(&repair);
+        if is_new {
+            self.repairs.push_back(repair);
+        }
+        is_new
+    }
+
+    /// May one more repair begin?
+    pub(super) const fn may_repair(&self) -> bool {
+        self.repairing < REPAIRS_IN_WORK_MAX
+    }
+
+    /// The next range to be repaired.
+    pub(super) fn next_repair(&mut self) -> Option<Repair> {
+        self.repairs.pop_front()
+    }
+
+    /// A repair begins; `rest` of its range is the next one.
+    pub(super) fn begin_repair(&mut self, rest: Option<Repair>) {
+        if let Some(rest) = rest {
+            self.repairs.push_front(rest);
+        }
+        self.repairing += 1;
+    }
+
+    /// A repair is over.
+    pub(super) fn end_repair(&mut self) {
+        self.repairing -= 1;
+    }
+
+    /// The set goes: no more repairs begin.
+    pub(crate) fn forget_repairs(&mut self) {
+        self.repairs.clear();
+    }
+}
+
+/// Its state, for a list of all that is in work.
+impl fmt::Display for SetTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} repairs, {} in work, {} flushes", self.repairs.len(), self.repairing, self.flushes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repair(at: u64) -> Repair {
+        Repair { slot: Slot(1), at: MemberLba(at), len: Sectors(64) }
+    }
+
+    #[test]
+    fn a_range_waits_once_for_its_repair_and_no_more_than_64_do() {
+        let mut tasks = SetTasks::new();
+        assert!(tasks.want_repair(repair(0)) && !tasks.want_repair(repair(0)));
+        assert_eq!((1..100).filter(|number| tasks.want_repair(repair(number * 64))).count(), 63);
+        assert_eq!(tasks.next_repair(), Some(repair(0)));
+        assert!(tasks.want_repair(repair(0)), "it is not waiting any more");
+        tasks.forget_repairs();
+        assert_eq!(tasks.next_repair(), None);
+    }
+
+    #[test]
+    fn the_rest_of_a_range_is_repaired_next_and_four_repairs_are_in_work_at_the_most() {
+        let mut tasks = SetTasks::new();
+        (0..8).for_each(|number| assert!(tasks.want_repair(repair(number * 64))));
+        for _ in 0..4 {
+            assert!(tasks.may_repair());
+            assert_eq!(tasks.next_repair().map(|own| own.slot), Some(Slot(1)));
+            tasks.begin_repair(Some(repair(7777)));
+            assert_eq!(tasks.next_repair(), Some(repair(7777)));
+        }
+        assert!(!tasks.may_repair());
+        tasks.end_repair();
+        assert!(tasks.may_repair());
+    }
+
+    #[test]
+    fn a_checkpoint_is_stored_after_the_last_of_its_flushes() {
+        let mut tasks = SetTasks::new();
+        tasks.begin_flushes(2);
+        assert!(tasks.has_flushes() && !tasks.end_flush() && tasks.end_flush() && !tasks.has_flushes());
+    }
+
+    #[test]
+    fn each_task_and_each_check_that_cannot_begin_has_a_number_of_its_own() {
+        let mut tasks = SetTasks::new();
+        assert_eq!([tasks.next_id(), tasks.next_id()], [1, 2]);
+        tasks.begin_scrub(ScrubMode::Repair, Gap::NONE);
+        assert_eq!((tasks.scrub_mode(), tasks.mismatches(), tasks.scrub_status()), (ScrubMode::Repair, 0, None));
+        tasks.pause(true);
+        assert!(tasks.is_paused());
+    }
+}
