@@ -6,6 +6,7 @@ use core::fmt::{Result, Write};
 
 use openraid_units::SetId;
 
+use crate::array::bitmap::Bitmap;
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::slab::Queue;
@@ -62,11 +63,7 @@ impl core::fmt::Display for SetLine<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
         let set = self.0;
         let metadata = set.metadata.as_ref().map(|m| (m.wanted, m.writing, m.durable, m.failure, m.wave, m.pending));
-        write!(
-            f,
-            "{:?}, {:?}, {} writers, {} past the cache, {:?}",
-            set.life, set.intent, set.writers, set.direct_writes, set.dirty
-        )?;
+        write!(f, "{:?}, {}, {} past the cache, {:?}", set.life, set.mark, set.direct_writes, set.dirty)?;
         write!(
             f,
             ", superblocks {metadata:?}, {:?}, flush failed {}, bad {}",
@@ -74,7 +71,7 @@ impl core::fmt::Display for SetLine<'_> {
             set.has_failed_flush(),
             set.is_bad_urgent()
         )?;
-        let flushes = [set.clean_flushes, set.bitmap_flushes];
-        write!(f, ", flushes {flushes:?}, {}", set.tasks)
+        let of_bitmap = set.bitmap.as_ref().map_or(0, Bitmap::flushes);
+        write!(f, ", {of_bitmap} flushes before bits are cleared, {}", set.tasks)
     }
 }

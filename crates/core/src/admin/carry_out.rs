@@ -9,7 +9,7 @@ use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
 use crate::array::bitmap::Bitmap;
 use crate::array::metadata::Wave;
-use crate::array::set::{Intent, Life, Member, Set};
+use crate::array::set::{Life, Member, Set};
 use crate::array::sets::Change;
 use crate::array::volume::Volume;
 use crate::controller::Controller;
@@ -325,7 +325,7 @@ impl Controller {
         // The session does not end either if members refuse the set's data, or if a member is lost with unflushed data:
         // the journal is replayed at the next start.
         let stuck = set.journal.is_on() && (set.dirty.refused || set.is_lost());
-        let marked = (set.intent == Intent::Clean && ended) || set.has_failed_flush() || stuck;
+        let marked = (set.mark.is_clean() && ended) || set.has_failed_flush() || stuck;
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
             return false;
         }

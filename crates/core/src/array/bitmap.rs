@@ -6,7 +6,7 @@
 //! without conversion.
 
 use alloc::vec::Vec;
-use openraid_units::Sectors;
+use openraid_units::{Instant, Sectors};
 
 use crate::admin::BitmapStatus;
 use crate::planted::{Flaw, Planted};
@@ -58,6 +58,10 @@ pub(crate) struct Bitmap {
     dirty_pages: bool,
     /// Outstanding member writes of the page that is being written.
     writing: u16,
+    /// When bits that are quiet are looked for next.
+    next_look: Instant,
+    /// Flushes under way before bits are cleared.
+    flushes: u32,
     pub(super) planted: Planted,
 }
 
@@ -87,10 +91,38 @@ impl Bitmap {
             stale_bits: 0,
             dirty_pages: false,
             writing: 0,
+            next_look: Instant::ZERO,
+            flushes: 0,
             planted: Planted::default(),
         };
         this.set_bits = (0..bits).filter(|b| this.is_set(*b)).count() as u64;
         this
+    }
+
+    /// When bits that are quiet are looked for next.
+    pub(crate) const fn next_look(&self) -> Instant {
+        self.next_look
+    }
+
+    /// Bits that are quiet are looked for then, not before.
+    pub(crate) fn look_again_at(&mut self, at: Instant) {
+        self.next_look = at;
+    }
+
+    /// So many flushes come before bits are cleared.
+    pub(crate) fn begin_flushes(&mut self, count: u32) {
+        self.flushes = count;
+    }
+
+    /// One of them has ended; true if it was the last one.
+    pub(crate) fn end_flush(&mut self) -> bool {
+        self.flushes -= 1;
+        self.flushes == 0
+    }
+
+    /// Flushes under way before bits are cleared.
+    pub(crate) const fn flushes(&self) -> u32 {
+        self.flushes
     }
 
     /// The status of it.

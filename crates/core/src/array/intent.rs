@@ -13,7 +13,7 @@ use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use openraid_units::{Instant, Nanos};
 
-use super::set::{Intent, Life};
+use super::set::Life;
 
 impl Sets {
     /// An operation that may have wanted to write is over.
@@ -25,8 +25,7 @@ impl Sets {
         let range = self.get(set_id).bitmap.is_some().then(|| op.marked_range(self.get(op.set())));
         op.count_as_writer(false);
         let set = self.get_mut(set_id);
-        set.writers -= 1;
-        set.last_write = now;
+        set.mark.end_write(now);
         // A session begins after the last write without the journal has ended.
         let settled = set.journal.is_asked() && set.is_settled();
         let quiet_at = now + clean_delay;
@@ -75,12 +74,11 @@ impl Controller {
             self.ops[index].count_as_writer(true);
             let now = self.now;
             let set = self.sets.get_mut(set_id);
-            set.writers += 1;
-            set.last_write = now;
+            set.mark.begin_write(now);
             if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
                 bitmap.begin(from, to);
                 // The first bit that is set makes the next look due, perhaps at once.
-                let look = set.bitmap_next_look;
+                let look = bitmap.next_look();
                 self.sets.look_at(look, Wake::Bitmap);
             }
         }
@@ -111,21 +109,17 @@ impl Controller {
     fn mark_active(&mut self, set_id: SetId) -> bool {
         let late = self.planted.has(Flaw::ActiveMarkLate);
         let set = self.sets.get_mut(set_id);
-        match set.intent {
-            Intent::Marking(_) if late => true,
-            Intent::Active => true,
-            Intent::Flushing => {
-                set.intent = Intent::Active;
-                true
-            }
-            Intent::Clean => {
-                let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
-                set.intent = Intent::Marking(generation);
-                self.sets.look();
-                false
-            }
-            Intent::Marking(_) | Intent::Unmarking(_) => false,
+        if set.mark.is_active() {
+            set.mark.keep();
+            return true;
         }
+        if set.mark.is_clean() {
+            let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
+            set.mark.mark_with(generation);
+            self.sets.look();
+            return false;
+        }
+        late && set.mark.is_marking()
     }
 }
 
@@ -160,13 +154,13 @@ impl super::set::Set {
 
     /// The value of `resync_offset` on disk: everything is consistent, or the position from which it may not be.
     pub(crate) fn resync_mark(&self) -> u64 {
-        match self.intent {
-            Intent::Marking(_) | Intent::Active | Intent::Flushing if self.needs_mark() => 0,
-            _ if self.needs_mark() && self.has_failed_flush() => 0,
-            // The entries of its logs are not applied yet.
-            _ if self.needs_mark() && (self.is_replaying() || self.journal.is_redoing()) => 0,
-            _ if self.ppl.as_ref().is_some_and(|ppl| ppl.is_recovering()) => 0,
-            _ => self.consistent_to.get(),
+        let may_differ = self.mark.says_active() || self.has_failed_flush();
+        // What its logs ask for is not done yet.
+        let is_due = self.is_replaying() || self.journal.is_redoing();
+        if self.needs_mark() && (may_differ || is_due) || self.ppl.as_ref().is_some_and(|ppl| ppl.is_recovering()) {
+            0
+        } else {
+            self.consistent_to.get()
         }
     }
 

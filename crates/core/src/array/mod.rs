@@ -1,5 +1,6 @@
 //! Arrays: the exported volumes, the sets below them, their members and their metadata.
 
+pub(crate) mod active_mark;
 pub mod adaptive;
 pub mod assemble;
 pub(crate) mod bad;

@@ -289,15 +289,15 @@ mod tests {
     use crate::limits::Limits;
     use alloc::vec::Vec;
     use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
-    use openraid_units::{ArrayId, BlockSize, Bytes, Instant};
+    use openraid_units::{ArrayId, BlockSize, Bytes};
 
     /// A RAID 5 of three members and a spare, with superblocks and without drives.
     fn set() -> Set {
         let sizes = &[Sectors::kib(1024); 3];
         let (chunk, member_size) = (Sectors::kib(64), sizes[0]);
         let spec = SetSpec { level: Level::Raid5, members: 3, chunk, layout: 2, member_size, member_sizes: sizes };
-        let mut set =
-            Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small(), Instant::ZERO);
+        let geometry = Geometry::new(&spec).unwrap();
+        let mut set = Set::new(ArrayId(0), geometry, (BlockSize::B512, 8), &Limits::small());
         set.metadata = Some(Metadata::new(common()));
         for number in 0..3_u16 {
             let index = set.add_member(member(number, Some(Slot(number)), MemberState::InSync), None);

@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use openraid_format::Superblock;
-use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, MemberLba, Sectors, Slot};
+use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use crate::adaptive::Tuning;
 use crate::admin::{Health, MemberState, Policy, TaskKind};
+use crate::array::active_mark::ActiveMark;
 use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
 use crate::array::defects::Defects;
@@ -99,27 +100,6 @@ pub(crate) struct Place {
     pub replacement: u32,
 }
 
-/// Is the intent to write on disk?
-///
-/// ```text
-///  Clean -> Marking -> Active -> Flushing -> Unmarking -> Clean
-///                        ^          | a write comes  |
-///                        +----------+                +-> Marking, when the clean mark is durable
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Intent {
-    /// The members say: clean.
-    Clean,
-    /// The active mark is being written (durable at this generation).
-    Marking(u64),
-    /// The members say: active.
-    Active,
-    /// The members are being flushed.
-    Flushing,
-    /// The clean mark is being written (durable at this generation).
-    Unmarking(u64),
-}
-
 /// The life of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Life {
@@ -159,15 +139,12 @@ pub(crate) struct Set {
     /// Since the start some member had a failed flush or stale metadata: only then all members are looked at.
     pub(super) suspect: bool,
     pub metadata: Option<Metadata>,
-    pub intent: Intent,
+    /// Says in its superblocks whether members may differ.
+    pub mark: ActiveMark,
     pub bitmap: Option<Bitmap>,
     /// Its partial parity logs.
     pub ppl: Option<Box<SetPpl>>,
-    /// Flushes under way before the clean mark, before bitmap bits are cleared.
-    pub clean_flushes: u32,
-    pub bitmap_flushes: u32,
-    pub bitmap_next_look: Instant,
-    /// Parity or copies are consistent below this position (sectors of a member; of the set for RAID 10).
+    /// Parity or copies are consistent below this (sectors of a member; of the set for RAID 10).
     pub consistent_to: Sectors,
     /// The resync that is due covers only the regions that the bitmap marks.
     pub resync_by_bitmap: bool,
@@ -175,11 +152,9 @@ pub(crate) struct Set {
     pub tasks: SetTasks,
     pub policy: Policy,
     pub reasons: ReasonCounts,
-    /// Operations in work, operations that write past the cache, and operations that count as writes.
+    /// Operations in work, and operations that write past the cache.
     pub ops: u32,
     pub direct_writes: u32,
-    pub writers: u32,
-    pub last_write: Instant,
     /// Its dirty units in the cache.
     pub dirty: DirtyCount,
     /// Figures of the cache for it.
@@ -202,7 +177,6 @@ impl Set {
         geometry: Geometry,
         (block, rows_max): (BlockSize, u32),
         limits: &Limits,
-        now: Instant,
     ) -> Self {
         let slots = usize::from(geometry.members());
         Self {
@@ -219,12 +193,9 @@ impl Set {
             has_bad: false,
             suspect: false,
             metadata: None,
-            intent: Intent::Clean,
+            mark: ActiveMark::new(),
             bitmap: None,
             ppl: None,
-            clean_flushes: 0,
-            bitmap_flushes: 0,
-            bitmap_next_look: now + limits.bitmap_clear_delay,
             consistent_to: Sectors::MAX,
             resync_by_bitmap: false,
             tasks: SetTasks::new(),
@@ -232,8 +203,6 @@ impl Set {
             reasons: ReasonCounts::default(),
             ops: 0,
             direct_writes: 0,
-            writers: 0,
-            last_write: Instant::ZERO,
             dirty: DirtyCount::default(),
             journal: SetJournal::NONE,
             is_flash: false,

@@ -133,8 +133,9 @@ impl Controller {
             set.members.push(member);
         }
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
-        // The bitmap does not cover the writes that members lack which were left out before the others were complete
-        // again.
+        let look = self.now + self.limits.bitmap_clear_delay;
+        set.bitmap.iter_mut().for_each(|bitmap| bitmap.look_again_at(look));
+        // The bits do not cover what members lack that were left out before the others were whole again.
         set.resync_by_bitmap = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
         set.plant(self.planted);
@@ -224,7 +225,7 @@ impl Controller {
     }
 
     pub(crate) fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize, rows_max: u32) -> Set {
-        Set::new(array, geometry, (block, rows_max), &self.limits, self.now)
+        Set::new(array, geometry, (block, rows_max), &self.limits)
     }
 
     pub(crate) fn start_striped(

@@ -55,7 +55,7 @@ impl Controller {
             sets: (0..sets.len()).map(|number| array.volume.set(number)).collect(),
             spans: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array).collect() },
             task: direct.and_then(|s| s.tasks.current().map(|t| task_status(s, t))),
-            active: direct.is_some_and(|s| s.intent != super::set::Intent::Clean),
+            active: direct.is_some_and(|s| !s.mark.is_clean()),
             events: metadata.map_or(0, |m| m.common.events),
             consistent_to: direct.map_or(Sectors::MAX, |s| s.consistent_to),
             bitmap: direct.and_then(|s| s.bitmap.as_ref()).map(super::bitmap::Bitmap::status),

@@ -105,7 +105,8 @@ impl Set {
 impl Set {
     /// Is an operation of the set, or a command of its own, under way? It will end, and then needs the set.
     pub(crate) fn is_busy(&self) -> bool {
-        let flushes = self.clean_flushes + self.bitmap_flushes + self.journal.flushes();
+        let of_bitmap = self.bitmap.as_ref().map_or(0, super::bitmap::Bitmap::flushes);
+        let flushes = self.mark.flushes() + of_bitmap + self.journal.flushes();
         self.ops > 0
             || flushes > 0
             || self.tasks.has_flushes()
@@ -391,10 +392,10 @@ impl Controller {
                 member.bad.urgent &= member.bad.dirty;
                 self.sets.changed(id, Change::Marks);
             }
-            Owner::CleanFlush => set.clean_flushes -= 1,
+            Owner::CleanFlush => set.mark.end_flush(),
             Owner::BitmapFlush => {
-                set.bitmap_flushes -= 1;
-                if set.bitmap_flushes == 0 && set.health() == Health::Optimal && !set.has_failed_flush() {
+                let is_last = set.bitmap.as_mut().expect("its bits are to be cleared").end_flush();
+                if is_last && set.health() == Health::Optimal && !set.has_failed_flush() {
                     set.clear_marked();
                 }
             }

@@ -10,7 +10,7 @@ use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::actions::Actions;
 use crate::admin::{Health, TaskKind, WriteCache};
-use crate::array::set::{Intent, Life, Set};
+use crate::array::set::{Life, Set};
 use crate::array::sets::Change;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
@@ -79,35 +79,32 @@ impl Controller {
         moved | self.pump_repairs(id)
     }
 
-    /// Advance the active mark: see [`Intent`].
+    /// Move the active mark on: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
     fn pump_intent(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let (now, delay) = (self.now, self.limits.clean_delay);
         let held = self.sets.get(id).journal_holds();
         let set = self.sets.get_mut(id);
         let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
-        match set.intent {
-            Intent::Marking(generation) if durable >= generation => set.intent = Intent::Active,
-            Intent::Unmarking(generation) if durable >= generation => set.intent = Intent::Clean,
-            // The members may differ in the lost data, so the set stays marked active for the next assembly.
-            Intent::Active | Intent::Flushing if set.has_failed_flush() => return false,
-            Intent::Active if set.is_quiet(now, delay) && !held && set.journal.may_be_clean() => {
-                set.intent = Intent::Flushing;
-                let unflushed = self.planted.has(Flaw::CleanUnflushed);
-                let issued = if unflushed {
-                    0
-                } else {
-                    self.sets.flush_members(id, Owner::CleanFlush, &mut self.channels, self.now, actions)
-                };
-                self.sets.get_mut(id).clean_flushes += issued;
+        if set.mark.advance(durable) {
+            // What waited for it is called.
+        } else if !set.mark.is_active() || set.has_failed_flush() {
+            // After a failed flush the members may differ in what was lost: the next assembly looks.
+            return false;
+        } else if set.mark.is_flushed() && held {
+            // A write came in between that the journal has promised.
+            set.mark.keep();
+        } else if set.mark.is_flushed() {
+            let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
+            set.mark.unmark_with(generation);
+            set.unmark_with(generation);
+        } else if set.mark.is_quiet(now, delay, set.life == Life::Stopping) && !held && set.journal.may_be_clean() {
+            set.mark.begin_flush();
+            if !self.planted.has(Flaw::CleanUnflushed) {
+                let issued = self.sets.flush_members(id, Owner::CleanFlush, &mut self.channels, self.now, actions);
+                self.sets.get_mut(id).mark.add_flushes(issued);
             }
-            // Meanwhile the journal has acknowledged a write.
-            Intent::Flushing if set.clean_flushes == 0 && held => set.intent = Intent::Active,
-            Intent::Flushing if set.clean_flushes == 0 => {
-                let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
-                set.intent = Intent::Unmarking(generation);
-                set.unmark_with(generation);
-            }
-            _ => return false,
+        } else {
+            return false;
         }
         self.sets.changed(id, Change::Marks);
         true
@@ -118,16 +115,16 @@ impl Controller {
         let set = self.sets.get_mut(id);
         let optimal = set.health() == Health::Optimal && set.tasks.task.is_none() && !set.has_failed_flush();
         let Some(bitmap) = &mut set.bitmap else { return };
-        if now < set.bitmap_next_look || set.bitmap_flushes > 0 || !optimal {
+        if now < bitmap.next_look() || bitmap.flushes() > 0 || !optimal {
             return;
         }
-        set.bitmap_next_look = now + delay;
+        bitmap.look_again_at(now + delay);
         if !bitmap.age() {
             return;
         }
         let issued = self.sets.flush_members(id, Owner::BitmapFlush, &mut self.channels, self.now, actions);
         let set = self.sets.get_mut(id);
-        set.bitmap_flushes = issued;
+        set.bitmap.as_mut().expect("just seen").begin_flushes(issued);
         if issued == 0 {
             set.clear_marked();
             self.sets.look();
@@ -141,15 +138,14 @@ impl Controller {
             return None;
         }
         let held = || set.journal_holds() || !set.journal.may_be_clean();
-        let idle = set.intent == Intent::Active && set.writers == 0 && set.clean_flushes == 0;
-        let clean = (idle && !held() && !set.has_failed_flush())
-            .then(|| (set.last_write + self.limits.clean_delay, Wake::CleanMark));
+        let quiet_since = set.mark.quiet_since().filter(|_| !held() && !set.has_failed_flush());
+        let clean = quiet_since.map(|since| (since + self.limits.clean_delay, Wake::CleanMark));
         let quiet = || set.tasks.task.is_none() && !set.has_failed_flush() && set.health() == Health::Optimal;
         let bitmap = set
             .bitmap
             .as_ref()
-            .filter(|b| quiet() && b.has_clearable_bits() && set.bitmap_flushes == 0)
-            .map(|_| (set.bitmap_next_look, Wake::Bitmap));
+            .filter(|b| quiet() && b.has_clearable_bits() && b.flushes() == 0)
+            .map(|b| (b.next_look(), Wake::Bitmap));
         let task = set
             .tasks
             .current()
@@ -318,12 +314,6 @@ impl Set {
         let free = task.in_flight < self.policy.background_depth.min(WINDOW_ROWS_MAX)
             && task.next - task.position < u64::from(WINDOW_ROWS_MAX);
         !self.tasks.is_paused() && recorded && free && task.next < task.end
-    }
-
-    /// Is no write under way, and did none arrive for `delay`?
-    fn is_quiet(&self, now: Instant, delay: Nanos) -> bool {
-        let stopping = self.life == Life::Stopping;
-        self.writers == 0 && self.clean_flushes == 0 && (stopping || now >= self.last_write + delay)
     }
 }
 

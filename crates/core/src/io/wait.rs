@@ -4,7 +4,7 @@
 //! queue of ready operations. In debug builds the engine checks, whenever it comes to rest, that no operation waits for
 //! a condition that is already met: otherwise a wake-up was forgotten, and the operation might wait forever.
 
-use crate::array::set::{Intent, Life};
+use crate::array::set::Life;
 use crate::array::sets::{Change, Changes};
 use crate::controller::Controller;
 use crate::reason::Reason;
@@ -114,7 +114,7 @@ impl Controller {
         let is_refused = set.life == Life::Failed || set.has_stale_metadata();
         match wait {
             Wait::Session => set.life == Life::Failed || !self.is_held_by_session(op),
-            Wait::ActiveMark => is_refused || matches!(set.intent, Intent::Active | Intent::Flushing),
+            Wait::ActiveMark => is_refused || set.mark.is_active(),
             Wait::Bitmap => is_refused || op.are_bits_durable(set),
             Wait::FailureMark | Wait::ReplyMark => is_refused || set.is_failure_durable(),
             Wait::StaleMark => {

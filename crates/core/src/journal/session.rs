@@ -21,7 +21,7 @@ use openraid_units::{Sectors, SetId};
 use super::redo::is_protectable;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::WriteCache;
-use crate::array::set::{Intent, Life, Set};
+use crate::array::set::{Life, Set};
 use crate::array::sets::Change;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
@@ -361,9 +361,7 @@ impl Sets {
     pub(crate) fn ask_for_session(&mut self, id: SetId) -> bool {
         let set = self.get_mut(id);
         if set.journal.is_on() {
-            if set.intent == Intent::Flushing {
-                set.intent = Intent::Active;
-            }
+            set.mark.keep();
             return true;
         }
         if set.journal.ask() {
@@ -441,7 +439,7 @@ impl Controller {
             Stage::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
                 // Writes that have waited for the session come first: the set must not be quiet already.
                 let now = self.now;
-                self.sets.get_mut(id).last_write = now;
+                self.sets.get_mut(id).mark.note_write(now);
                 self.set_stage(id, Stage::On)
             }
             Stage::On if !self.wants_journal(id) && !set.has_failed_flush() && !set.is_lost() => {
@@ -526,15 +524,15 @@ impl Controller {
     /// Put the mark into the superblocks of a set, unless the clean mark is being written.
     pub(super) fn mark_session(&mut self, id: SetId, share: Share) -> bool {
         let set = self.sets.get_mut(id);
-        if matches!(set.intent, Intent::Flushing | Intent::Unmarking(_)) {
+        if set.mark.is_unmarking() {
             return false;
         }
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
-        if set.intent == Intent::Clean && set.needs_mark() {
-            set.intent = Intent::Marking(generation);
+        if set.mark.is_clean() && set.needs_mark() {
+            set.mark.mark_with(generation);
         }
         let now = self.now;
-        self.sets.get_mut(id).last_write = now;
+        self.sets.get_mut(id).mark.note_write(now);
         let stage = Stage::Marking(generation);
         let own = self.sets.get(id).journal;
         let (stale, asked) = (own.stale(), own.is_asked());
@@ -551,7 +549,7 @@ impl Controller {
     /// Flush the members before the session ends.
     fn flush_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Writes that go on without a lost journal may still be under way.
-        let settled = self.sets.get(id).writers == 0;
+        let settled = !self.sets.get(id).mark.has_writers();
         let issued = self.sets.flush_members(id, Owner::SessionFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).journal.flushes = issued;
         self.set_stage(id, Stage::Leaving { settled })
@@ -586,17 +584,17 @@ impl Controller {
         // Writes past the cache wait until the session has ended, and all earlier writes are flushed: the set is clean as
         // well. Otherwise a crash would ask for a resync, or for force if a member is missing, although the journal had
         // everything. A clean mark that is being written comes first.
-        if set.intent == Intent::Flushing {
+        if set.mark.is_flushing() {
             return false;
         }
-        let is_clean = set.intent == Intent::Active && set.writers == 0;
+        let is_clean = set.mark.is_idle();
         if is_clean && !settled {
             return self.flush_session(id, actions);
         }
         let set = self.sets.get_mut(id);
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         if is_clean {
-            set.intent = Intent::Unmarking(generation);
+            set.mark.unmark_with(generation);
         }
         self.set_stage(id, Stage::Unmarking(generation))
     }
@@ -633,7 +631,7 @@ fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
 impl Set {
     /// Is no write under way and nothing dirty that the journal would have to have?
     pub(crate) fn is_settled(&self) -> bool {
-        matches!(self.intent, Intent::Clean | Intent::Active) && self.writers == 0 && self.dirty.all() == 0
+        self.mark.is_settled() && self.dirty.all() == 0
     }
 
     /// The mark for the superblocks: the journal's UUID, and whether that journal is stale.

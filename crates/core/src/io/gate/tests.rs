@@ -11,8 +11,9 @@ use openraid_units::{BlockSize, Bytes, DriveId, Instant, Sectors, SetId, Slot, S
 use super::Gate;
 use crate::actions::Actions;
 use crate::admin::{AdminCommand, AdminOutcome};
+use crate::array::active_mark::Intent;
 use crate::array::create::{plan, CreateSpec, NewDrive};
-use crate::array::set::{Intent, Life};
+use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::io::command::{Command, Owner};
@@ -99,7 +100,7 @@ impl Bench {
             ..Op::new(kind, SET, Footprint::Rows(rows))
         };
         this.op = this.controller.ops.put(op).index;
-        this.controller.sets.get_mut(SET).intent = Intent::Active;
+        this.controller.sets.get_mut(SET).mark.set(Intent::Active);
         this.release(Wait::Bitmap);
         this
     }
@@ -131,7 +132,7 @@ impl Bench {
         let op = &mut self.controller.ops[self.op];
         match wait {
             Wait::Session => set.journal.state = SetState::Settling,
-            Wait::ActiveMark => set.intent = Intent::Marking(u64::MAX),
+            Wait::ActiveMark => set.mark.set(Intent::Marking(u64::MAX)),
             Wait::Bitmap => set.bitmap.as_mut().unwrap().touch_all(),
             Wait::FailureMark => set.metadata.as_mut().unwrap().failure = u64::MAX,
             Wait::Entry => op.entry = EntryState::AwaitsData,
@@ -152,7 +153,7 @@ impl Bench {
         let op = &mut self.controller.ops[self.op];
         match wait {
             Wait::Session => set.journal.state = SetState::Off(Demand::None),
-            Wait::ActiveMark => set.intent = Intent::Active,
+            Wait::ActiveMark => set.mark.set(Intent::Active),
             Wait::Bitmap => {
                 let bitmap = set.bitmap.as_mut().unwrap();
                 bitmap.begin(0, u64::MAX);
@@ -213,10 +214,10 @@ fn a_write_that_waits_for_its_session_is_not_counted_as_a_writer() {
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.hold(Wait::ActiveMark);
     assert_eq!(bench.ask(), Gate::Waits(Wait::ActiveMark));
-    assert_eq!(bench.controller.sets.get(SET).writers, 1);
+    assert!(bench.controller.sets.get(SET).mark.has_writers());
     bench.hold(Wait::Session);
     assert_eq!(bench.ask(), Gate::Waits(Wait::Session));
-    assert_eq!(bench.controller.sets.get(SET).writers, 0);
+    assert!(!bench.controller.sets.get(SET).mark.has_writers());
 }
 
 #[test]

@@ -1,0 +1,245 @@
+//! The mark in the superblocks that says whether members may differ in what is being written.
+//!
+//! ```text
+//!            a write                  recorded
+//!   Clean -----------> Marking(g) --------------> Active <----------+
+//!     ^                                             | quiet         | a write
+//!     |            recorded                         v               |
+//!     +-------------------------- Unmarking(g) <-- Flushing --------+
+//!                                          flushed
+//! ```
+
+use core::fmt;
+use openraid_units::{Instant, Nanos};
+
+/// How far the mark is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Intent {
+    /// The members say: clean.
+    Clean,
+    /// The active mark is on its way (durable at this generation).
+    Marking(u64),
+    /// The members say: active.
+    Active,
+    /// The members are being flushed.
+    Flushing,
+    /// The clean mark is on its way (durable at this generation).
+    Unmarking(u64),
+}
+
+/// See the module header.
+#[derive(Debug)]
+pub(crate) struct ActiveMark {
+    intent: Intent,
+    /// Flushes under way before the clean mark.
+    flushes: u32,
+    /// Operations in work that count as writes.
+    writers: u32,
+    last_write: Instant,
+}
+
+impl ActiveMark {
+    pub(crate) const fn new() -> Self {
+        Self { intent: Intent::Clean, flushes: 0, writers: 0, last_write: Instant::ZERO }
+    }
+
+    /// An operation counts as a write from now on.
+    #[inline]
+    pub(crate) fn begin_write(&mut self, now: Instant) {
+        self.writers += 1;
+        self.last_write = now;
+    }
+
+    /// An operation that counted as a write is over.
+    #[inline]
+    pub(crate) fn end_write(&mut self, now: Instant) {
+        self.writers -= 1;
+        self.last_write = now;
+    }
+
+    /// Something is about to be written: the set is not quiet before that.
+    pub(crate) fn note_write(&mut self, now: Instant) {
+        self.last_write = now;
+    }
+
+    pub(crate) const fn has_writers(&self) -> bool {
+        self.writers > 0
+    }
+
+    /// Do the members say clean, durably?
+    pub(crate) const fn is_clean(&self) -> bool {
+        matches!(self.intent, Intent::Clean)
+    }
+
+    /// Do the members say active, durably?
+    pub(crate) const fn is_active(&self) -> bool {
+        matches!(self.intent, Intent::Active | Intent::Flushing)
+    }
+
+    /// Is the active mark on its way?
+    pub(crate) const fn is_marking(&self) -> bool {
+        matches!(self.intent, Intent::Marking(_))
+    }
+
+    /// Are the members being flushed before the clean mark?
+    pub(crate) const fn is_flushing(&self) -> bool {
+        matches!(self.intent, Intent::Flushing)
+    }
+
+    /// Is the clean mark being made, or the flush before it?
+    pub(crate) const fn is_unmarking(&self) -> bool {
+        matches!(self.intent, Intent::Flushing | Intent::Unmarking(_))
+    }
+
+    /// Is no mark on its way, and no write under way?
+    pub(crate) const fn is_settled(&self) -> bool {
+        matches!(self.intent, Intent::Clean | Intent::Active) && self.writers == 0
+    }
+
+    /// Do the members say active although no write is under way?
+    pub(crate) const fn is_idle(&self) -> bool {
+        matches!(self.intent, Intent::Active) && self.writers == 0
+    }
+
+    /// Are superblocks that are made now to say active?
+    pub(crate) const fn says_active(&self) -> bool {
+        matches!(self.intent, Intent::Marking(_) | Intent::Active | Intent::Flushing)
+    }
+
+    /// This generation of superblocks says active.
+    pub(crate) fn mark_with(&mut self, generation: u64) {
+        self.intent = Intent::Marking(generation);
+    }
+
+    /// This generation of superblocks says clean.
+    pub(crate) fn unmark_with(&mut self, generation: u64) {
+        self.intent = Intent::Unmarking(generation);
+    }
+
+    /// A write comes before the clean mark is made: the members go on saying active.
+    pub(crate) fn keep(&mut self) {
+        if self.is_flushing() {
+            self.intent = Intent::Active;
+        }
+    }
+
+    /// Superblocks are durable up to this generation; true if the mark is there now that was on its way.
+    pub(crate) fn advance(&mut self, durable: u64) -> bool {
+        self.intent = match self.intent {
+            Intent::Marking(generation) if durable >= generation => Intent::Active,
+            Intent::Unmarking(generation) if durable >= generation => Intent::Clean,
+            _ => return false,
+        };
+        true
+    }
+
+    /// Since when the members could be flushed and called clean, if no write is under way.
+    pub(crate) fn quiet_since(&self) -> Option<Instant> {
+        (self.is_idle() && self.flushes == 0).then_some(self.last_write)
+    }
+
+    /// Did no write come for `delay`? A set that stops waits for none.
+    pub(crate) fn is_quiet(&self, now: Instant, delay: Nanos, is_stopping: bool) -> bool {
+        self.quiet_since().is_some_and(|since| is_stopping || now >= since + delay)
+    }
+
+    /// The members are to be flushed before the clean mark.
+    pub(crate) fn begin_flush(&mut self) {
+        self.intent = Intent::Flushing;
+    }
+
+    /// So many flushes were issued for that.
+    pub(crate) fn add_flushes(&mut self, count: u32) {
+        self.flushes += count;
+    }
+
+    /// One of them has ended.
+    pub(crate) fn end_flush(&mut self) {
+        self.flushes -= 1;
+    }
+
+    /// Flushes under way.
+    pub(crate) const fn flushes(&self) -> u32 {
+        self.flushes
+    }
+
+    /// Have all of them ended?
+    pub(crate) const fn is_flushed(&self) -> bool {
+        self.is_flushing() && self.flushes == 0
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set(&mut self, intent: Intent) {
+        self.intent = intent;
+    }
+}
+
+/// Its state, for a list of all that is in work.
+impl fmt::Display for ActiveMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, {} writers, {} flushes before the clean mark", self.intent, self.writers, self.flushes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DELAY: Nanos = Nanos(100);
+
+    /// A mark that is active, with a write at time 10 that is over.
+    fn active() -> ActiveMark {
+        let mut mark = ActiveMark::new();
+        mark.begin_write(Instant(5));
+        mark.mark_with(3);
+        assert!(mark.is_marking() && mark.says_active() && !mark.is_active() && !mark.is_clean());
+        assert!(!mark.advance(2), "the generation is not durable");
+        assert!(mark.advance(3) && mark.is_active() && !mark.advance(4));
+        mark.end_write(Instant(10));
+        mark
+    }
+
+    #[test]
+    fn a_set_is_quiet_a_while_after_its_last_write_and_at_once_if_it_stops() {
+        let mut mark = active();
+        assert!(!mark.is_quiet(Instant(109), DELAY, false) && mark.is_quiet(Instant(110), DELAY, false));
+        assert!(mark.is_quiet(Instant(11), DELAY, true));
+        mark.begin_write(Instant(20));
+        assert!(!mark.is_quiet(Instant(500), DELAY, false) && !mark.is_quiet(Instant(500), DELAY, true));
+        assert!(!mark.is_settled() && !mark.is_idle() && mark.has_writers());
+        mark.end_write(Instant(30));
+        mark.note_write(Instant(40));
+        assert_eq!((mark.quiet_since(), mark.is_settled()), (Some(Instant(40)), true));
+        assert!(!ActiveMark::new().is_quiet(Instant(500), DELAY, true), "it is clean already");
+    }
+
+    #[test]
+    fn the_clean_mark_is_made_when_the_last_flush_has_ended() {
+        let mut mark = active();
+        mark.begin_flush();
+        mark.add_flushes(2);
+        assert!(mark.is_active() && mark.is_unmarking() && !mark.is_flushed() && !mark.is_settled());
+        mark.end_flush();
+        assert!(!mark.is_flushed());
+        mark.end_flush();
+        assert!(mark.is_flushed());
+        mark.unmark_with(7);
+        assert!(mark.is_unmarking() && !mark.is_active() && !mark.says_active() && !mark.is_clean());
+        assert!(mark.advance(7) && mark.is_clean());
+    }
+
+    #[test]
+    fn a_write_that_comes_during_the_flush_keeps_the_active_mark() {
+        let mut mark = active();
+        mark.begin_flush();
+        mark.add_flushes(1);
+        mark.keep();
+        assert!(mark.is_active() && !mark.is_flushing());
+        assert_eq!(mark.quiet_since(), None, "the flush is still under way");
+        mark.end_flush();
+        assert_eq!(mark.quiet_since(), Some(Instant(10)));
+        mark.unmark_with(7);
+        mark.keep();
+        assert!(mark.is_unmarking(), "it is too late: the clean mark is on its way");
+    }
+}
