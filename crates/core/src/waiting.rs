@@ -62,15 +62,11 @@ struct SetLine<'a>(&'a Set);
 impl core::fmt::Display for SetLine<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
         let set = self.0;
-        let metadata = set.metadata.as_ref().map(|m| (m.wanted, m.writing, m.durable, m.failure, m.wave, m.pending));
         write!(f, "{:?}, {}, {} past the cache, {:?}", set.life, set.mark, set.direct_writes, set.dirty)?;
-        write!(
-            f,
-            ", superblocks {metadata:?}, {:?}, flush failed {}, bad {}",
-            set.journal,
-            set.has_failed_flush(),
-            set.is_bad_urgent()
-        )?;
+        write!(f, ", {:?}, flush failed {}, bad {}", set.journal, set.has_failed_flush(), set.is_bad_urgent())?;
+        if let Some(metadata) = &set.metadata {
+            write!(f, ", superblocks: {metadata}")?;
+        }
         let of_bitmap = set.bitmap.as_ref().map_or(0, Bitmap::flushes);
         write!(f, ", {of_bitmap} flushes before bits are cleared, {}", set.tasks)
     }

@@ -8,7 +8,7 @@ use super::{AdminCommand, AdminError, AdminOutcome, AdminReply, Policy, WriteCac
 use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
 use crate::array::bitmap::Bitmap;
-use crate::array::metadata::Wave;
+use crate::array::metadata::Metadata;
 use crate::array::set::{Life, Member, Set};
 use crate::array::sets::Change;
 use crate::array::volume::Volume;
@@ -106,9 +106,7 @@ impl Controller {
         let Some(metadata) = &mut self.sets.get_mut(id).metadata else {
             return Err(AdminError::NotPossible("a raw drive has no superblock in which a name could stand"));
         };
-        if metadata.common.set_name != name {
-            metadata.common.set_name = name;
-            metadata.request();
+        if metadata.rename(name) {
             self.sets.changed(id, Change::Marks);
         }
         Ok(AdminOutcome::Done)
@@ -225,7 +223,7 @@ impl Controller {
             Life::Failed => return Some(Err(AdminError::Offline)),
             Life::Starting => {
                 let metadata = set.metadata.as_ref().expect("fresh sets have metadata");
-                if metadata.durable < metadata.wanted.min(1) {
+                if !metadata.is_begun() {
                     return None;
                 }
                 set.life = Life::Running;
@@ -319,8 +317,8 @@ impl Controller {
             return false;
         }
         let set = self.sets.get(id);
-        let written = set.metadata.as_ref().is_none_or(|m| m.durable == m.wanted && m.wave == Wave::Idle);
-        // A set with a failed flush stays marked active.
+        let written = set.metadata.as_ref().is_none_or(Metadata::is_at_rest);
+        // A set in doubt stays marked active.
         let ended = !set.journal.has_session();
         // The session does not end either if members refuse the set's data, or if a member is lost with unflushed data:
         // the journal is replayed at the next start.

@@ -6,9 +6,8 @@ use openraid_units::{ArrayId, DriveId, Sectors, SetId, Slot};
 use super::{AdminError, AdminOutcome, MemberState, NewMember};
 use crate::actions::Actions;
 use crate::array::assemble::is_split_off;
-use crate::array::create::grow_roles;
 use crate::array::membership::new_member;
-use crate::array::metadata::Wave;
+use crate::array::metadata::Metadata;
 use crate::array::set::{Member, Set};
 use crate::controller::Controller;
 use crate::events::DriveInfo;
@@ -78,8 +77,8 @@ impl Controller {
         let set = self.sets.get_mut(id);
         // Superblocks that are being written state the roles of the time when they began. A new member with the number
         // of a missing member would get the role of the missing member.
-        let under_way = set.metadata.as_ref().filter(|metadata| metadata.wave != Wave::Idle);
-        let called = |n| under_way.is_some_and(|own| matches!(own.snapshot.roles.get(n), Role::Active(_)));
+        let under_way = set.metadata.as_ref().and_then(Metadata::being_written);
+        let called = |n| under_way.is_some_and(|own| matches!(own.roles.get(n), Role::Active(_)));
         let used = |n: u32| called(n) || set.members().iter().any(|m| !m.is_removed() && m.number() == Some(n));
         let own = new.superblock.dev_number;
         let number = if by_bitmap.is_some() && !used(own) {
@@ -94,7 +93,7 @@ impl Controller {
         let member = new_member(new.drive, None, MemberState::Spare, superblock.data_offset, Some(superblock), &[])
             .returning_to(by_bitmap);
         let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
-        metadata.common.roles = grow_roles(&metadata.common.roles, number);
+        metadata.grow_roles(number);
         metadata.request();
         // Answers that a removed drive still owes are reported by its place in the table.
         let (set, channels) = (self.sets.get(id), &self.channels);
@@ -111,7 +110,7 @@ impl Controller {
         if info.block > set.block {
             return Err(AdminError::LargerBlock { drive: info.block, array: set.block });
         }
-        let need = set.metadata.as_ref().map_or(Sectors::ZERO, |m| m.common.size);
+        let need = set.metadata.as_ref().map_or(Sectors::ZERO, |m| m.common().size);
         if new.superblock.data_size < need {
             let offset = new.superblock.data_offset;
             return Err(AdminError::TooSmallMember { have: new.superblock.data_size, need, offset });
@@ -131,12 +130,12 @@ impl Controller {
         let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
         let metadata = set.metadata.as_ref()?;
         let Role::Active(slot) = superblock.role() else { return None };
-        let returns = superblock.set_uuid == metadata.common.set_uuid
+        let returns = superblock.set_uuid == metadata.common().set_uuid
             && slot.0 < set.slots()
             && !set.is_held(slot)
             && superblock.recovery_offset().is_none()
             // The bits say what the array wrote without it, not what it wrote without the array.
-            && !is_split_off(superblock, &metadata.common, set.in_sync())
+            && !is_split_off(superblock, metadata.common(), set.in_sync())
             // What its bad-block log names is bad there whatever the bits say: all of it is restored.
             && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
             && superblock.events >= header.events_cleared;

@@ -199,8 +199,7 @@ impl Sets {
         if recorded {
             set.has_bad = true;
             // Like a failed member: what depends on it is acknowledged when it is on disk.
-            let metadata = set.metadata.as_mut().expect("it has a log");
-            metadata.failure = metadata.request();
+            set.metadata.as_mut().expect("it has a log").request_distrust();
         }
         self.look();
         trace.notice(self, id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);

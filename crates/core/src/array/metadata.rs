@@ -11,8 +11,10 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{Role, Superblock};
+use core::fmt;
+use openraid_format::{Role, SetName, Superblock};
 
+use super::create::grow_roles;
 use crate::planted::{Flaw, Planted};
 
 /// Number of generations after the first that leave out a failed member. That member has at most the events of the
@@ -38,22 +40,22 @@ pub(crate) enum Wave {
 /// The superblocks of a set.
 #[derive(Debug)]
 pub(crate) struct Metadata {
-    /// The common part of all superblocks, now.
-    pub common: Box<Superblock>,
-    /// The common part when the present generation began.
-    pub snapshot: Box<Superblock>,
-    /// Generations that are requested, being written, durable.
-    pub wanted: u64,
-    pub writing: u64,
-    pub durable: u64,
-    pub wave: Wave,
-    /// Outstanding member writes of this wave.
-    pub pending: u32,
+    /// The common part of all members, as it stands now.
+    pub(super) common: Box<Superblock>,
+    /// The same as it was when the present generation began.
+    pub(super) snapshot: Box<Superblock>,
+    /// Generations asked for, being written, durable.
+    pub(super) wanted: u64,
+    pub(super) writing: u64,
+    pub(super) durable: u64,
+    pub(super) wave: Wave,
+    /// Member writes of this wave outstanding.
+    pub(super) pending: u32,
     /// The members from this one on are written in the second wave.
     pub(super) second_from: usize,
     /// The generation that records the last failure of a member.
-    pub failure: u64,
-    /// Number of generations before the next one. Each raises `events` by one.
+    pub(super) failure: u64,
+    /// So many generations come before the next, each of which raises `events` by one.
     steps: u8,
     /// The next generation brings up members that are one event behind.
     catch_up: bool,
@@ -81,7 +83,66 @@ impl Metadata {
         }
     }
 
-    /// Some members are one event behind. They are brought up before anything else is recorded.
+    /// What all members say, as it stands now.
+    pub(crate) fn common(&self) -> &Superblock {
+        &self.common
+    }
+
+    /// What the generation says that is being written.
+    pub(crate) fn being_written(&self) -> Option<&Superblock> {
+        (self.wave != Wave::Idle).then_some(&*self.snapshot)
+    }
+
+    /// There is room for the role of the device of this number.
+    pub(crate) fn grow_roles(&mut self, number: u32) {
+        self.common.roles = grow_roles(&self.common.roles, number);
+    }
+
+    /// The set has this name from now on, which the next generation says; false if that is its name already.
+    pub(crate) fn rename(&mut self, name: SetName) -> bool {
+        let is_new = self.common.set_name != name;
+        if is_new {
+            self.common.set_name = name;
+            self.request();
+        }
+        is_new
+    }
+
+    /// The last generation that is durable.
+    #[inline]
+    pub(crate) const fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// Is the first generation durable, or is none asked for?
+    pub(crate) fn is_begun(&self) -> bool {
+        self.durable >= self.wanted.min(1)
+    }
+
+    /// Is everything durable that was asked for, and nothing being written?
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.durable == self.wanted && self.wave == Wave::Idle
+    }
+
+    /// The next generation records what other members must not be believed without: what depends on it waits for it.
+    pub(crate) fn request_distrust(&mut self) {
+        self.failure = self.request();
+    }
+
+    /// For tests: the last failure is in this generation.
+    #[cfg(test)]
+    pub(crate) fn set_failure(&mut self, generation: u64) {
+        self.failure = generation;
+    }
+
+    /// For tests: this generation is durable. It must have been asked for.
+    #[cfg(test)]
+    pub(crate) fn make_durable(&mut self, generation: u64) {
+        assert!(self.wanted >= generation && generation > self.durable);
+        self.durable = generation;
+    }
+
+    /// Some members lack one event: they are brought up before anything else is recorded.
     pub(crate) fn request_catch_up(&mut self) {
         assert_eq!(self.wanted, 0, "the first generation brings members up");
         self.catch_up = true;
@@ -156,6 +217,14 @@ impl Metadata {
     /// Is there something to write, and nothing being written?
     pub(crate) fn may_begin(&self) -> bool {
         self.wave == Wave::Idle && self.wanted > self.writing
+    }
+}
+
+/// Its state, for a list of all that is in work.
+impl fmt::Display for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} wanted, {} writing, {} durable, ", self.wanted, self.writing, self.durable)?;
+        write!(f, "failure in {}, {:?}, {} pending", self.failure, self.wave, self.pending)
     }
 }
 

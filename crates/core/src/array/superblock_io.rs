@@ -382,10 +382,8 @@ impl Controller {
             Owner::BadBlocks => {
                 let member = &mut set.members[command.member() as usize];
                 if is_written && member.bad.store() {
-                    // Only now may the superblock announce the log, and everything that depends on the log waits for
-                    // that.
-                    let metadata = set.metadata.as_mut().expect("it has a log");
-                    metadata.failure = metadata.request();
+                    // Only now may the superblock say that there is a log, and what depends on the log waits for that.
+                    set.metadata.as_mut().expect("it has a log").request_distrust();
                 }
                 let member = &mut set.members[command.member() as usize];
                 member.bad.writing = false;

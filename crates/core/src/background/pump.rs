@@ -84,7 +84,7 @@ impl Controller {
         let (now, delay) = (self.now, self.limits.clean_delay);
         let held = self.sets.get(id).journal_holds();
         let set = self.sets.get_mut(id);
-        let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
+        let durable = set.metadata.as_ref().map_or(0, |m| m.durable());
         if set.mark.advance(durable) {
             // What waited for it is called.
         } else if !set.mark.is_active() || set.has_failed_flush() {
@@ -233,7 +233,7 @@ impl Controller {
         if set.tasks.has_flushes() {
             return false;
         }
-        let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable);
+        let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable());
         let Some(task) = &mut set.tasks.task else { return false };
         if task.complete > 0 && durable >= task.complete {
             self.task_finished(id);
@@ -310,7 +310,7 @@ impl Set {
     /// Does the task have a unit to begin, apart from rate and tables?
     fn may_begin_unit(&self) -> bool {
         let Some(task) = &self.tasks.task else { return false };
-        let recorded = self.metadata.as_ref().is_some_and(|m| m.durable >= task.generation);
+        let recorded = self.metadata.as_ref().is_some_and(|m| m.durable() >= task.generation);
         let free = task.in_flight < self.policy.background_depth.min(WINDOW_ROWS_MAX)
             && task.next - task.position < u64::from(WINDOW_ROWS_MAX);
         !self.tasks.is_paused() && recorded && free && task.next < task.end

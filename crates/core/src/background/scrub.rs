@@ -134,7 +134,7 @@ impl Set {
     }
 
     fn record_scrub(&mut self, outcome: ScrubOutcome, (total, done): (Sectors, Sectors), at: Instant) {
-        let events = self.metadata.as_ref().map_or(0, |metadata| metadata.common.events);
+        let events = self.metadata.as_ref().map_or(0, |metadata| metadata.common().events);
         self.tasks.scrub.end(End { outcome, at, events, total, done });
     }
 }

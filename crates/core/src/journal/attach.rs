@@ -181,7 +181,7 @@ impl Controller {
     /// Release the table entries of running sets that have no data in a journal that comes back.
     fn settle_running_sets(&mut self) {
         let free = self.sets.values().filter(|set| !set.may_be_in_journal());
-        let uuids = free.filter_map(|set| Some(set.metadata.as_ref()?.common.set_uuid));
+        let uuids = free.filter_map(|set| Some(set.metadata.as_ref()?.common().set_uuid));
         let superblock = self.journal.superblock.as_mut().expect("just put");
         for uuid in uuids {
             if let Some(index) = superblock.index_of(uuid) {
@@ -274,7 +274,7 @@ impl Controller {
     /// so.
     pub(crate) fn begin_discard(&mut self, set_uuid: Uuid) -> Result<u64, AdminError> {
         let runs = |set: &crate::array::set::Set| {
-            set.metadata.as_ref().is_some_and(|m| m.common.set_uuid == set_uuid) && set.life != Life::Failed
+            set.metadata.as_ref().is_some_and(|m| m.common().set_uuid == set_uuid) && set.life != Life::Failed
         };
         if self.sets.values().any(runs) {
             return Err(AdminError::NotPossible("the array is running: nothing has to be given up"));

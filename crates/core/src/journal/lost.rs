@@ -74,7 +74,7 @@ impl Controller {
     /// A failed set is being forgotten: its entries stay in the journal until it is started again or they are discarded.
     /// False if there are none.
     pub(crate) fn preserve_entries(&mut self, id: SetId) -> bool {
-        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common().set_uuid);
         let known = self.journal.superblock.as_ref().zip(uuid).and_then(|(superblock, uuid)| superblock.index_of(uuid));
         if known.is_some_and(|index| self.journal.log.waiting_for(index) > 0) {
             return true;
@@ -89,7 +89,7 @@ impl Controller {
         let promised = matches!(own.session(), Session::Marking | Session::On | Session::Leaving | Session::Unmarking);
         let Some(share) = own.share().filter(|_| promised) else { return false };
         let table = self.journal.superblock.as_ref().and_then(|s| s.arrays[usize::from(share.index)]);
-        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common().set_uuid);
         let since = table.filter(|array| Some(array.set_uuid) == uuid && array.state != ArrayState::Discarded);
         let (Some(array), true) = (since, self.journal.is_live()) else { return false };
         self.journal.log.wait_for_array(share.index, array.first_sequence);

@@ -150,7 +150,7 @@ impl Controller {
         }
         let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
         if let Some(generation) = set.journal.stale() {
-            return metadata.durable >= generation;
+            return metadata.durable() >= generation;
         }
         let generation = metadata.request();
         set.journal.set_stale(generation);

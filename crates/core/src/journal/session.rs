@@ -388,11 +388,11 @@ impl Controller {
             Some(Unprotected::PartialParityLog)
         } else if !set.is_cacheable || !is_protectable(&set.geometry) {
             Some(Unprotected::Shape)
-        } else if mirror && metadata.common.minor == MinorVersion::V1_0 {
+        } else if mirror && metadata.common().minor == MinorVersion::V1_0 {
             Some(Unprotected::MetadataAtEnd)
         } else if set.is_redundant() && set.consistent_to != Sectors::MAX {
             Some(Unprotected::NotConsistent)
-        } else if !set.journal.has_session() && !self.has_place_for(metadata.common.set_uuid) {
+        } else if !set.journal.has_session() && !self.has_place_for(metadata.common().set_uuid) {
             Some(Unprotected::TableFull)
         } else {
             None
@@ -434,7 +434,7 @@ impl Controller {
 
     fn pump_marked(&mut self, id: SetId, stage: Stage, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
-        let durable = set.metadata.as_ref().map_or(0, |m| m.durable);
+        let durable = set.metadata.as_ref().map_or(0, |m| m.durable());
         match stage {
             Stage::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
                 // Writes that have waited for the session come first: the set must not be quiet already.
@@ -490,7 +490,7 @@ impl Controller {
         if !self.wants_journal(id) {
             return self.set_session(id, SetState::Off(Demand::Asked));
         }
-        let uuid = self.sets.get(id).metadata.as_ref().expect("sets in the journal have metadata").common.set_uuid;
+        let uuid = self.sets.get(id).metadata.as_ref().expect("sets in the journal have metadata").common().set_uuid;
         let journal = &mut self.journal;
         let first = if journal.open.is_used() { journal.open.sequence } else { journal.log.next() };
         let array = JournalArray { set_uuid: uuid, state: ArrayState::Live, first_sequence: first };
@@ -607,7 +607,7 @@ impl Controller {
         // No entry of the log counts for the set any more. If that is not durable before a crash, the superblocks of the
         // members say the same.
         let index = self.sets.get(id).journal.index();
-        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common.set_uuid);
+        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common().set_uuid);
         if let Some(place) = self.journal.superblock.as_mut().map(|s| &mut s.arrays[usize::from(index)]) {
             if place.map(|array| array.set_uuid) == uuid {
                 *place = None;

@@ -220,7 +220,7 @@ impl Controller {
             self.more_to_do |= !actions.has_room();
             return false;
         }
-        let uuid = self.sets.get(id).metadata.as_ref().expect("sets with logs have metadata").common.set_uuid;
+        let uuid = self.sets.get(id).metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
         let mut header = PplHeader::new(uuid, self.sets.get_mut(id).next_log_generation());
         let room = self.sets.get(id).ppl.as_ref().expect("it has logs").room;
         let mut payload = Sectors::ZERO;

@@ -188,7 +188,7 @@ impl Controller {
             return;
         }
         set.ppl.as_mut().expect("it has logs").setups += 1;
-        let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common.set_uuid;
+        let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
         let mut bytes = [0; PPL_HEADER_BYTES];
         PplHeader::new(uuid, generation).encode(&mut bytes);
         self.write_log_header(id, index, Owner::PplSetup, &bytes, actions);
