@@ -360,12 +360,12 @@ impl Scrub {
         self.mismatches
     }
 
-    /// So many sectors could not be compared.
+    /// This number of sectors could not be compared.
     pub(crate) fn note_uncompared(&mut self, len: Sectors) {
         self.uncompared += len;
     }
 
-    /// So many sectors that did not agree were written.
+    /// This number of sectors that did not agree was written.
     pub(crate) fn note_repaired(&mut self, sectors: u64) {
         self.repaired += sectors;
     }

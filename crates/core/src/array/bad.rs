@@ -173,7 +173,7 @@ impl Sets {
         set.metadata.as_mut().expect("it has a log").request();
         self.look();
     }
-    /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False where
+    /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False if
     /// that is not possible: the member keeps no log, or it is full.
     #[must_use]
     pub(crate) fn record_bad(

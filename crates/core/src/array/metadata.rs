@@ -55,7 +55,7 @@ pub(crate) struct Metadata {
     pub(super) second_from: usize,
     /// The generation that records the last failure of a member.
     pub(super) failure: u64,
-    /// So many generations come before the next, each of which raises `events` by one.
+    /// Number of generations before the next one. Each of them raises `events` by one.
     steps: u8,
     /// The next generation brings up members that are one event behind.
     catch_up: bool,

@@ -1,4 +1,4 @@
-//! Who is in which slot: the members of a set change places here and nowhere else.
+//! The members of a set and their slots: members change places here and nowhere else.
 //!
 //! What depends on the members' states ([`Set::refresh`]), the bitmap and the superblocks follow each change at once, so that
 //! no other part of the engine can forget one of them.

@@ -136,7 +136,7 @@ impl SetTasks {
         self.scrub.status()
     }
 
-    /// So many flushes come before a checkpoint is stored.
+    /// Number of flushes before a checkpoint is stored.
     pub(crate) fn begin_flushes(&mut self, count: u32) {
         self.flushes += count;
     }

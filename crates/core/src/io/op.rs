@@ -555,7 +555,7 @@ impl Op {
         self.reserved
     }
 
-    /// It has reserved so many sectors of the journal's ring; returns how many it had before.
+    /// It has reserved this number of sectors of the journal's ring. Returns the number that it had before.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, sectors: u32) -> u32 {
         core::mem::replace(&mut self.reserved, sectors)

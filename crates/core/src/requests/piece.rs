@@ -115,7 +115,7 @@ pub(crate) struct Walk {
     pub(super) from: Sectors,
 }
 
-/// Where a piece stands in its array and in its request, in bytes.
+/// The place of a piece in its array and in its request, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Cut {
     /// Its first byte in the array.
@@ -238,7 +238,7 @@ impl Piece {
         self.split
     }
 
-    /// So many more sectors of it have an operation, or the cache took them.
+    /// A further number of its sectors have an operation, or the cache took them.
     #[inline(always)]
     pub(crate) fn split_off(&mut self, len: Sectors) {
         self.split += len;

@@ -46,15 +46,18 @@ use openraid_models::ArrayLevel;
 use sizes::limits_of;
 use wanted::{is_service, wanted, Wanted};
 
+/// What has to come before any thread is made: threads share heaps, and no thread takes a signal for itself.
+fn before_threads() -> Result<Signals, Failure> {
+    openraid_sys::memory::share_heaps();
+    Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))
+}
+
 /// Do it.
 ///
 /// # Errors
 /// Nothing could be served, or an address is taken.
 pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
-    // Before any thread is made: heaps are shared, and no thread takes a signal for itself.
-    openraid_sys::memory::share_heaps();
-    let signals =
-        Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
+    let signals = before_threads()?;
     let ready_fd = arguments.ready_fd.map(ready_descriptor).transpose()?;
     // Errors of the command line or of the file come first.
     let file = configuration(arguments)?;
