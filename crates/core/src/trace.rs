@@ -79,7 +79,7 @@ impl Trace {
         kind: NoticeKind,
         actions: &mut Actions,
     ) {
-        actions.notice(Notice { at: self.now, array: sets.get(set).array, slot, drive, kind });
+        actions.notice(Notice { at: self.now, array: sets.get(set).array(), slot, drive, kind });
     }
 
     /// The steps that are kept.

@@ -62,7 +62,7 @@ struct SetLine<'a>(&'a Set);
 impl core::fmt::Display for SetLine<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> Result {
         let set = self.0;
-        write!(f, "{:?}, {}, {} past the cache, {:?}", set.life, set.mark, set.direct_writes, set.dirty)?;
+        write!(f, "{:?}, {}, {} past the cache, {:?}", set.life(), set.mark, set.direct_writes(), set.dirty)?;
         write!(f, ", {:?}, flush failed {}, bad {}", set.journal, set.has_failed_flush(), set.is_bad_urgent())?;
         if let Some(metadata) = &set.metadata {
             write!(f, ", superblocks: {metadata}")?;

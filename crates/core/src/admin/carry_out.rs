@@ -118,7 +118,7 @@ impl Controller {
         array.reset_counts();
         for number in 0..array.volume().set_count() {
             let set = self.sets.get_mut(array.volume().set(number));
-            (set.cached.read_hits, set.cached.read_misses) = (0, 0);
+            set.cached.forget_reads();
         }
         Ok(AdminOutcome::Done)
     }
@@ -134,7 +134,7 @@ impl Controller {
         let split_section = policy.split_section.max(SECTION_MIN);
         let policy = Policy { background_depth, split_section, ..policy };
         let delay = self.usual_delay(self.sets.get(id));
-        let old = core::mem::replace(&mut self.sets.get_mut(id).policy, policy);
+        let old = self.sets.get_mut(id).set_policy(policy);
         if old.adaptive != policy.adaptive || Tuning::of(&old, delay) != Tuning::of(&policy, delay) {
             self.reset_adaptive(id);
         }
@@ -217,7 +217,7 @@ impl Controller {
             self.take_back(array, id);
             return Some(Err(AdminError::NotPossible(why)));
         }
-        match set.life {
+        match set.life() {
             Life::Starting | Life::Stopping if set.is_replaying() => return None,
             Life::Starting if set.ppl.as_ref().is_some_and(|ppl| !ppl.is_ready()) => return None,
             Life::Failed => return Some(Err(AdminError::Offline)),
@@ -226,7 +226,7 @@ impl Controller {
                 if !metadata.is_begun() {
                     return None;
                 }
-                set.life = Life::Running;
+                set.enter(Life::Running);
             }
             Life::Running | Life::Stopping => {}
         }
@@ -245,8 +245,8 @@ impl Controller {
         }
         if let Volume::Direct(set_id) = *array.volume() {
             let set = self.sets.get_mut(set_id);
-            if set.life != Life::Failed {
-                set.life = Life::Stopping;
+            if !set.has_failed() {
+                set.enter(Life::Stopping);
             }
             set.tasks.forget_repairs();
             // Dirty data is written without delay from here on. Resting units are tried once more.
@@ -265,7 +265,7 @@ impl Controller {
         if let Volume::Striped { spans, .. } = array.volume() {
             let sets: Vec<SetId> = spans.iter().map(|(set, _)| *set).collect();
             for set in sets {
-                let span = self.sets.get(set).array;
+                let span = self.sets.get(set).array();
                 self.arrays.get_mut(span).left_by_outer();
             }
             self.arrays.remove(id);
@@ -273,7 +273,7 @@ impl Controller {
         }
         let Volume::Direct(set_id) = *array.volume() else { unreachable!("the other kind is dealt with") };
         let set = self.sets.get_mut(set_id);
-        let failed = set.life == Life::Failed;
+        let failed = set.has_failed();
         // The replay of the set ends first.
         let busy =
             set.is_busy() || set.is_replaying() || (!failed && set.dirty.all() > 0 && !self.cache.is_all_tried(set_id));
@@ -322,7 +322,7 @@ impl Controller {
         let ended = !set.journal.has_session();
         // The session does not end either if members refuse the set's data, or if a member is lost with unflushed data:
         // the journal is replayed at the next start.
-        let stuck = set.journal.is_on() && (set.dirty.refused || set.is_lost());
+        let stuck = set.journal.is_on() && (set.dirty.is_refused() || set.is_lost());
         let marked = (set.mark.is_clean() && ended) || set.has_failed_flush() || stuck;
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
             return false;

@@ -84,7 +84,7 @@ impl Controller {
         let number = if by_bitmap.is_some() && !used(own) {
             own
         } else {
-            let first = u32::from(set.geometry.members());
+            let first = u32::from(set.geometry().members());
             (first..).find(|n| !used(*n)).expect("numbers do not run out")
         };
         let mut superblock = new.superblock;
@@ -107,8 +107,8 @@ impl Controller {
 
     /// Is the drive suitable as a member: its blocks, the room for data, the room for the bitmap?
     fn check_suits(&self, set: &Set, new: &NewMember, info: DriveInfo) -> Result<(), AdminError> {
-        if info.block > set.block {
-            return Err(AdminError::LargerBlock { drive: info.block, array: set.block });
+        if info.block > set.block() {
+            return Err(AdminError::LargerBlock { drive: info.block, array: set.block() });
         }
         let need = set.metadata.as_ref().map_or(Sectors::ZERO, |m| m.common().size);
         if new.superblock.data_size < need {

@@ -15,7 +15,7 @@ use crate::array::metadata::Metadata;
 use crate::array::sets::Changes;
 use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
-use crate::cache::figures::CacheFigures;
+use crate::cache::figures::SetFigures;
 use crate::cache::is_cacheable;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::{Geometry, Parity};
@@ -116,15 +116,15 @@ pub(crate) enum Life {
 /// A redundancy set.
 #[derive(Debug)]
 pub(crate) struct Set {
-    pub array: ArrayId,
+    pub(super) array: ArrayId,
     /// Changes since the operations that wait for the set were last called.
-    pub changes: Changes,
-    pub life: Life,
-    pub geometry: Geometry,
+    pub(super) changes: Changes,
+    pub(super) life: Life,
+    pub(super) geometry: Geometry,
     /// The largest logical block of its members.
-    pub block: BlockSize,
+    pub(super) block: BlockSize,
     /// Parity sets: maximum number of rows of one operation.
-    pub rows_max: u32,
+    pub(super) rows_max: u32,
     pub(super) members: Vec<Member>,
     pub(super) places: Vec<Place>,
     /// Slots that are good everywhere.
@@ -145,26 +145,26 @@ pub(crate) struct Set {
     /// Its partial parity logs.
     pub ppl: Option<Box<SetPpl>>,
     /// Parity or copies are consistent below this (sectors of a member; of the set for RAID 10).
-    pub consistent_to: Sectors,
+    pub(super) consistent_to: Sectors,
     /// The resync that is due covers only the regions that the bitmap marks.
-    pub resync_by_bitmap: bool,
+    pub(super) resync_by_bitmap: bool,
     /// Its background work.
     pub tasks: SetTasks,
-    pub policy: Policy,
+    pub(super) policy: Policy,
     pub reasons: ReasonCounts,
     /// Operations in work, and operations that write past the cache.
-    pub ops: u32,
-    pub direct_writes: u32,
+    pub(super) ops: u32,
+    pub(super) direct_writes: u32,
     /// Its dirty units in the cache.
     pub dirty: DirtyCount,
     /// Figures of the cache for it.
-    pub cached: CacheFigures,
+    pub cached: SetFigures,
     /// Its journal session.
     pub journal: SetJournal,
     /// None of its members rotates.
-    pub is_flash: bool,
+    pub(super) is_flash: bool,
     /// Its chunks are multiples of a cache line.
-    pub is_cacheable: bool,
+    pub(super) is_cacheable: bool,
     /// The estimated positions of its members' heads.
     pub heads: Heads,
 }
@@ -206,11 +206,159 @@ impl Set {
             dirty: DirtyCount::default(),
             journal: SetJournal::NONE,
             is_flash: false,
-            cached: CacheFigures::default(),
+            cached: SetFigures::default(),
             is_cacheable: is_cacheable(&geometry),
             heads: Heads::new(slots, Tuning::of(&Policy::default(), limits.destage_delay)),
             geometry,
         }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn array(&self) -> ArrayId {
+        self.array
+    }
+
+    /// What changed since the operations that wait for the set were called.
+    #[inline(always)]
+    pub(crate) const fn changes(&self) -> Changes {
+        self.changes
+    }
+
+    #[inline(always)]
+    pub(crate) const fn life(&self) -> Life {
+        self.life
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.life == Life::Failed
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_running(&self) -> bool {
+        self.life == Life::Running
+    }
+
+    /// Its life goes on with this. Only [`Sets`](super::sets::Sets) ends it.
+    pub(crate) fn enter(&mut self, life: Life) {
+        debug_assert!(life != Life::Failed, "what waits for the set has to hear of it");
+        self.life = life;
+    }
+
+    /// For tests: it has failed.
+    #[cfg(test)]
+    pub(crate) fn fail(&mut self) {
+        self.life = Life::Failed;
+    }
+
+    #[inline(always)]
+    pub(crate) const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The largest logical block of its members.
+    #[inline(always)]
+    pub(crate) const fn block(&self) -> BlockSize {
+        self.block
+    }
+
+    /// Parity sets: rows that one operation covers at the most.
+    #[inline(always)]
+    pub(crate) const fn rows_max(&self) -> u32 {
+        self.rows_max
+    }
+
+    #[inline(always)]
+    pub(crate) const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// It has this policy from now on; returns the one that it had.
+    pub(crate) fn set_policy(&mut self, policy: Policy) -> Policy {
+        core::mem::replace(&mut self.policy, policy)
+    }
+
+    /// Does none of its members spin?
+    #[inline(always)]
+    pub(crate) const fn is_flash(&self) -> bool {
+        self.is_flash
+    }
+
+    /// Are its chunks whole lines of the cache?
+    #[inline(always)]
+    pub(crate) const fn is_cacheable(&self) -> bool {
+        self.is_cacheable
+    }
+
+    /// Parity or copies are consistent below this (sectors of a member; of the set for RAID 10).
+    pub(crate) const fn consistent_to(&self) -> Sectors {
+        self.consistent_to
+    }
+
+    /// Are parity or copies consistent everywhere?
+    #[inline(always)]
+    pub(crate) fn is_consistent_everywhere(&self) -> bool {
+        self.consistent_to == Sectors::MAX
+    }
+
+    /// Parity or copies may differ anywhere.
+    pub(crate) fn distrust(&mut self) {
+        self.consistent_to = Sectors::ZERO;
+    }
+
+    /// Does the resync that is due need only what the bitmap marks?
+    pub(crate) fn is_resync_by_bitmap(&self) -> bool {
+        self.bitmap.is_some() && self.resync_by_bitmap
+    }
+
+    /// A resync has come so far, durably.
+    pub(crate) fn resynced_to(&mut self, to: Sectors) {
+        self.consistent_to = self.consistent_to.max(to);
+    }
+
+    /// A resync has come to its end.
+    pub(crate) fn resynced(&mut self) {
+        self.consistent_to = Sectors::MAX;
+        self.resync_by_bitmap = false;
+        if let Some(bitmap) = &mut self.bitmap {
+            bitmap.mark_consistent();
+        }
+    }
+
+    /// For tests: consistent below this.
+    #[cfg(test)]
+    pub(crate) fn set_consistent_to(&mut self, to: Sectors) {
+        self.consistent_to = to;
+    }
+
+    /// An operation of it begins.
+    #[inline(always)]
+    pub(crate) fn begin_op(&mut self) {
+        self.ops += 1;
+    }
+
+    /// An operation of it is over.
+    #[inline(always)]
+    pub(crate) fn end_op(&mut self) {
+        self.ops -= 1;
+    }
+
+    /// An operation that writes past the cache begins, or another one does.
+    #[inline(always)]
+    pub(crate) fn count_direct_write(&mut self, is_one: bool) {
+        self.direct_writes += u32::from(is_one);
+    }
+
+    /// An operation that wrote past the cache is over.
+    #[inline(always)]
+    pub(crate) fn end_direct_write(&mut self) {
+        self.direct_writes -= 1;
+    }
+
+    /// Operations in work that write past the cache.
+    #[inline(always)]
+    pub(crate) const fn direct_writes(&self) -> u32 {
+        self.direct_writes
     }
 
     /// Slots whose bytes are good in these sectors of the members.

@@ -62,7 +62,7 @@ impl Controller {
             reasons: direct.map(|s| s.reasons.iter().collect()).unwrap_or_default(),
             requests: array.requests,
             bytes: array.bytes,
-            cached: sets.iter().fold(CacheFigures::default(), |sum, set| sum + set.cached),
+            cached: sets.iter().fold(CacheFigures::default(), |sum, set| sum + set.cached.figures()),
             ops: sets.iter().map(|s| s.ops).sum(),
             superblock: metadata.map(|m| (*m.common).clone()),
             block: array.block,

@@ -35,7 +35,7 @@ impl Controller {
         }
         cache.set_collectors(|id| {
             let set = sets.find(id);
-            set.is_some_and(|set| set.life != Life::Failed && set.policy.write_cache != WriteCache::Through)
+            set.is_some_and(|set| !set.has_failed() && set.policy().write_cache != WriteCache::Through)
         });
     }
 
@@ -69,7 +69,7 @@ impl Controller {
             self.sets.logs_are_due();
             moved |= self.pump_ppl_start(id, actions);
         }
-        if self.sets.get(id).life != Life::Running || self.sets.get(id).journal.is_redoing() {
+        if !self.sets.get(id).is_running() || self.sets.get(id).journal.is_redoing() {
             return moved;
         }
         self.notice_finished(id, actions);
@@ -97,7 +97,7 @@ impl Controller {
             let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
             set.mark.unmark_with(generation);
             set.unmark_with(generation);
-        } else if set.mark.is_quiet(now, delay, set.life == Life::Stopping) && !held && set.journal.may_be_clean() {
+        } else if set.mark.is_quiet(now, delay, set.life() == Life::Stopping) && !held && set.journal.may_be_clean() {
             set.mark.begin_flush();
             if !self.planted.has(Flaw::CleanUnflushed) {
                 let issued = self.sets.flush_members(id, Owner::CleanFlush, &mut self.channels, self.now, actions);
@@ -134,7 +134,7 @@ impl Controller {
     /// The time at which a set must be examined.
     fn set_deadline(&self, set: &Set) -> Option<(Instant, Wake)> {
         set.metadata.as_ref()?;
-        if set.life != Life::Running || set.journal.is_redoing() {
+        if !set.is_running() || set.journal.is_redoing() {
             return None;
         }
         let held = || set.journal_holds() || !set.journal.may_be_clean();
@@ -177,8 +177,8 @@ impl Controller {
             let now = self.now;
             let set = self.sets.get_mut(id);
             let rate = match set.tasks.task.as_ref().expect("just seen").kind {
-                TaskKind::Check | TaskKind::Repair => set.policy.scrub_rate,
-                TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => set.policy.rebuild_rate,
+                TaskKind::Check | TaskKind::Repair => set.policy().scrub_rate,
+                TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => set.policy().rebuild_rate,
             };
             let task = set.tasks.task.as_mut().expect("just seen");
             task.next += 1;
@@ -199,7 +199,7 @@ impl Controller {
                 );
                 task.next_unit_at = task.next_unit_at.max(now) + pause;
             }
-            set.ops += 1;
+            set.begin_op();
             let key = self.ops.put(op);
             self.ready.push(key.index);
         }
@@ -278,7 +278,7 @@ impl Controller {
                 let (slot, is_replacement) = (task.slot.expect("it fills a slot"), task.kind == TaskKind::Replace);
                 set.fill_to(slot, is_replacement, to);
             }
-            TaskKind::Resync => set.consistent_to = set.consistent_to.max(to),
+            TaskKind::Resync => set.resynced_to(to),
             TaskKind::Check | TaskKind::Repair => return,
         }
         set.metadata.as_mut().expect("tasks are of sets with metadata").request();
@@ -292,7 +292,7 @@ impl Controller {
             return;
         }
         let set = self.sets.get_mut(op.set());
-        let running = set.life == Life::Running;
+        let running = set.is_running();
         let Some(task) = set.tasks.task.as_mut() else { return };
         let Some(unit) = op.background().unit_of(task.id) else { return };
         task.in_flight -= 1;
@@ -311,7 +311,7 @@ impl Set {
     fn may_begin_unit(&self) -> bool {
         let Some(task) = &self.tasks.task else { return false };
         let recorded = self.metadata.as_ref().is_some_and(|m| m.durable() >= task.generation);
-        let free = task.in_flight < self.policy.background_depth.min(WINDOW_ROWS_MAX)
+        let free = task.in_flight < self.policy().background_depth.min(WINDOW_ROWS_MAX)
             && task.next - task.position < u64::from(WINDOW_ROWS_MAX);
         !self.tasks.is_paused() && recorded && free && task.next < task.end
     }
@@ -321,7 +321,7 @@ fn is_marked(set: &Set, kind: TaskKind, from: u64, to: u64) -> bool {
     let Some(bitmap) = &set.bitmap else { return true };
     if set.bitmap_is_of_set() && kind == TaskKind::Rebuild {
         // Units are in sectors of the member, bits in sectors of the set.
-        let Geometry::Mirror(mirror) = &set.geometry else { return true };
+        let Geometry::Mirror(mirror) = set.geometry() else { return true };
         let Some(slot) = set.tasks.task.as_ref().and_then(|t| t.slot) else { return true };
         return mirror
             .inverse(slot, openraid_units::MemberLba(from))
@@ -343,10 +343,10 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
     let data = KindData::Background(BackgroundData::new(remade, of_task, task.kind == TaskKind::Replace));
     let from = unit * task.unit;
     let len = task.unit.min(task.total - from);
-    let footprint = match &set.geometry {
+    let footprint = match set.geometry() {
         Geometry::Parity(parity) => {
             let (stripe, lo) = (StripeIndex(from / parity.chunk().get()), narrow(Sectors(from % parity.chunk().get())));
-            let part = Part::first(lo, lo + narrow(Sectors(len)), set.rows_max);
+            let part = Part::first(lo, lo + narrow(Sectors(len)), set.rows_max());
             Footprint::Rows(StripeRows { stripe, part, columns: Columns::All })
         }
         Geometry::Mirror(mirror) => {
@@ -357,7 +357,7 @@ fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
                 }
                 _ => (SetLba(from), len),
             };
-            Footprint::Stretch(Stretch { at, part: Part::first(0, narrow(Sectors(len)), set.rows_max) })
+            Footprint::Stretch(Stretch { at, part: Part::first(0, narrow(Sectors(len)), set.rows_max()) })
         }
         _ => return None,
     };

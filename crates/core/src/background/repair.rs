@@ -34,7 +34,7 @@ impl Controller {
             let Some((op, rest)) = self.repair_op(id, repair) else { continue };
             let set = self.sets.get_mut(id);
             set.tasks.begin_repair(rest);
-            set.ops += 1;
+            set.begin_op();
             let key = self.ops.put(op);
             self.ready.push(key.index);
         }
@@ -48,19 +48,19 @@ impl Controller {
             return None;
         }
         let data = KindData::Background(BackgroundData::new(SlotSet::one(repair.slot), None, false));
-        let (footprint, len) = match &set.geometry {
+        let (footprint, len) = match set.geometry() {
             Geometry::Parity(parity) => {
                 let (stripe, within) = parity.stripe_at(repair.at)?;
                 let len = repair.len.min(parity.chunk() - within);
                 let lo = narrow(within);
-                let part = Part::first(lo, lo + narrow(len), set.rows_max);
+                let part = Part::first(lo, lo + narrow(len), set.rows_max());
                 (Footprint::Rows(StripeRows { stripe, part, columns: Columns::All }), len)
             }
             Geometry::Mirror(mirror) => {
                 let (at, run) = mirror.inverse(repair.slot, repair.at)?;
                 let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
                 let len = repair.len.min(run).min(in_region);
-                (Footprint::Stretch(Stretch { at, part: Part::first(0, narrow(len), set.rows_max) }), len)
+                (Footprint::Stretch(Stretch { at, part: Part::first(0, narrow(len), set.rows_max()) }), len)
             }
             _ => return None,
         };

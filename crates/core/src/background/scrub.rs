@@ -111,12 +111,12 @@ impl Set {
         if !self.is_redundant() {
             return Some(NotComparable::NoRedundancy);
         }
-        (!self.geometry.is_redundant_without(self.missing())).then_some(NotComparable::Degraded)
+        (!self.geometry().is_redundant_without(self.missing())).then_some(NotComparable::Degraded)
     }
 
     /// The gaps that a range of mismatches may have.
     fn gap(&self) -> Gap {
-        match &self.geometry {
+        match self.geometry() {
             Geometry::Mirror(mirror) => {
                 mirror.chunk().map_or(Gap::NONE, |chunk| Gap::of_chunks(chunk, mirror.members()))
             }

@@ -11,7 +11,7 @@ use openraid_units::{Sectors, SetId, Slot};
 use super::{Comparing, Task};
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
-use crate::array::set::{Life, Member, Set};
+use crate::array::set::{Member, Set};
 use crate::array::sets::Change;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
@@ -53,9 +53,9 @@ impl Controller {
             return true;
         }
         let set = self.sets.get(id);
-        if set.consistent_to != Sectors::MAX && set.can_resync() && !set.promises_nothing() {
-            let only_marked = set.bitmap.is_some() && set.resync_by_bitmap;
-            self.put_task(id, TaskKind::Resync, None, set.consistent_to, only_marked);
+        if !set.is_consistent_everywhere() && set.can_resync() && !set.promises_nothing() {
+            let only_marked = set.is_resync_by_bitmap();
+            self.put_task(id, TaskKind::Resync, None, set.consistent_to(), only_marked);
             self.trace.notice(&self.sets, id, None, None, NoticeKind::ResyncStarted, actions);
             return true;
         }
@@ -148,12 +148,8 @@ impl Controller {
             TaskKind::Rebuild => set.slot_filled(task.slot.expect("it fills a slot")),
             TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
             TaskKind::Resync => {
-                set.consistent_to = Sectors::MAX;
+                set.resynced();
                 set.arm_logs();
-                set.resync_by_bitmap = false;
-                if let Some(bitmap) = &mut set.bitmap {
-                    bitmap.mark_consistent();
-                }
                 set.metadata.as_mut().expect("redundant sets have metadata").request();
             }
             TaskKind::Check | TaskKind::Repair => {}
@@ -182,7 +178,7 @@ impl Controller {
 impl Set {
     /// Sectors of a unit and of the whole for a task of this kind.
     fn task_space(&self, kind: TaskKind) -> (u64, u64) {
-        match &self.geometry {
+        match self.geometry() {
             Geometry::Parity(parity) => (self.parity_unit(parity.chunk()), parity.member_extent().get()),
             Geometry::Mirror(mirror) => {
                 let unit = mirror.chunk().map_or(MIRROR_UNIT_SECTORS, |c| c.get().min(MIRROR_UNIT_SECTORS));
@@ -197,7 +193,7 @@ impl Set {
     /// read a chunk in several parts, the drive would seek: several operations are in work, each at its first part,
     /// then each at its second. Chunks are powers of two, and so are units.
     fn parity_unit(&self, chunk: Sectors) -> u64 {
-        let at_once = 1 << u64::from(self.rows_max).ilog2();
+        let at_once = 1 << u64::from(self.rows_max()).ilog2();
         chunk.get().min(PARITY_UNIT_SECTORS_MIN.max(at_once))
     }
 
@@ -215,7 +211,7 @@ impl Set {
 
     /// Abort a task, and record why.
     pub(crate) fn cancel_task(&mut self, why: AbortReason) {
-        if self.life == Life::Failed {
+        if self.has_failed() {
             return;
         }
         self.tasks.cancel(why);

@@ -39,7 +39,7 @@ struct Places {
 /// The dirty units of a set for which something waits. Units of a failed set are not written; they are held at once, so
 /// that waiting pieces and requests get their error soon.
 fn awaited_of(set: &Set) -> Awaited {
-    if set.life == Life::Stopping || set.life == Life::Failed || set.journal.hurries() {
+    if set.life() == Life::Stopping || set.has_failed() || set.journal.hurries() {
         Awaited::All
     } else if set.dirty.waiting > 0 {
         Awaited::Before { epoch: set.dirty.epoch }
@@ -54,12 +54,12 @@ fn pace_of(sets: &Sets, set: SetId, places: Places) -> Pace {
         let delay = Nanos::ZERO;
         return Pace { awaited: Awaited::None, delay, again: true, sweeps: false, places: places.plain };
     };
-    let (awaited, sweeps) = (awaited_of(set), set.policy.sorting && may_sweep(set));
+    let (awaited, sweeps) = (awaited_of(set), set.policy().sorting && may_sweep(set));
     let hurries = places.hurries || awaited != Awaited::None;
     Pace {
         awaited,
         delay: set.heads.tuning.destage_delay,
-        again: set.life != Life::Stopping,
+        again: set.life() != Life::Stopping,
         sweeps,
         places: if sweeps && hurries { places.most } else { places.plain },
     }
@@ -115,7 +115,7 @@ impl Controller {
                 let sweeps = pace_of(&self.sets, entry.set, places).sweeps;
                 self.cache.glance_at_units(entry.set, sweeps);
             }
-            if self.sets.get(entry.set).life == Life::Failed {
+            if self.sets.get(entry.set).has_failed() {
                 self.hold_unit(unit);
                 continue;
             }
@@ -161,13 +161,13 @@ impl Controller {
     fn destage_op(&self, unit: u32) -> Op {
         let entry = self.cache.units.get(unit);
         let set = self.sets.get(entry.set);
-        let (at, len) = unit_extent(&set.geometry, entry.number);
+        let (at, len) = unit_extent(set.geometry(), entry.number);
         let epoch = set.dirty.epoch;
         // Approximate number of lines that become clean.
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(unit, len);
         let data = KindData::Destage(DestageData { unit, epoch, lines, why });
-        let (kind, footprint) = if let Geometry::Parity(parity) = &set.geometry {
+        let (kind, footprint) = if let Geometry::Parity(parity) = set.geometry() {
             let columns = Columns::Dirty { band: SlotSet::EMPTY, next: 0 };
             let part = Part::not_begun(0, narrow(parity.chunk()));
             let stripe = StripeIndex(entry.number);
@@ -223,7 +223,7 @@ impl Controller {
             let Some(row) = self.cache.dirty_row_from(unit, rows, u64::from(to)) else { return false };
             (first, columns) = (row, self.cache.dirty_columns_at(unit, rows, row));
             let start = narrow(Sectors(row));
-            let rows_max = part.search_from(start, self.block_of(index), set.rows_max);
+            let rows_max = part.search_from(start, self.block_of(index), set.rows_max());
             (left, most) = (columns, start.saturating_add(rows_max));
         }
         let full = u64::from(unit.sectors) == set.parity().full_stripe().get();
@@ -244,7 +244,7 @@ impl Controller {
         let frames = RowFrames::of(&self.ops[index]);
         for slot in self.ops[index].band() {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
-            let to = frames.named(&self.sets.get(self.ops[index].set()).geometry, slot);
+            let to = frames.named(self.sets.get(self.ops[index].set()).geometry(), slot);
             self.stage_extent(index, at, len, to, actions);
         }
     }
@@ -283,7 +283,7 @@ impl Controller {
     fn next_run(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         let unit = self.cache.units.get(op.destage().unit);
-        let (start, _) = unit_extent(&self.sets.get(op.set()).geometry, unit.number);
+        let (start, _) = unit_extent(self.sets.get(op.set()).geometry(), unit.number);
         let run = self.cache.dirty_run(unit, start, u64::from(op.part().to()));
         let Some((from, to)) = run else { return self.finish_op(index, actions) };
         if !self.take_work(index, Sectors(to - from).bytes().get()) {
@@ -367,7 +367,7 @@ impl Controller {
                 self.unpin_lines(pins);
             }
         }
-        self.sets.get_mut(set).cached.destaged += self.cache.counters.destaged - before;
+        self.sets.get_mut(set).cached.0.destaged += self.cache.counters.destaged - before;
     }
 
     /// The operation that writes a dirty unit of a set has ended.
@@ -386,7 +386,7 @@ impl Controller {
         }
         let now = self.now;
         let entry = *self.cache.units.get(unit);
-        let (_, len) = unit_extent(&self.sets.get(set).geometry, entry.number);
+        let (_, len) = unit_extent(self.sets.get(set).geometry(), entry.number);
         let dirty = &mut self.sets.get_mut(set).dirty;
         dirty.failed |= failed;
         self.release_waiters(unit, error);
@@ -415,7 +415,7 @@ impl Controller {
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
         let state = match (failed, at_once) {
             // In that state it is held.
-            (true, _) if self.sets.get(set).life == Life::Failed => UnitState::Ready,
+            (true, _) if self.sets.get(set).has_failed() => UnitState::Ready,
             (true, _) => UnitState::Resting,
             (false, true) => UnitState::Ready,
             (false, false) => UnitState::Waiting,

@@ -47,6 +47,22 @@ impl core::ops::Add for CacheFigures {
     }
 }
 
+/// The figures of one set.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct SetFigures(pub(super) CacheFigures);
+
+impl SetFigures {
+    /// What it is about.
+    pub(crate) const fn figures(self) -> CacheFigures {
+        self.0
+    }
+
+    /// No read was asked for yet.
+    pub(crate) fn forget_reads(&mut self) {
+        (self.0.read_hits, self.0.read_misses) = (0, 0);
+    }
+}
+
 /// The cache of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheStatus {
@@ -83,7 +99,7 @@ impl Controller {
     /// A dirty unit is on the members.
     pub(crate) fn note_destaged(&mut self, set: openraid_units::SetId, unit: u32) {
         let waited = self.now.since(self.cache.units.get(unit).since);
-        let figures = &mut self.sets.get_mut(set).cached;
+        let figures = &mut self.sets.get_mut(set).cached.0;
         figures.units += 1;
         figures.waited += waited;
         figures.waited_max = figures.waited_max.max(waited);
@@ -91,7 +107,7 @@ impl Controller {
 
     /// A write put `written` sectors into the cache; `merged` of them were dirty before.
     pub(crate) fn note_cached(&mut self, set: openraid_units::SetId, written: Sectors, merged: u64) {
-        let figures = &mut self.sets.get_mut(set).cached;
+        let figures = &mut self.sets.get_mut(set).cached.0;
         figures.written += written.get();
         figures.merged += merged;
     }

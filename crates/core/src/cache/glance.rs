@@ -24,7 +24,7 @@ impl Controller {
     pub(crate) fn glance_at_requests(&self) {
         let (mut lines, mut units) = ([0; GLANCES_MAX], [0; GLANCES_MAX]);
         let (mut count, mut writes) = (0, 0);
-        let geometry_of = |set: SetId| &self.sets.get(set).geometry;
+        let geometry_of = |set: SetId| self.sets.get(set).geometry();
         for request in self.submitted.iter().take(GLANCES_MAX) {
             let Some(array) = self.arrays.find(request.array) else { continue };
             let at = Bytes(request.offset.get()).sectors_floor();

@@ -126,13 +126,13 @@ pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors)
 /// Is the order of addresses useful for a set? Not if no member rotates, and not if all members of a zone would be one
 /// member, while the others idle.
 fn may_sweep(set: &Set) -> bool {
-    !set.is_flash && !matches!(set.geometry, Geometry::Linear(_))
+    !set.is_flash() && !matches!(set.geometry(), Geometry::Linear(_))
 }
 
 /// The zone in which an address lies, if its set is divided into `zones` zones.
 fn zone_at(set: &Set, zones: u32, at: SetLba) -> u16 {
     if may_sweep(set) {
-        sweep::zone_of(zones, set.geometry.capacity(), at)
+        sweep::zone_of(zones, set.geometry().capacity(), at)
     } else {
         sweep::NO_ZONE
     }

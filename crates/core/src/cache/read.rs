@@ -40,7 +40,7 @@ impl Controller {
         match place {
             Place::There => {
                 self.cache.counters.read_misses += run.get();
-                self.sets.get_mut(set).cached.read_misses += run.get();
+                self.sets.get_mut(set).cached.0.read_misses += run.get();
                 self.begin_fill(piece, set, at, run);
                 return Cached::Past(run);
             }
@@ -77,7 +77,7 @@ impl Controller {
         self.pieces[piece].split_off(run);
         let own = self.sets.get_mut(set);
         own.reasons.count(Reason::ReadCached);
-        own.cached.read_hits += run.get();
+        own.cached.0.read_hits += run.get();
         self.trace.piece(&self.requests, &self.pieces, piece, || What::Found { len: run });
         Cached::Taken
     }
@@ -123,7 +123,7 @@ impl Controller {
 
     /// These sectors are read from the members: reserve lines for them, unless memory is short.
     fn begin_fill(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) {
-        let keeps = self.sets.get(set).policy.read_cache && self.sets.get(set).is_cacheable;
+        let keeps = self.sets.get(set).policy().read_cache && self.sets.get(set).is_cacheable();
         // Not all available lines: writes need some too.
         let room = u64::from(self.cache.lines.room() / 2);
         if !keeps || len.get() / LINE_SECTORS >= room {
@@ -152,7 +152,7 @@ impl Controller {
         let array = self.requests[self.pieces[piece].request()].array();
         while at < last {
             let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
-            let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
+            let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry().capacity());
             let len = run.min(last - at);
             let from = at - first;
             self.fill_extent(piece, set, (set_lba, from, len), keep, actions);

@@ -105,7 +105,7 @@ fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
 
 /// Does the rule for long reads of this set count the bytes that hosts have requested at once?
 fn asks_for_ends(set: &Set) -> bool {
-    matches!(set.geometry, Geometry::Mirror(_)) && !set.policy.split_streams
+    matches!(set.geometry(), Geometry::Mirror(_)) && !set.policy().split_streams
 }
 
 impl Controller {
@@ -118,7 +118,7 @@ impl Controller {
         let set_id = array.volume().set(0);
         let set = self.sets.get(set_id);
         let mode = set.heads.tuning.read_ahead;
-        let longest = self.ahead.window_max(set.policy.read_ahead_max);
+        let longest = self.ahead.window_max(set.policy().read_ahead_max);
         let ahead = self.cache.is_on() && mode != ReadAhead::None && longest >= LINE_SECTORS;
         if !ahead && !asks_for_ends(set) {
             return;
@@ -248,7 +248,7 @@ impl Controller {
 
     /// Is none of these sectors of a line in the cache or being read?
     fn is_wanted_ahead(&self, piece: u32, set: SetId, number: u64, mask: Mask) -> bool {
-        if !self.sets.get(set).is_cacheable {
+        if !self.sets.get(set).is_cacheable() {
             return false;
         }
         let Some(index) = self.cache.lines.find(set, number) else { return true };

@@ -15,14 +15,14 @@ use crate::journal::Journal;
 pub(crate) struct DirtyCount {
     pub(super) epoch: u32,
     /// Units of earlier epochs, and of this one.
-    pub old: u32,
-    pub new: u32,
+    pub(super) old: u32,
+    pub(super) new: u32,
     /// Kept because the set has failed.
     pub(super) held: u32,
     /// Some units could not be written since no flush waits, or since the waiting ones began.
-    pub failed: bool,
+    pub(super) failed: bool,
     /// The members refused the last write of a dirty unit: a session may never end, or begin.
-    pub refused: bool,
+    pub(super) refused: bool,
     /// Number of flushes that wait for the units of earlier epochs, and the last request that was there when the wait
     /// began: flushes up to that request may join the wait.
     pub(super) waiting: u32,
@@ -33,6 +33,26 @@ impl DirtyCount {
     /// Number of units that may still be written.
     pub(crate) fn all(&self) -> u32 {
         self.old + self.new
+    }
+
+    /// Was a dirty unit not taken by the members when it was written last? Then a session may never end, or begin.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Could some not be written since no flush waits, or since the waiting ones began to?
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// A unit of this epoch turned out to have no dirty line.
+    pub(crate) fn forget_unit(&mut self) {
+        self.new -= 1;
+    }
+
+    /// Nothing of the set is dirty any more: its lines were forgotten.
+    pub(crate) fn forget_all(&mut self) {
+        (self.old, self.new) = (0, 0);
     }
 }
 

@@ -12,7 +12,6 @@ use super::Cache;
 use super::{unit_at, unit_extent, zone_at};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::admin::WriteCache;
-use crate::array::set::Life;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::RequestKind;
@@ -70,7 +69,7 @@ impl Cache {
         let entry = sets.get_mut(set);
         entry.dirty.new += 1;
         let epoch = entry.dirty.epoch;
-        let (at, _) = unit_extent(&entry.geometry, number);
+        let (at, _) = unit_extent(entry.geometry(), number);
         let zone = zone_at(entry, zones, at);
         self.units.make((set, number, zone), now, epoch)
     }
@@ -194,8 +193,8 @@ impl Controller {
         let entry = &self.pieces[piece];
         let RequestKind::Write { fua } = self.requests[entry.request()].kind() else { return Promise::Through };
         let set = self.sets.get(id);
-        let cached = set.life == Life::Running && set.is_cacheable && entry.is_whole_blocks();
-        match set.policy.write_cache {
+        let cached = set.is_running() && set.is_cacheable() && entry.is_whole_blocks();
+        match set.policy().write_cache {
             WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
             WriteCache::Journal if cached && promises => Promise::Journal,
             _ => Promise::Through,
@@ -207,10 +206,10 @@ impl Controller {
     ///
     /// A failed set is not written any more, and a waiting piece would wait forever.
     fn dirty_unit_below(&mut self, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
-        if self.sets.get(set).life == Life::Failed {
+        if self.sets.get(set).has_failed() {
             return None;
         }
-        let geometry = &self.sets.get(set).geometry;
+        let geometry = self.sets.get(set).geometry();
         let unit = self.cache.dirty_unit_in(geometry, set, at, len);
         match unit {
             Some(unit) => {
@@ -226,7 +225,7 @@ impl Controller {
     /// dirty data, the discard is still passed on: it would wait forever, and the content of a discarded sector is not
     /// guaranteed.
     pub(crate) fn pass_discard(&mut self, set: SetId, at: SetLba, len: Sectors) -> bool {
-        let geometry = &self.sets.get(set).geometry;
+        let geometry = self.sets.get(set).geometry();
         let below = self.cache.dirty_unit_in(geometry, set, at, len);
         if below.is_some_and(|unit| self.cache.units.get(unit).state == UnitState::Resting) {
             self.cache.invalidate(set, at, len);
@@ -265,8 +264,8 @@ impl Controller {
     ) -> Cached {
         let from = self.pieces[piece].split();
         let base = self.pieces[piece].frames_at();
-        let (number, _) = unit_at(&self.sets.get(set).geometry, at);
-        let (start, sectors) = unit_extent(&self.sets.get(set).geometry, number);
+        let (number, _) = unit_at(self.sets.get(set).geometry(), at);
+        let (start, sectors) = unit_extent(self.sets.get(set).geometry(), number);
         let len = len.min((start + sectors) - at);
         let fits = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { Ok(len) };
         let len = fits.unwrap_or(Sectors::ZERO);
@@ -353,11 +352,11 @@ impl Controller {
     /// this write, and the journal would take them for newer.
     fn meets_direct_write(&self, id: SetId, number: u64) -> bool {
         let set = self.sets.get(id);
-        if set.direct_writes == 0 {
+        if set.direct_writes() == 0 {
             return false;
         }
         let at = SetLba(number * LINE_SECTORS);
-        let (unit, from) = match &set.geometry {
+        let (unit, from) = match set.geometry() {
             Geometry::Parity(parity) => {
                 let (stripe, _, row) = parity.locate(at);
                 (stripe.0, row.get())

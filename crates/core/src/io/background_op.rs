@@ -91,7 +91,7 @@ impl Controller {
     pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
         // A failed large read does not show where the defect is: only the parts that fail again are rewritten.
         let (lo, hi) = op.part().range();
-        let is_large = hi - lo > self.sets.get(op.set).rows_max;
+        let is_large = hi - lo > self.sets.get(op.set).rows_max();
         if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
             return Some(Plan { read: op.background().remade, ..Plan::default() });
         }
@@ -106,7 +106,7 @@ impl Controller {
     /// The members to be restored are gone, or the set is stopping or has failed.
     fn is_obsolete(&self, op: &Op) -> bool {
         let set = self.sets.get(op.set);
-        if set.life != crate::array::set::Life::Running {
+        if set.life() != crate::array::set::Life::Running {
             return true;
         }
         let gone = |slot: Slot| {
@@ -119,7 +119,7 @@ impl Controller {
 
     /// The place of the rows in work on the member in a slot.
     pub(crate) fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
-        match &self.sets.get(op.set).geometry {
+        match self.sets.get(op.set).geometry() {
             Geometry::Parity(_) => op.member_rows(self.sets.get(op.set)).0,
             Geometry::Mirror(mirror) => {
                 let at = self.rows_at(op);
@@ -180,7 +180,7 @@ impl Controller {
 
     fn plan_copies(&self, op: &Op) -> Option<Plan> {
         let set = self.sets.get(op.set);
-        let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("asked for a mirror") };
+        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
         let at = self.rows_at(op);
         let rows = Sectors(u64::from(op.rows()));
         let mut all = SlotSet::EMPTY;
@@ -246,7 +246,7 @@ impl Controller {
     /// may have been another one then, and a command that met a bad sector was read again as a whole from the next
     /// copy. Data that is about to disappear from all copies is dropped from the cache.
     fn forget_copies(&mut self, op: &Op) {
-        if matches!(self.sets.get(op.set).geometry, Geometry::Mirror(_)) {
+        if matches!(self.sets.get(op.set).geometry(), Geometry::Mirror(_)) {
             self.cache.invalidate(op.set, self.rows_at(op), Sectors(u64::from(op.rows())));
         }
     }
@@ -412,7 +412,7 @@ impl Controller {
 
     /// The first of the copies that were read, in the order in which hosts read them.
     fn first_copy(&self, op: &Op) -> Slot {
-        let Geometry::Mirror(mirror) = &self.sets.get(op.set).geometry else { unreachable!("asked for a mirror") };
+        let Geometry::Mirror(mirror) = self.sets.get(op.set).geometry() else { unreachable!("asked for a mirror") };
         let mut copies = mirror.copies(self.rows_at(op));
         copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot
     }

@@ -16,7 +16,6 @@
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
 
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
-use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::{Fragment, Geometry};
@@ -231,7 +230,7 @@ impl Controller {
     /// An extent, or a part of it, could not be read from its place.
     fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece());
-        match &self.sets.get(set).geometry {
+        match self.sets.get(set).geometry() {
             Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command, actions),
             Geometry::Mirror(_) | Geometry::Parity(_) if piece.is_some() => {
                 // The piece is read again by rows, in other frames if needed: reads by rows can reconstruct.
@@ -288,10 +287,10 @@ impl Controller {
     fn read_other_copy(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
-        let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("asked for a mirror") };
+        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
         let Data::Frames(at) = command.data else { unreachable!("reads have frames") };
         let crate::io::op::Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
-        let block = set.block.sectors();
+        let block = set.block().sectors();
         let set_lba = op.extent().at + Bytes((at - base).get()).sectors_floor();
         // Its replacement may have taken the slot meanwhile, and was not tried.
         let tried = if self.is_in_slot(command) { command.tried.with(command.slot) } else { command.tried };
@@ -386,7 +385,7 @@ impl Controller {
     fn distrust_unwritten(&mut self, index: u32, command: &Command, actions: &mut Actions) {
         self.ops[index].torn = true;
         let set = self.sets.get(command.set);
-        if set.life == Life::Failed || !matches!(set.geometry, Geometry::Mirror(_)) {
+        if set.has_failed() || !matches!(set.geometry(), Geometry::Mirror(_)) {
             return;
         }
         let at = set.member(command.member).in_data(command.lba);
@@ -404,7 +403,7 @@ impl Controller {
     /// Can another copy of a place of this member be read? Returns also the length for which the answer holds.
     fn other_copy(&self, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
         let set = self.sets.get(command.set);
-        let Geometry::Mirror(mirror) = &set.geometry else { return None };
+        let Geometry::Mirror(mirror) = set.geometry() else { return None };
         let (place, run) = mirror.inverse(command.slot, at)?;
         let len = left.min(run);
         let reads =
@@ -443,7 +442,7 @@ fn mirror_first(
     len: Sectors,
 ) -> Option<(Slot, MemberLba)> {
     let set = controller.sets.get(set);
-    let Geometry::Mirror(mirror) = &set.geometry else { return None };
+    let Geometry::Mirror(mirror) = set.geometry() else { return None };
     mirror
         .copies(at)
         .find(|copy| set.readable(copy.lba, MemberLba(copy.lba.get() + len.get())).contains(copy.slot))

@@ -70,7 +70,7 @@ impl Controller {
     fn choose_fragment(&mut self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
-        let fragment = match &set.geometry {
+        let fragment = match set.geometry() {
             Geometry::Passthrough(g) => g.map(at),
             Geometry::Linear(g) => g.map(at),
             Geometry::Striped(g) => g.map(at),
@@ -136,7 +136,7 @@ impl Controller {
             Payload::None => unreachable!("writes have payload"),
         };
         let (set, Extent { at, len: whole }) = (op.set, op.extent());
-        let mirrored = matches!(self.sets.get(set).geometry, Geometry::Mirror(_));
+        let mirrored = matches!(self.sets.get(set).geometry(), Geometry::Mirror(_));
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
         self.sets.get_mut(set).reasons.count(reason);
         self.trace.op(&self.ops, index, || What::Reason { reason, figure: 0 });
@@ -160,7 +160,7 @@ impl Controller {
         let set_id = self.ops[index].set;
         let pending = self.ops[index].pending;
         let set = self.sets.get(set_id);
-        let one = match &set.geometry {
+        let one = match set.geometry() {
             Geometry::Passthrough(g) => Some(g.map(at)),
             Geometry::Linear(g) => Some(g.map(at)),
             Geometry::Striped(g) => Some(g.map(at)),
@@ -192,7 +192,7 @@ impl Controller {
     ) -> Sectors {
         let mut copy_number = 0;
         loop {
-            let Geometry::Mirror(mirror) = &self.sets.get(self.ops[index].set).geometry else {
+            let Geometry::Mirror(mirror) = self.sets.get(self.ops[index].set).geometry() else {
                 unreachable!("asked for a mirror")
             };
             let count = usize::from(mirror.copy_count());
@@ -281,7 +281,7 @@ impl Controller {
         while done < whole && self.channels.may_issue() {
             let at = start + done;
             let set = self.sets.get(op.set);
-            let (one, copies) = match &set.geometry {
+            let (one, copies) = match set.geometry() {
                 Geometry::Passthrough(g) => (g.map(at), 1),
                 Geometry::Linear(g) => (g.map(at), 1),
                 Geometry::Striped(g) => (g.map(at), 1),
@@ -290,7 +290,7 @@ impl Controller {
             };
             let len = one.len.min(whole - done);
             for number in 0..copies {
-                let fragment = match &self.sets.get(op.set).geometry {
+                let fragment = match self.sets.get(op.set).geometry() {
                     Geometry::Mirror(g) => g.copies(at).nth(number).expect("below the number of copies"),
                     _ => one,
                 };

@@ -9,7 +9,6 @@
 //! because an earlier condition may have changed meanwhile.
 
 use crate::actions::{Actions, ReplyStatus};
-use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::io::op::{OpKind, Phase};
 use crate::io::wait::Wait;
@@ -92,7 +91,7 @@ impl Controller {
     pub(crate) fn pass_reply_gate(&mut self, index: u32) -> bool {
         let set_id = self.ops[index].set;
         let set = self.sets.get(set_id);
-        if set.life == Life::Failed || set.has_stale_metadata() {
+        if set.has_failed() || set.has_stale_metadata() {
             let error = &mut self.ops[index].error;
             *error = error.or(Some(ReplyStatus::IoError));
             return true;

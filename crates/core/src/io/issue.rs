@@ -134,7 +134,7 @@ impl Controller {
         let set = sets.get_mut(by.set);
         let mut count = 0;
         for slot in slots {
-            let range = range_of(&set.geometry, slot);
+            let range = range_of(set.geometry(), slot);
             let key = channels.commands.put(by.read(set, range, tried));
             channels.enter(*now, key, actions);
             count += 1;
@@ -153,7 +153,7 @@ impl Controller {
     ) {
         for slot in slots {
             let set = self.sets.get_mut(by.set);
-            let range = range_of(&set.geometry, slot);
+            let range = range_of(set.geometry(), slot);
             let command = by.read(set, range, tried);
             self.push_op_command(by.index, command, actions);
         }
@@ -181,7 +181,7 @@ impl Controller {
         let set = sets.get_mut(by.set);
         let mut count = 0;
         for slot in slots {
-            let range = range_of(&set.geometry, slot);
+            let range = range_of(set.geometry(), slot);
             let place = set.place(slot);
             for member in [place.member, place.replacement] {
                 if member == NONE {
@@ -207,7 +207,7 @@ impl Controller {
     ) {
         for slot in slots {
             let set = self.sets.get(by.set);
-            let (range, place) = (range_of(&set.geometry, slot), set.place(slot));
+            let (range, place) = (range_of(set.geometry(), slot), set.place(slot));
             for member in [place.member, place.replacement] {
                 if member != NONE {
                     self.issue_write_to(by.index, member, range, actions);

@@ -183,8 +183,8 @@ impl Controller {
             return fixed_copy(set, mirror, at, left);
         }
         let rule = set.heads.tuning.mirror_read;
-        let parts = rule == MirrorRead::LeastPending && !set.policy.split_streams;
-        let is_long = parts && self.wanted_at_once(op, at, left) > set.policy.split_above.get();
+        let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
+        let is_long = parts && self.wanted_at_once(op, at, left) > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
@@ -253,8 +253,8 @@ impl Controller {
     fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let set = self.sets.get(op.set);
         // A single read of at most one section is not split: the nearer head is better than taking turns.
-        let is_single = left <= set.policy.split_section && set.heads.run_at(at).is_none();
-        if is_single || self.wanted_at_once(op, at, left) <= set.policy.split_above.get() {
+        let is_single = left <= set.policy().split_section && set.heads.run_at(at).is_none();
+        if is_single || self.wanted_at_once(op, at, left) <= set.policy().split_above.get() {
             return self.stay_with_run(op, mirror, (at, left), false);
         }
         self.section(op, mirror, at, left)
@@ -264,7 +264,7 @@ impl Controller {
     /// have requested at once, in one request or in the unfinished requests of the stream.
     fn wanted_at_once(&self, op: &Op, at: SetLba, left: Sectors) -> u64 {
         let set = self.sets.get(op.set);
-        if set.policy.split_streams {
+        if set.policy().split_streams {
             return at.get() + left.get() - set.heads.run_at(at).map_or(at.get(), |run| run.begun);
         }
         let Some(piece) = op.piece() else { return left.get() };
@@ -277,7 +277,7 @@ impl Controller {
     fn section(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let set = self.sets.get(op.set);
         let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
-        let section = set.policy.split_section.get();
+        let section = set.policy().split_section.get();
         let count = mirror.copies(at).filter(readable).count() as u64;
         let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");
         let mut copy = mirror.copies(at).filter(readable).nth(turn)?;
@@ -303,12 +303,12 @@ impl Controller {
     ) {
         self.trace.note(&mut self.sets, id, reason, copy.lba.get(), u32::from(copy.slot.0));
         let set = self.sets.get_mut(id);
-        let Geometry::Mirror(mirror) = &set.geometry else { unreachable!("mirrors have copies") };
+        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
         match set.heads.tuning.mirror_read {
             MirrorRead::RoundRobin => {
                 set.heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
             }
-            MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash => {
+            MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
                 let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
                 let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
                 set.heads.went_on(at, len, which.map_or(0, |(which, _)| which));

@@ -4,7 +4,6 @@
 use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
-use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold, Owner};
@@ -74,7 +73,7 @@ impl Controller {
         }
         let (id, array) = backlog.owner();
         let may_begin = backlog.has_spare() || backlog.progress().1 > 0;
-        let is_by_rows = matches!(self.sets.get(id).geometry, Geometry::Parity(_));
+        let is_by_rows = matches!(self.sets.get(id).geometry(), Geometry::Parity(_));
         if backlog.has_spare() && is_by_rows && backlog.begin_to_serve() {
             self.begin_to_serve(id, array);
         }
@@ -93,7 +92,7 @@ impl Controller {
 
     fn may_redo(&self, number: usize) -> bool {
         let backlog = self.journal.replay().backlog(number);
-        backlog.error().is_none() && self.sets.get(backlog.owner().0).life != Life::Failed
+        backlog.error().is_none() && !self.sets.get(backlog.owner().0).has_failed()
     }
 
     /// Begin the redos that operations wait for; true if one began. If there is no room for all of them, this is called
@@ -156,7 +155,7 @@ impl Controller {
             ..Op::new(OpKind::Redo, id, Footprint::Member(MemberExtent { slot: own.slot, at: own.at, len }))
         };
         let key = self.ops.put(op);
-        self.sets.get_mut(id).ops += 1;
+        self.sets.get_mut(id).begin_op();
         if has_spare {
             self.journal.replay_mut().backlog_mut(number).spare_goes_to(key.index);
         }
@@ -204,10 +203,10 @@ impl Controller {
             (true, true) => self.begin_to_serve(id, array),
             (false, true) => self.refuse_start(id, error),
             // A rebuild continues where it was before hosts write again.
-            (true, false) if self.sets.get(id).life == Life::Running => _ = self.start_task(id, actions),
+            (true, false) if self.sets.get(id).is_running() => _ = self.start_task(id, actions),
             (true, false) => {}
             (false, false) => {
-                if self.sets.get(id).life != Life::Failed {
+                if !self.sets.get(id).has_failed() {
                     self.sets.lose_rows(id, (&self.trace, self.now), actions);
                 }
             }
@@ -242,7 +241,7 @@ impl Controller {
 
     /// The rows of a parity set's members that an operation touches.
     fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
-        let Geometry::Parity(parity) = &self.sets.get(op.set).geometry else { return None };
+        let Geometry::Parity(parity) = self.sets.get(op.set).geometry() else { return None };
         let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
         if let Footprint::Rows(rows) = &op.footprint {
             let (first, (lo, hi)) = (start(rows.stripe), rows.part.range());

@@ -17,7 +17,6 @@
 use openraid_units::{PoolOffset, Sectors};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
-use crate::array::set::Life;
 use crate::controller::{CommandError, Controller};
 use crate::events::{DriveError, Verdict};
 use crate::io::command::{Command, Hold, Owner};
@@ -85,7 +84,7 @@ impl Controller {
         let op = self.ops[index];
         let slot = op.parity_slot();
         let keeper = self.sets.get(op.set).member_of(slot).is_some_and(|member| member.is_active());
-        if self.sets.get(op.set).life == Life::Failed || !keeper {
+        if self.sets.get(op.set).has_failed() || !keeper {
             return self.finish_op(index, actions);
         }
         let redoing = *self.redoing(&op);
@@ -234,7 +233,7 @@ impl Controller {
         if !is_sound {
             return self.finish_op(index, actions);
         }
-        let rows_max = self.sets.get(op.set).rows_max;
+        let rows_max = self.sets.get(op.set).rows_max();
         let part = self.ops[index].part_mut();
         let (lo, hi) = part.range();
         part.take(lo, hi.min(lo.saturating_add(rows_max)));

@@ -3,7 +3,7 @@
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
-use crate::array::set::{Life, Member};
+use crate::array::set::Member;
 use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
@@ -197,7 +197,7 @@ impl Controller {
         let named = op.named_slots(self.sets.get(op.set));
         let (read, lost, buffers) = if named.minus(view.readable).is_empty() {
             (named, SlotSet::EMPTY, SlotSet::EMPTY)
-        } else if self.sets.get(self.ops[index].set).life == Life::Failed {
+        } else if self.sets.get(self.ops[index].set).has_failed() {
             // Some of a row may have been written when that ended, so its parity is useless.
             return self.fail_op(index, ReplyStatus::IoError, actions);
         } else if let Ok(plan) = plan_recovery(&view) {
@@ -236,7 +236,7 @@ impl Controller {
         let op = self.ops[index];
         let view = op.stripe_view(self.sets.get(op.set));
         let by = by & op.plan.read;
-        let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), &self.sets.get(op.set).geometry);
+        let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), self.sets.get(op.set).geometry());
         for slots in [op.plan.read & view.data, op.plan.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
@@ -315,7 +315,7 @@ impl Controller {
         let (set, stripe) = (op.set, op.rows_of().stripe);
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
-        let policy = self.sets.get(set).policy.partial_write;
+        let policy = self.sets.get(set).policy().partial_write;
         let plan = plan_write(&view, named, policy);
         if plan.is_err() && self.narrow_rows(index) {
             return self.plan_row_write(index, actions);
@@ -393,7 +393,7 @@ impl Controller {
     /// no host has written. If that cannot be recorded, the array fails.
     pub(crate) fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        if !op.torn || self.sets.get(op.set).life == Life::Failed {
+        if !op.torn || self.sets.get(op.set).has_failed() {
             return;
         }
         let view = op.stripe_view(self.sets.get(op.set));
@@ -450,7 +450,7 @@ impl Controller {
             return self.log_row_write(index, actions);
         }
         let op = &self.ops[index];
-        let geometry = &self.sets.get(op.set).geometry;
+        let geometry = self.sets.get(op.set).geometry();
         let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
         let row = parity.row(op.rows_of().stripe);
         let (data, p, q) = stripe_slots(parity, row);

@@ -158,7 +158,7 @@ fn part(sectors: u32, block: u32) -> u32 {
 
 impl Controller {
     pub(crate) fn block_of(&self, index: u32) -> u32 {
-        let block = self.sets.get(self.ops[index].set).block.sectors();
+        let block = self.sets.get(self.ops[index].set).block().sectors();
         u32::try_from(block.get()).expect("a block is small")
     }
 
@@ -179,7 +179,7 @@ impl Controller {
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.sets.end_record(&mut self.ops[index], self.planted);
         self.release_work(index);
-        let (block, rows_max) = (self.block_of(index), self.sets.get(self.ops[index].set).rows_max);
+        let (block, rows_max) = (self.block_of(index), self.sets.get(self.ops[index].set).rows_max());
         let op = &mut self.ops[index];
         op.excluded = SlotSet::EMPTY;
         op.phase = Phase::Planning;
@@ -218,7 +218,7 @@ impl Controller {
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.plan_of_background(op).is_some(),
             OpKind::RowRead => plan_recovery(&op.stripe_view(self.sets.get(op.set))).is_ok(),
             _ => {
-                let policy = self.sets.get(op.set).policy.partial_write;
+                let policy = self.sets.get(op.set).policy().partial_write;
                 plan_write(&op.stripe_view(self.sets.get(op.set)), op.named_slots(self.sets.get(op.set)), policy)
                     .is_ok()
             }

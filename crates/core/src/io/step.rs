@@ -80,7 +80,7 @@ impl Controller {
     /// a copy would be read before the processor has finished writing it.
     #[inline(always)]
     pub(crate) fn start_op(&mut self, op: Op) {
-        self.sets.get_mut(op.set).ops += 1;
+        self.sets.get_mut(op.set).begin_op();
         let key = self.ops.put(op);
         self.trace_made(key.index);
         self.ready.push(key.index);
@@ -199,7 +199,7 @@ impl Controller {
     }
 
     fn is_one_block(&self, op: &Op) -> bool {
-        let block = self.sets.get(op.set).block.sectors();
+        let block = self.sets.get(op.set).block().sectors();
         match &op.footprint {
             Footprint::Rows(rows) => {
                 let (lo, hi) = rows.part.range();
@@ -217,7 +217,7 @@ impl Controller {
     fn start_edge(&mut self, index: u32, tail: bool) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
-        let block = set.block.sectors();
+        let block = set.block().sectors();
         let run = op.work.expect("taken before");
         let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
         let (kind, footprint) = if let Footprint::Rows(own) = &op.footprint {
@@ -270,7 +270,7 @@ impl Controller {
     fn merge_edge(&mut self, index: u32, edges: Edges, actions: &mut Actions) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
-        let block = set.block.bytes();
+        let block = set.block().bytes();
         let run = op.work.expect("edges were read there");
         if edges.head > 0 {
             let rest = Edges { head: 0, ..edges };
@@ -389,9 +389,9 @@ impl Controller {
             self.locks.release(index, |granted| ready.push(granted));
         }
         let set = self.sets.get_mut(set_id);
-        set.ops -= 1;
+        set.end_op();
         if is_direct {
-            set.direct_writes -= 1;
+            set.end_direct_write();
             // Journalled writes may wait for its end.
             if set.journal.is_on() {
                 self.cache_waiters.wake_others(&mut self.splitting);

@@ -4,7 +4,6 @@
 //! queue of ready operations. In debug builds the engine checks, whenever it comes to rest, that no operation waits for
 //! a condition that is already met: otherwise a wake-up was forgotten, and the operation might wait forever.
 
-use crate::array::set::Life;
 use crate::array::sets::{Change, Changes};
 use crate::controller::Controller;
 use crate::reason::Reason;
@@ -72,7 +71,7 @@ impl Controller {
             let index = self.wait_set.pop().expect("counted");
             let op = &self.ops[index];
             let wait = op.wait.expect("an operation in a queue says what it waits for");
-            if wait.ends_with_any(self.sets.get(op.set).changes) {
+            if wait.ends_with_any(self.sets.get(op.set).changes()) {
                 self.ready.push(index);
             } else {
                 self.wait_set.push(index);
@@ -111,9 +110,9 @@ impl Controller {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
         // A failed set records nothing any more, and a set whose members accept no record refuses the operation.
-        let is_refused = set.life == Life::Failed || set.has_stale_metadata();
+        let is_refused = set.has_failed() || set.has_stale_metadata();
         match wait {
-            Wait::Session => set.life == Life::Failed || !self.is_held_by_session(op),
+            Wait::Session => set.has_failed() || !self.is_held_by_session(op),
             Wait::ActiveMark => is_refused || set.mark.is_active(),
             Wait::Bitmap => is_refused || op.are_bits_durable(set),
             Wait::FailureMark | Wait::ReplyMark => is_refused || set.is_failure_durable(),
@@ -233,7 +232,7 @@ mod tests {
         let key = controller.pieces.put(Piece::new(0, Way::READ));
         (0..2).for_each(|_| controller.pieces[key.index].begin_op());
         controller.ops[first].works_for = crate::io::op::WorksFor::Piece(key.index);
-        controller.sets.get_mut(SetId(0)).ops = 1;
+        controller.sets.get_mut(SetId(0)).begin_op();
         let second = controller.ops.put(op(OpKind::RowWrite)).index;
         assert!(!controller.locks.acquire(second, controller.ops[second].lock_range()));
         controller.ops[second].wait = Some(Wait::Range);

@@ -10,7 +10,6 @@ use super::log::{Entry, KEPT_MAX};
 use super::session::Unprotected;
 use super::{Device, DeviceState, Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
-use crate::array::set::Life;
 use crate::array::sets::Change;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
@@ -194,7 +193,7 @@ impl Controller {
     /// Does the journal hold no data that its successor would not know of?
     fn is_journal_quiet(&self) -> bool {
         let journal = &self.journal;
-        let free = self.sets.values().all(|set| !set.journal.has_session() || set.life == Life::Failed);
+        let free = self.sets.values().all(|set| !set.journal.has_session() || set.has_failed());
         free && !journal.spill.is_active()
             && journal.orphans.is_empty()
             && !journal.flying.is_used()
@@ -216,7 +215,7 @@ impl Controller {
         // Entries of a failed set stay in the journal, and are found again with it.
         self.cache.release_all_pins();
         for id in self.sets.numbers() {
-            if self.sets.find(id).is_some_and(|set| set.life == Life::Failed) {
+            if self.sets.find(id).is_some_and(|set| set.has_failed()) {
                 self.end_hurry(id);
                 self.sets.get_mut(id).journal.forget();
             }
@@ -274,7 +273,7 @@ impl Controller {
     /// so.
     pub(crate) fn begin_discard(&mut self, set_uuid: Uuid) -> Result<u64, AdminError> {
         let runs = |set: &crate::array::set::Set| {
-            set.metadata.as_ref().is_some_and(|m| m.common().set_uuid == set_uuid) && set.life != Life::Failed
+            set.metadata.as_ref().is_some_and(|m| m.common().set_uuid == set_uuid) && !set.has_failed()
         };
         if self.sets.values().any(runs) {
             return Err(AdminError::NotPossible("the array is running: nothing has to be given up"));

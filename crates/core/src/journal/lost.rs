@@ -9,7 +9,6 @@ use super::commit::{JournalRead, JournalWork, JournalWrite};
 use super::session::Session;
 use super::{DeviceState, JournalLoss, JournalState};
 use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
-use crate::array::set::Life;
 use crate::array::sets::Change;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
@@ -134,8 +133,8 @@ impl Controller {
         let mut sets = (0..volume.set_count()).map(|n| volume.set(n));
         let is_drained = |id: SetId| {
             let set = self.sets.get(id);
-            let written = set.dirty.all() == 0 || set.dirty.refused;
-            set.life == Life::Failed || (written && !set.is_session_ending())
+            let written = set.dirty.all() == 0 || set.dirty.is_refused();
+            set.has_failed() || (written && !set.is_session_ending())
         };
         if !sets.clone().all(is_drained) {
             return None;
@@ -143,7 +142,7 @@ impl Controller {
         let failed = sets.any(|id| {
             let set = self.sets.get(id);
             // A session that stays is replayed at the next start.
-            set.life == Life::Failed || set.dirty.failed || set.journal.has_session()
+            set.has_failed() || set.dirty.has_failed() || set.journal.has_session()
         });
         Some(failed.then_some(ReplyStatus::IoError))
     }

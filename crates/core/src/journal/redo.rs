@@ -11,7 +11,6 @@ use super::redo_plan::{plan_redo, InLog, RedoView, REDOS_MAX};
 use super::session::Session;
 use super::Journal;
 use crate::actions::{Actions, JobColumn, JobKind};
-use crate::array::set::Life;
 use crate::array::sets::Sets;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
@@ -75,7 +74,7 @@ impl Controller {
             set.journal.session(),
             Session::Settling | Session::Entering | Session::Leaving | Session::Unmarking
         );
-        if !lacks && (set.life == Life::Failed || !moves) {
+        if !lacks && (set.has_failed() || !moves) {
             return Gate::Open;
         }
         self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
@@ -253,7 +252,7 @@ impl Controller {
         let columns = actions.columns.len();
         for slot in inline {
             let (payload_at, at) = self.append_payload(rows);
-            let old = frames.written(&self.sets.get(set).geometry, parities, slot);
+            let old = frames.written(self.sets.get(set).geometry(), parities, slot);
             actions.columns.push(JobColumn { index: 0, at, old });
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at });
         }
@@ -421,7 +420,7 @@ impl Controller {
     /// The places of the first part of an extent on the members, one for each copy, and the length of that part.
     fn places_of(&self, set: SetId, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
         let mut places = [None; COPIES_MAX];
-        let one = match &self.sets.get(set).geometry {
+        let one = match self.sets.get(set).geometry() {
             Geometry::Passthrough(g) => g.map(at),
             Geometry::Linear(g) => g.map(at),
             Geometry::Striped(g) => g.map(at),

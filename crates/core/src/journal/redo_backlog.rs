@@ -395,7 +395,7 @@ impl Controller {
         let superblock = journal.superblock.as_ref().expect("it is live");
         let newest = journal.replay.newest(superblock, &journal.log, array);
         let set = self.sets.get_mut(id);
-        let unit = match &set.geometry {
+        let unit = match set.geometry() {
             Geometry::Parity(parity) => parity.chunk(),
             _ => Sectors(REGION_SECTORS),
         };

@@ -244,7 +244,7 @@ impl Controller {
     /// with the content from before the redos.
     fn may_replay(&self, set: SetId) -> bool {
         let Some(set) = self.sets.find(set) else { return true };
-        set.life == Life::Failed || set.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::is_settled)
+        set.has_failed() || set.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::is_settled)
     }
 
     /// Without a device of the journal its entries cannot be read.
@@ -263,7 +263,7 @@ impl Controller {
     /// One step for the set that is being loaded; false if it has to wait.
     fn replay_step(&mut self, actions: &mut Actions) -> bool {
         let Some(mut current) = self.journal.replay.current else { return false };
-        let failed = self.sets.get(current.set).life == Life::Failed || self.journal.replay.error.is_some();
+        let failed = self.sets.get(current.set).has_failed() || self.journal.replay.error.is_some();
         let entries = self.journal.replay.entries.len();
         if current.entry >= entries || failed {
             // Copies from the window into lines may be under way.
@@ -411,7 +411,7 @@ impl Controller {
     /// Free dirty units without a dirty line.
     fn settle_revoked_units(&mut self, set: SetId) {
         while self.cache.free_empty_unit(set) {
-            self.sets.get_mut(set).dirty.new -= 1;
+            self.sets.get_mut(set).dirty.forget_unit();
         }
     }
 
@@ -447,7 +447,7 @@ impl Controller {
     ) -> bool {
         let Some(line) = self.cache.line_for(set, number) else { return false };
         let at = SetLba(number * LINE_SECTORS + first);
-        let geometry = &self.sets.get(set).geometry;
+        let geometry = self.sets.get(set).geometry();
         let (unit_number, _) = unit_at(geometry, at);
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
         let Self { cache, sets, .. } = self;
@@ -494,8 +494,8 @@ impl Controller {
     pub(crate) fn begin_to_serve(&mut self, id: SetId, array: u8) {
         let set = self.sets.get_mut(id);
         // The set may already be stopping.
-        if set.life == Life::Starting {
-            set.life = Life::Running;
+        if set.life() == Life::Starting {
+            set.enter(Life::Running);
         }
         self.journal.log.settle_array(array);
         let own = self.sets.get(id).journal;
@@ -515,8 +515,7 @@ impl Controller {
     fn forget_loaded(&mut self, id: SetId) {
         let log = &mut self.journal.log;
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
-        let dirty = &mut self.sets.get_mut(id).dirty;
-        (dirty.old, dirty.new) = (0, 0);
+        self.sets.get_mut(id).dirty.forget_all();
         self.cache_waiters.wake_all(&mut self.splitting);
     }
 }

@@ -19,7 +19,7 @@
 use openraid_format::JOURNAL_ALIGN;
 use openraid_units::{Sectors, SetId};
 
-use crate::array::set::{Life, Set};
+use crate::array::set::Set;
 use crate::cache::lines::LINE_SECTORS;
 use crate::controller::Controller;
 use crate::io::footprint::{narrow, Footprint};
@@ -94,7 +94,7 @@ impl Controller {
                 let (lo, hi) = own.part.range();
                 let rows = u64::from(hi - lo);
                 let columns = u64::from(own.named().1) + u64::from(set.parity().parities());
-                let turns = rows.div_ceil(u64::from(set.rows_max)).max(1);
+                let turns = rows.div_ceil(u64::from(set.rows_max())).max(1);
                 rows * columns + turns * JOURNAL_ALIGN.get()
             }
             _ => op.extent().len.get() + JOURNAL_ALIGN.get(),
@@ -114,7 +114,7 @@ impl Controller {
         let (mut writing, mut passing, mut promising) = (0, 0, false);
         for set in self.sets_in_session() {
             writing += self.cache.writing_of(set);
-            passing += self.sets.get(set).direct_writes;
+            passing += self.sets.get(set).direct_writes();
             promising |= self.cache.is_any_promising(set);
         }
         writing > destage || passing > direct || (promising && destage == 0)
@@ -130,7 +130,7 @@ impl Controller {
 
     /// Sets whose dirty data may need entries of the log. Dirty data of other sets is not in the log.
     pub(super) fn sets_in_session(&self) -> impl Iterator<Item = SetId> + '_ {
-        let keeps = |set: &Set| set.journal.has_session() && set.life != Life::Failed;
+        let keeps = |set: &Set| set.journal.has_session() && !set.has_failed();
         self.sets.iter().filter(move |(_, set)| keeps(set)).map(|(id, _)| id)
     }
 }

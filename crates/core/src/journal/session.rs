@@ -16,12 +16,12 @@
 //! stopped.
 
 use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
-use openraid_units::{Sectors, SetId};
+use openraid_units::SetId;
 
 use super::redo::is_protectable;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::WriteCache;
-use crate::array::set::{Life, Set};
+use crate::array::set::Set;
 use crate::array::sets::Change;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
@@ -328,7 +328,7 @@ impl Set {
     /// May a journal hold data for it? A running set without the mark has none. A set whose start ended with the loss of
     /// the journal has the mark.
     pub(crate) fn may_be_in_journal(&self) -> bool {
-        self.life == Life::Failed || self.journal.has_session() || self.journal.marked().is_some()
+        self.has_failed() || self.journal.has_session() || self.journal.marked().is_some()
     }
 }
 
@@ -339,7 +339,7 @@ impl Set {
     pub(crate) fn is_session_ending(&self) -> bool {
         // A set with a failed flush keeps its session until it is started again. So may a set whose members refuse dirty
         // data.
-        let stays = || self.dirty.refused || self.has_failed_flush() || self.is_lost();
+        let stays = || self.dirty.is_refused() || self.has_failed_flush() || self.is_lost();
         self.journal.has_session() && !stays()
     }
 
@@ -376,21 +376,21 @@ impl Controller {
     pub(crate) fn why_unprotected(&self, id: SetId) -> Option<Unprotected> {
         let set = self.sets.get(id);
         let Some(metadata) = &set.metadata else { return Some(Unprotected::Shape) };
-        let mirror = matches!(set.geometry, Geometry::Mirror(_));
+        let mirror = matches!(set.geometry(), Geometry::Mirror(_));
         if !self.journal.is_live() {
             Some(Unprotected::NoJournal)
-        } else if set.life != Life::Running || set.has_failed_flush() || set.is_lost() {
+        } else if !set.is_running() || set.has_failed_flush() || set.is_lost() {
             Some(Unprotected::NotRunning)
-        } else if !set.journal.has_session() && set.dirty.refused {
+        } else if !set.journal.has_session() && set.dirty.is_refused() {
             // A session begins when no data is dirty without it, which may never be.
             Some(Unprotected::NotRunning)
         } else if set.ppl.is_some() {
             Some(Unprotected::PartialParityLog)
-        } else if !set.is_cacheable || !is_protectable(&set.geometry) {
+        } else if !set.is_cacheable() || !is_protectable(set.geometry()) {
             Some(Unprotected::Shape)
         } else if mirror && metadata.common().minor == MinorVersion::V1_0 {
             Some(Unprotected::MetadataAtEnd)
-        } else if set.is_redundant() && set.consistent_to != Sectors::MAX {
+        } else if set.is_redundant() && !set.is_consistent_everywhere() {
             Some(Unprotected::NotConsistent)
         } else if !set.journal.has_session() && !self.has_place_for(metadata.common().set_uuid) {
             Some(Unprotected::TableFull)
@@ -408,13 +408,13 @@ impl Controller {
 
     /// Should the journal protect writes of this set, and can it?
     pub(crate) fn wants_journal(&self, id: SetId) -> bool {
-        self.sets.get(id).policy.write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
+        self.sets.get(id).policy().write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
     }
 
     /// Advance the session of a set; true if something has changed.
     pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
-        if set.life == Life::Failed {
+        if set.has_failed() {
             return false;
         }
         match set.journal.state {
@@ -514,7 +514,7 @@ impl Controller {
     /// The policy asks for the journal, and its table is full: one notice each time that it becomes full.
     fn notice_table_full(&mut self, id: SetId, actions: &mut Actions) {
         let set = self.sets.get(id);
-        let asked = set.policy.write_cache == WriteCache::Journal && !set.journal.full_noticed;
+        let asked = set.policy().write_cache == WriteCache::Journal && !set.journal.full_noticed;
         if asked && self.why_unprotected(id) == Some(Unprotected::TableFull) {
             self.sets.get_mut(id).journal.full_noticed = true;
             self.trace.notice(&self.sets, id, None, None, NoticeKind::JournalTableFull, actions);

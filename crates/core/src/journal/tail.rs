@@ -6,7 +6,6 @@ use openraid_units::{Instant, Nanos, Sectors};
 
 use super::{JournalLoss, JournalState};
 use crate::actions::Actions;
-use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::io::footprint::Footprint;
 use crate::io::op::{Op, OpKind};
@@ -59,7 +58,7 @@ impl Controller {
         let counts = |index, sequence| self.journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
         let stuck = |set: &crate::array::set::Set| {
             set.journal.has_session()
-                && set.life != Life::Failed
+                && !set.has_failed()
                 && (set.has_failed_flush() || set.is_lost())
                 && set.journal.share().is_some_and(|own| counts(own.index, own.since.max(self.journal.log.first)))
         };
@@ -209,7 +208,7 @@ impl Controller {
             }
             let op = Op::new(OpKind::Flush, id, Footprint::Set);
             let key = self.ops.put(op);
-            self.sets.get_mut(id).ops += 1;
+            self.sets.get_mut(id).begin_op();
             self.ready.push(key.index);
             self.journal.round.pending += 1;
         }
@@ -272,7 +271,7 @@ impl Controller {
         if !self.journal.short || self.sets_in_session().any(written) {
             return false;
         }
-        !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.sets.get(id).dirty.refused)
+        !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.sets.get(id).dirty.is_refused())
     }
 
     /// A write waits for room, and nothing under way will make any: the journal is full of entries of a failed array. The
@@ -281,7 +280,7 @@ impl Controller {
         let waited = !self.journal_ops.is_empty() || self.is_short_for_good();
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
-        let logged = self.sets.values().any(|set| set.life != Life::Failed && set.journal.logged > 0);
+        let logged = self.sets.values().any(|set| !set.has_failed() && set.journal.logged > 0);
         if !waited || self.may_room_come() {
             return false;
         }

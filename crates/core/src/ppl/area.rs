@@ -37,7 +37,7 @@ impl Op {
         if set.ppl.is_none() {
             return (Partial::No, PartialParity::None);
         }
-        let Geometry::Parity(map) = &set.geometry else { return (Partial::No, PartialParity::None) };
+        let Geometry::Parity(map) = set.geometry() else { return (Partial::No, PartialParity::None) };
         let p = map.p_slot(self.rows_of().stripe);
         let (from, to) = self.member_rows(set);
         // Parity that is being filled here is made again after a crash.

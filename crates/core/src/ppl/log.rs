@@ -5,7 +5,7 @@ use openraid_units::{Sectors, SetId, Slot};
 
 use super::{LogState, Partial, SetPpl, LOG_OPS_MAX};
 use crate::actions::{Actions, JobColumn, JobKind};
-use crate::array::set::{Life, Set};
+use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::StripeRole;
@@ -61,7 +61,7 @@ impl Controller {
             }
         } else {
             for slot in named {
-                let at = RowFrames::of(&op).named(&self.sets.get(op.set()).geometry, slot);
+                let at = RowFrames::of(&op).named(self.sets.get(op.set()).geometry(), slot);
                 actions.columns.push(JobColumn { index: 0, at, old: at });
             }
             let at = op.buffer(view.p);
@@ -170,7 +170,7 @@ impl Controller {
         let set = self.sets.get(id);
         let ppl = set.ppl.as_ref().expect("asked for a set with logs");
         let log = &ppl.logs[slot.index()];
-        if set.life == Life::Failed && log.state != LogState::Writing {
+        if set.has_failed() && log.state != LogState::Writing {
             return self.release_waiting(id, slot);
         }
         match log.state {
@@ -351,7 +351,7 @@ impl Controller {
 impl Set {
     /// The generation of the next header: 0 while parity is not consistent everywhere.
     pub(super) fn next_log_generation(&mut self) -> u64 {
-        let consistent = self.consistent_to == Sectors::MAX;
+        let consistent = self.is_consistent_everywhere();
         let ppl = self.ppl.as_mut().expect("asked for a set with logs");
         ppl.generation += u64::from(consistent && !ppl.planted.has(Flaw::LogNeverArmed));
         if consistent {
@@ -371,7 +371,7 @@ impl Set {
     /// The rebuild of this slot begins. The header of the member's log may be from the time before parity was
     /// consistent, and when the member is full, its log may be the only one that is left.
     pub(crate) fn arm_log(&mut self, slot: Slot) {
-        if self.consistent_to == Sectors::MAX {
+        if self.is_consistent_everywhere() {
             if let Some(ppl) = &mut self.ppl {
                 ppl.logs[slot.index()].arm = true;
             }
@@ -451,9 +451,9 @@ mod tests {
     fn headers_have_a_generation_only_while_parity_is_consistent() {
         let mut controller = controller();
         let set = controller.sets.get_mut(SET);
-        set.consistent_to = Sectors(8);
+        set.set_consistent_to(Sectors(8));
         assert_eq!(set.next_log_generation(), 0);
-        set.consistent_to = Sectors::MAX;
+        set.set_consistent_to(Sectors::MAX);
         assert_eq!((set.next_log_generation(), set.next_log_generation()), (7, 8));
     }
 

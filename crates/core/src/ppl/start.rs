@@ -48,8 +48,8 @@ impl Set {
     /// Give a set that is being started its logs. It takes requests when the logs are applied and empty.
     pub(crate) fn start_ppl(&mut self, assembly: &Assembly, ops_max: u32) {
         let Some(planned) = &assembly.ppl else { return };
-        let room = room_of_all(assembly, self.block).expect("its rows fit into it");
-        self.life = Life::Starting;
+        let room = room_of_all(assembly, self.block()).expect("its rows fit into it");
+        self.enter(Life::Starting);
         self.ppl = Some(Box::new(SetPpl::new(planned, self.slots(), room, ops_max)));
     }
 }
@@ -60,7 +60,7 @@ impl Controller {
         let set = self.sets.get(id);
         let Some(ppl) = &set.ppl else { return false };
         let busy = ppl.redoing.is_some() || ppl.flushes + ppl.setups > 0 || ppl.error.is_some();
-        if ppl.stage == Stage::Ready || busy || set.life == Life::Failed {
+        if ppl.stage == Stage::Ready || busy || set.has_failed() {
             return false;
         }
         if !self.channels.may_issue() || self.ops.room() == 0 || !actions.has_room() {
@@ -110,7 +110,7 @@ impl Controller {
         if let Some(entry) = self.next_entry(id) {
             let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it has logs");
             ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
-            let rows_max = self.sets.get(id).rows_max;
+            let rows_max = self.sets.get(id).rows_max();
             let footprint = Footprint::Rows(StripeRows {
                 stripe: entry.stripe,
                 part: Part::first(entry.lo, entry.hi, rows_max),
@@ -118,7 +118,7 @@ impl Controller {
             });
             let op = Op::new(OpKind::Reparity, id, footprint).with(KindData::Reparity(entry.slot));
             let key = self.ops.put(op);
-            self.sets.get_mut(id).ops += 1;
+            self.sets.get_mut(id).begin_op();
             self.ready.push(key.index);
             return;
         }
@@ -126,7 +126,7 @@ impl Controller {
         let (unread, force) = set.ppl.as_ref().map(|ppl| (ppl.unread, ppl.force)).expect("it has logs");
         let whole = set.is_whole();
         if unread && whole {
-            set.consistent_to = Sectors::ZERO;
+            set.distrust();
         } else if unread && !force {
             set.ppl.as_mut().expect("it has logs").error = Some(
                 "the partial parity log of a member cannot be read, and the array is degraded: stripes that were being \
@@ -144,7 +144,7 @@ impl Controller {
     /// be whole blocks of it.
     fn next_entry(&mut self, id: SetId) -> Option<PplRedo> {
         let set = self.sets.get_mut(id);
-        let block = u32::try_from(set.block.sectors().get()).expect("a block is small");
+        let block = u32::try_from(set.block().sectors().get()).expect("a block is small");
         let ppl = set.ppl.as_mut().expect("it has logs");
         loop {
             let entry = ppl.redo.pop_front()?;

@@ -50,7 +50,7 @@ impl Controller {
         let array = self.arrays.find(entry.array()).expect("requests belong to arrays");
         let Some((at, left)) = entry.next_discard(array.block().bytes()) else { return self.end_plain(index, actions) };
         let sector = Bytes(at).sectors_floor();
-        let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).geometry.capacity());
+        let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).geometry().capacity());
         let len = run.min(left.sectors_floor());
         let plain = !self.sets.get(set_id).journal.has_session() && !self.wants_journal(set_id);
         if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
@@ -80,7 +80,7 @@ impl Controller {
         let set = self.sets.get(set_id);
         let op = |footprint| Op::new(OpKind::Discard, set_id, footprint).for_request(request);
         let info = |m: &Member| self.channels.get(m.drive()).map(|c| c.info());
-        if let Geometry::Parity(parity) = &set.geometry {
+        if let Geometry::Parity(parity) = set.geometry() {
             let safe = self.discards_to_zeroes(set_id);
             let (stripe, column, within) = parity.locate(at);
             let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);

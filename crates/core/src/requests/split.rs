@@ -66,7 +66,7 @@ impl Controller {
         let request = &self.requests[piece.request()];
         let (array, is_read) = (request.array(), request.is_read());
         let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
-        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry.capacity());
+        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry().capacity());
         let mut len = run.min(last - at);
         if self.cache.is_on() {
             match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
@@ -137,12 +137,12 @@ impl Controller {
     fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
         let set = self.sets.get(set_id);
         let from = self.pieces[index].split();
-        let block = set.block.sectors();
-        let len = match &set.geometry {
+        let block = set.block().sectors();
+        let len = match set.geometry() {
             Geometry::Parity(parity) => {
                 let whole = set.is_whole() && !set.has_bad();
                 if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
-                    let rows_max = Sectors(u64::from(set.rows_max));
+                    let rows_max = Sectors(u64::from(set.rows_max()));
                     let walk = parity.split(at, len, rows_max);
                     self.pieces[index].begin_walk(len);
                     self.walks[index as usize] = Some(Walk { left: walk, base: (set_id, at), from });
@@ -196,7 +196,7 @@ impl Controller {
     /// Start an operation of a piece.
     #[inline(always)]
     fn start_piece_op(&mut self, piece: u32, op: Op) {
-        self.sets.get_mut(op.set()).direct_writes += u32::from(op.is_direct_write());
+        self.sets.get_mut(op.set()).count_direct_write(op.is_direct_write());
         self.pieces[piece].begin_op();
         self.start_op(op);
     }

@@ -13,7 +13,6 @@ use crate::actions::Actions;
 use crate::admin::{AdminCommand, AdminOutcome};
 use crate::array::active_mark::Intent;
 use crate::array::create::{plan, CreateSpec, NewDrive};
-use crate::array::set::Life;
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
 use crate::io::command::{Command, Owner};
@@ -268,7 +267,7 @@ fn an_operation_that_waits_for_what_is_there_is_found() {
 #[test]
 fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
     let mut bench = Bench::new(OpKind::RowWrite);
-    bench.controller.sets.get_mut(SET).life = Life::Failed;
+    bench.controller.sets.get_mut(SET).fail();
     assert_eq!(bench.ask(), Gate::Failed);
     // A member whose superblock could not be written, and that the array cannot do without.
     let mut bench = Bench::new(OpKind::RowWrite);
