@@ -330,7 +330,7 @@ impl Controller {
         let facts = self.facts_of(request);
         let array = self.arrays.get_mut(request.array);
         let first = array.volume.set(0);
-        let tuning = self.sets.get(first).heads.tuning;
+        let tuning = *self.sets.get(first).heads.tuning();
         let Some(switch) = array.adaptive.end_window(tuning, facts, self.now) else { return };
         let (window, count) = (array.adaptive.windows, array.volume.set_count());
         for number in 0..count {
@@ -338,7 +338,7 @@ impl Controller {
             // Flash and rotating spans have different usual delays. Each is multiplied by the same factor.
             let usual = self.usual_delay(self.sets.get(set));
             let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay);
-            self.sets.get_mut(set).heads.tuning = Tuning { destage_delay, ..switch.to };
+            self.sets.get_mut(set).heads.set_tuning(Tuning { destage_delay, ..switch.to });
         }
         let (from, to, load) = (switch.from, switch.to, switch.load);
         let kind = NoticeKind::AdaptiveSwitched { from, to, load };
@@ -398,7 +398,7 @@ impl Controller {
     fn reset_tuning(&mut self, id: openraid_units::SetId) {
         let delay = self.usual_delay(self.sets.get(id));
         let set = self.sets.get_mut(id);
-        set.heads.tuning = Tuning::of(&set.policy, delay);
+        set.heads.set_tuning(Tuning::of(&set.policy, delay));
     }
 }
 

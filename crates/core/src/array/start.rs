@@ -203,7 +203,7 @@ impl Controller {
         let since = self.journal.first_entry_of(index);
         let is_stale =
             set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
-        set.journal.begin_replay(Share { uuid: named, index, since }, is_stale);
+        set.journal.begin_replay(Share::new(named, index, since), is_stale);
         set.life = Life::Starting;
         let metadata = set.metadata.as_mut().expect("just seen");
         if metadata.steps() {

@@ -32,7 +32,7 @@ impl Sets {
     /// Mismatching sectors were corrected.
     pub(crate) fn note_repaired(&mut self, op: &Op) {
         if self.scrub_mode(op).is_some() {
-            self.get_mut(op.set()).tasks.scrub.note_repaired(u64::from(op.background().corrected));
+            self.get_mut(op.set()).tasks.scrub.note_repaired(u64::from(op.background().corrected()));
         }
     }
     /// A sector does not match.

@@ -58,7 +58,7 @@ fn pace_of(sets: &Sets, set: SetId, places: Places) -> Pace {
     let hurries = places.hurries || awaited != Awaited::None;
     Pace {
         awaited,
-        delay: set.heads.tuning.destage_delay,
+        delay: set.heads.tuning().destage_delay,
         again: set.life() != Life::Stopping,
         sweeps,
         places: if sweeps && hurries { places.most } else { places.plain },

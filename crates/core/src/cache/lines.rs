@@ -77,17 +77,17 @@ pub(crate) struct Line {
     /// It was read ahead, or is being read ahead, and no host has requested it yet.
     pub(super) ahead: bool,
     /// Its dirty sectors are being written to the members, and nothing was written to the line since.
-    pub staged: bool,
+    pub(super) staged: bool,
     /// All that was dirty was staged.
     pub(super) staged_whole: bool,
     /// Entries of the journal that it needs while it is dirty: the first one, the first one after it was staged, and
     /// the last one; 0 is none.
     pub(super) pin: u64,
     pub(super) repin: u64,
-    pub newest: u64,
+    pub(super) newest: u64,
     /// The place of all its dirty sectors in entry `newest`, if they are contiguous there: the distance in sectors from
     /// the start of the payload to the line's first sector, whether that sector is in the entry or not.
-    pub logged_at: Option<i16>,
+    pub(super) logged_at: Option<i16>,
     /// The dirty unit that it is in, while it has dirty sectors.
     pub(super) unit: u32,
     used: bool,
@@ -95,6 +95,17 @@ pub(crate) struct Line {
 const _: () = assert!(size_of::<Line>() == 64);
 
 impl Line {
+    /// Are its dirty sectors being written to the members, and was nothing written to it since?
+    pub(crate) const fn is_staged(&self) -> bool {
+        self.staged
+    }
+
+    /// If so, and if they stand in one piece of an entry of the journal: that entry, and the place of the line there (see
+    /// `logged_at`).
+    pub(crate) fn staged_place(&self) -> Option<(u64, i16)> {
+        self.logged_at.filter(|_| self.staged).map(|place| (self.newest, place))
+    }
+
     /// It is clean, or void: returns the entries of the journal that it needed.
     pub(crate) fn release_pins(&mut self) -> [u64; 2] {
         let pins = [self.pin, self.repin];

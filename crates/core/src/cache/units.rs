@@ -42,20 +42,20 @@ pub(crate) enum UnitState {
 #[repr(align(64))]
 pub(crate) struct DirtyUnit {
     pub(super) set: SetId,
-    pub number: u64,
+    pub(super) number: u64,
     pub(super) state: UnitState,
     /// Its dirty lines.
     pub(super) lines: List,
     /// Dirty sectors.
-    pub sectors: u32,
+    pub(super) sectors: u32,
     /// Time of the oldest dirty data.
-    pub since: Instant,
+    pub(super) since: Instant,
     /// The epoch of its set at that time: a flush ends an epoch and waits for its units.
-    pub epoch: u32,
+    pub(super) epoch: u32,
     /// A request waits for it: it is written at once, and again if it was written to meanwhile.
-    pub urgent: bool,
+    pub(super) urgent: bool,
     /// Number of failed writes in a row.
-    pub refusals: u8,
+    pub(super) refusals: u8,
     /// First of the pieces that wait for it.
     pub(super) waiters: u32,
     /// Its address in its set, if the set is swept over.

@@ -28,10 +28,10 @@ use crate::slots::SlotSet;
 /// A range of a member, and the place of its bytes in the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberRange {
-    pub slot: Slot,
-    pub lba: MemberLba,
-    pub len: Sectors,
-    pub at: PoolOffset,
+    pub(super) slot: Slot,
+    pub(super) lba: MemberLba,
+    pub(super) len: Sectors,
+    pub(super) at: PoolOffset,
 }
 
 /// What the failure of a command means for its operation, if anything.

@@ -39,9 +39,9 @@ pub(crate) struct Extent {
 /// Sectors of the member in a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MemberExtent {
-    pub slot: Slot,
-    pub at: MemberLba,
-    pub len: Sectors,
+    pub(super) slot: Slot,
+    pub(super) at: MemberLba,
+    pub(super) len: Sectors,
 }
 
 /// Sectors of a set, worked through in parts.

@@ -77,7 +77,7 @@ pub(crate) struct Heads {
     runs: [Run; RUNS_MAX],
     clock: u64,
     /// The policy in use, which the adaptive policy may have changed.
-    pub tuning: Tuning,
+    pub(super) tuning: Tuning,
 }
 
 /// The rank of a copy: the lowest is best, and among equals the first.
@@ -99,6 +99,17 @@ impl Heads {
             clock: 0,
             tuning,
         }
+    }
+
+    /// What of the set's policy is done now.
+    #[inline(always)]
+    pub(crate) const fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// This is done from now on.
+    pub(crate) fn set_tuning(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
     }
 
     /// A host command on a member ends here.

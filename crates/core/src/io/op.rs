@@ -129,9 +129,9 @@ pub(crate) enum WorksFor {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Edges {
     /// Bytes of the first block, and of the last, that the request does not cover; zero where the payload has them.
-    pub head: u16,
-    pub tail: u16,
-    pub reads: EdgeReads,
+    pub(super) head: u16,
+    pub(super) tail: u16,
+    pub(super) reads: EdgeReads,
 }
 
 impl Edges {
@@ -241,16 +241,16 @@ pub(crate) struct DestageData {
 pub(crate) struct BackgroundData {
     /// The slots that are computed from the others: the slot to restore, or, in a repair that trusts the data, the
     /// slots that differ from it.
-    pub remade: SlotSet,
+    pub(super) remade: SlotSet,
     /// The task and the number of its unit; a repair of a bad sector belongs to no task.
-    pub task: Option<TaskUnit>,
+    pub(super) task: Option<TaskUnit>,
     /// The target is the replacement in that slot, not its member.
-    pub replace: bool,
+    pub(super) replace: bool,
     /// The sector of the rows in work that is checked by itself, counted from the first; `None` while the rows are
     /// checked as a whole.
-    pub sector: Option<u32>,
+    pub(super) sector: Option<u32>,
     /// Sectors of the rows in work that a check or repair corrected.
-    pub corrected: u32,
+    pub(super) corrected: u32,
 }
 
 /// One unit of a background task.
@@ -265,6 +265,11 @@ impl BackgroundData {
         Self { remade, task, replace, sector: None, corrected: 0 }
     }
 
+    /// Sectors of the rows in work that a check or repair corrected.
+    pub(crate) const fn corrected(&self) -> u32 {
+        self.corrected
+    }
+
     /// The unit, if it is one of this task.
     pub(crate) fn unit_of(&self, task: u32) -> Option<u64> {
         self.task.filter(|own| own.task == task).map(|own| own.unit)
@@ -275,25 +280,25 @@ impl BackgroundData {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedoData {
     /// The first redo of the backlog that it writes, and their number.
-    pub first: usize,
-    pub count: u32,
+    pub(super) first: usize,
+    pub(super) count: u32,
     /// Number of its reads that failed.
-    pub failed_reads: u32,
+    pub(super) failed_reads: u32,
     /// Another operation waits for it.
-    pub is_awaited: bool,
+    pub(super) is_awaited: bool,
 }
 
 /// The slots of the rows in work, or of a part of a range.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Plan {
     /// They are read.
-    pub read: SlotSet,
+    pub(super) read: SlotSet,
     /// They are recovered from what was read.
-    pub lost: SlotSet,
+    pub(super) lost: SlotSet,
     /// Their parity is computed.
-    pub parity: SlotSet,
+    pub(super) parity: SlotSet,
     /// They are written.
-    pub write: SlotSet,
+    pub(super) write: SlotSet,
 }
 
 /// An operation.

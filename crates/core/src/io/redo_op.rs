@@ -126,13 +126,14 @@ impl Controller {
         let (id, own) = (backlog.owner().0, backlog.redo(index));
         let (count, len) = backlog.run_from(index, block);
         let set = self.sets.get(id);
-        if own.slot.0 >= set.slots() || !set.writable().contains(own.slot) {
+        let (slot, at, _) = own.place();
+        if slot.0 >= set.slots() || !set.writable().contains(slot) {
             // The slot has no member. A later one is filled by a rebuild.
             self.redos_done(id, index, count);
             return true;
         }
         let (Some(device), true) = (self.redo_device(None), self.channels.may_issue()) else { return false };
-        let before = own.source.from.get() % block;
+        let before = own.from().get() % block;
         let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let (mut run, mut has_spare) = (self.work_frames.take(bytes.get()), false);
@@ -152,7 +153,7 @@ impl Controller {
                 failed_reads: 0,
                 is_awaited,
             }),
-            ..Op::new(OpKind::Redo, id, Footprint::Member(MemberExtent { slot: own.slot, at: own.at, len }))
+            ..Op::new(OpKind::Redo, id, Footprint::Member(MemberExtent { slot, at, len }))
         };
         let key = self.ops.put(op);
         self.sets.get_mut(id).begin_op();
@@ -163,10 +164,10 @@ impl Controller {
         let mut done = Bytes::ZERO;
         for next in index..index + count {
             let own = self.journal.replay().backlog(number).redo(next);
-            let from = DriveLba(own.source.from.get() - before);
-            let len = Sectors((before + own.len.get()).next_multiple_of(block));
+            let (from, (_, _, own)) = (DriveLba(own.from().get() - before), own.place());
+            let len = Sectors((before + own.get()).next_multiple_of(block));
             self.read_for_redo(key.index, device, (from, len), run.at + done, actions);
-            done += own.len.bytes();
+            done += own.bytes();
         }
         true
     }

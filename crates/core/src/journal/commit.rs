@@ -63,7 +63,7 @@ pub(crate) enum JournalWrite {
 #[derive(Debug)]
 pub(crate) struct Group {
     /// Number of its entry; 0 if there is no group.
-    pub sequence: u64,
+    pub(super) sequence: u64,
     /// Where its header goes.
     pub(super) position: RingSector,
     /// Position of a filler before it, if the entry would have reached over the end of the ring.
@@ -71,7 +71,7 @@ pub(crate) struct Group {
     /// Which buffer has its payload.
     buffer: usize,
     pub(super) records: Vec<JournalRecord>,
-    pub payload: Sectors,
+    pub(super) payload: Sectors,
     /// Pieces and operations that wait until it is durable.
     pub(super) pieces: Vec<u32>,
     pub(super) ops: Vec<u32>,

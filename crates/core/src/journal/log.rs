@@ -44,7 +44,7 @@ pub(crate) struct Log {
     /// Sectors of the ring that entries take.
     pub(super) used: u64,
     /// Lines that all host data of the log would take, kept entries included.
-    pub lines: u32,
+    pub(super) lines: u32,
     /// No entry before this one is needed.
     needed: u64,
     capacity: usize,

@@ -12,7 +12,7 @@ use super::session::Session;
 use super::Journal;
 use crate::actions::{Actions, JobColumn, JobKind};
 use crate::array::sets::Sets;
-use crate::cache::lines::lines_of;
+use crate::cache::lines::{lines_of, Line};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::footprint::{stripe_slots, Extent};
@@ -279,7 +279,7 @@ impl Controller {
         }
         let (at, len) = op.band_extent(self.sets.get(op.set()), slot);
         let line = |number| self.cache.line_of_unit(op.destage().unit, op.set(), number);
-        lines_of(at, len).all(|(number, ..)| line(number).is_some_and(|line| line.staged))
+        lines_of(at, len).all(|(number, ..)| line(number).is_some_and(Line::is_staged))
     }
 
     /// Revoke the older host data of these columns: the members get it with this entry, so that a replay has nothing to
@@ -337,11 +337,8 @@ impl Controller {
         let mut found: Option<Logged> = None;
         for (number, first, last) in lines_of(at, len) {
             let line = self.cache.line_of_unit(op.destage().unit, op.set(), number)?;
-            let (true, Some(place)) = (line.staged, line.logged_at) else {
-                return found;
-            };
-            let (sequence, payload_at) =
-                (line.newest, Sectors(u64::try_from(i64::from(place) + i64::try_from(first).ok()?).ok()?));
+            let Some((sequence, place)) = line.staged_place() else { return found };
+            let payload_at = Sectors(u64::try_from(i64::from(place) + i64::try_from(first).ok()?).ok()?);
             match &mut found {
                 None => found = Some(Logged { sequence, payload_at, len: Sectors(last - first) }),
                 Some(run) if run.sequence == sequence && run.payload_at + run.len == payload_at => {

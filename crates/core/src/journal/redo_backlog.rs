@@ -36,9 +36,9 @@ use crate::slab::NONE;
 /// Where the bytes of a redo are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Source {
-    pub from: DriveLba,
+    pub(super) from: DriveLba,
     /// The entry that has them: the tail must not pass it before they are on the member.
-    pub sequence: u64,
+    pub(super) sequence: u64,
 }
 
 /// What the log says of places of members, collected from the newest record to the oldest.
@@ -104,11 +104,23 @@ pub(crate) enum RedoState {
 /// A write that a member has to get from the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingRedo {
-    pub at: MemberLba,
-    pub slot: Slot,
-    pub len: Sectors,
-    pub source: Source,
-    pub state: RedoState,
+    pub(super) at: MemberLba,
+    pub(super) slot: Slot,
+    pub(super) len: Sectors,
+    pub(super) source: Source,
+    pub(super) state: RedoState,
+}
+
+impl PendingRedo {
+    /// Where it goes: the slot, the first sector on its member, and how many.
+    pub(crate) const fn place(&self) -> (Slot, MemberLba, Sectors) {
+        (self.slot, self.at, self.len)
+    }
+
+    /// Where its bytes are in the journal.
+    pub(crate) const fn from(&self) -> DriveLba {
+        self.source.from
+    }
 }
 
 /// The redo records that the members of a set do not have yet.

@@ -52,11 +52,17 @@ pub enum Session {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     /// The journal, as the superblocks of the set name it.
-    pub uuid: Uuid,
+    pub(super) uuid: Uuid,
     /// The place of the set in the journal's table.
-    pub index: u8,
+    pub(super) index: u8,
     /// The entry with which the session began.
-    pub since: u64,
+    pub(super) since: u64,
+}
+
+impl Share {
+    pub(crate) const fn new(uuid: Uuid, index: u8, since: u64) -> Self {
+        Self { uuid, index, since }
+    }
 }
 
 /// Does a write wait for a session to begin?
@@ -86,14 +92,14 @@ pub(crate) enum SetState {
 /// A set whose superblocks may have the mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Marked {
-    pub share: Share,
-    pub stage: Stage,
+    pub(super) share: Share,
+    pub(super) stage: Stage,
     /// Rows were written that the lost journal does not have: the generation of the superblocks that says so.
-    pub stale: Option<u64>,
+    pub(super) stale: Option<u64>,
     /// A write has asked for the session. A session that begins with a replay may be asked for later, or never.
-    pub asked: bool,
+    pub(super) asked: bool,
     /// The session is to end: destage does not wait for the age of dirty data.
-    pub hurries: bool,
+    pub(super) hurries: bool,
 }
 
 /// How far a set with the mark is.
@@ -119,7 +125,7 @@ pub(crate) enum Stage {
 /// What a set knows of the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetJournal {
-    pub state: SetState,
+    pub(super) state: SetState,
     /// Operations whose redo is in the journal and not yet on the members; the redo backlog counts as one.
     pub(super) logged: u32,
     /// Flushes under way for a change of the session. They may still be under way after the set has failed and the journal is
@@ -134,6 +140,18 @@ pub(crate) struct SetJournal {
 impl SetJournal {
     pub(crate) const NONE: Self =
         Self { state: SetState::Off(Demand::None), logged: 0, flushes: 0, redoing: false, full_noticed: false };
+
+    /// For tests: a session that a write asked for is on.
+    #[cfg(test)]
+    pub(crate) fn make_on(&mut self, share: Share) {
+        let (stage, stale) = (Stage::On, None);
+        self.state = SetState::Marked(Marked { share, stage, stale, asked: true, hurries: false });
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_state(&mut self, state: SetState) {
+        self.state = state;
+    }
 
     /// Flushes under way for a change of the session.
     pub(crate) const fn flushes(&self) -> u32 {

@@ -20,7 +20,7 @@ use crate::io::footprint::{Columns, Footprint, StripeRows};
 use crate::io::op::{BackgroundData, EntryState, KindData, Op, OpKind, Phase};
 use crate::io::search::Part;
 use crate::io::wait::Wait;
-use crate::journal::session::{Demand, Marked, SetState, Share, Stage};
+use crate::journal::session::{Demand, SetState, Share};
 use crate::limits::Limits;
 use crate::ppl::Partial;
 use crate::slots::SlotSet;
@@ -130,7 +130,7 @@ impl Bench {
         let set = self.controller.sets.get_mut(SET);
         let op = &mut self.controller.ops[self.op];
         match wait {
-            Wait::Session => set.journal.state = SetState::Settling,
+            Wait::Session => set.journal.set_state(SetState::Settling),
             Wait::ActiveMark => set.mark.set(Intent::Marking(u64::MAX)),
             Wait::Bitmap => set.bitmap.as_mut().unwrap().touch_all(),
             Wait::FailureMark => set.metadata.as_mut().unwrap().set_failure(u64::MAX),
@@ -151,7 +151,7 @@ impl Bench {
         let set = self.controller.sets.get_mut(SET);
         let op = &mut self.controller.ops[self.op];
         match wait {
-            Wait::Session => set.journal.state = SetState::Off(Demand::None),
+            Wait::Session => set.journal.set_state(SetState::Off(Demand::None)),
             Wait::ActiveMark => set.mark.set(Intent::Active),
             Wait::Bitmap => {
                 let bitmap = set.bitmap.as_mut().unwrap();
@@ -284,9 +284,7 @@ fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
 #[test]
 fn without_its_journal_a_write_waits_until_the_superblocks_call_the_journal_stale() {
     let mut bench = Bench::new(OpKind::RowWrite);
-    let share = Share { uuid: Uuid([7; 16]), index: 0, since: 1 };
-    let on = Marked { share, stage: Stage::On, stale: None, asked: true, hurries: false };
-    bench.controller.sets.get_mut(SET).journal.state = SetState::Marked(on);
+    bench.controller.sets.get_mut(SET).journal.make_on(Share::new(Uuid([7; 16]), 0, 1));
     assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark));
     assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark), "the mark is asked for once");
     let set = bench.controller.sets.get_mut(SET);
