@@ -1,10 +1,11 @@
-//! How far the parts of the core are apart: three numbers that may only fall.
+//! How far the parts of the core are apart: four numbers that may only fall.
 //!
 //! The first counts calls of `self.name(...)` in `impl Controller` of crates/core whose method is defined in another
 //! folder. Each of them is a place where one part of the engine reaches into another through the one struct that owns
 //! everything. The second counts those of them that go upward by the order of [`LAYERS`]: a lower part that calls a higher
 //! part knows what its news are for; it should leave a signal instead. The third counts functions that are named like questions (`is_`, `has_`, `may_`) and take `&mut self`: a
-//! question that changes something hides an order of side effects.
+//! question that changes something hides an order of side effects. The fourth counts fields that more than the folder of
+//! their struct can reach: a rule about such a field holds by agreement only.
 //!
 //! The numbers are kept in xtask/layers.txt. A number that rises is an error; one that has fallen is written down, so
 //! that it cannot rise again.
@@ -30,17 +31,19 @@ const NUMBERS: &str = "xtask/layers.txt";
 const CALLS: &str = "cross-folder calls";
 const UPWARD: &str = "upward calls";
 const ACTING: &str = "questions with &mut self";
+const OPEN: &str = "open fields";
 
 /// From a folder to a folder: calls.
 type Matrix = BTreeMap<(String, String), usize>;
 
-/// Compare both numbers with the stored ones.
+/// Compare the numbers with the stored ones.
 pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     let acting = acting_questions(files);
     let matrix = cross_folder_calls(files);
     let known = fs::read_to_string(root().join(NUMBERS)).unwrap_or_default();
     complaints.extend(ratchet(&known, CALLS, matrix.values().sum()));
     complaints.extend(ratchet(&known, UPWARD, upward(&matrix)));
+    complaints.extend(ratchet(&known, OPEN, open_fields(files).values().sum()));
     let rises = ratchet(&known, ACTING, acting.len());
     if rises.is_some() {
         complaints.extend(acting);
@@ -48,7 +51,7 @@ pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     complaints.extend(rises);
 }
 
-/// Print the calls from folder to folder.
+/// Print the calls from folder to folder, and the open fields of each struct.
 pub fn print() -> Outcome {
     let files = files()?;
     let matrix = cross_folder_calls(&files);
@@ -59,6 +62,11 @@ pub fn print() -> Outcome {
     println!("{:5}  {CALLS}", matrix.values().sum::<usize>());
     println!("{:5}  {UPWARD}", upward(&matrix));
     println!("{:5}  {ACTING}", acting_questions(&files).len());
+    let open = open_fields(&files);
+    for (name, count) in &open {
+        println!("{count:5}  open fields of {name}");
+    }
+    println!("{:5}  {OPEN}", open.values().sum::<usize>());
     Ok(())
 }
 
@@ -130,6 +138,32 @@ fn acting_questions(files: &[Entry]) -> Vec<String> {
             let asks = QUESTIONS.iter().any(|start| method.name.starts_with(start));
             if asks && method.changes_self {
                 found.push(format!("{}: fn {} takes &mut self; name it by a verb", file.path, method.name));
+            }
+        }
+    }
+    found
+}
+
+/// Structs of the engine with fields that the whole core can reach: how many. What the engine shows to other crates does not
+/// count, nor does the struct that owns everything.
+fn open_fields(files: &[Entry]) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for (_, code) in core_sources(files) {
+        for (start, _) in words(&code).filter(|(_, word)| word == "struct") {
+            let Some((at, name)) = words(&code[start + 6..]).next() else { continue };
+            let rest = &code[start + 6 + at..];
+            let Some(open) = rest.iter().position(|c| matches!(c, '{' | ';' | '(')) else { continue };
+            if name == OWNER || rest[open] != '{' {
+                continue;
+            }
+            let before: String = code[..start].iter().rev().take_while(|c| **c != '\n').collect();
+            let is_inner = before.chars().rev().collect::<String>().trim() == "pub(crate)";
+            let body: String = block(&rest[open..]).iter().collect();
+            let fields = body.lines().map(str::trim_start);
+            let is_open = |line: &&str| line.starts_with("pub(crate) ") || is_inner && line.starts_with("pub ");
+            let count = fields.filter(is_open).count();
+            if count > 0 {
+                *found.entry(name).or_default() += count;
             }
         }
     }
@@ -253,6 +287,16 @@ mod tests {
         let found = acting_questions(&[entry("a.rs", text)]).join("\n");
         assert_eq!(found.lines().count(), 3, "{found}");
         assert!(found.contains("fn is_a") && found.contains("fn has_c") && found.contains("fn may_d"), "{found}");
+    }
+
+    #[test]
+    fn a_field_that_the_whole_core_can_reach_is_counted() {
+        let text = "pub(crate) struct A<T> {\n    pub a: u8,\n    #[x]\n    pub(crate) b: T,\n    pub(super) c: u8,\n    d: u8, // pub e\n}\n\
+            pub struct B {\n    pub a: u8,\n    pub(crate) b: u8,\n}\nstruct C {\n    pub a: u8,\n}\n\
+            pub(crate) struct D(pub u8);\npub struct Controller {\n    pub(crate) a: u8,\n}\n\
+            #[cfg(test)]\nmod tests {\n    pub(crate) struct E {\n        pub a: u8,\n    }\n}\n";
+        let found: Vec<_> = open_fields(&[entry("io/a.rs", text)]).into_iter().collect();
+        assert_eq!(found, [("A".to_owned(), 2), ("B".to_owned(), 1)]);
     }
 
     #[test]
