@@ -192,6 +192,36 @@ pub fn unfit(spec: &MemberSpec) -> Option<Unfit> {
     }
 }
 
+/// Members of which none could be opened: how many they are, and for each why. `whose` is empty or ` of NAME`.
+///
+/// If the user has written paths at which no member can be, the names are wrong; otherwise the state is unknown.
+pub fn none_opened(
+    whose: &str,
+    names: &[String],
+    specs: &[MemberSpec],
+    failed: &[(String, Failure)],
+    registry: &Registry,
+) -> Failure {
+    let head = match failed {
+        [_] => format!("the only member{whose} could not be opened"),
+        _ => format!("none of the {} members{whose} could be opened", failed.len()),
+    };
+    let head = format!("{head}; `openraid scan DIR` looks for them:");
+    let reasons = failed.iter().map(|(_, failure)| failure.text.as_str());
+    let lines: Vec<&str> = std::iter::once(head.as_str()).chain(reasons).collect();
+    Failure::new(exit_of_none(names, specs, registry), lines.join("\n  "))
+}
+
+/// How a command ends if none of its members could be opened; see [`none_opened`].
+pub fn exit_of_none(names: &[String], specs: &[MemberSpec], registry: &Registry) -> Exit {
+    let is_written = names.iter().all(|name| matches!(remembered(name, registry), Ok(None)));
+    if is_written && specs.iter().all(|spec| unfit(spec).is_some()) {
+        Exit::Refused
+    } else {
+        Exit::CannotTell
+    }
+}
+
 /// Open all of these.
 ///
 /// # Errors

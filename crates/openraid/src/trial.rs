@@ -94,7 +94,9 @@ impl Trial {
     pub fn why_nothing(&self) -> Failure {
         let failures: Vec<Failure> = self.why.iter().cloned().chain(self.refused()).collect();
         if failures.is_empty() {
-            return Failure::refused("none of the members could be opened; `openraid scan DIR` looks for them");
+            return Failure::refused(
+                "these members make no array; `openraid doctor MEMBER...` says what each of them is",
+            );
         }
         Failure::joined(&failures, Exit::Refused)
     }

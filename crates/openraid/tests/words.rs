@@ -187,7 +187,13 @@ fn hints_lead_to_what_was_wanted() {
     read_well(&lab, &["scan moved", "doctor data"]);
     let found = lab.line("scan moved").text();
     assert!(found.contains("next: `openraid assemble --scan moved`"), "{found}");
-    lab.line("show data").refused(4, &["`openraid scan DIR` finds it", "none of the members of data could be opened"]);
+    lab.line("show data").refused(
+        4,
+        &[
+            "`openraid scan DIR` finds it",
+            "none of the 3 members of data could be opened; `openraid scan DIR` looks for them:",
+        ],
+    );
     // Files that are to be made are no members that were moved.
     let ran = lab.line("create fresh --level 1 n0 n1");
     assert!(ran.code == 65 && ran.err.contains("--file-size SIZE makes") && !ran.err.contains("moved"), "{ran:?}");
@@ -253,5 +259,29 @@ fn an_unknown_option_leads_to_the_options_and_copy_in_without_members_says_so() 
     let refused = lab.line("copy-out d1 --output x");
     assert!(!refused.err.contains("to pass"), "{}", refused.err);
     refused.refused(64, &["there is no option '--output' here", "--help"]);
-    lab.line("copy-in d1 d2").refused(4, &["none of the members could be opened"]);
+    none_opened(&lab);
+}
+
+/// Verbs that can open no member say how many there are and why, a line for each, and end with one code.
+fn none_opened(lab: &Lab) {
+    fs::create_dir(lab.path("folder")).expect("a folder");
+    fs::create_dir(lab.path("other")).expect("a folder");
+    let verbs = ["copy-out", "copy-in", "assemble --no-serve", "doctor"];
+    // The user has named what is not there, or what is there and cannot be opened.
+    for (members, code) in [(["d1", "d2"], 65), (["folder", "other"], 4), (["d1", "other"], 4)] {
+        for verb in verbs {
+            let ran = lab.line(&format!("{verb} {}", members.join(" "))).expect(code);
+            let text = ran.text() + &ran.err;
+            let of = |name: &str| {
+                let path = lab.path(name).display().to_string();
+                text.lines().filter(|line| line.contains(&path)).count()
+            };
+            assert_eq!(members.map(of), [1, 1], "{verb}: {text}");
+            assert!(
+                verb == "doctor" || text.contains("none of the 2 members could be opened; `openraid scan DIR`"),
+                "{verb}: {text}"
+            );
+        }
+    }
+    lab.line("copy-out folder").refused(4, &["the only member could not be opened; `openraid scan DIR`"]);
 }

@@ -11,7 +11,7 @@ use crate::arguments::AssembleArguments;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::kept::Kept;
-use crate::members::{in_folder, named, open_some, options};
+use crate::members::{in_folder, named, none_opened, open_some, options};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::Entry;
 use crate::server::view::{level_word, nested_level};
@@ -64,8 +64,10 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     if given {
         others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text)));
     }
+    let none = opened.is_empty().then(|| none_opened("", &arguments.members, &specs, &failed, &context.registry));
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
-    lines.extend(others.iter().map(line));
+    // Where none could be opened, the reason is made of the same lines.
+    lines.extend(others.iter().filter(|_| none.is_none()).map(line));
     // What a journal holds is for the server that serves the array. Nested arrays show only when their spans run: all of it is tried out in memory.
     let trial = Trial::start_as(
         opened,
@@ -76,7 +78,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
     if arrays.is_empty() {
         let body = Body { sets: verdicts, others, arrays, handed_over: None };
-        let why = trial.why_nothing();
+        let why = none.unwrap_or_else(|| trial.why_nothing());
         lines.push(why.text);
         return Ok(context.output.answer(why.exit, &body, &lines.join("\n")));
     }

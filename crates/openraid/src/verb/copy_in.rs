@@ -19,7 +19,7 @@ use super::copy_out::{PIECES_AHEAD, PIECE_BYTES};
 use super::Context;
 use crate::arguments::CopyInArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::members::{named, open_some, options};
+use crate::members::{named, none_opened, open_some, options};
 use crate::output::progress::Progress;
 use crate::quantity::human;
 use crate::server::view::Served;
@@ -51,6 +51,9 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     }
     let specs = named(&arguments.members, &context.registry)?;
     let (opened, failed) = open_some(&specs, options(Use::Exclusive));
+    if opened.is_empty() {
+        return Err(none_opened("", &arguments.members, &specs, &failed, &context.registry));
+    }
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
@@ -67,9 +70,6 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
                 .into_iter()
                 .map(|(_, name, error)| Failure::from(error).of(format_args!("array {name}")));
             let failures: Vec<Failure> = if why.is_empty() { outer.collect() } else { why };
-            if failures.is_empty() {
-                return Err(Failure::cannot_tell("none of the members could be opened"));
-            }
             return Err(Failure::joined(&failures, Exit::Refused));
         }
     };

@@ -18,7 +18,7 @@ use super::Context;
 use crate::arguments::CopyOutArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lockless;
-use crate::members::{named, open_some, options};
+use crate::members::{named, none_opened, open_some, options};
 use crate::model::ArrayModel;
 use crate::output::{self, progress::Progress};
 use crate::quantity::human;
@@ -67,6 +67,9 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     }
     let specs = named(&arguments.members, &context.registry)?;
     let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
+    if opened.is_empty() {
+        return Err(none_opened("", &arguments.members, &specs, &failed, &context.registry));
+    }
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }

@@ -12,7 +12,7 @@ use self::served::ServedArray;
 use super::Context;
 use crate::arguments::DoctorArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::members::{named, open_some, options, remembered, unfit, Unfit};
+use crate::members::{exit_of_none, named, open_some, options};
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{health_text, survives_text, title};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
@@ -112,9 +112,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     lines.extend(served.iter().map(|array| array.text(&sets)));
     lines.push("nothing was written to any member".into());
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
-        let is_nothing_there = specs.iter().all(|spec| unfit(spec) == Some(Unfit::Missing));
-        let is_written = arguments.members.iter().all(|name| matches!(remembered(name, &context.registry), Ok(None)));
-        exit = if is_nothing_there && is_written { Exit::Refused } else { Exit::CannotTell };
+        exit = exit_of_none(&arguments.members, &specs, &context.registry);
     }
     let body = Body { sets, others, served, tried, not_started, nothing_written: true };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))

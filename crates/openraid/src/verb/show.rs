@@ -14,7 +14,7 @@ use crate::arguments::ShowArguments;
 use crate::checks::Checks;
 use crate::control::Connection;
 use crate::exit::{unknown_array, Exit, Failure, Outcome};
-use crate::members::{self, open_some, options};
+use crate::members::{self, none_opened, open_some, options};
 use crate::model::{ArrayModel, TaskModel, TaskWord};
 use crate::output::array::{health_text, mdstat, task_line, text};
 use crate::output::checks::summary;
@@ -111,11 +111,12 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     }
     let specs = members::named(&entry.members, &context.registry)?;
     let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
+    if opened.is_empty() {
+        let whose = format!(" of {name}");
+        return Err(none_opened(&whose, &[name.into()], &specs, &failed, &context.registry));
+    }
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
-    }
-    if opened.is_empty() {
-        return Err(Failure::cannot_tell(format!("none of the members of {name} could be opened")));
     }
     let trial = Trial::start(opened, false, Nesting::Follow)?;
     let served = trial.only().map_err(|failure| Failure { exit: Exit::Failed, ..failure })?;
