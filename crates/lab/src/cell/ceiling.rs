@@ -1,19 +1,10 @@
 //! No rate above the ceilings of a machine's parts: each result is compared with the known ceilings. A rate
 //! that is higher, or to which a cache has contributed, carries a flag.
 //!
-//! ```text
-//!   bus, data path   the rates of the profiles, for each direction
-//!   medium           reads: every member at the rate of its outermost zone; writes: the members that hold data
-//!   caches           acknowledged writes that are not on the medium; reads that came from no member
-//! ```
-//!
-//! The link of a real target's device is known if the kernel reports it. A flag changes no figure.
+//! `bound.rs` has the ceilings of a simulated machine. The link of a real target's device is known if the kernel reports it. A flag
+//! changes no figure.
 
-use super::error::CellError;
 use super::result::CellResult;
-use super::subject::{Level, Subject};
-use openraid_models::{BusProfile, DriveKind, DriveProfile, Library, LookupError, Rate};
-use openraid_sim::machine::MachineSpec;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -33,6 +24,8 @@ pub struct Ceiling {
     pub read_mbps: f64,
     /// From the host.
     pub write_mbps: f64,
+    /// One resource carries both directions in turn: their shares of it add up.
+    pub shared: bool,
 }
 
 /// Why a rate is not the rate of the drives.
@@ -43,7 +36,7 @@ pub enum Flag {
     AboveCeiling {
         /// Which part.
         part: String,
-        /// `read` or `write`.
+        /// `read`, `write`, or `read and write` of a part that carries both in turn.
         way: String,
         /// The rate, MB each second.
         mbps: f64,
@@ -90,99 +83,32 @@ impl fmt::Display for Flag {
     }
 }
 
-/// Bytes per second as MB/s.
-fn mbps(rate: Rate) -> f64 {
-    rate.0 as f64 / 1e6
-}
-
-/// The bus that a machine has.
-///
-/// # Errors
-/// A name that no profile has.
-pub(crate) fn bus<'a>(library: &'a Library, spec: &'a MachineSpec) -> Result<&'a BusProfile, LookupError> {
-    spec.bus.as_ref().map_or_else(|| library.bus(&spec.controller.bus), Ok)
-}
-
-/// The ceilings of a machine's bus and of its controller's data path.
-///
-/// # Errors
-/// A profile does not exist.
-pub fn ways(library: &Library, spec: &MachineSpec) -> Result<Vec<Ceiling>, CellError> {
-    let bus = bus(library, spec)?;
-    let ceiling = |name: &str, read: Rate, write: Rate| Ceiling {
-        name: name.into(),
-        read_mbps: mbps(read),
-        write_mbps: mbps(write),
-    };
-    let mut found = vec![ceiling(&bus.title, bus.read.value, bus.write.value)];
-    if let Some(path) = &spec.controller.data_path {
-        found.push(ceiling("data path", path.read.value, path.write.value));
-    }
-    Ok(found)
-}
-
-/// The ceilings of [`ways`], and those of the members' media under this subject.
-///
-/// # Errors
-/// A profile does not exist.
-pub fn ceilings(library: &Library, spec: &MachineSpec, subject: Subject) -> Result<Vec<Ceiling>, CellError> {
-    let mut found = ways(library, spec)?;
-    let rates: Option<Vec<f64>> = spec.drives.iter().map(media).collect();
-    if let Some(rates) = rates.filter(|rates| !rates.is_empty()) {
-        // A drive for each member, or one for all.
-        let sum: f64 = rates.iter().cycle().take(usize::from(subject.members()).max(rates.len())).sum();
-        // Each member of a stripe gets as much as any other, so the slowest one sets the pace.
-        let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let write_mbps = match subject.level() {
-            None | Some(Level::Single | Level::Jbod | Level::Linear) => sum,
-            Some(_) => data_members(subject) * slowest,
-        };
-        found.push(Ceiling { name: "members".into(), read_mbps: sum, write_mbps });
-    }
-    Ok(found)
-}
-
-/// The highest rate of a drive's medium, MB each second: a disk's in its outermost zone, an SSD's on its link. A drive
-/// with synthetic times has no such rate.
-fn media(drive: &DriveProfile) -> Option<f64> {
-    match &drive.kind {
-        DriveKind::Disk(disk) => Some(mbps(disk.rate_outer.value)),
-        DriveKind::Ssd(ssd) => Some(mbps(ssd.link_rate.value)),
-        DriveKind::Constant(_) => None,
-    }
-}
-
-/// How many members' worth of data a stripe that is written whole holds.
-fn data_members(subject: Subject) -> f64 {
-    let members = f64::from(subject.members());
-    match subject.level() {
-        None | Some(Level::Single | Level::Jbod | Level::Linear | Level::Raid0) => members,
-        Some(Level::Raid1) => 1.0,
-        Some(Level::Raid1e | Level::Raid10) => members / 2.0,
-        Some(Level::Raid4 | Level::Raid5) => members - 1.0,
-        Some(Level::Raid6 | Level::Raid50) => members - 2.0,
-        Some(Level::Raid60) => members - 4.0,
-    }
-}
-
 /// Hold the rates of a result against ceilings.
 pub fn flag(result: &mut CellResult, ceilings: &[Ceiling]) {
     if result.elapsed_ns == 0 {
         return;
     }
     let rate = |bytes: u64| bytes as f64 * 1e3 / result.elapsed_ns as f64;
-    let ways = [("read", rate(result.reads.bytes)), ("write", rate(result.writes.bytes))];
-    let mut found = Vec::new();
-    for (way, mbps) in ways {
-        for ceiling in ceilings {
-            let most = if way == "read" { ceiling.read_mbps } else { ceiling.write_mbps };
-            if mbps > most * (1.0 + ABOVE_PERCENT / 100.0) {
-                let (part, way) = (ceiling.name.clone(), way.to_owned());
-                found.push(Flag::AboveCeiling { part, way, mbps, ceiling_mbps: most });
-            }
-        }
-    }
+    let (read, written) = (rate(result.reads.bytes), rate(result.writes.bytes));
+    let found = ceilings.iter().flat_map(|ceiling| above(ceiling, read, written));
     result.flags.extend(found);
+}
+
+/// What is above a ceiling, of rates that are read and written at the same time.
+fn above(ceiling: &Ceiling, read: f64, written: f64) -> Vec<Flag> {
+    let most = 1.0 + ABOVE_PERCENT / 100.0;
+    let flag = |way: &str, mbps: f64, ceiling_mbps: f64| {
+        let (part, way) = (ceiling.name.clone(), way.to_owned());
+        Flag::AboveCeiling { part, way, mbps, ceiling_mbps }
+    };
+    let ways = [("read", read, ceiling.read_mbps), ("write", written, ceiling.write_mbps)];
+    let alone = ways.into_iter().filter(|(_, mbps, carries)| *mbps > carries * most);
+    let mut found: Vec<Flag> = alone.map(|(way, mbps, carries)| flag(way, mbps, carries)).collect();
+    let load = read / ceiling.read_mbps + written / ceiling.write_mbps;
+    if found.is_empty() && ceiling.shared && load > most {
+        found.push(flag("read and write", read + written, (read + written) / load));
+    }
+    found
 }
 
 /// What share of the bytes a cache has had a part in, as a flag where it is too large.
@@ -194,14 +120,15 @@ pub(super) fn cached(share: f64, flag: impl Fn(f64) -> Flag) -> Option<Flag> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{machine_spec, run_cell, Axes, CellSpec, Direction, Effort, Pattern};
+    use crate::cell::{ceilings, machine_spec, run_cell, Axes, CellSpec, Direction, Effort, Pattern};
+    use openraid_models::Library;
 
     fn written(subject: &str) -> (CellResult, Vec<Ceiling>) {
         let library = Library::builtin();
         let axes = Axes { op: Some(Direction::Write), bs: Some(1 << 20), qd: Some(4), ..Axes::default() };
         let cell = CellSpec::new("openraid", subject.parse().unwrap(), Pattern::Sequential).with(axes);
         let cell = CellSpec { effort: Effort::QUICK, ..cell };
-        let ceilings = ceilings(&library, &machine_spec(&library, &cell).unwrap(), cell.subject).unwrap();
+        let ceilings = ceilings(&library, &machine_spec(&library, &cell).unwrap(), &cell).unwrap();
         (run_cell(&library, &cell).unwrap(), ceilings)
     }
 
@@ -223,21 +150,20 @@ mod tests {
         result.elapsed_ns /= 1000;
         result.flags.clear();
         flag(&mut result, &ceilings);
-        assert_eq!(result.flags.len(), 2, "the bus, too: {:?}", result.flags);
+        assert_eq!(result.flags.len(), 3, "the bus and the links, too: {:?}", result.flags);
     }
 
     #[test]
-    fn of_mixed_members_the_slowest_one_sets_the_pace_of_a_stripe() {
-        let library = Library::builtin();
-        let cell = CellSpec::new("openraid", "raid0x2".parse().unwrap(), Pattern::Sequential);
-        let mut spec = machine_spec(&library, &cell).unwrap();
-        spec.drives = ["wd740gd", "exos_x18_18tb"].map(|name| library.drive(name).unwrap().clone()).to_vec();
-        let (slow, fast) = (media(&spec.drives[0]).unwrap(), media(&spec.drives[1]).unwrap());
-        assert!(fast > 2.0 * slow);
-        for (subject, write) in [("raid0x2", 2.0 * slow), ("raid1x2", slow), ("linearx2", slow + fast)] {
-            let found = ceilings(&library, &spec, subject.parse().unwrap()).unwrap().pop().unwrap();
-            let same = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
-            assert!(same(found.read_mbps, slow + fast) && same(found.write_mbps, write), "{subject}: {found:?}");
-        }
+    fn of_a_part_that_carries_both_ways_in_turn_the_shares_add_up() {
+        let part = |shared| Ceiling { name: "bus".into(), read_mbps: 200.0, write_mbps: 100.0, shared };
+        // 120 of 200 and 60 of 100: a fifth more than there is.
+        let [Flag::AboveCeiling { way, mbps, ceiling_mbps, .. }] = &above(&part(true), 120.0, 60.0)[..] else {
+            panic!("it is flagged once")
+        };
+        assert_eq!((way.as_str(), *mbps, ceiling_mbps.round()), ("read and write", 180.0, 150.0));
+        assert_eq!(above(&part(true), 120.0, 40.0), []);
+        assert_eq!(above(&part(false), 190.0, 95.0), []);
+        let ways = |read, written| above(&part(true), read, written).len();
+        assert_eq!((ways(210.0, 0.0), ways(210.0, 110.0)), (1, 2));
     }
 }

@@ -529,7 +529,7 @@ impl Measured {
         let facts = target.facts();
         result.flags.extend(facts.page_cache.then_some(Flag::PageCache));
         if let Some(mbps) = facts.link_mbps {
-            let link = Ceiling { name: "link of the device".into(), read_mbps: mbps, write_mbps: mbps };
+            let link = Ceiling { name: "link of the device".into(), read_mbps: mbps, write_mbps: mbps, shared: false };
             flag(&mut result, &[link]);
         }
         if result.errors > 0 {

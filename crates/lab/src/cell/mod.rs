@@ -2,6 +2,7 @@
 
 mod axes;
 mod beside;
+mod bound;
 mod caches;
 mod ceiling;
 mod error;
@@ -21,9 +22,10 @@ pub use axes::{
     Axes, AxisError, CacheMode, Cycle, Direction, FileSet, FileStep, FileSystem, Place, Recreated, TraceApp, ZoneChoice,
 };
 pub use beside::{Beside, OpenDrive};
+pub(crate) use bound::bus;
+pub use bound::{ceilings, ways};
 pub use caches::Caches;
-pub(crate) use ceiling::bus;
-pub use ceiling::{ceilings, flag, ways, Ceiling, Flag};
+pub use ceiling::{flag, Ceiling, Flag};
 pub use error::CellError;
 pub use measure::{builtin, footprint, measure, writes};
 pub use open::{replay, replay_outstanding};

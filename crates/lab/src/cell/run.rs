@@ -1,7 +1,8 @@
 //! A cell run on the simulated machine that it describes.
 
 use super::axes::{Axes, AxisError, CacheMode};
-use super::ceiling::{ceilings, flag};
+use super::bound::ceilings;
+use super::ceiling::flag;
 use super::error::CellError;
 use super::measure::measure;
 use super::open::replay;
@@ -14,6 +15,7 @@ use openraid_drives::DriveState;
 use openraid_models::{BusProfile, DriveProfile, Library, LookupError};
 use openraid_sim::machine::{self, ArraySpec, CachePolicy, MachineSpec};
 use openraid_units::Bytes;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The slow drive of the cells takes twice as long for everything.
 const SLOW_PERCENT: u32 = 200;
@@ -38,12 +40,31 @@ pub fn run_cell(library: &Library, cell: &CellSpec) -> Result<CellResult, CellEr
 /// # Errors
 /// See [`CellError`].
 pub fn run_cell_with(library: &Library, cell: &CellSpec, spec: &MachineSpec) -> Result<CellResult, CellError> {
+    run_counted(library, cell, spec, None, &AtomicU64::new(0))
+}
+
+/// A cell's load, or the trace in its place, on this machine. The events of the simulation are added to `events`.
+///
+/// # Errors
+/// As [`run_cell`] and [`run_trace`].
+pub(crate) fn run_counted(
+    library: &Library,
+    cell: &CellSpec,
+    spec: &MachineSpec,
+    trace: Option<&Trace>,
+    events: &AtomicU64,
+) -> Result<CellResult, CellError> {
     cell.check()?;
-    let name = format!("sim:{}", spec.controller.head.name);
+    let name = if trace.is_some() { &cell.system } else { &spec.controller.head.name };
     let impossible = |error: machine::MachineError| CellError::Impossible(error.to_string());
-    let mut target = SimTarget::new(&name, spec, library).map_err(impossible)?;
-    let mut result = measure(&mut target, cell)?;
-    flag(&mut result, &ceilings(library, spec, cell.subject)?);
+    let mut target = SimTarget::new(&format!("sim:{name}"), spec, library).map_err(impossible)?;
+    let ran = match trace {
+        Some(trace) => replay(&mut target, cell, trace),
+        None => measure(&mut target, cell),
+    };
+    events.fetch_add(target.machine_counters().events, Ordering::Relaxed);
+    let mut result = ran?;
+    flag(&mut result, &ceilings(library, spec, cell)?);
     Ok(result)
 }
 
@@ -65,12 +86,7 @@ pub fn run_trace_with(
     spec: &MachineSpec,
     trace: &Trace,
 ) -> Result<CellResult, CellError> {
-    cell.check()?;
-    let impossible = |error: machine::MachineError| CellError::Impossible(error.to_string());
-    let mut target = SimTarget::new(&format!("sim:{}", cell.system), spec, library).map_err(impossible)?;
-    let mut result = replay(&mut target, cell, trace)?;
-    flag(&mut result, &ceilings(library, spec, cell.subject)?);
-    Ok(result)
+    run_counted(library, cell, spec, Some(trace), &AtomicU64::new(0))
 }
 
 /// The machine that a cell describes.

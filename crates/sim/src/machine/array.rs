@@ -57,7 +57,8 @@ impl ArraySpec {
     }
 
     /// Sets of redundancy that a nested array is striped over.
-    pub(super) fn spans(&self) -> u16 {
+    #[must_use]
+    pub fn spans(&self) -> u16 {
         match self.level {
             ArrayLevel::Raid50 | ArrayLevel::Raid60 => 2,
             _ => 1,
@@ -65,7 +66,8 @@ impl ArraySpec {
     }
 
     /// Members of a stripe that hold its redundancy.
-    pub(super) fn parities(&self) -> u16 {
+    #[must_use]
+    pub fn parities(&self) -> u16 {
         match self.level {
             ArrayLevel::Raid4 | ArrayLevel::Raid5 | ArrayLevel::Raid50 => 1,
             ArrayLevel::Raid6 | ArrayLevel::Raid60 => 2,
@@ -74,7 +76,8 @@ impl ArraySpec {
     }
 
     /// Copies of each block.
-    pub(super) fn copies(&self) -> u16 {
+    #[must_use]
+    pub fn copies(&self) -> u16 {
         if matches!(self.level, ArrayLevel::Raid1 | ArrayLevel::Raid1e | ArrayLevel::Raid10) {
             2
         } else {

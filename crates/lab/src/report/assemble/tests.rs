@@ -118,7 +118,7 @@ fn every_method_has_something_to_show() {
     let subjects = ["single", "raid0x2", "raid0x4", "raid5x4", "raid6x5", "raid10x4"];
     let chapters: Vec<Chapter> =
         crate::method::methods().iter().map(|method| chapter(method.name, &subjects)).collect();
-    let ceilings = [Ceiling { name: "bus".into(), read_mbps: 100.0, write_mbps: 90.0 }];
+    let ceilings = [Ceiling { name: "bus".into(), read_mbps: 100.0, write_mbps: 90.0, shared: false }];
     for chapter in &chapters {
         let section = section(chapter, &ceilings);
         assert!(section.panels.len() + section.tables.len() > 0, "{} shows nothing", chapter.method.id);
