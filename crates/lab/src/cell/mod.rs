@@ -32,6 +32,7 @@ pub use open::{replay, replay_outstanding};
 pub use pattern::{Defaults, Pattern, TraceName};
 pub use plan::Plan;
 pub use result::{CellResult, Component, LatencySummary, MemberShare, Sample, WorkerShare};
+pub(crate) use run::run_counted;
 pub use run::{drive_state, machine_spec, mixed, run_cell, run_cell_with, run_trace, run_trace_with};
 pub(crate) use spec::digest;
 pub use spec::{ArrayState, CellSpec, Effort};

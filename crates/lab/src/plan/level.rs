@@ -6,7 +6,7 @@ use super::pairs::gain;
 use super::range::Range;
 use super::rebuild::{Rebuild, PLACES};
 use super::risk::{over_years, risk, Frailty};
-use super::run::{what, Beside, Found};
+use super::run::{beyond_the_limit, what, Beside, Found};
 use super::sure::Runs;
 use super::values::Uncertain;
 use super::{merit, speed, survives, Bottleneck, CacheSize, Gain, LevelPlan, Loss, Missing, PlanRequest, Speed};
@@ -75,16 +75,20 @@ impl PlanRequest {
         library: &Library,
         level: Level,
         healthy: &CellResult,
-        ran: Vec<(Beside, Result<Found, CellError>)>,
+        ran: Vec<(Beside, Option<Result<Found, CellError>>)>,
         values: &[Uncertain],
     ) -> LevelPlan {
         let mut missing = self.plainly_missing(library, level, healthy);
         let (mut runs, mut sorted) = (Runs::new(merit(healthy), values), Sorted::default());
         for (beside, result) in ran {
-            if let Err(error) = &result {
-                missing.push(Missing { what: what(beside, &runs), reason: error.to_string(), failed: true });
+            match &result {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    missing.push(Missing { what: what(beside, &runs), reason: error.to_string(), failed: true });
+                }
+                None => missing.push(beyond_the_limit(&what(beside, &runs))),
             }
-            sorted.put(beside, result.ok(), &mut runs);
+            sorted.put(beside, result.and_then(Result::ok), &mut runs);
         }
         let spec = machine_spec(library, &healthy.spec).ok();
         let back = spec.as_ref().is_some_and(MachineSpec::writes_back);
@@ -250,7 +254,13 @@ mod tests {
             (Beside::Loaded(0), cell(CellResult { flags: vec![Flag::PageCache], ..healthy.clone() })),
             (Beside::Vary(Variation::Value(0, Edge::High)), failed()),
         ];
-        let plan = request.level(&library, Level::Raid5, &healthy, ran, &[value]);
+        let plan = request.level(
+            &library,
+            Level::Raid5,
+            &healthy,
+            ran.into_iter().map(|(beside, ran)| (beside, Some(ran))).collect(),
+            &[value],
+        );
         assert!(plan.degraded.is_none() && plan.rebuilding.is_some());
         assert_eq!(plan.flags_beside, [("rebuilding".to_owned(), Flag::PageCache)]);
         let told: Vec<_> = plan.missing.iter().map(|it| (it.what.as_str(), it.reason.as_str(), it.failed)).collect();

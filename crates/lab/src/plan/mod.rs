@@ -28,6 +28,7 @@ pub use pairs::{Gain, Lead};
 pub use range::Range;
 pub use rebuild::Rebuild;
 pub use risk::{over_years, risk, Frailty, Risk};
+pub use run::{events_max, EVENT_LIMIT};
 pub use values::{uncertain, Uncertain};
 
 /// The question of a plan.

@@ -5,12 +5,12 @@ use super::floor::floor;
 use super::sure::Runs;
 use super::values::{uncertain, Uncertain};
 use super::Missing;
-use crate::cell::{machine_spec, run_cell_with, run_trace_with, CellError, CellResult, CellSpec};
+use crate::cell::{machine_spec, run_counted, CellError, CellResult, CellSpec};
 use crate::reader::Trace;
 use crate::run::run_all;
 use openraid_models::{Edge, Library};
-use openraid_sim::machine::MachineSpec;
 use serde::Serialize;
+use std::sync::atomic::AtomicU64;
 
 /// Seeds in addition to the requested one: the next ones. Two, because among three figures an outlier shows.
 pub(super) const OTHER_SEEDS: u64 = 2;
@@ -35,13 +35,20 @@ impl Variation {
     }
 
     /// Its figure; of a trace, if there is one.
-    pub fn run(self, library: &Library, cell: &CellSpec, values: &[Uncertain], trace: Option<&Trace>) -> Ran {
+    pub fn run(
+        self,
+        library: &Library,
+        cell: &CellSpec,
+        values: &[Uncertain],
+        trace: Option<&Trace>,
+        events: &AtomicU64,
+    ) -> Ran {
         match self {
-            Self::Seed(seed) => run_either(library, &CellSpec { seed, ..cell.clone() }, trace),
+            Self::Seed(seed) => run_either(library, &CellSpec { seed, ..cell.clone() }, trace, events),
             Self::Value(number, end) => {
                 let mut spec = machine_spec(library, cell)?;
                 values[number].put(library, &mut spec, end)?;
-                run_either_with(library, cell, &spec, trace)
+                run_counted(library, cell, &spec, trace, events)
             }
         }
     }
@@ -63,17 +70,9 @@ impl Variation {
     }
 }
 
-/// A cell's load, or the trace in its place.
-pub(super) fn run_either(library: &Library, cell: &CellSpec, trace: Option<&Trace>) -> Ran {
-    run_either_with(library, cell, &machine_spec(library, cell)?, trace)
-}
-
-/// The same on a machine that was changed.
-pub(super) fn run_either_with(library: &Library, cell: &CellSpec, spec: &MachineSpec, trace: Option<&Trace>) -> Ran {
-    match trace {
-        Some(trace) => run_trace_with(library, cell, spec, trace),
-        None => run_cell_with(library, cell, spec),
-    }
+/// A cell's load, or the trace in its place. The events of the simulation are added.
+pub(super) fn run_either(library: &Library, cell: &CellSpec, trace: Option<&Trace>, events: &AtomicU64) -> Ran {
+    run_counted(library, cell, &machine_spec(library, cell)?, trace, events)
 }
 
 /// How sure the requests per second of a result are.
@@ -127,7 +126,7 @@ impl Range {
             ended(done, all.len());
             true
         };
-        let ran = run_all(&all, threads, |one| one.run(library, cell, &values, None), told);
+        let ran = run_all(&all, threads, |one| one.run(library, cell, &values, None, &AtomicU64::new(0)), told);
         let (mut runs, mut missing) = (Runs::new(result.iops, &values), Vec::new());
         for (one, ran) in all.iter().zip(ran.into_iter().flatten()) {
             if let Err(error) = &ran {

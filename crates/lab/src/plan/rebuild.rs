@@ -5,14 +5,14 @@
 //! rates. The engine has the settings of a new array: `rebuild.rate` 200 MiB/s at most, eight rows at once, and under a
 //! load the share that its scheduling leaves; there is no least rate.
 
-use super::range::run_either_with;
 use super::PlanRequest;
-use crate::cell::{machine_spec, ArrayState, CellError, CellResult, Level};
+use crate::cell::{machine_spec, run_counted, ArrayState, CellError, CellResult, Level};
 use crate::target::{SimTarget, Target};
 use openraid_models::Library;
 use openraid_sim::machine::MachineSpec;
 use openraid_units::Nanos;
 use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Positions on the new drive, in percent of it.
 pub(super) const PLACES: [u8; 3] = [0, 50, 98];
@@ -58,13 +58,25 @@ impl PlanRequest {
     }
 
     /// The load during a rebuild at a place.
-    pub(super) fn loaded(&self, library: &Library, level: Level, percent: u8) -> Result<CellResult, CellError> {
+    pub(super) fn loaded(
+        &self,
+        library: &Library,
+        level: Level,
+        percent: u8,
+        events: &AtomicU64,
+    ) -> Result<CellResult, CellError> {
         let spec = self.rebuilding(library, level, percent)?;
-        run_either_with(library, &self.cell(level, ArrayState::Rebuilding), &spec, self.trace.as_deref())
+        run_counted(library, &self.cell(level, ArrayState::Rebuilding), &spec, self.trace.as_deref(), events)
     }
 
     /// MB each second of a rebuild alone at a place.
-    pub(super) fn idle(&self, library: &Library, level: Level, percent: u8) -> Result<f64, CellError> {
+    pub(super) fn idle(
+        &self,
+        library: &Library,
+        level: Level,
+        percent: u8,
+        events: &AtomicU64,
+    ) -> Result<f64, CellError> {
         let spec = self.rebuilding(library, level, percent)?;
         let impossible = |error: openraid_sim::machine::MachineError| CellError::Impossible(error.to_string());
         let mut target = SimTarget::new("rebuild", &spec, library).map_err(impossible)?;
@@ -77,6 +89,7 @@ impl PlanRequest {
             rebuilt.map(|bytes| bytes.get()).ok_or_else(|| CellError::Failed("the rebuild ended at once".into()))
         };
         let (before, after) = (wait(IDLE_WARM)?, wait(IDLE_WINDOW)?);
+        events.fetch_add(target.machine_counters().events, Ordering::Relaxed);
         Ok(after.saturating_sub(before) as f64 * 1e3 / IDLE_WINDOW.get() as f64)
     }
 }
@@ -112,13 +125,14 @@ mod tests {
         let library = Library::builtin();
         let limit = 200.0 * 1.048_576;
         for (level, least) in [(Level::Raid10, 0.98), (Level::Raid5, 0.4), (Level::Raid6, 0.4)] {
-            let rates: Vec<f64> = PLACES.iter().map(|place| request.idle(&library, level, *place).unwrap()).collect();
+            let rates: Vec<f64> =
+                PLACES.iter().map(|place| request.idle(&library, level, *place, &AtomicU64::new(0)).unwrap()).collect();
             // The outermost zone of 270 MB/s is above the limit of 200 MiB/s, the innermost of 125 below it.
             assert!(rates[0] <= limit * 1.02 && rates[0] > limit * least, "{level:?}: {rates:?}");
             assert!(rates[2] < 130.0 && rates[2] > 50.0 && rates[1] > rates[2], "{level:?}: {rates:?}");
             let day = Rebuild::of(18e12, rates, Vec::new());
             assert!(day.idle_hours.unwrap() > 23.8 && day.loaded_hours.is_none(), "{day:?}");
-            let loaded = request.loaded(&library, level, 50).unwrap();
+            let loaded = request.loaded(&library, level, 50, &AtomicU64::new(0)).unwrap();
             let rate = loaded.rebuild_mbps.expect("it is under way");
             assert!(rate > 0.0 && rate < day.idle_mbps[1], "{level:?}: {rate} beside the load");
         }

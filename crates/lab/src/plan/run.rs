@@ -13,11 +13,12 @@ use super::range::{run_either, Ran, Variation, OTHER_SEEDS};
 use super::rebuild::PLACES;
 use super::sure::Runs;
 use super::values::{uncertain, Uncertain};
-use super::{merit, pairs, survives, LevelPlan, PlanRequest, Planned};
+use super::{merit, pairs, survives, LevelPlan, Missing, PlanRequest, Planned};
 use crate::cell::{machine_spec, ArrayState, CacheMode, CellError, CellResult, CellSpec, Level};
 use crate::run::run_all;
 use openraid_models::Library;
 use openraid_units::Bytes;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How much larger, and how much smaller, the cache is that the best level is looked at with.
 pub(super) const OTHER_CACHE: u32 = 4;
@@ -25,6 +26,43 @@ pub(super) const OTHER_CACHE: u32 = 4;
 const SEEDS_MAX: usize = 8;
 /// Levels whose difference is known to this many percent count as equal if it is no larger than that.
 const SAME_PERCENT: f64 = 2.0;
+
+/// All runs of a plan without the values of the profiles together: see [`PlanRequest::events_max`]. The plan of the README takes
+/// a twentieth of it.
+const EVENTS_MAX_QUICK: u64 = 200_000_000;
+/// The same with them.
+const EVENTS_MAX_THOROUGH: u64 = 20_000_000_000;
+/// Between two looks at the limit, so many runs.
+const BATCH_RUNS: usize = 32;
+/// Why a figure is missing after the limit, in few words.
+pub const EVENT_LIMIT: &str = "event limit";
+
+/// See [`PlanRequest::events_max`].
+#[must_use]
+pub const fn events_max(thorough: bool) -> u64 {
+    if thorough {
+        EVENTS_MAX_THOROUGH
+    } else {
+        EVENTS_MAX_QUICK
+    }
+}
+
+/// The events of the runs of a plan so far.
+struct EventLimit {
+    spent: AtomicU64,
+    max: u64,
+}
+
+impl EventLimit {
+    fn is_reached(&self) -> bool {
+        self.spent.load(Ordering::Relaxed) >= self.max
+    }
+}
+
+/// What is missing because the plan begins no more runs.
+pub(super) fn beyond_the_limit(what: &str) -> Missing {
+    Missing { what: what.into(), reason: EVENT_LIMIT.into(), failed: false }
+}
 
 /// A run in addition to the healthy one.
 #[derive(Clone, Copy)]
@@ -73,9 +111,33 @@ impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
         self.before += items.len();
         ran.into_iter().flatten().collect()
     }
+
+    /// The same in batches, as long as the limit is not reached; nothing for each run that is left out.
+    fn run_within<I: Sync, R: Send>(
+        &mut self,
+        items: &[I],
+        threads: usize,
+        limit: &EventLimit,
+        work: impl Fn(&I) -> R + Sync,
+    ) -> Vec<Option<R>> {
+        let (mut ran, mut left) = (Vec::new(), items);
+        while !left.is_empty() && !limit.is_reached() {
+            let (batch, rest) = left.split_at(BATCH_RUNS.min(left.len()));
+            ran.extend(self.run(batch, rest.len(), threads, &work).into_iter().map(Some));
+            left = rest;
+        }
+        ran.extend(left.iter().map(|_| None));
+        ran
+    }
 }
 
 impl PlanRequest {
+    /// The events of the simulation after which a plan begins no more runs.
+    #[must_use]
+    pub const fn events_max(&self) -> u64 {
+        events_max(self.thorough)
+    }
+
     /// All levels, measured in all their states by this many threads. `ended` is told at the begin, and after each run, how many
     /// are done, and of how many: that changes when it is known which levels can be, and which take more seeds.
     ///
@@ -87,6 +149,22 @@ impl PlanRequest {
         threads: usize,
         ended: impl Fn(usize, usize) + Sync,
     ) -> Result<Vec<Planned>, CellError> {
+        self.run_within(library, threads, self.events_max(), ended)
+    }
+
+    /// The same with another limit than [`PlanRequest::events_max`]. Every level has its healthy run. What is left out then is
+    /// missing with the reason [`EVENT_LIMIT`]; that depends on the request alone, and not on threads.
+    ///
+    /// # Errors
+    /// As [`PlanRequest::run`].
+    pub fn run_within(
+        &self,
+        library: &Library,
+        threads: usize,
+        events_max: u64,
+        ended: impl Fn(usize, usize) + Sync,
+    ) -> Result<Vec<Planned>, CellError> {
+        let limit = EventLimit { spent: AtomicU64::new(0), max: events_max };
         let Some(first) = self.levels.first() else { return Ok(Vec::new()) };
         let values =
             if self.thorough { uncertain(library, &self.cell(*first, ArrayState::Healthy))? } else { Vec::new() };
@@ -96,7 +174,7 @@ impl PlanRequest {
         let more = more + caches.len() * (0..=OTHER_SEEDS).count();
         ended(0, self.levels.len() + more);
         let mut told = Told { ended: &ended, before: 0 };
-        let healthy = |level: &Level| self.one(library, &self.cell(*level, ArrayState::Healthy));
+        let healthy = |level: &Level| self.one(library, &self.cell(*level, ArrayState::Healthy), &limit.spent);
         let healthy: Vec<Ran> = told.run(&self.levels, more, threads, healthy);
         let mut runs: Vec<(usize, Beside)> = Vec::new();
         let best = self.best(&healthy);
@@ -108,8 +186,10 @@ impl PlanRequest {
             let seeded = |mib: &u32| (0..=OTHER_SEEDS).map(|by| Beside::Cache(*mib, by)).collect::<Vec<_>>();
             runs.extend(caches.flat_map(seeded).map(|beside| (number, beside)));
         }
-        let one = |(number, beside): &(usize, Beside)| self.beside(library, self.levels[*number], *beside, &values);
-        let ran = told.run(&runs, 0, threads, one);
+        let one = |(number, beside): &(usize, Beside)| {
+            self.beside(library, self.levels[*number], *beside, &values, &limit.spent)
+        };
+        let ran = told.run_within(&runs, threads, &limit, one);
         let mut ran = runs.iter().zip(ran).peekable();
         let mut planned = Vec::new();
         for (number, (level, healthy)) in self.levels.iter().zip(healthy).enumerate() {
@@ -125,7 +205,7 @@ impl PlanRequest {
                 Err(error) => return Err(error),
             });
         }
-        self.contest(library, threads, &mut told, &mut planned);
+        self.contest(library, threads, &limit, &mut told, &mut planned);
         Ok(planned)
     }
 
@@ -135,19 +215,28 @@ impl PlanRequest {
         &self,
         library: &Library,
         threads: usize,
+        limit: &EventLimit,
         told: &mut Told<'_, F>,
         planned: &mut [Planned],
     ) {
         loop {
             let close = self.close(planned);
             let [first, ..] = close.as_slice() else { return };
+            if limit.is_reached() {
+                for number in close {
+                    if let Planned::Possible(plan) = &mut planned[number] {
+                        plan.missing.push(beyond_the_limit("more seeds"));
+                    }
+                }
+                return;
+            }
             let Planned::Possible(first) = &planned[*first] else { return };
             let by = first.runs.seeds.len() as u64 + 1;
             let cell = |number: &usize| CellSpec {
                 seed: self.seed.wrapping_add(by),
                 ..self.cell(self.levels[*number], ArrayState::Healthy)
             };
-            let ran = told.run(&close, 0, threads, |number| self.one(library, &cell(number)));
+            let ran = told.run(&close, 0, threads, |number| self.one(library, &cell(number), &limit.spent));
             for (number, ran) in close.iter().zip(ran) {
                 if let Planned::Possible(plan) = &mut planned[*number] {
                     plan.runs.seeds.push(ran.ok().as_ref().map(merit));
@@ -234,8 +323,8 @@ impl PlanRequest {
     }
 
     /// A cell's result, with the trace if the plan has one.
-    fn one(&self, library: &Library, cell: &CellSpec) -> Ran {
-        run_either(library, cell, self.trace.as_deref())
+    fn one(&self, library: &Library, cell: &CellSpec, events: &AtomicU64) -> Ran {
+        run_either(library, cell, self.trace.as_deref(), events)
     }
 
     fn beside(
@@ -244,24 +333,25 @@ impl PlanRequest {
         level: Level,
         beside: Beside,
         values: &[Uncertain],
+        events: &AtomicU64,
     ) -> Result<Found, CellError> {
         let mut cell = self.cell(level, ArrayState::Healthy);
         let ran = match beside {
-            Beside::Vary(variation) => variation.run(library, &cell, values, self.trace.as_deref()),
-            Beside::Loaded(place) => self.loaded(library, level, PLACES[place]),
-            Beside::Idle(place) => return self.idle(library, level, PLACES[place]).map(Found::Rate),
-            Beside::Degraded => self.one(library, &CellSpec { state: ArrayState::Degraded(1), ..cell }),
+            Beside::Vary(variation) => variation.run(library, &cell, values, self.trace.as_deref(), events),
+            Beside::Loaded(place) => self.loaded(library, level, PLACES[place], events),
+            Beside::Idle(place) => return self.idle(library, level, PLACES[place], events).map(Found::Rate),
+            Beside::Degraded => self.one(library, &CellSpec { state: ArrayState::Degraded(1), ..cell }, events),
             Beside::OtherMode(by) => {
                 let back = machine_spec(library, &cell)?.writes_back();
                 cell.axes.cache = Some(if back { CacheMode::WriteThrough } else { CacheMode::WriteBack });
                 cell.seed = cell.seed.wrapping_add(by);
-                self.one(library, &cell)
+                self.one(library, &cell, events)
             }
             Beside::Cache(mib, by) => {
                 // A larger one takes longer to fill.
                 let longer = if mib > self.cache_mib(library, level)? { OTHER_CACHE } else { 1 };
                 cell.seed = cell.seed.wrapping_add(by);
-                self.one(library, &cell_with_cache(cell, mib, longer))
+                self.one(library, &cell_with_cache(cell, mib, longer), events)
             }
         };
         ran.map(|ran| Found::Cell(Box::new(ran)))

@@ -192,3 +192,38 @@ fn a_quick_plan_is_bounded_in_runs_and_in_simulated_events() {
     // Before measuring, a load is warmed up for as long at most.
     assert!(events < 2_000_000, "{events} events for {} requests", result.requests);
 }
+
+#[test]
+fn a_plan_begins_no_more_runs_after_its_limit_of_events_and_says_which() {
+    let request = PlanRequest {
+        system: "openraid".into(),
+        drive: Some("exos_x18_18tb".into()),
+        drives: 4,
+        levels: vec![Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6],
+        pattern: Pattern::FileServer,
+        axes: Axes { qd: Some(4), ..Axes::default() },
+        effort: Effort { requests: 100, seconds_max: 1, warm_seconds_max: 1 },
+        seed: 1,
+        thorough: false,
+        trace: None,
+    };
+    let library = Library::builtin();
+    let within = |events_max, threads| {
+        let runs = AtomicUsize::new(0);
+        let ended = |done, _| {
+            runs.fetch_max(done, Ordering::Relaxed);
+        };
+        let planned = request.run_within(&library, threads, events_max, ended).unwrap();
+        let left_out = |plan: &LevelPlan| plan.missing.iter().filter(|own| own.reason == EVENT_LIMIT).count();
+        let left_out: Vec<usize> = planned.iter().map(|planned| left_out(possible(planned))).collect();
+        (runs.into_inner(), left_out, serde_json::to_string(&planned).unwrap())
+    };
+    // One run of each level, and nothing else: two seeds of each; and of those that survive a failure the degraded array and
+    // its rebuild at three places, with and without the load.
+    let (runs, left_out, _) = within(1, 2);
+    assert_eq!((runs, left_out), (4, vec![2, 9, 9, 9]));
+    // The limit is looked at between two batches of 32 runs: one of the 29 is enough for all of them.
+    let (runs, left_out, one) = within(u64::MAX, 1);
+    assert!(runs >= 4 + 29 && left_out == [0; 4], "{runs} {left_out:?}");
+    assert_eq!(within(request.events_max(), 2), (runs, left_out, one), "neither threads nor the usual limit change it");
+}

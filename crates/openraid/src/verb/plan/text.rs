@@ -1,13 +1,13 @@
 //! A plan as tables for people.
 
-use openraid_lab::plan::{LevelPlan, Missing, Planned, Rebuild, Speed};
+use openraid_lab::plan::{events_max, LevelPlan, Missing, Planned, Rebuild, Speed, EVENT_LIMIT};
 use openraid_units::Bytes;
 
 use super::advice::possible;
 use super::{Body, Prices};
 use crate::laboratory::{figure, uncertainty};
 use crate::output::table::Table;
-use crate::quantity::sold;
+use crate::quantity::{counted, sold};
 
 /// If no part is busier than this, no part holds the array back: its load does, by how little it asks for at once.
 const LOAD_BUSY: f64 = 0.7;
@@ -87,8 +87,23 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
     }
     lines.extend(impossible);
     lines.extend(failed);
+    lines.extend(limit_note(body));
     lines.extend(body.advice.iter().cloned());
     lines
+}
+
+/// That a plan has begun no more runs, and what to do.
+fn limit_note(body: &Body) -> Option<String> {
+    let missing = possible(&body.levels).flat_map(|plan| &plan.missing);
+    let left_out = missing.filter(|missing| missing.reason == EVENT_LIMIT).count() as u64;
+    let millions = events_max(body.thorough) / 1_000_000;
+    (left_out > 0).then(|| {
+        format!(
+            "STOPPED: {} not begun, as the others took {millions} million simulated events, the limit of a plan; name fewer levels with \
+             --levels, or a load of fewer requests",
+            counted(left_out, "run was", "runs were")
+        )
+    })
 }
 
 const fn uncertainty_note(thorough: bool) -> &'static str {
