@@ -2,12 +2,28 @@
 
 use openraid_config::ArrayId as WishId;
 use openraid_core::admin::AdminCommand;
-use openraid_format::SetName;
+use openraid_format::{SetName, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_runtime::service::StartedArray;
+use openraid_units::SECTOR_BYTES;
 
+use super::view::Served;
 use super::Server;
 use crate::control::Answer;
 use crate::exit::Failure;
+use crate::sets;
 use crate::words::array_name;
+
+/// The spans of a nested array that are called after it, `NAME.0` and so on, and their names after it is renamed.
+fn span_names(started: &StartedArray, name: &str, to: &str) -> Vec<(usize, SetName)> {
+    let renamed = |(number, span): (usize, &StartedArray)| {
+        let own = span.superblock.set_name;
+        let is_after_it = sets::array_name(&span.superblock) == format!("{name}.{number}");
+        let host = own.text().split_once(':').map(|(host, _)| host.to_owned());
+        let label = SetName::new(host.as_deref(), &format!("{to}.{number}")).ok();
+        label.filter(|_| is_after_it).map(|label| (number, label))
+    };
+    started.spans.iter().enumerate().filter_map(renamed).collect()
+}
 
 impl Server {
     pub(super) fn rename(&self, name: &str, to: &str) -> Result<Answer, Failure> {
@@ -18,11 +34,6 @@ impl Server {
                 "{name} is a raw drive: it has no superblock in which a name could stand"
             )));
         };
-        if !started.spans.is_empty() {
-            let why =
-                "its name stands in the data of its spans; stop it, and rename the spans' array with mdadm on Linux";
-            return Err(Failure::refused(format!("{name} is a nested array: {why}")));
-        }
         if name == to {
             return self.done(format!("the name is {to} already"), name);
         }
@@ -35,10 +46,9 @@ impl Server {
         if has_own && served.access != openraid_config::Access::Blocked {
             self.open_export(&served, to)?;
         }
-        let command = AdminCommand::Rename { array: served.array, name: label };
-        if let Err(error) = self.handle.admin(command) {
+        if let Err(failure) = self.write_name(&served, to, label) {
             self.handle.retract(to)?;
-            return Err(Failure::from(error).of(name));
+            return Err(failure.of(name));
         }
         if has_own {
             self.handle.retract(name)?;
@@ -58,6 +68,49 @@ impl Server {
         self.done(text, to)
     }
 
+    /// Write the name into all superblocks that have it.
+    fn write_name(&self, served: &Served, to: &str, label: SetName) -> Result<(), Failure> {
+        let Some(started) = served.started.as_ref().filter(|started| !started.spans.is_empty()) else {
+            self.handle.admin(AdminCommand::Rename { array: served.array, name: label })?;
+            return Ok(());
+        };
+        for (span, own) in span_names(started, &served.name, to) {
+            self.handle.admin(AdminCommand::Rename { array: started.spans[span].array, name: own })?;
+        }
+        // At a start the name is that of the first span: until its block is written, which is one write, nothing has changed.
+        for (number, span) in started.spans.iter().enumerate().rev() {
+            self.write_outer_name(started, span, label).map_err(|failure| {
+                let text = format!(
+                    "span {number} could not be given the name, so it stays {}; repair the span and try again: {}",
+                    served.name, failure.text
+                );
+                Failure { text, ..failure }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The superblock of a stripe over arrays is data of its spans: it is read and written through them, as hosts do.
+    fn write_outer_name(&self, array: &StartedArray, span: &StartedArray, label: SetName) -> Result<(), Failure> {
+        let status = self.handle.status()?;
+        let view = status.arrays.iter().find(|view| view.status.array == span.array);
+        let own = view.ok_or_else(|| Failure::failed("it does not run any more"))?;
+        let found = self.handle.superblock_inside(span.array, own.status.capacity).map_err(Failure::failed)?;
+        let found = found.filter(|outer| outer.set_uuid == array.superblock.set_uuid);
+        let outer = found.ok_or_else(|| Failure::failed("the stripe's superblock is not there"))?;
+        let at = outer.super_offset.offset().bytes().get();
+        let mut encoded = [0; SUPERBLOCK_BYTES_MAX];
+        Superblock { set_name: label, ..outer }.encode(&mut encoded);
+        // Name and checksum are in its first sector.
+        let mut block = vec![0; usize::try_from(own.status.block.bytes().get()).expect("at most 4096")];
+        self.handle.read(span.array, at, &mut block)?;
+        let sector = usize::try_from(SECTOR_BYTES).expect("512");
+        block[..sector].copy_from_slice(&encoded[..sector]);
+        self.handle.write(span.array, at, &block, true)?;
+        self.handle.flush(span.array)?;
+        Ok(())
+    }
+
     /// Refuse a name that another array has.
     fn refuse_taken(&self, to: &str) -> Result<(), Failure> {
         let is_served = self.state().arrays.iter().any(|own| own.name == to || own.exports.iter().any(|own| own == to));
@@ -71,6 +124,9 @@ impl Server {
         self.change_served(name, |served| {
             served.exports.iter_mut().filter(|export| *export == name).for_each(|export| to.clone_into(export));
             if let Some(started) = &mut served.started {
+                for (span, own) in span_names(started, name, to) {
+                    started.spans[span].superblock.set_name = own;
+                }
                 started.superblock.set_name = label;
             }
             to.clone_into(&mut served.name);
