@@ -103,7 +103,7 @@ fn a_mounted_file_system_outlives_a_restart_of_the_server_by_the_unit_of_the_dis
     let text = page("docs/disk.md");
     let unit = |key: &str| {
         let line = text.lines().rfind(|line| line.starts_with(key)).expect("a line of the unit");
-        line[key.len()..].replace("$$", "$").replace("/run/openraid.sock", "/run/tour/data.sock")
+        line[key.len()..].replace("$$", "$").replace("/run/openraid/nbd.sock", "/run/tour/data.sock")
     };
     // The line of the page, for another folder; without systemd, whose options are not for mount.
     let entry = text.lines().find(|line| line.starts_with("/dev/nbd0 /srv/data")).expect("the line of fstab");
