@@ -374,7 +374,9 @@ impl core::fmt::Display for AdminError {
             Self::NotComparable(why) => f.write_str(why.text()),
             Self::NoScrub => f.write_str("no check or repair is running"),
             Self::NotPossible(why) => f.write_str(why),
-            Self::TooSmall { have, need } => write!(f, "the drive has room for {have}, the array needs {need}"),
+            Self::TooSmall { have, need } => {
+                write!(f, "the drive has room for {}, the array needs {}", have.readable(), need.readable())
+            }
             Self::Refused(why) => f.write_str(why),
             Self::LargerBlock { drive, array } => write!(
                 f,
@@ -386,19 +388,19 @@ impl core::fmt::Display for AdminError {
             ),
             Self::TooSmallMember { have, need, offset } => write!(
                 f,
-                "its superblock says a data area of {} sectors from sector {} on, and the array needs {} sectors of each \
+                "its superblock says a data area of {} from sector {} on, and the array needs {} of each \
                  member; wipe its metadata (openraid wipe-metadata) and add it as a new drive, which may place its data \
                  elsewhere, or use a larger drive",
-                have.get(),
+                have.readable(),
                 offset.get(),
-                need.get()
+                need.readable()
             ),
             Self::BitmapTooLarge { have, need } => write!(
                 f,
-                "the array's write-intent bitmap needs {} sectors, and this drive has room for {} between its superblock and \
+                "the array's write-intent bitmap needs {}, and this drive has room for {} between its superblock and \
                  its data; use a drive of the other members' size",
-                need.get(),
-                have.get()
+                need.readable(),
+                have.readable()
             ),
             Self::Offline => write!(f, "the array is stopping or has failed"),
         }

@@ -101,8 +101,10 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
             name(*drive)
         ),
         AssembleError::Shrunk { drive, need, have } => format!(
-            "{} has {have}, but its superblock says that it needs {need}; it was cut short, or is not the drive it was",
-            name(*drive)
+            "{} has {}, but its superblock says that it needs {}; it was cut short, or is not the drive it was",
+            name(*drive),
+            have.readable(),
+            need.readable()
         ),
         AssembleError::AbsurdEvents { drive, events } => format!(
             "{} has an impossible event count ({events}): its superblock is damaged; leave it out",

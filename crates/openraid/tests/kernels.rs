@@ -196,7 +196,7 @@ fn the_block_that_superblocks_name_is_the_arrays_and_that_of_drives_that_are_add
             let said: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
             assert_eq!(said["exports"][0]["block_size_minimum"], 4096, "{said:#}");
         }
-        Err(_) => support::skipped("nbdinfo"),
+        Err(_) => support::missing("nbdinfo is not installed (package libnbd-bin)"),
     }
     // A host that does not ask for the sizes is served in single bytes, as on drives with such blocks.
     support::ask(&lab, &server, &[(support::WRITE, 512, &[9; 512]), (support::WRITE, 5001, &[8; 3])]);
@@ -242,10 +242,10 @@ fn a_drive_that_is_too_small_is_told_what_would_do_and_one_that_fits_with_less_h
     lab.line("add data small --yes").refused(
         65,
         &[
-            "it has 405504 sectors",
-            "404480 can hold data (data offset 32)",
-            "a member needs 405504",
-            "at least 406528 sectors",
+            "it has 198 MiB (405504 sectors)",
+            "197.5 MiB (404480 sectors) can hold data, from sector 32 on",
+            "a member needs 198 MiB (405504 sectors)",
+            "at least 198.5 MiB (406528 sectors)",
         ],
     );
     lab.drives(&["fits"], 199);

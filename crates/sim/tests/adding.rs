@@ -56,8 +56,8 @@ fn a_member_that_comes_back_with_a_smaller_data_area_is_refused_with_the_area_an
     own.data_size = Sectors(need - 128);
     let text = refusal(add(&mut rig, drive, own.clone()));
     let (have, offset) = (need - 128, own.data_offset.get());
-    assert!(text.contains(&format!("a data area of {have} sectors from sector {offset} on")), "{text}");
-    assert!(text.contains(&format!("the array needs {need} sectors")), "{text}");
+    assert!(text.contains(&format!(" ({have} sectors) from sector {offset} on")), "{text}");
+    assert!(text.contains(&format!(" ({need} sectors) of each member")), "{text}");
 }
 
 #[test]
@@ -70,5 +70,5 @@ fn a_drive_without_room_for_the_bitmap_is_refused_with_the_room_and_the_need() {
     // No sector is left between the bitmap and the next area.
     own.set_bitmap_offset(Some(offset + i32::try_from(room.get()).expect("small")));
     let text = refusal(add(&mut rig, drive, own));
-    assert!(text.contains("write-intent bitmap needs") && text.contains("room for 0 between"), "{text}");
+    assert!(text.contains("write-intent bitmap needs") && text.contains("room for 0 sectors between"), "{text}");
 }

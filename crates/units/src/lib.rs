@@ -17,5 +17,5 @@ mod time;
 
 pub use address::{ArrayOffset, DriveLba, MemberLba, PoolOffset, SetLba};
 pub use index::{ArrayId, DriveId, SetId, Slot, StripeIndex, Tag, TagKind, Token};
-pub use size::{BlockSize, BlockSizeError, Bytes, ReadableBytes, Sectors, SECTOR_BYTES, SECTOR_SHIFT};
+pub use size::{BlockSize, BlockSizeError, Bytes, ReadableBytes, ReadableSectors, Sectors, SECTOR_BYTES, SECTOR_SHIFT};
 pub use time::{Instant, Nanos};

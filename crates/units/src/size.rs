@@ -155,6 +155,19 @@ impl fmt::Display for ReadableBytes {
     }
 }
 
+/// An amount of sectors for people, with the exact number: `197.5 MiB (404480 sectors)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadableSectors(Sectors);
+
+impl fmt::Display for ReadableSectors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 .0.checked_mul(SECTOR_BYTES) {
+            Some(bytes) if bytes > 0 => write!(f, "{} ({})", Bytes(bytes).readable(), self.0),
+            _ => write!(f, "{}", self.0),
+        }
+    }
+}
+
 impl fmt::Debug for Sectors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}s", self.0)
@@ -200,6 +213,11 @@ impl Bytes {
 }
 
 impl Sectors {
+    /// As people read it, and exactly.
+    #[must_use]
+    pub const fn readable(self) -> ReadableSectors {
+        ReadableSectors(self)
+    }
     /// This amount in bytes. Panics above 2^55 sectors, which no member can have.
     #[must_use]
     pub const fn bytes(self) -> Bytes {
@@ -265,6 +283,7 @@ impl BlockSize {
 
 #[cfg(test)]
 mod tests {
+    extern crate alloc;
     use super::*;
 
     #[test]
@@ -275,6 +294,15 @@ mod tests {
         assert_eq!(Sectors::MAX.checked_round_up(Sectors(8)), None);
         assert_eq!(Bytes(513).sectors_ceil(), Sectors(2));
         assert_eq!(Bytes(513).sectors_floor(), Sectors(1));
+    }
+
+    #[test]
+    fn sectors_for_people_are_exact_too_and_never_overflow() {
+        let text = |sectors: u64| alloc::format!("{}", Sectors(sectors).readable());
+        assert_eq!(text(404_480), "197.5 MiB (404480 sectors)");
+        assert_eq!(text(1), "512 bytes (1 sector)");
+        assert_eq!(text(0), "0 sectors");
+        assert_eq!(text(u64::MAX), "18446744073709551615 sectors");
     }
 
     #[test]

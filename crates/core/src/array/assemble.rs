@@ -255,7 +255,9 @@ impl fmt::Display for AssembleError {
             ),
             Self::Shrunk { drive, need, have } => write!(
                 f,
-                "drive {drive} has {have}, but its superblock says that it needs {need}; it was cut short or is not the drive it was"
+                "drive {drive} has {}, but its superblock says that it needs {}; it was cut short or is not the drive it was",
+                have.readable(),
+                need.readable()
             ),
             Self::AbsurdEvents { drive, events } => write!(
                 f,

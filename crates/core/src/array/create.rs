@@ -110,6 +110,7 @@ impl fmt::Display for CreateError {
                 write!(f, "drive {drive}: {}", self.too_small_text().expect("it is too small"))
             }
             Self::SizeTooLarge { asked, have } => {
+                let (asked, have) = (asked.readable(), have.readable());
                 write!(f, "a size of {asked} was asked for, but the smallest member has room for {have}")
             }
             Self::TooManyMissing(slots) => {
@@ -135,14 +136,12 @@ impl CreateError {
         let Self::SpareTooSmall { size, offset, have, need, .. } = self else { return None };
         let least = *size + need.saturating_sub(*have);
         Some(format!(
-            "too small: it has {} sectors, of which {} can hold data (data offset {}), and a member needs {}; use a drive \
-             of at least {} sectors ({})",
-            size.get(),
-            have.get(),
+            "too small: it has {}, of which {} can hold data, from sector {} on, and a member needs {}; use a drive of at least {}",
+            size.readable(),
+            have.readable(),
             offset.get(),
-            need.get(),
-            least.get(),
-            least.bytes().readable()
+            need.readable(),
+            least.readable()
         ))
     }
 }
