@@ -5,13 +5,13 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{is_root, skipped, Lab};
+use support::guest::Small;
+use support::Lab;
 
 /// An event that is not in the log after this time does not come.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -139,32 +139,14 @@ fn the_log_is_asked_by_time_array_and_level_and_followed() {
     server.stop();
 }
 
-/// A small file system; it is gone with the value.
-struct Small<'a>(&'a Path);
-
-impl<'a> Small<'a> {
-    fn mount(path: &'a Path) -> Option<Self> {
-        fs::create_dir_all(path).expect("a folder");
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=1M", "tmpfs"]).arg(path).stderr(Stdio::null());
-        mount.status().is_ok_and(|status| status.success()).then_some(Self(path))
-    }
-}
-
-impl Drop for Small<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0).status();
-    }
-}
-
 #[test]
 fn on_a_full_disk_the_newest_events_stay() {
     let lab = array("full");
     let state = lab.path("state");
     fs::rename(&state, lab.path("before")).expect("the same folder");
-    let Some(_small) = is_root().then(|| Small::mount(&state)).flatten() else {
-        return skipped("a small file system cannot be mounted");
-    };
+    fs::create_dir_all(&state).expect("a folder");
+    let test = "on_a_full_disk_the_newest_events_stay";
+    let Some(_small) = Small::mount(&state, "1M", test) else { return };
     let copied = Command::new("cp").arg("-r").arg(lab.path("before/openraid")).arg(&state).status();
     assert!(copied.is_ok_and(|status| status.success()));
     let server = lab.serve(&["data"]);

@@ -3,44 +3,16 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
+use support::guest::Small;
 use support::{noise, Lab};
-
-/// A small file system of its own in a folder of the lab; taken away at the end.
-struct Small<'a>(&'a Path);
-
-impl<'a> Small<'a> {
-    /// Nothing if this user may not mount.
-    fn mount(folder: &'a Path, size: &str) -> Option<Self> {
-        let options = format!("size={size}");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder).output();
-        let is_mounted = mounted.is_ok_and(|output| output.status.success());
-        if !is_mounted {
-            support::skipped("this user may not mount");
-        }
-        is_mounted.then_some(Self(folder))
-    }
-
-    /// Leave no space at all.
-    fn fill(&self) {
-        let mut filler = fs::File::create(self.0.join("filler")).expect("room for a name");
-        let piece = vec![1; 4096];
-        while std::io::Write::write_all(&mut filler, &piece).is_ok() {}
-    }
-}
-
-impl Drop for Small<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0).output();
-    }
-}
 
 #[test]
 fn metadata_of_sparse_members_have_their_space_when_the_array_is_made() {
     let lab = Lab::new("allocated");
-    let Some(small) = Small::mount(&lab.folder, "8M") else { return };
+    let test = "metadata_of_sparse_members_have_their_space_when_the_array_is_made";
+    let Some(small) = Small::mount(&lab.folder, "8M", test) else { return };
     lab.drives(&["a", "b", "c"], 64);
     lab.line("create data --level 5 --assume-clean --consistency-policy ppl a b c").expect(0);
     small.fill();
@@ -57,16 +29,17 @@ fn metadata_of_sparse_members_have_their_space_when_the_array_is_made() {
 #[test]
 fn a_bad_block_log_can_be_written_on_a_full_file_system_and_the_array_starts_again() {
     let lab = Lab::new("full");
-    let Some(small) = Small::mount(&lab.folder, "12M") else { return };
+    let test = "a_bad_block_log_can_be_written_on_a_full_file_system_and_the_array_starts_again";
+    let Some(small) = Small::mount(&lab.folder, "12M", test) else { return };
     lab.drives(&["a", "b", "c"], 64);
     lab.line("create data --level 5 --assume-clean a b c").expect(0);
     fs::remove_file(lab.path("a")).expect("it is there");
     small.fill();
     let server = lab.serve(&["data"]);
     let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
-    fs::write("/dev/shm/openraid-full-image", noise(1, 4 << 20)).expect("room");
-    let copied = Command::new("nbdcopy").args(["/dev/shm/openraid-full-image", &uri]).output().expect("nbdcopy");
-    let _ = fs::remove_file("/dev/shm/openraid-full-image");
+    let elsewhere = Lab::new("full-image");
+    fs::write(elsewhere.path("image"), noise(1, 4 << 20)).expect("room");
+    let copied = Command::new("nbdcopy").arg(elsewhere.path("image")).arg(&uri).output().expect("nbdcopy");
     assert!(!copied.status.success(), "writes fail: there is no space");
     let known = bad_blocks(&lab);
     assert!(known > 0, "parity that could not be written is recorded");
@@ -87,7 +60,8 @@ fn bad_blocks(lab: &Lab) -> u64 {
 #[test]
 fn without_space_for_metadata_no_array_is_made() {
     let lab = Lab::new("no-space");
-    let Some(small) = Small::mount(&lab.folder, "1M") else { return };
+    let test = "without_space_for_metadata_no_array_is_made";
+    let Some(small) = Small::mount(&lab.folder, "1M", test) else { return };
     lab.drives(&["a", "b", "c"], 64);
     small.fill();
     lab.line("create data --level 5 --assume-clean a b c").refused(74, &["no space", "make room there"]);

@@ -5,11 +5,11 @@ mod support;
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{json, Value};
 use support::client::Client;
+use support::guest::Small;
 use support::web::Web;
 use support::{Lab, Server, FLUSH, READ, WRITE};
 
@@ -80,23 +80,6 @@ fn damaged_files_of_the_service_cost_what_is_in_them_and_nothing_else() {
     server.stop();
 }
 
-/// A small file system; it is gone with the value.
-struct Small<'a>(&'a Path);
-
-impl<'a> Small<'a> {
-    fn mount(path: &'a Path) -> Option<Self> {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=4M", "tmpfs"]).arg(path);
-        mount.output().is_ok_and(|output| output.status.success()).then_some(Self(path))
-    }
-}
-
-impl Drop for Small<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0).output();
-    }
-}
-
 #[test]
 fn on_a_full_disk_orders_are_carried_out_what_is_not_kept_is_said_and_alarms_are_right() {
     // A mirror: of parity, what was being written at the kill would be in doubt.
@@ -105,7 +88,8 @@ fn on_a_full_disk_orders_are_carried_out_what_is_not_kept_is_said_and_alarms_are
     let state = lab.path("state");
     fs::rename(&state, lab.path("before")).expect("the same folder");
     fs::create_dir(&state).expect("room");
-    let Some(_small) = Small::mount(&state) else { return support::skipped("this user may not mount") };
+    let test = "on_a_full_disk_orders_are_carried_out_what_is_not_kept_is_said_and_alarms_are_right";
+    let Some(_small) = Small::mount(&state, "4M", test) else { return };
     let copied = Command::new("cp").arg("-r").arg(lab.path("before/openraid")).arg(&state).status();
     assert!(copied.is_ok_and(|status| status.success()));
     let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);

@@ -267,7 +267,7 @@ fn none_opened(lab: &Lab) {
     fs::create_dir(lab.path("folder")).expect("a folder");
     fs::create_dir(lab.path("other")).expect("a folder");
     let verbs = ["copy-out", "copy-in", "assemble --no-serve", "doctor"];
-    // The user has named what is not there, or what is there and cannot be opened.
+    // Names that do not exist, or things that cannot be opened.
     for (members, code) in [(["d1", "d2"], 65), (["folder", "other"], 4), (["d1", "other"], 4)] {
         for verb in verbs {
             let ran = lab.line(&format!("{verb} {}", members.join(" "))).expect(code);

@@ -28,7 +28,7 @@ fn have_clients() -> bool {
     let library = library.is_ok_and(|output| output.status.success());
     if !library {
         assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "Debian package python3-libnbd is missing");
-        println!("python3-libnbd is not installed: this test is skipped");
+        support::say("skipped: python3-libnbd is not installed");
     }
     library && ["nbdinfo", "nbdcopy", "qemu-io", "qemu-img", "fio"].iter().all(|program| has(program))
 }

@@ -97,7 +97,7 @@ fn everywhere(test: impl Fn(&mut Rig, &TempDir, Direct)) {
         for direct in [Direct::Try, Direct::Never] {
             for (prefer, register) in [(Prefer::Uring, true), (Prefer::Uring, false), (Prefer::Threads, false)] {
                 if prefer == Prefer::Uring && !uring_here() {
-                    println!("skipped: io_uring is refused here");
+                    println!("not with io_uring, which is refused here");
                     continue;
                 }
                 for waiting in [Waiting::Among, Waiting::Alone] {
@@ -116,7 +116,7 @@ fn uring_here() -> bool {
 #[test]
 fn only_the_requested_part_of_the_pool_is_registered_and_commands_after_it_work() {
     if !uring_here() {
-        println!("skipped: io_uring is refused here");
+        common::skipped("io_uring is refused here");
         return;
     }
     let dir = TempDir::on_disk();
@@ -172,7 +172,7 @@ fn resident(pool: &FramePool, len: u64) -> u64 {
 #[test]
 fn a_pool_takes_memory_when_commands_use_it() {
     if !uring_here() {
-        println!("skipped: io_uring is refused here");
+        common::skipped("io_uring is refused here");
         return;
     }
     // The file goes after the member that is open: another test may be given its inode.
@@ -181,7 +181,7 @@ fn a_pool_takes_memory_when_commands_use_it() {
     let options = EngineOptions { prefer: Prefer::Uring, ..EngineOptions::default() };
     let mut rig = Rig::of(len, options);
     if !rig.engine.notes().is_empty() {
-        println!("skipped: the limit of locked memory refuses the pool");
+        common::skipped("the limit of locked memory refuses the pool");
         return;
     }
     assert!(resident(&rig.pool, len.get()) <= 4 * mib, "no command has come yet");
@@ -346,7 +346,7 @@ fn a_full_file_system_is_an_error_of_the_write() {
     std::fs::create_dir(&place).expect("folder");
     let target = place.to_str().expect("ASCII").to_string();
     if run("mount", &["-t", "tmpfs", "-o", "size=64k", "none", &target]).is_none() {
-        println!("skipped: mounting needs root");
+        common::skipped("mounting needs root");
         return;
     }
     let file = std::fs::File::create(place.join("member")).expect("file");

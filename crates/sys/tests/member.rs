@@ -152,7 +152,7 @@ fn files_that_may_not_be_written_are_denied() {
     let path = dir.file("member", 8192);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).expect("mode");
     if OpenOptions::new().write(true).open(&path).is_ok() {
-        println!("skipped: this user may write everything (root)");
+        common::skipped("this user may write everything (root)");
         return;
     }
     assert_eq!(refused(&path), MemberError::Denied { path: path.clone(), usage: Use::Exclusive });

@@ -4,6 +4,7 @@
 
 pub mod client;
 pub mod console;
+pub mod guest;
 pub mod journalled;
 pub mod load;
 pub mod web;
@@ -371,15 +372,20 @@ impl Drop for Server {
     }
 }
 
-/// Write to standard error without a test's capture in between, for skipped tests.
+/// A program that a test needs is not there: the test says so and passes, or fails where all packages are promised.
 pub fn missing(what: &str) {
     assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "{what}");
     skipped(what);
 }
 
-/// As [`missing`], for what no package brings.
+/// As [`missing`], for what no package brings: the test has done nothing, and why.
 pub fn skipped(what: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {what}");
+    say(&format!("skipped: {what}"));
+}
+
+/// A line on standard error, without a test's capture in between.
+pub fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "{what}");
 }
 
 /// Write a little to the first array of a server, with the protocol's simplest words.

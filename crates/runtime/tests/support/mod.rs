@@ -177,7 +177,13 @@ pub fn has(program: &str) -> bool {
     let there = found.is_ok_and(|output| output.status.success());
     if !there {
         assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "{program} is not installed");
-        println!("{program} is not installed: this test is skipped");
+        say(&format!("skipped: {program} is not installed"));
     }
     there
+}
+
+/// A line on standard error, without a test's capture in between.
+pub fn say(what: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{what}");
 }

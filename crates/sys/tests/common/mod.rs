@@ -93,7 +93,7 @@ pub fn allowed(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 /// Write past a test's capture that it does nothing, and why.
-fn skipped(why: &str) {
+pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 

@@ -1,0 +1,78 @@
+//! A test that needs more rights than this user has runs once more, as root of a Linux guest.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::console::{guest_program, installed};
+use super::{missing, say};
+
+/// Set in the guest. Set by hand, it must not be; `OPENRAID_IN_GUEST=try` on the host sends tests there although they could run here.
+const INSIDE: &str = "OPENRAID_IN_GUEST";
+/// The guest has a loopback device that is down: SIOCSIFFLAGS with IFF_UP, IFF_LOOPBACK and IFF_RUNNING.
+const LOOPBACK_UP: &str =
+    "import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sH14x', b'lo', 0x49))";
+
+/// Must this test go to the guest although this user has the rights?
+pub fn is_wanted() -> bool {
+    std::env::var_os(INSIDE).is_some_and(|word| word == "try")
+}
+
+/// This user may not take a step of this test (`why`): run the test in the guest, by its name. Without the packages of the guest a
+/// message says that it did not run.
+#[track_caller]
+pub fn rerun(test: &str, why: &str) {
+    let is_inside = std::env::var_os(INSIDE).is_some_and(|word| word == "yes");
+    assert!(!is_inside, "{test}: {why}, in the guest neither");
+    for program in ["linux.uml", "mdadm", "python3"] {
+        if !installed(program) {
+            return missing(&format!("{test}: {why}, and {program} is not installed, so it did not run"));
+        }
+    }
+    if !guest_program().exists() {
+        return missing(&format!("{test}: {why}, and openraid-guest is not built, so it did not run"));
+    }
+    say(&format!("{test}: {why}; it runs in a Linux guest"));
+    let own = std::env::current_exe().expect("the test program has a path");
+    let job = format!(
+        "/usr/bin/python3 -c \"{LOOPBACK_UP}\"\n{INSIDE}=yes '{}' --exact {test} --nocapture --test-threads 1",
+        own.display()
+    );
+    let mut command = Command::new(guest_program());
+    command.args(["--timeout", "600", "--", &job]).stdin(Stdio::null());
+    let output = command.output().expect("the guest's program starts");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.contains("test result: ok. 1 passed"), "{test}: {printed}");
+}
+
+/// A small file system of its own in memory; it is gone with the value.
+pub struct Small<'a>(&'a Path);
+
+impl<'a> Small<'a> {
+    /// One of this size (`8M`) over a folder. If this user may not mount, the test named here runs in a Linux guest instead, and this is
+    /// nothing.
+    #[track_caller]
+    pub fn mount(folder: &'a Path, size: &str, test: &str) -> Option<Self> {
+        let options = format!("size={size}");
+        let mount = || Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder).output();
+        let is_mounted = !is_wanted() && mount().is_ok_and(|output| output.status.success());
+        if !is_mounted {
+            rerun(test, "this user may not mount a file system");
+        }
+        is_mounted.then_some(Self(folder))
+    }
+
+    /// Leave no space at all.
+    pub fn fill(&self) {
+        let mut filler = File::create(self.0.join("filler")).expect("room for a name");
+        let piece = vec![1; 4096];
+        while filler.write_all(&piece).is_ok() {}
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).output();
+    }
+}
