@@ -34,7 +34,7 @@ fn hunt(bug: Bug) -> Hunt {
 }
 
 #[test]
-fn every_planted_bug_is_found_by_its_judge() {
+fn every_bug_planted_in_the_driver_loop_is_found_by_its_judge() {
     assert!(Bug::ALL.len() >= 10);
     // Panics are the expected findings: their messages are in the report.
     std::panic::set_hook(Box::new(|_| {}));
