@@ -136,7 +136,7 @@ impl Array {
         let one_stream = load.is_some_and(|load| load.spec.random_percent() == 0.0 && load.parts == 1);
         let even = match array.level {
             Level::Single | Level::Jbod | Level::Linear => false,
-            // Behind the end of the smaller members, the larger ones are striped by themselves.
+            // After the end of the smaller members, the larger ones are striped by themselves.
             Level::Raid0 => one_stream || sizes.iter().all(|size| *size == sizes[0]),
             _ => true,
         };
@@ -346,9 +346,9 @@ mod tests {
         let random = |part: &str, subject: &str, state, axes: Axes| {
             found(part, subject, state, Pattern::Random, Axes { bs: Some(4096), ..axes })
         };
-        // Of four requests three are one read, and the fourth is a read of each of the other three: 6 for 4.
+        // Three of four requests are one read, and the fourth is a read of each of the other three: 6 for 4.
         assert!((random("members", "raid5x4", DEGRADED, drive("exos_x18_18tb"))[0] - 3.0 * 270.0 / 1.5).abs() < 0.01);
-        // Of eight, two are lost, and each needs six: 18 for 8.
+        // Two of eight are lost, and each needs six: 18 for 8.
         let two = random("members", "raid6x8", ArrayState::Degraded(2), drive("exos_x18_18tb"));
         assert!((two[0] - 6.0 * 270.0 / (18.0 / 8.0)).abs() < 0.01);
         // SSDs, 562 MB/s read and 533 MB/s written: three read and three written on eight of them, a byte takes

@@ -94,7 +94,7 @@ pub fn flag(result: &mut CellResult, ceilings: &[Ceiling]) {
     result.flags.extend(found);
 }
 
-/// What is above a ceiling, of rates that are read and written at the same time.
+/// The flags of rates above a ceiling, read and written at the same time.
 fn above(ceiling: &Ceiling, read: f64, written: f64) -> Vec<Flag> {
     let most = 1.0 + ABOVE_PERCENT / 100.0;
     let flag = |way: &str, mbps: f64, ceiling_mbps: f64| {

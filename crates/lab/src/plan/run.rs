@@ -32,7 +32,7 @@ const SAME_PERCENT: f64 = 2.0;
 const EVENTS_MAX_QUICK: u64 = 200_000_000;
 /// The same with them.
 const EVENTS_MAX_THOROUGH: u64 = 20_000_000_000;
-/// Between two looks at the limit, so many runs.
+/// The number of runs between two looks at the limit.
 const BATCH_RUNS: usize = 32;
 /// Why a figure is missing after the limit, in few words.
 pub const EVENT_LIMIT: &str = "event limit";
@@ -59,7 +59,7 @@ impl EventLimit {
     }
 }
 
-/// What is missing because the plan begins no more runs.
+/// A figure that is missing because the plan begins no more runs.
 pub(super) fn beyond_the_limit(what: &str) -> Missing {
     Missing { what: what.into(), reason: EVENT_LIMIT.into(), failed: false }
 }
@@ -152,7 +152,7 @@ impl PlanRequest {
         self.run_within(library, threads, self.events_max(), ended)
     }
 
-    /// The same with another limit than [`PlanRequest::events_max`]. Every level has its healthy run. What is left out then is
+    /// The same with another limit than [`PlanRequest::events_max`]. Every level has its healthy run. A figure that is left out is
     /// missing with the reason [`EVENT_LIMIT`]; that depends on the request alone, and not on threads.
     ///
     /// # Errors

@@ -218,7 +218,7 @@ fn a_plan_begins_no_more_runs_after_its_limit_of_events_and_says_which() {
         let left_out: Vec<usize> = planned.iter().map(|planned| left_out(possible(planned))).collect();
         (runs.into_inner(), left_out, serde_json::to_string(&planned).unwrap())
     };
-    // One run of each level, and nothing else: two seeds of each; and of those that survive a failure the degraded array and
+    // One run of each level, and nothing else: two seeds of each; and for the levels that survive a failure the degraded array and
     // its rebuild at three places, with and without the load.
     let (runs, left_out, _) = within(1, 2);
     assert_eq!((runs, left_out), (4, vec![2, 9, 9, 9]));

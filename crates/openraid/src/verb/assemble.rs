@@ -66,7 +66,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     }
     let none = opened.is_empty().then(|| none_opened("", &arguments.members, &specs, &failed, &context.registry));
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
-    // Where none could be opened, the reason is made of the same lines.
+    // If none could be opened, the reason has the same lines.
     lines.extend(others.iter().filter(|_| none.is_none()).map(line));
     // What a journal holds is for the server that serves the array. Nested arrays show only when their spans run: all of it is tried out in memory.
     let trial = Trial::start_as(
