@@ -48,6 +48,10 @@ pub struct DiskProfile {
     pub command: Sourced<Nanos>,
     /// Firmware time of a command that the buffer answers.
     pub cached_command: Sourced<Nanos>,
+    /// The first of these for writes; that of reads if the profile does not say.
+    pub write_command: Sourced<Nanos>,
+    /// The second for writes that the cache takes; that of reads if the profile does not say.
+    pub cached_write_command: Sourced<Nanos>,
     /// Rate of its own link.
     pub link_rate: Sourced<Rate>,
     /// Segments of the read buffer.
@@ -151,6 +155,11 @@ impl DiskProfile {
         let cache = top.section("cache");
         let queue = top.section("queue");
         let time = |section: &Section<'_>, base: &str| section.quantity(base, Dimension::Time, 0, u64::MAX).map(Nanos);
+        let (command, cached_command) = (time(interface, "command"), time(interface, "cached_command"));
+        let of_writes = |base: &str, of_reads: &Sourced<Nanos>| {
+            let own = interface.optional_quantity(base, Dimension::Time, 0, u64::MAX);
+            own.map_or_else(|| of_reads.clone(), |own| own.map(Nanos))
+        };
         let kinds = [QueueKind::None, QueueKind::LegacyTcq, QueueKind::Ncq, QueueKind::ScsiTcq];
         let profile = Self {
             spindle_rpm: small(&mechanics.quantity("spindle", Dimension::Spin, 1_000, 50_000)),
@@ -163,8 +172,10 @@ impl DiskProfile {
             seek_read: SeekPoints::read(&seek, "read"),
             seek_write: SeekPoints::read(&seek, "write"),
             seek_table: read_table(&seek),
-            command: time(interface, "command"),
-            cached_command: time(interface, "cached_command"),
+            write_command: of_writes("write_command", &command),
+            cached_write_command: of_writes("cached_write_command", &cached_command),
+            command,
+            cached_command,
             link_rate: interface.quantity("link_rate", Dimension::Rate, 1_000_000, u64::MAX).map(Rate),
             segments: small(&cache.quantity("segments", Dimension::Count, 1, SEGMENTS_MAX)),
             read_ahead: cache.quantity("read_ahead", Dimension::Size, 0, 1 << 32).map(Bytes),
@@ -254,6 +265,8 @@ impl DiskProfile {
         slow_time(&mut self.head_switch, percent);
         slow_time(&mut self.command, percent);
         slow_time(&mut self.cached_command, percent);
+        slow_time(&mut self.write_command, percent);
+        slow_time(&mut self.cached_write_command, percent);
     }
 }
 
@@ -269,7 +282,7 @@ impl SeekPoints {
         points
     }
 
-    /// The curve `t2t + a*sqrt(x) + b*x` through the three points must not fall anywhere.
+    /// An arm must be able to move so.
     fn check(&self, seek: &Section<'_>, before: &str) {
         let field = format!("{before}_average");
         let (least, mean, most) = (self.track_to_track.value, self.average.value, self.full_stroke.value);
@@ -281,21 +294,68 @@ impl SeekPoints {
             let reason = format!("the average seek of {mean} is shorter than the one to the next track, {least}");
             return seek.complain(&field, &reason, "swap the two, or check the sheet");
         }
-        let (root, linear) = self.curve();
-        if root < 0.0 || root / 2.0 + linear < 0.0 {
-            let reason = format!("no rising curve goes through {least}, {mean} on average and {most}");
+        let (first, whole) = (mean.0 - least.0, most.0 - least.0);
+        if 3 * first < whole || 3 * first > 2 * whole {
+            let reason = format!("no arm takes {least} to the next track, {mean} on average and {most} at most");
             let remedy = "the average is to be between 1/3 and 2/3 of the way from the first to the last";
             seek.complain(&field, &reason, remedy);
         }
     }
+}
 
-    /// `a` and `b` in nanoseconds: a random distance x of the stroke has the mean 1/3, its root the mean 8/15.
+/// How an arm moves: over a short way it speeds up at full force and slows down as fast, over a long one it goes at its
+/// highest speed in between; then it settles. The share x of the full stroke takes `settle + 2 t sqrt(x / k)` up to the share
+/// `k` at which it just comes to that speed, after the time `t`, and `settle + t (1 + x / k)` beyond.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ArmMotion {
+    next: f64,
+    settle: f64,
+    speed_up: f64,
+    knee: f64,
+}
+
+/// The least share of the stroke for which an arm speeds up: less is as good as nothing.
+const KNEE_MIN: f64 = 1e-6;
+
+impl ArmMotion {
+    /// The motion that has the three times of a sheet.
+    ///
+    /// The distance x of two random places has the density 2 (1 - x), so the mean time, without settling, is
+    /// `t (1 + 1 / 3k - k / 3 + k^2 / 15)`. It is between 1/3 and 8/15 of the longest, `t (1 + 1 / k)`. If a sheet has more, the
+    /// arm never comes to its highest speed, and settles for longer than after the way to the next track.
     #[must_use]
-    pub fn curve(&self) -> (f64, f64) {
-        let most = self.full_stroke.value.0 as f64 - self.track_to_track.value.0 as f64;
-        let mean = self.average.value.0 as f64 - self.track_to_track.value.0 as f64;
-        let linear = 5.0 * (most * 8.0 / 15.0 - mean);
-        (most - linear, linear)
+    pub fn of(points: &SeekPoints) -> Self {
+        let next = points.track_to_track.value.0 as f64;
+        let most = points.full_stroke.value.0 as f64 - next;
+        let mean = points.average.value.0 as f64 - next;
+        if mean * 15.0 >= most * 8.0 {
+            let longer = (15.0 * mean - 8.0 * most) / 7.0;
+            return Self { next, settle: next + longer, speed_up: (most - longer) / 2.0, knee: 1.0 };
+        }
+        let share = |k: f64| (k + 1.0 / 3.0 - k * k / 3.0 + k * k * k / 15.0) / (k + 1.0);
+        let (mut least, mut knee) = (KNEE_MIN, 1.0);
+        while knee - least > knee * 1e-9 {
+            let middle = f64::midpoint(least, knee);
+            if share(middle) * most < mean {
+                least = middle;
+            } else {
+                knee = middle;
+            }
+        }
+        Self { next, settle: next, speed_up: most * knee / (1.0 + knee), knee }
+    }
+
+    /// Nanoseconds over a share of the full stroke, 0 to 1; nothing is the way to the next track.
+    #[must_use]
+    pub fn time(&self, share: f64) -> f64 {
+        let Self { next, settle, speed_up, knee } = *self;
+        if share <= 0.0 {
+            next
+        } else if share < knee {
+            settle + 2.0 * speed_up * (share / knee).sqrt()
+        } else {
+            settle + speed_up * (1.0 + share / knee)
+        }
     }
 }
 

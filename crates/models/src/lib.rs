@@ -28,7 +28,7 @@ pub use bus::{BusFile, BusProfile, Duplex, Plug};
 pub use controller::{
     ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorRead, Protection, ReadAhead, XorProfile,
 };
-pub use disk::{DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
+pub use disk::{ArmMotion, DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
 pub use drive::{ConstantProfile, DriveKind, DriveProfile, ServiceLaw, SheetFigure, SheetKey};
 pub use error::{ModelError, ModelErrors};
 pub use head::Head;

@@ -184,6 +184,18 @@ impl Geometry {
         self.cylinder_step.by()
     }
 
+    /// Sectors of the longest track.
+    #[must_use]
+    pub fn track(&self) -> u64 {
+        self.zones[0].per_track.by()
+    }
+    /// Time of a sector at a place, in nanoseconds.
+    #[must_use]
+    #[inline]
+    pub fn sector_time(&self, place: &Place) -> u64 {
+        self.zones[place.zone as usize % ZONES].sector.by() >> FRACTION
+    }
+
     /// The place of a sector, which must be on the disk.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // remainders by tracks, cylinders and turns

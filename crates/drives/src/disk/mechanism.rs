@@ -130,7 +130,7 @@ impl Disk {
             if !waiting.write && there {
                 self.window.remove(index);
                 self.segments.reached_by(&self.tables.geometry, waiting.lba + waiting.len);
-                let end = self.answer(now, now, waiting.len);
+                let end = self.answer(now, self.tables.cached_command, now, waiting.len);
                 self.outbox.push(openraid_units::Instant(end), waiting.tag);
             } else {
                 index += 1;
@@ -189,9 +189,17 @@ impl Disk {
             self.window.swap_remove(index);
         }
         self.window_writes -= u32::from(write);
+        let first = self.move_to(Times { now, begin: ready.max(now), data }, &place, (lba, len), write);
+        if write {
+            self.work.kind = WorkKind::Write { tag };
+            return;
+        }
         let transfer = self.tables.transfer(len);
-        self.work.kind = if write { WorkKind::Write { tag } } else { WorkKind::Read { tag, lba, transfer } };
-        self.move_to(Times { now, begin: ready.max(now), data }, &place, (lba, len), write);
+        let begins = first + self.tables.geometry.sector_time(&place);
+        self.work.kind = WorkKind::Read { tag, lba, begins, transfer };
+        if len > self.tables.buffer {
+            self.wait_for_room(begins, len);
+        }
     }
 
     fn start_destage(&mut self, now: u64, index: usize) {
@@ -203,9 +211,20 @@ impl Disk {
         self.move_to(Times { now, begin: now, data: now }, &place, (extent.start, sectors), true);
     }
 
-    /// Arm, rotation, transfer.
+    /// The buffer does not hold a whole read, whose first sector is there at `begins`: the medium waits for the link, and
+    /// loses whole turns by that.
+    #[cold]
+    fn wait_for_room(&mut self, begins: u64, len: u64) {
+        let room = begins.max(self.link_free) + self.tables.transfer(len - self.tables.buffer);
+        let lost = room.saturating_sub(self.due).div_ceil(u64::from(self.tables.geometry.turn()));
+        let time = lost * u64::from(self.tables.geometry.turn());
+        self.busy += time;
+        self.due += time;
+    }
+
+    /// Arm, rotation, transfer. Gives when the transfer begins.
     #[inline(never)]
-    fn move_to(&mut self, times: Times, place: &Place, (lba, len): (u64, u64), write: bool) {
+    fn move_to(&mut self, times: Times, place: &Place, (lba, len): (u64, u64), write: bool) -> u64 {
         let Times { now, begin, data } = times;
         self.stop_reading_on(now);
         let geometry = &self.tables.geometry;
@@ -214,7 +233,8 @@ impl Disk {
         let arrival = (begin + u64::from(self.view(0, write).travel(&Spot::of(place)))).max(data);
         let (at, angle) = (u64::from(geometry.angle(self.rotation(arrival))), u64::from(place.angle));
         let wait = if angle >= at { angle - at } else { angle + turn - at };
-        let mut end = arrival + wait + span.time;
+        let first = arrival + wait;
+        let mut end = first + span.time;
         // A physical sector that is written in part is read first, and comes round once more.
         if write && (lba | (lba + len)) & (self.tables.physical - 1) != 0 {
             end += turn;
@@ -229,6 +249,7 @@ impl Disk {
         self.due = end;
         (self.work.media, self.work.end) = (place.media + span.time, lba + len);
         (self.work.cylinder, self.work.head) = (span.cylinder, span.head);
+        first
     }
 
     fn stop_reading_on(&mut self, now: u64) {

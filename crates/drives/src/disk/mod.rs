@@ -52,6 +52,8 @@ pub struct DiskTables {
     head_switch: u32,
     command: u64,
     cached_command: u64,
+    write_command: u64,
+    cached_write_command: u64,
     link_rate: Rate,
     /// Times of transfers by sectors, up to [`SHORT_TRANSFER`].
     transfers: Vec<u64>,
@@ -69,6 +71,8 @@ pub struct DiskTables {
     physical: u64,
     segments: usize,
     ahead: u64,
+    /// Sectors that the buffer takes of one read before they are with the host.
+    buffer: u64,
     dirty: u64,
     dirty_extents: usize,
     write_cache: bool,
@@ -82,9 +86,11 @@ impl DiskTables {
     pub fn new(profile: &DiskProfile, capacity: Sectors) -> Self {
         let geometry = Geometry::new(profile, capacity);
         let cylinders = geometry.cylinders();
-        let seek_read = SeekCurve::new(&profile.seek_read, profile.seek_table.as_ref(), cylinders);
-        let seek_write = SeekCurve::new(&profile.seek_write, None, cylinders);
+        let [seek_read, seek_write] = SeekCurve::of(profile, cylinders);
+        let segments = u64::from(profile.segments.value);
+        let ahead = profile.read_ahead.value.sectors_floor().0;
         let short = |time: Nanos| u32::try_from(time.0).unwrap_or(u32::MAX / 4);
+        let track = geometry.track();
         Self {
             geometry,
             seek_read,
@@ -92,6 +98,8 @@ impl DiskTables {
             head_switch: short(profile.head_switch.value),
             command: profile.command.value.0,
             cached_command: profile.cached_command.value.0,
+            write_command: profile.write_command.value.0,
+            cached_write_command: profile.cached_write_command.value.0,
             link_rate: profile.link_rate.value,
             transfers: (0..=SHORT_TRANSFER).map(|n| profile.link_rate.value.time(Bytes(n * 512)).0).collect(),
             last_transfer: profile.link_rate.value.time(Bytes(512)).0,
@@ -107,7 +115,9 @@ impl DiskTables {
             ahead_least: profile.read_ahead_least.value.sectors_floor().0,
             physical: profile.physical_block.value.0 / 512,
             segments: profile.segments.value as usize,
-            ahead: profile.read_ahead.value.sectors_floor().0,
+            ahead,
+            // Every disk has room for a track.
+            buffer: (segments * Segments::sectors_each(ahead)).max(track),
             dirty: profile.dirty.value.sectors_floor().0,
             dirty_extents: profile.dirty_extents.value as usize,
             write_cache: profile.write_cache,
@@ -184,10 +194,11 @@ struct Work {
 #[derive(Clone, Copy, Debug)]
 enum WorkKind {
     Nothing,
-    /// `transfer` is the time that the data takes on the link.
+    /// The data takes `transfer` on the link, and its first sector is in the buffer at `begins`.
     Read {
         tag: Tag,
         lba: u64,
+        begins: u64,
         transfer: u64,
     },
     Write {
@@ -241,7 +252,7 @@ pub struct Disk {
     busy: u64,
     /// Works begun so far.
     works: u64,
-    /// Commands answered without the medium.
+    /// The firmware's time for commands answered without the medium.
     answered: u64,
 }
 
@@ -290,10 +301,11 @@ impl Disk {
         self.window.len() + self.blocked.len() + usize::from(working)
     }
 
-    /// The firmware and then the link answer a command without the medium. Gives when.
-    fn answer(&mut self, now: u64, data: u64, sectors: u64) -> u64 {
-        self.processor_free = now.max(self.processor_free) + self.tables.cached_command;
-        self.answered += 1;
+    /// The firmware, which takes `command`, and then the link answer a command without the medium. Its first sector is there
+    /// at `data`. Gives when.
+    fn answer(&mut self, now: u64, command: u64, data: u64, sectors: u64) -> u64 {
+        self.processor_free = now.max(self.processor_free) + command;
+        self.answered += command;
         let end = self.processor_free.max(data).max(self.link_free) + self.tables.transfer(sectors);
         self.link_free = end;
         end
@@ -310,7 +322,7 @@ impl Disk {
                 self.flushes.push(Flush { tag: command.tag, number: self.dirty.number() });
             }
             DriveOp::Discard => {
-                let end = self.answer(now, now, 0);
+                let end = self.answer(now, self.tables.cached_command, now, 0);
                 self.outbox.push(Instant(end), command.tag);
             }
         }
@@ -321,20 +333,25 @@ impl Disk {
         let rotation = self.rotation(now);
         let mut first = lba;
         let found = if self.dirty.covers(lba, len) {
-            Lookup::Hit { ready: now }
+            Lookup::Hit { begins: now, ready: now }
         } else if self.waits_for_visit(now, lba, lba + len) {
             Lookup::Miss
         } else {
             self.segments.lookup(&self.tables.geometry, now, rotation, lba, len)
         };
         match found {
-            Lookup::Hit { ready } => {
-                // The data goes out while it comes in: its last sector is not sent before it is read.
-                let end = self.answer(now, now, len).max(ready + self.tables.last_transfer);
+            Lookup::Hit { begins, ready } => {
+                // The data goes out while it comes in: no sector is sent before it is read.
+                let command = self.tables.cached_command;
+                let end = self.answer(now, command, begins, len).max(ready + self.tables.last_transfer);
                 self.link_free = end;
                 return self.outbox.push(Instant(end), tag);
             }
-            Lookup::Part { from } => first = from,
+            Lookup::Part { from } => {
+                // The buffered part goes out at once.
+                self.link_free = self.link_free.max(now) + self.tables.transfer(from - lba);
+                first = from;
+            }
             Lookup::Miss => {}
         }
         let place = self.tables.geometry.place(first);
@@ -362,7 +379,7 @@ impl Disk {
             return self.accept(now, tag, (lba, len), sectors);
         }
         let place = self.tables.geometry.place(lba);
-        let ready = now + self.tables.command;
+        let ready = now + self.tables.write_command;
         let mut waiting = Waiting { tag, write: true, lba, len, place, arrived: now, ready, data: now };
         if cached {
             return self.blocked.push_back(waiting);
@@ -375,7 +392,7 @@ impl Disk {
 
     /// A write goes into the cache and is answered.
     fn accept(&mut self, now: u64, tag: Tag, (lba, len): (u64, u64), sectors: u64) {
-        let end = self.answer(now, now, sectors);
+        let end = self.answer(now, self.tables.cached_write_command, now, sectors);
         self.dirty.add(&self.tables.geometry, now, lba, len);
         self.outbox.push(Instant(end), tag);
     }
@@ -390,8 +407,8 @@ impl Disk {
             return due;
         }
         // Any answer after a read also follows it on the link.
-        if let WorkKind::Read { transfer, .. } = self.work.kind {
-            return self.read_end(due, transfer);
+        if let WorkKind::Read { begins, transfer, .. } = self.work.kind {
+            return self.read_end(due, begins, transfer);
         }
         // Only the cache's content is written.
         let inside = self.window.is_empty() && self.blocked.is_empty();
@@ -401,10 +418,12 @@ impl Disk {
         due
     }
 
-    /// When the data of a read that the medium has given by `now` is with the host, after its `transfer`.
+    /// When the data of a read is with the host. The medium has given the first sector at `begins` and the last one at `now`.
+    /// The link sends a sector when it has the one before and the medium has given it: the slower of the two decides, and the
+    /// other adds one sector.
     #[inline]
-    fn read_end(&self, now: u64, transfer: u64) -> u64 {
-        now.max(self.link_free + transfer) + self.tables.last_transfer
+    fn read_end(&self, now: u64, begins: u64, transfer: u64) -> u64 {
+        (now + self.tables.last_transfer).max(self.link_free.max(begins) + transfer)
     }
 
     /// Everything that is due by `now`, except for giving out completions.
@@ -432,9 +451,9 @@ impl Disk {
         self.work.kind = WorkKind::Nothing;
         (self.cylinder, self.head, self.last) = (cylinder, head, end);
         match kind {
-            WorkKind::Read { tag, lba, transfer } => {
+            WorkKind::Read { tag, lba, begins, transfer } => {
                 self.last_read = now;
-                let at = self.read_end(now, transfer);
+                let at = self.read_end(now, begins, transfer);
                 self.link_free = at;
                 self.outbox.push(Instant(at), tag);
                 self.segments.filled(&self.tables.geometry, now, media, lba, end);
@@ -559,7 +578,7 @@ impl DriveModel for Disk {
     fn passing(&self, given: &Given) -> Passing {
         let sectors = given.sectors_read + given.sectors_written;
         Passing {
-            firmware: Nanos(self.answered * self.tables.cached_command),
+            firmware: Nanos(self.answered),
             link: [self.tables.link_rate.time(Bytes(sectors * 512)), Nanos::ZERO],
             ..Passing::default()
         }

@@ -1,10 +1,10 @@
-//! How long the arm takes: `t(x) = next + a*sqrt(x) + b*x` over the share x of the full stroke.
+//! How long the arm takes over the share x of the full stroke.
 //!
-//! The two factors follow from a data sheet's three points, as for two random places the mean of x is 1/3 and that of
-//! its root 8/15; a measured curve replaces them if there is one. The times are in two tables of whole nanoseconds:
-//! every short distance, and steps with linear interpolation for long ones.
+//! It settles, and before that it speeds up and slows down with all its force, and between the two it goes at its highest
+//! speed if the way is long enough for that ([`ArmMotion`]). A measured curve replaces that if there is one. The times are in
+//! two tables of whole nanoseconds: every short distance, and steps with linear interpolation for long ones.
 
-use openraid_models::{SeekPoints, SeekTable};
+use openraid_models::{ArmMotion, DiskProfile, SeekTable};
 
 /// Distances, in cylinders, that have an entry of their own.
 const NEAR: usize = 1024;
@@ -31,16 +31,31 @@ pub struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// The curve of a disk with this many cylinders.
+    /// The curves of a disk with this many cylinders, for reads and for writes. A measured curve is one of reads; the arm
+    /// moves for a write likewise, and settles for longer.
     #[must_use]
-    pub fn new(points: &SeekPoints, table: Option<&SeekTable>, cylinders: u32) -> Self {
+    pub fn of(profile: &DiskProfile, cylinders: u32) -> [Self; 2] {
+        let (read, write) = (&profile.seek_read, &profile.seek_write);
+        if let Some(table) = &profile.seek_table {
+            let settling = write.track_to_track.value.0 as f64 - read.track_to_track.value.0 as f64;
+            let time = |more: f64| move |share| from_table(table, share) + more;
+            return [Self::new(cylinders, time(0.0)), Self::new(cylinders, time(settling.max(0.0)))];
+        }
+        [read, write].map(|points| {
+            let arm = ArmMotion::of(points);
+            Self::new(cylinders, |share| arm.time(share))
+        })
+    }
+
+    /// The curve of a disk with this many cylinders, by the nanoseconds for a share of the full stroke; a share of nothing is
+    /// the next cylinder.
+    // Seeks are shorter than four seconds by the bounds of profiles.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn new(cylinders: u32, nanos: impl Fn(f64) -> f64) -> Self {
         let stroke = f64::from(cylinders.saturating_sub(2).max(1));
         let time = |distance: u32| match distance {
             0 => 0,
-            _ => {
-                let share = (f64::from(distance - 1) / stroke).min(1.0);
-                table.map_or_else(|| from_points(points, share), |table| from_table(table, share))
-            }
+            _ => nanos((f64::from(distance - 1) / stroke).min(1.0)).round() as u32,
         };
         let mut shift = 0;
         while cylinders >> shift > STEPS {
@@ -105,19 +120,11 @@ impl SeekCurve {
     }
 }
 
-// Seeks are shorter than four seconds by the bounds of profiles.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn from_points(points: &SeekPoints, share: f64) -> u32 {
-    let (root, linear) = points.curve();
-    (points.track_to_track.value.0 as f64 + root * share.sqrt() + linear * share).round() as u32
-}
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // as above
-fn from_table(table: &SeekTable, share: f64) -> u32 {
+fn from_table(table: &SeekTable, share: f64) -> f64 {
     let rows = &table.0;
     let place = share * 1e6;
     let after = rows.partition_point(|row| f64::from(row.0) <= place).clamp(1, rows.len() - 1);
     let (from, to) = (rows[after - 1], rows[after]);
     let part = (place - f64::from(from.0)) / f64::from(to.0 - from.0);
-    (from.1 .0 as f64 + (to.1 .0 as f64 - from.1 .0 as f64) * part.clamp(0.0, 1.0)).round() as u32
+    from.1 .0 as f64 + (to.1 .0 as f64 - from.1 .0 as f64) * part.clamp(0.0, 1.0)
 }

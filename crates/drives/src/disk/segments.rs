@@ -31,9 +31,11 @@ impl Running {
 pub enum Lookup {
     /// Nothing of its beginning.
     Miss,
-    /// All of it is there at this time.
+    /// All of it is there, or comes.
     Hit {
-        /// Not before now.
+        /// When its first sector is there; not before now.
+        begins: u64,
+        /// When all of it is.
         ready: u64,
     },
     /// Its beginning, up to this sector.
@@ -141,11 +143,16 @@ struct Visit {
 }
 
 impl Segments {
+    /// Sectors of a segment: it also keeps some sectors that the reader has passed.
+    #[must_use]
+    pub const fn sectors_each(ahead: u64) -> u64 {
+        ahead * 2
+    }
+
     /// `count` segments; read-ahead stops `ahead` sectors after the end of the request.
     #[must_use]
     pub fn new(count: usize, ahead: u64) -> Self {
-        // A segment also keeps some sectors that the reader has passed.
-        let segment_sectors = ahead * 2;
+        let segment_sectors = Self::sectors_each(ahead);
         let places = count + 1;
         Self {
             starts: vec![0; count],
@@ -181,7 +188,7 @@ impl Segments {
         let known = self.ends[index];
         self.got(geometry, index, end.min(known));
         if end <= known {
-            Lookup::Hit { ready: now }
+            Lookup::Hit { begins: now, ready: now }
         } else {
             Lookup::Part { from: known }
         }
@@ -203,7 +210,8 @@ impl Segments {
         }
         self.touch(running.segment);
         self.got(geometry, running.segment, end);
-        let ready = if end <= running.at { now } else { running.from + geometry.media_end(end) - running.media };
+        let there = |end| if end <= running.at { now } else { running.from + geometry.media_end(end) - running.media };
+        let (begins, ready) = (there(lba + 1).max(now), there(end).max(now));
         let wanted = (end + self.ahead).min(geometry.sectors());
         if stopped {
             // It goes on when half of what it was ahead is used up, with a wait for its place to come round.
@@ -219,7 +227,7 @@ impl Segments {
         running.asked = running.asked.max(end);
         running.stream = true;
         self.running = Some(running);
-        Lookup::Hit { ready: ready.max(now) }
+        Lookup::Hit { begins, ready }
     }
 
     /// The first segment of which something is true that is so only of one with something of `from..to`. Most often it

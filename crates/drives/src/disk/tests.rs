@@ -2,16 +2,17 @@
 
 use super::*;
 use crate::trial::{closed, command};
-use openraid_models::{DriveKind, DriveProfile, Library, Sourced};
+use openraid_models::{ArmMotion, DriveKind, DriveProfile, Library, Sourced};
 
 /// A profile whose firmware, buffers and link take no time: only the mechanism is left.
 fn bare(name: &str) -> (DiskProfile, Sectors) {
     let DriveProfile { kind, capacity, .. } = Library::builtin().drive(name).unwrap().clone();
     let DriveKind::Disk(disk) = kind else { panic!("{name} is a disk") };
     let mut disk = *disk;
-    for time in [&mut disk.command, &mut disk.cached_command, &mut disk.positioning_margin, &mut disk.flush] {
+    for time in [&mut disk.command, &mut disk.cached_command, &mut disk.write_command, &mut disk.cached_write_command] {
         *time = Sourced::exact(Nanos::ZERO);
     }
+    (disk.positioning_margin, disk.flush) = (Sourced::exact(Nanos::ZERO), Sourced::exact(Nanos::ZERO));
     disk.queue_age = Sourced::exact(Nanos::from_secs(1000));
     disk.link_rate = Sourced::exact(Rate::mbs(900_000));
     disk.read_ahead = Sourced::exact(Bytes::ZERO);
@@ -173,7 +174,9 @@ fn a_seek_curve_goes_through_its_ends_and_never_falls() {
         let tables = DiskTables::new(disk, profile.capacity.value);
         let last = tables.geometry.cylinders() - 1;
         for (curve, points) in [(&tables.seek_read, &disk.seek_read), (&tables.seek_write, &disk.seek_write)] {
-            assert_eq!(u64::from(curve.time(1)), points.track_to_track.value.0);
+            // A measured curve has its own first point.
+            let first = if disk.seek_table.is_none() { 0.0 } else { 0.06 };
+            close(f64::from(curve.time(1)), points.track_to_track.value.0 as f64, first);
             close(f64::from(curve.time(last)), points.full_stroke.value.0 as f64, 0.002);
             let times: Vec<u32> = (0..4000).map(|n| curve.time(n * (last / 4000))).collect();
             assert!(times.windows(2).all(|pair| pair[0] <= pair[1]), "{}", profile.head.name);
@@ -234,8 +237,7 @@ fn places_and_media_times_turn_into_each_other() {
 /// Commands per second of an ideal disk that always takes the nearest of `depth` places: floating point, places on a
 /// line, no tracks. An oracle that shares nothing with the model but the sheet.
 fn ideal_rate(profile: &DiskProfile, depth: usize) -> f64 {
-    let (root, linear) = profile.seek_read.curve();
-    let (next, turn) = (profile.seek_read.track_to_track.value.0 as f64, profile.turn().0 as f64);
+    let (arm, turn) = (ArmMotion::of(&profile.seek_read), profile.turn().0 as f64);
     let mut random = Random::new(21);
     let mut unit = move || random.below(1 << 40) as f64 / (1u64 << 40) as f64;
     let mut places: Vec<(f64, f64)> = (0..depth).map(|_| (unit(), unit() * turn)).collect();
@@ -244,8 +246,7 @@ fn ideal_rate(profile: &DiskProfile, depth: usize) -> f64 {
     let count = 40_000;
     for _ in 0..count {
         let end = |place: &(f64, f64)| {
-            let apart = f64::abs(place.0 - at);
-            let there = now + next + root * apart.sqrt() + linear * apart;
+            let there = now + arm.time(f64::abs(place.0 - at));
             there + (place.1 - there).rem_euclid(turn)
         };
         let best = (0..depth).min_by(|a, b| end(&places[*a]).total_cmp(&end(&places[*b]))).unwrap();
@@ -282,7 +283,8 @@ fn sorting_gains_what_was_published_for_the_class() {
     };
     let single = rate(1);
     for (depth, gain) in [(4, 1.48), (8, 1.80), (16, 2.25), (32, 2.70)] {
-        close(rate(depth) / single, gain, 0.08);
+        // At depth 4 the mechanism has three to choose from, as the host's next one comes after that.
+        close(rate(depth) / single, gain, 0.09);
     }
 }
 
@@ -344,7 +346,7 @@ fn writing_in_order_through_the_cache_keeps_the_medium_busy() {
 fn writing_in_order_without_a_cache_costs_a_turn_each_time() {
     let (mut profile, capacity) = bare("wd740gd");
     profile.write_cache = false;
-    profile.command = Sourced::exact(Nanos::from_micros(100));
+    profile.write_command = Sourced::exact(Nanos::from_micros(100));
     let mut disk = disk(&profile, capacity, 3);
     let turn = f64::from(disk.tables.geometry.turn());
     let mut at = 0;
@@ -373,7 +375,7 @@ fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Na
             _ => DriveOp::Read,
         };
         let sectors = if op == DriveOp::Flush { 0 } else { random.between(1, 64) };
-        let lba = if random.chance(1, 4) { disk.last_read % 4096 } else { random.below(capacity.value.0 - 64) };
+        let lba = if random.chance(1, 4) { now.0 % 4096 } else { random.below(capacity.value.0 - 64) };
         disk.submit(now, &command(number, op, if op == DriveOp::Flush { 0 } else { lba }, sectors));
         // Bursts, and pauses in which all is written out.
         let pause = if random.chance(1, 50) { 3_000_000_000 } else { 9_000_000 };
@@ -624,6 +626,72 @@ fn reading_in_order_over_a_link_slower_than_the_medium_goes_at_the_links_rate() 
         });
         close(trial.bytes_per_second(), mbs as f64 * 1e6, 0.03);
     }
+}
+
+/// A read of n sectors over a link: the slower of medium and link moves all of them, the other one adds one.
+#[test]
+fn a_read_takes_what_the_slower_of_medium_and_link_takes() {
+    const SECTORS: u64 = 128;
+    let (mut profile, capacity) = bare("wd740gd");
+    // With one density, every place has the same rate; none of the reads crosses the end of a track.
+    profile.rate_inner = profile.rate_outer.clone();
+    let track = disk(&profile, capacity, 1).tables.geometry.track();
+    for kbs in [5_000, 40_000, 60_000, 300_000] {
+        profile.link_rate = Sourced::exact(Rate(kbs * 1000));
+        let (mut disk, mut random) = (disk(&profile, capacity, 1), Random::new(8));
+        let tracks = capacity.0 / track;
+        let trial = closed(&mut disk, 1, 100, 40_000, || {
+            let place = random.below(tracks) * track + random.below((track - SECTORS) / 8) * 8;
+            (DriveOp::Read, place, SECTORS)
+        });
+        let medium = profile.turn().0 as f64 / track as f64;
+        let link = 512e6 / kbs as f64;
+        let passing = (SECTORS - 1) as f64 * f64::max(medium, link) + medium + link;
+        close(trial.mean(), profile.seek_read.average.value.0 as f64 + profile.turn().0 as f64 / 2.0 + passing, 0.01);
+    }
+}
+
+#[test]
+fn the_medium_waits_for_the_link_when_the_buffer_is_full() {
+    let (mut profile, capacity) = bare("wd740gd");
+    profile.link_rate = Sourced::exact(Rate::mbs(10));
+    let mut disk = disk(&profile, capacity, 1);
+    let (buffer, turn) = (disk.tables.buffer, u64::from(disk.tables.geometry.turn()));
+    // A write, which needs no link before the arm moves, comes after the read.
+    disk.submit(Instant::ZERO, &command(1, DriveOp::Read, 0, 8 * buffer));
+    let (mut now, mut done, mut ends) = (Instant::ZERO, Vec::new(), Vec::new());
+    let from = disk.work.media;
+    while let Some(next) = disk.next() {
+        now = next;
+        disk.advance(now, &mut done);
+        ends.extend(done.drain(..).map(|_| now));
+    }
+    // The link has all of it, and the medium was at work until the last part fitted, in whole turns.
+    let (all, fits) = (8 * buffer * 51_200, 7 * buffer * 51_200);
+    assert!(from > 0 && ends.len() == 1 && (all..all + turn).contains(&ends[0].0), "{ends:?}");
+    let busy = disk.busy(now).0;
+    assert!((fits..fits + 2 * turn).contains(&busy), "{busy} is not {fits}");
+}
+
+#[test]
+fn writes_have_a_firmware_time_of_their_own() {
+    let (mut profile, capacity) = bare("mba3073rc");
+    let time = |profile: &DiskProfile, op| {
+        let mut disk = disk(profile, capacity, 3);
+        disk.submit(Instant(1000), &command(1, op, 70_000_000, 8));
+        disk.next().unwrap().0 - 1000
+    };
+    let cached = DriveOp::Write { fua: false };
+    let before = time(&profile, cached);
+    profile.cached_write_command = Sourced::exact(Nanos::from_micros(700));
+    assert_eq!(time(&profile, cached), before + 700_000);
+    // Before the arm moves: the sector is a whole turn later if the firmware takes a turn.
+    let through = DriveOp::Write { fua: true };
+    let (before, turn) = (time(&profile, through), profile.turn().0);
+    profile.write_command = Sourced::exact(Nanos(turn));
+    let after = time(&profile, through);
+    assert!(after.abs_diff(before + turn) < turn / 500, "{before} {after}");
+    assert_eq!(time(&profile, DriveOp::Read), time(&bare("mba3073rc").0, DriveOp::Read));
 }
 
 #[test]

