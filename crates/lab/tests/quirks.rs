@@ -28,6 +28,7 @@ fn rows() -> Vec<Row> {
         ("read_kib_us", 13.5, "3ware-9650se", "raid0x4", in_order.clone(), stream(read, 65_536, 1)),
         ("nested_level_overhead_us", 500.0, "lsi-9260-8i", "raid50x8", in_order.clone(), stream(read, 65_536, 1)),
         ("redundancy_stage_mbs", 410.0, "lsi-9260-8i", "raid5x8", in_order.clone(), stream(write, 65_536, 4)),
+        ("partial_stripe_us", 500.0, "intel-rst", "raid5x4", at_random.clone(), mixed(0, 64)),
         ("nested_qd_cap", 4.0, "lsi-9260-8i", "raid50x8", at_random.clone(), mixed(100, 64)),
         ("write_pipeline_depth", 1.0, "3ware-9650se", "raid0x4", at_random.clone(), mixed(0, 16)),
         ("adapt_mode_state", 0.0, "lsi-9260-8i", "raid5x8", in_order.clone(), recreated.clone()),

@@ -152,15 +152,29 @@ impl<D: DriveModel> Machine<D> {
     /// If the array is redundant, a write enters the engine when the stage before the cache is free, and occupies it
     /// for its time: a write that follows soon waits, a later one does not.
     fn stage(&mut self, slot: u32) {
-        let (picos, io) = (self.parts.redundancy_stage, &self.inside[slot as usize].io);
-        if picos == 0 || io.kind != IoKind::Write {
+        let time = self.stage_time(&self.inside[slot as usize].io);
+        if time == Nanos::ZERO {
             self.enter(slot);
             return;
         }
-        let own = Nanos(u64::from(io.len) * picos / 1000);
-        let time = if self.nested { own + self.parts.processor.nested } else { own };
         let begin = Instant(self.stage.take(self.now, time).0 - time.0);
         self.push(self.line.stage, begin, Event::of(What::Staged, slot));
+    }
+
+    /// The time of a request in the stage: by its bytes, and by the stripes that it fills in part.
+    fn stage_time(&self, io: &HostIo) -> Nanos {
+        let (picos, each) = (self.parts.redundancy_stage, self.parts.partial_stripe);
+        if io.kind != IoKind::Write || (picos == 0 && each == Nanos::ZERO) {
+            return Nanos::ZERO;
+        }
+        let mut time = Nanos(u64::from(io.len) * picos / 1000);
+        if self.nested && picos > 0 {
+            time += self.parts.processor.nested;
+        }
+        if each > Nanos::ZERO {
+            time += Nanos(each.0 * partly_filled(io, self.parts.stripe.get()));
+        }
+        time
     }
 
     fn enter(&mut self, slot: u32) {
@@ -415,5 +429,16 @@ impl<D: DriveModel> Machine<D> {
     #[inline]
     pub(super) fn push(&mut self, line: usize, at: Instant, event: Event) {
         self.lines.push(&mut self.calendar, line, at, event);
+    }
+}
+
+/// The stripes that a write has a part of, and not all: its first, its last, or the only one.
+fn partly_filled(io: &HostIo, stripe: u64) -> u64 {
+    let (start, end) = (io.offset, io.offset + u64::from(io.len));
+    let parts = u64::from(start % stripe != 0) + u64::from(end % stripe != 0);
+    if start / stripe == end / stripe {
+        parts.min(1)
+    } else {
+        parts
     }
 }

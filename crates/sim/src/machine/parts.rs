@@ -131,6 +131,11 @@ pub struct MachineParts {
     /// Picoseconds of each byte of a write in the stage before the cache of an array with redundancy, one write after the
     /// other; in addition the processor's time for two levels. Zero where there is no such stage.
     pub redundancy_stage: u64,
+    /// Each stripe that a write to an array with parity fills in part takes so much of the stage before the engine, and the
+    /// bytes of a stripe's data.
+    pub partial_stripe: Nanos,
+    /// See `partial_stripe`.
+    pub stripe: Bytes,
     /// Writes shorter than this that go on with no stream are not cached by the controller; zero where all are.
     pub through_below: Bytes,
     /// Dirty data is written after this time.
@@ -185,6 +190,8 @@ impl Default for MachineParts {
             taught: false,
             read_kib: Nanos::ZERO,
             redundancy_stage: 0,
+            partial_stripe: Nanos::ZERO,
+            stripe: Bytes::ZERO,
             through_below: Bytes::ZERO,
             destage_delay: Nanos::from_secs(5),
             queue_age: Nanos::from_secs(2),

@@ -227,9 +227,13 @@ impl MachineSpec {
         if self.array.is_redundant() {
             parts.redundancy_stage = quirk(controller, "redundancy_stage_mbs").map_or(0, picos_of);
         }
-        if self.array.level.has_parity() && controller.quirk_truth("partial_stripes_through") {
+        if self.array.level.has_parity() {
             let columns = self.array.members / self.array.spans() - self.array.parities();
-            parts.through_below = self.chunk() * u64::from(columns);
+            parts.stripe = self.chunk() * u64::from(columns);
+            parts.partial_stripe = micros(quirk_number(controller, "partial_stripe_us"));
+            if controller.quirk_truth("partial_stripes_through") {
+                parts.through_below = parts.stripe;
+            }
         }
         if let Some(depth) = quirk(controller, "write_pipeline_depth").or((!software).then_some(CARD_DESTAGE_DEPTH)) {
             parts.destage_units = [self.destage_units(depth); 2];
