@@ -160,6 +160,13 @@ impl BusProfile {
         matches!(self.plug, None | Some(Plug::Pcie))
     }
 
+    /// Generation and lanes of PCI Express, by its name; none for other buses.
+    #[must_use]
+    pub fn generation_and_lanes(&self) -> Option<(u32, u32)> {
+        let (generation, lanes) = self.name.strip_prefix("pcie")?.split_once("_x")?;
+        Some((generation.parse().ok()?, lanes.parse().ok()?))
+    }
+
     /// The rate of one drive on it: the rate of a lane.
     #[must_use]
     pub fn lane_rate(&self) -> Sourced<Rate> {

@@ -39,10 +39,14 @@ pub struct ControllerProfile {
     pub link: String,
     /// Drives that share one link (a channel, an expander); 1 where each has its own.
     pub drives_per_link: Sourced<u32>,
+    /// Host adapters, or chips with ports, of which each has only some of the drives and a way of its own to the rest.
+    pub adapters: Option<Adapters>,
     /// Commands that it gives to one drive at once.
     pub drive_queue: Sourced<u32>,
-    /// Name of the bus profile towards the host.
+    /// Name of the bus profile towards the host, as card and slot agreed on it.
     pub bus: String,
+    /// Name of the bus profile of the card itself; none if it is not known.
+    pub card_bus: Option<String>,
     /// Name of the host profile of its test bed.
     pub host: String,
     /// Name of the drive profile of its test bed.
@@ -57,6 +61,8 @@ pub struct ControllerProfile {
     pub data_path: Option<DataPath>,
     /// Bytes of its cache; zero for none.
     pub cache: Sourced<Bytes>,
+    /// Rate of its memory, which everything passes that goes in or out; none if it is not known, or never the limit.
+    pub memory: Option<Sourced<Rate>>,
     /// Bytes of the cache that it gets when one is asked for without a size; zero where that is the one it has.
     pub cache_on_demand: Bytes,
     /// Other sizes that it is sold with.
@@ -79,6 +85,15 @@ pub struct ControllerProfile {
     pub read_ahead: ReadAhead,
     /// What its firmware is known to do.
     pub quirks: Vec<Quirk>,
+}
+
+/// Host adapters side by side.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Adapters {
+    /// Drives on one.
+    pub drives: Sourced<u32>,
+    /// Name of the bus profile that the drives of one share.
+    pub bus: String,
 }
 
 /// Where the work of the array is done.
@@ -217,8 +232,10 @@ impl ControllerProfile {
             ports_per_connector: small(&ports.quantity("per_connector", Dimension::Count, 1, PORTS_MAX)),
             link: ports.text("link").unwrap_or_default(),
             drives_per_link: small(&ports.quantity("drives_per_link", Dimension::Count, 1, PORTS_MAX)),
+            adapters: Adapters::read(&ports),
             drive_queue: small(&ports.quantity("drive_queue", Dimension::Count, 1, 4096)),
             bus: host.text("bus").unwrap_or_default(),
+            card_bus: host.optional_text("card_bus"),
             host: bed.text("host").unwrap_or_default(),
             drive: bed.text("drive").unwrap_or_default(),
             drive_count: small(&bed.quantity("drives", Dimension::Count, 1, PORTS_MAX)),
@@ -226,6 +243,7 @@ impl ControllerProfile {
             xor: XorProfile::read(top),
             data_path: DataPath::read(top),
             cache: cache.quantity("size", Dimension::Size, 0, CACHE_MAX).map(Bytes),
+            memory: cache.optional_quantity("memory", Dimension::Rate, 1_000_000, u64::MAX).map(|rate| rate.map(Rate)),
             cache_on_demand: cache
                 .optional_quantity("on_demand", Dimension::Size, 1, CACHE_MAX)
                 .map_or(Bytes::ZERO, |size| Bytes(size.value)),
@@ -241,6 +259,7 @@ impl ControllerProfile {
             quirks: Quirk::read_all(top),
         };
         profile.check(top, &cache, &layout);
+        profile.check_ways(&ports, &cache);
         for section in [ports, host, bed, cache, layout, policy] {
             section.finish();
         }
@@ -269,6 +288,34 @@ impl ControllerProfile {
         }
         if !self.chunk_choices.is_empty() && !self.chunk_choices.contains(&self.chunk.value) {
             layout.complain("chunk", "is not among the choices", "add it to choices_kib");
+        }
+    }
+
+    /// Do the ways inside of it agree with each other?
+    fn check_ways(&self, ports: &Section<'_>, cache: &Section<'_>) {
+        if !cache.clean() {
+            return;
+        }
+        if let Some(adapters) = &self.adapters {
+            if self.drives_per_link.value > 1 {
+                let remedy = "leave adapters out, or give each drive a link of its own";
+                ports.complain("adapter_bus", "drives that share links have no adapters in these models", remedy);
+            }
+            if adapters.drives.value > self.ports.value {
+                let reason = format!("is more than the {} ports", self.ports.value);
+                ports.complain("drives_per_adapter", &reason, "write the drives of one adapter");
+            }
+        }
+        if self.kind == ControllerKind::Software && self.memory.is_some() {
+            let remedy = "leave it out, or write work = \"hardware\"";
+            cache.complain("memory", "the memory of work = \"software\" is the host's", remedy);
+        }
+        if self.memory.is_some() && self.cache.value.is_zero() {
+            cache.complain(
+                "memory",
+                "is there, but the cache has no size",
+                "give the cache a size, or leave the rate out",
+            );
         }
     }
 
@@ -305,6 +352,22 @@ impl ControllerProfile {
     fn quirk(&self, name: &str) -> Option<&QuirkValue> {
         debug_assert!(crate::QUIRKS.iter().any(|(known, ..)| *known == name), "no profile can have the quirk {name}");
         self.quirks.iter().find(|quirk| quirk.name == name).map(|quirk| &quirk.value)
+    }
+}
+
+impl Adapters {
+    fn read(ports: &Section<'_>) -> Option<Self> {
+        let bus = ports.optional_text("adapter_bus");
+        let drives = ports.optional_quantity("drives_per_adapter", Dimension::Count, 1, PORTS_MAX);
+        match (bus, drives) {
+            (Some(bus), Some(drives)) => Some(Self { drives: small(&drives), bus }),
+            (None, None) => None,
+            _ => {
+                let remedy = "write both drives_per_adapter and adapter_bus, or none of them";
+                ports.complain("adapter_bus", "adapters need a number of drives and a bus", remedy);
+                None
+            }
+        }
     }
 }
 

@@ -26,7 +26,8 @@ mod unit;
 
 pub use bus::{BusFile, BusProfile, Duplex, Plug};
 pub use controller::{
-    ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorRead, Protection, ReadAhead, XorProfile,
+    Adapters, ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorRead, Protection, ReadAhead,
+    XorProfile,
 };
 pub use disk::{ArmMotion, DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
 pub use drive::{ConstantProfile, DriveKind, DriveProfile, ServiceLaw, SheetFigure, SheetKey};

@@ -204,6 +204,24 @@ impl Library {
         })
     }
 
+    /// The bus that a controller and a slot agree on: of PCI Express the older generation and the fewer lanes of the two, of
+    /// others the slower one. The slot's, if it is not known what the card can.
+    #[must_use]
+    pub fn agreed<'a>(&'a self, controller: &ControllerProfile, slot: &'a BusProfile) -> &'a BusProfile {
+        let Some(card) = controller.card_bus.as_ref().and_then(|name| self.bus(name).ok()) else { return slot };
+        if let (Some(one), Some(other)) = (card.generation_and_lanes(), slot.generation_and_lanes()) {
+            let name = format!("pcie{}_x{}", one.0.min(other.0), one.1.min(other.1));
+            if let Some(both) = self.buses().find(|bus| bus.name == name) {
+                return if both.name == slot.name { slot } else { both };
+            }
+        }
+        if card.read.value < slot.read.value {
+            card
+        } else {
+            slot
+        }
+    }
+
     /// A drive with some of its values at an end of their range; [`Head::uncertain`] names the fields that have one.
     ///
     /// # Errors
@@ -289,11 +307,18 @@ impl Library {
             };
             note("host", "bus", self.bus(&controller.bus).err());
             note("ports", "link", self.bus(&controller.link).err());
+            let adapters = controller.adapters.as_ref();
+            note("ports", "adapter_bus", adapters.and_then(|adapters| self.bus(&adapters.bus).err()));
+            note("host", "card_bus", controller.card_bus.as_ref().and_then(|card| self.bus(card).err()));
             note("test_bed", "host", self.host(&controller.host).err());
             note("test_bed", "drive", self.drive(&controller.drive).err());
             if let Some(bus) = self.bus(&controller.bus).ok().filter(|bus| !bus.is_of_hosts()) {
                 let reason = format!("{} is a link of drives", bus.name);
                 wrong.push(text.complain("host", "bus", reason, "name the bus towards the host"));
+            }
+            if let Some(agreed) = self.bus(&controller.bus).ok().filter(|bus| self.agreed(controller, bus) != *bus) {
+                let reason = format!("{} is more than the card can, {:?}", agreed.name, controller.card_bus);
+                wrong.push(text.complain("host", "bus", reason, "name what both can, or correct card_bus"));
             }
             let drive = self.drive(&controller.drive);
             if drive.is_ok_and(|drive| self.fits(drive, controller) == Ok(false)) {

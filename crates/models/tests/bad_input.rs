@@ -379,3 +379,41 @@ fn files_that_were_changed_at_random_never_bring_the_reader_down() {
     // Comments and notes may be changed without harm.
     assert!(right > 100 && wrong > 1000, "{right} {wrong}");
 }
+
+#[test]
+fn ways_of_a_controller_that_contradict_each_other_are_refused() {
+    let good = text("controllers/3ware-9650se.toml");
+    let adapters =
+        "drives_per_link = { value = 1, from = \"rule\" }\ndrives_per_adapter = { value = 8, from = \"bed\" }\n";
+    for (from, to, field) in [
+        ("drives_per_link = { value = 1, from = \"rule\" }\n", adapters.to_owned(), "ports.adapter_bus"),
+        (
+            "drives_per_link = { value = 1, from = \"rule\" }\n",
+            adapters.replace("value = 8", "value = 17") + "adapter_bus = \"pcix64_133\"\n",
+            "ports.drives_per_adapter",
+        ),
+        (
+            "drives_per_link = { value = 1, from = \"rule\" }\n",
+            adapters.replace("link = { value = 1", "link = { value = 4") + "adapter_bus = \"pcix64_133\"\n",
+            "ports.adapter_bus",
+        ),
+        ("memory_mbs = { value = 4264,", "memory_mbs = { value = 0.001,".to_owned(), "cache.memory_mbs"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let errors = ControllerProfile::parse("w.toml", &good.replacen(from, &to, 1)).unwrap_err();
+        let error = errors.0.iter().find(|error| error.field == field);
+        let error = error.unwrap_or_else(|| panic!("{field}: {errors}"));
+        assert!(!error.reason.is_empty() && !error.remedy.is_empty(), "{error}");
+    }
+    let software = text("controllers/plain-hba.toml").replacen(
+        "size_mib = ",
+        "memory_mbs = { value = 4000, from = \"rule\" }\nsize_mib = ",
+        1,
+    );
+    let error = ControllerProfile::parse("w.toml", &software).unwrap_err();
+    assert!(error.to_string().contains("is the host's"), "{error}");
+    let empty = good.replacen("size_mib = { value = 256,", "size_mib = { value = 0,", 1);
+    let empty = empty.replacen("write_back = true", "write_back = false", 1);
+    let error = ControllerProfile::parse("w.toml", &empty).unwrap_err();
+    assert!(error.to_string().contains("the cache has no size"), "{error}");
+}

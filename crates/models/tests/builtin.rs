@@ -153,3 +153,26 @@ fn an_hba_passes_as_many_commands_as_its_maker_states() {
     let rate = 1e9 / each as f64 * f64::from(card.cpu.cores.value);
     assert!((rate / 290_000.0 - 1.0).abs() < 0.05, "{rate} requests each second");
 }
+
+#[test]
+fn card_and_slot_agree_on_the_older_generation_and_the_fewer_lanes() {
+    let library = Library::builtin();
+    let agreed = |controller: &str, slot: &str| {
+        let (controller, slot) = (library.controller(controller).unwrap(), library.bus(slot).unwrap());
+        library.agreed(controller, slot).name.clone()
+    };
+    // A card of generation 1 with eight lanes: in narrower slots and in newer and wider ones.
+    for (slot, both) in
+        [("pcie1_x1", "pcie1_x1"), ("pcie1_x4", "pcie1_x4"), ("pcie3_x4", "pcie1_x4"), ("pcie3_x16", "pcie1_x8")]
+    {
+        assert_eq!(agreed("3ware-9650se", slot), both);
+    }
+    assert_eq!(agreed("lsi-9260-8i", "pcie1_x16"), "pcie1_x8");
+    assert_eq!(agreed("lsi-9260-8i", "pcie2_x4"), "pcie2_x4");
+    // A profile that does not know its card takes every slot as it is.
+    assert_eq!(agreed("areca-1220", "pcie3_x16"), "pcie3_x16");
+    for controller in library.controllers() {
+        let own = library.bus(&controller.bus).unwrap();
+        assert_eq!(library.agreed(controller, own), own, "{}", controller.head.name);
+    }
+}

@@ -124,7 +124,8 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         spec.cache_bytes = Some(controller.cache_on_demand).filter(|size| !size.is_zero());
     }
     spec.bus = match &axes.bus {
-        Some(name) => Some(host_bus(library, name)?.clone()),
+        // A slot that can more than the card works as the card does.
+        Some(name) => Some(library.agreed(controller, host_bus(library, name)?).clone()),
         None => None,
     };
     spec.host_speed_percent = axes.host_speed_percent.unwrap_or(100);

@@ -121,6 +121,7 @@ impl Target for SimTarget {
         for (name, times) in groups.into_iter().chain(found.data_path.is_some().then_some(("data path", &paths[..]))) {
             components.extend(times.iter().map(|time| (name, *time)));
         }
+        components.extend(found.memory.map(|time| ("memory of the controller", time)));
         if found.open_stripes.is_some() {
             components.push(("open stripes", found.cache.crowded));
         }

@@ -56,6 +56,8 @@ pub struct MachineCounters {
     pub bus: [Nanos; 2],
     /// Time that the controller's own data path worked towards the host, and from it; if it has a rate of its own.
     pub data_path: Option<[Nanos; 2]>,
+    /// Time that the controller's memory worked, if it has a rate.
+    pub memory: Option<Nanos>,
     /// Stripes that the controller gathers at once, if it has a bound of its own.
     pub open_stripes: Option<u32>,
     /// Time that each shared channel worked; if it has two directions, the busier one.

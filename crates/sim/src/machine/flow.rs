@@ -315,6 +315,9 @@ impl<D: DriveModel> Machine<D> {
         }
         let moved = u32::try_from(if reads { bytes } else { 0 }).expect("a command is small");
         self.flights[index] = Flight { drive: command.drive.0, bytes: moved };
+        if writes {
+            self.memory.pass(self.now, bytes);
+        }
         let mut at = self.now;
         let cost = if command.class == IoClass::Metadata { Nanos::ZERO } else { self.parts.processor.command };
         if !self.processor_is_free {
@@ -346,6 +349,7 @@ impl<D: DriveModel> Machine<D> {
     fn answered_by_drive(&mut self, tag: Tag) {
         let flight = self.flights[tag.index() as usize];
         let bytes = u64::from(flight.bytes);
+        self.memory.pass(self.now, bytes);
         let channel = self.stations[usize::from(flight.drive)].channel();
         if let (Some(channel), true) = (channel, bytes > 0) {
             let at = self.channels[channel].read(self.now, bytes);
@@ -364,7 +368,7 @@ impl<D: DriveModel> Machine<D> {
     fn transfer(&mut self, transfer: &Transfer, done: &mut Vec<IoDone>) {
         let reads = transfer.direction == Direction::ToHost;
         let ends = (transfer.last && reads).then(|| u32::try_from(transfer.token.0).expect("tokens are slots"));
-        if self.host_ways.is_free() {
+        if self.host_ways.is_free() && self.parts.memory == 0 {
             self.complete(Completion::Transfer { tag: transfer.tag, result: Ok(()) });
             if let Some(slot) = ends {
                 self.request_ended(slot, ReplyStatus::Ok, done);
@@ -372,15 +376,16 @@ impl<D: DriveModel> Machine<D> {
             return;
         }
         let bytes = u64::from(transfer.len);
+        let memory = self.memory.pass(self.now, bytes);
         let (at, line) = if reads {
             let io = self.inside[usize::try_from(transfer.token.0).expect("tokens are slots")].io;
             let alone = self.workers[usize::from(io.worker)].asked == 1;
             let waits = if alone { self.parts.read_kib.0 * bytes.min(WAITING_BYTES_MAX) / 1024 } else { 0 };
-            let at = (self.host_ways.read(self.now, bytes) + Nanos(waits)).max(self.to_host_last);
+            let at = (self.host_ways.read(self.now, bytes) + Nanos(waits)).max(self.to_host_last).max(memory);
             self.to_host_last = at;
             (at, self.line.to_host)
         } else {
-            (self.host_ways.write(self.now, bytes), self.line.from_host)
+            (self.host_ways.write(self.now, bytes).max(memory), self.line.from_host)
         };
         let (what, slot) = ends.map_or((What::Moved, 0), |slot| (What::MovedLast, slot));
         self.push(line, at, Event { what, slot, tag: transfer.tag });
@@ -413,6 +418,7 @@ impl<D: DriveModel> Machine<D> {
         let bytes = inputs * len;
         self.parity_jobs += 1;
         self.parity_bytes += bytes;
+        self.memory.pass(self.now, bytes + syndromes * len);
         let cost = self.parts.parity;
         let mut time = cost.setup.0 + self.set_members * cost.member.0 + bytes * cost.picos / 1000;
         if job.q.is_some() {

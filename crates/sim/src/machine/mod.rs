@@ -46,6 +46,7 @@ pub use error::MachineError;
 pub use openraid_models::ArrayLevel;
 pub use parts::MachineParts;
 pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
+use server::Memory;
 pub use server::{Rate, Server, Servers};
 
 /// A host's request.
@@ -150,6 +151,8 @@ pub struct Machine<D = AnyDrive> {
     /// The stage between the processor and the cache that writes pass if the array is redundant.
     stage: Server,
     parity: Server,
+    /// The controller's memory: payload goes in and out, and parity is computed in it.
+    memory: Memory,
     workers: Vec<Worker>,
     host_servers: Vec<Server>,
     inside: Vec<Inside>,
@@ -260,6 +263,7 @@ impl<D: DriveModel> Machine<D> {
             processor: Servers::new(parts.processors),
             stage: Server::default(),
             parity: Server::default(),
+            memory: Memory::new(parts.memory),
             workers: Vec::new(),
             host_servers: vec![Server::default(); parts.host.processors.max(1) as usize],
             inside: Vec::new(),
@@ -548,6 +552,7 @@ impl<D: DriveModel> Machine<D> {
             parity_bytes: self.parity_bytes,
             bus,
             data_path,
+            memory: (self.parts.memory > 0).then(|| self.memory.busy()),
             open_stripes: self.parts.open_stripes,
             channels: self.channels.iter().filter_map(|channel| channel.busy().into_iter().max()).collect(),
             cache,

@@ -96,6 +96,8 @@ pub struct MachineParts {
     pub member_way: WayCost,
     /// The parts of `host_way`.
     pub way_parts: Option<WayParts>,
+    /// Picoseconds for each byte that goes into the controller's memory or out of it; zero if that is no limit.
+    pub memory: u64,
     /// The parity engine.
     pub parity: ParityCost,
     /// Picoseconds a byte for copies between frames and cache; zero if the payload need not be copied.
@@ -174,6 +176,7 @@ impl Default for MachineParts {
             host_way: WayCost::default(),
             member_way: WayCost::default(),
             way_parts: None,
+            memory: 0,
             parity: ParityCost { second_percent: 100, ..ParityCost::default() },
             copy_picos: 0,
             channels: Vec::new(),

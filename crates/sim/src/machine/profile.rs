@@ -211,7 +211,11 @@ impl MachineSpec {
             member_way: if software { way } else { WayCost::default() },
             way_parts: self.way_parts(bus).filter(|_| !software),
             parity: self.parity_cost(host),
-            channels: self.channels(link),
+            channels: match &controller.adapters {
+                Some(adapters) => self.adapters(library.bus(&adapters.bus).map_err(lost)?, adapters.drives.value),
+                None => self.channels(link),
+            },
+            memory: controller.memory.as_ref().map_or(0, |rate| Rate::new(rate.value.0, Nanos::ZERO).picos),
             requests_max: self.requests_max(),
             depth_max: self.depth_max(),
             cache,
@@ -375,7 +379,11 @@ impl MachineSpec {
         if !self.shares_links() {
             return Vec::new();
         }
-        let each = self.controller.drives_per_link.value;
+        self.adapters(link, self.controller.drives_per_link.value)
+    }
+
+    /// So many drives each share such a bus.
+    fn adapters(&self, link: &BusProfile, each: u32) -> Vec<WayCost> {
         let rate = |rate: u64, setup: Nanos| Rate::new(rate, setup);
         let cost = match link.duplex {
             // A command keeps the channel for its time, and its data for theirs.

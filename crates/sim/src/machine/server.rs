@@ -139,6 +139,35 @@ impl Way {
     }
 }
 
+/// The memory of a controller: a server that bytes pass on each way in and out. Payload of hosts waits for it; drives and the
+/// parity engine only take their share, as what they would wait is short.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Memory {
+    own: Server,
+    picos: u64,
+}
+
+impl Memory {
+    /// One that takes so many picoseconds for a byte; none is no limit.
+    pub fn new(picos: u64) -> Self {
+        Self { own: Server::default(), picos }
+    }
+
+    /// So many bytes pass: when they are through.
+    #[inline]
+    pub fn pass(&mut self, now: Instant, bytes: u64) -> Instant {
+        if self.picos == 0 || bytes == 0 {
+            return now;
+        }
+        self.own.take(now, Nanos(bytes * self.picos / PICOS))
+    }
+
+    /// Time that it has worked.
+    pub const fn busy(&self) -> Nanos {
+        self.own.busy()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! Every controller that is built in makes the arrays that it should, and refuses the others with its reason.
 
-use openraid_models::{ArrayLevel, DriveKind, DriveProfile, Library};
+use openraid_models::{Adapters, ArrayLevel, DriveKind, DriveProfile, Library, Sourced};
 use openraid_sim::machine::{ArraySpec, CacheMode, CachePolicy, HostIo, IoKind, Machine, MachineError, MachineSpec};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Nanos};
@@ -197,4 +197,33 @@ fn caches_are_as_the_controller_allows() {
     assert!(write(&with(None)) > Nanos::from_millis(1) && write(&with(Some(true))) < Nanos::from_micros(500));
     let follows = MachineSpec { cache: through, ..spec(&library, "8506-8", ArrayLevel::Raid5, 4) };
     assert!(!follows.drive_caches() && spec(&library, "8506-8", ArrayLevel::Raid5, 4).drive_caches());
+}
+
+#[test]
+fn drives_of_an_adapter_share_its_bus() {
+    let library = Library::builtin();
+    let rate = |adapter: Option<(u32, &str)>| {
+        let mut spec = spec(&library, "plain-hba", ArrayLevel::Raid0, 8);
+        spec.drives = vec![fixed(Bytes::gib(16), Nanos::from_micros(10))];
+        spec.controller.adapters =
+            adapter.map(|(drives, bus)| Adapters { drives: Sourced::exact(drives), bus: bus.to_owned() });
+        let mut machine = Machine::in_library(&spec, &library).unwrap();
+        let mut at = 0;
+        let next = |id: u64| {
+            at += 4 << 20;
+            HostIo { id, kind: IoKind::Read, offset: at, len: 4 << 20, worker: 0 }
+        };
+        let (time, _) = closed_loop(&mut machine, 16, 400, next);
+        400.0 * f64::from(4 << 20) * 1e3 / time.0 as f64
+    };
+    let bus = |name: &str| library.bus(name).unwrap().read.value.0 as f64 / 1e6;
+    // One adapter of eight drives, and two of four; the host's bus carries more than both.
+    for (drives, name, adapters) in [(8, "pcie1_x4", 1.0), (4, "pcie1_x4", 2.0), (4, "pcix64_133", 2.0)] {
+        let (found, most) = (rate(Some((drives, name))), adapters * bus(name));
+        assert!((found / most - 1.0).abs() < 0.02, "{drives} on {name}: {found} is not {most}");
+    }
+    assert!(rate(None) > 3.0 * bus("pcie1_x4"), "{}", rate(None));
+    let mut spec = spec(&library, "plain-hba", ArrayLevel::Raid0, 8);
+    spec.controller.adapters = Some(Adapters { drives: Sourced::exact(8), bus: "nonsense".into() });
+    assert!(Machine::in_library(&spec, &library).is_err());
 }

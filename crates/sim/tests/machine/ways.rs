@@ -72,6 +72,19 @@ fn members_on_a_shared_channel_share_it() {
 }
 
 #[test]
+fn everything_passes_the_memory_of_a_controller_as_often_as_it_goes_in_and_out() {
+    // 300 MB/s of what goes in or out, one after the other.
+    let parts = MachineParts { memory: 1_000_000 / 300, ..MachineParts::default() };
+    // From a drive and to the host; from the host and to a drive, or to two.
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, READS), 150.0);
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 150.0);
+    near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, BOTH), 150.0);
+    near(rate(&parts, ArrayLevel::Raid1, 2, 65_536, WRITES), 100.0);
+    // Of three columns: in, read for parity, one of parity, four out.
+    near(rate(&parts, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 300.0 * 3.0 / 11.0);
+}
+
+#[test]
 fn the_parity_engine_is_a_ceiling() {
     // 100 MB/s of what goes in.
     let parity = ParityCost { setup: Nanos::ZERO, member: Nanos::ZERO, picos: 10_000, second_percent: 200 };

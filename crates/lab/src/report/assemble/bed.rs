@@ -5,7 +5,8 @@ use crate::cell::{bus, drive_state, machine_spec, ways, Caches, Ceiling, CellErr
 use crate::metrics::Scheme;
 use crate::plan::uncertain;
 use crate::target::{shared_port, ssd_state};
-use openraid_models::{DriveKind, Library};
+use openraid_models::{BusProfile, DriveKind, Library};
+use openraid_sim::machine::MachineSpec;
 use openraid_units::Bytes;
 
 /// Bytes per second as MB/s.
@@ -35,7 +36,13 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
         Fact::new("drives", drive.head.title.clone()),
         Fact::new(
             "bus",
-            format!("{}: {:.0} MB/s read, {:.0} MB/s written", bus.title, mbps(bus.read.value), mbps(bus.write.value)),
+            format!(
+                "{}: {:.0} MB/s read, {:.0} MB/s written{}",
+                bus.title,
+                mbps(bus.read.value),
+                mbps(bus.write.value),
+                card_bus(library, &spec, bus)
+            ),
         ),
         Fact::new("host", host.head.title.clone()),
         Fact::new("cache", Caches::of(&spec).to_string()),
@@ -57,6 +64,13 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
         facts.push(Fact::new("estimated parameters", uncertain.join(", ")));
     }
     Ok(facts)
+}
+
+/// The card's own bus, if slot and card have agreed on less.
+fn card_bus(library: &Library, spec: &MachineSpec, agreed: &BusProfile) -> String {
+    let card = spec.controller.card_bus.as_ref().and_then(|name| library.bus(name).ok());
+    card.filter(|card| card.name != agreed.name)
+        .map_or_else(String::new, |card| format!("; the card has {}", card.title))
 }
 
 fn amount(bytes: Bytes) -> String {
