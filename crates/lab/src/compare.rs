@@ -110,6 +110,7 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
     let (drive, bus) = (all().all(|axes| axes.drive == first.drive), all().all(|axes| axes.bus == first.bus));
     let (chunk, cache) = (all().all(|axes| axes.chunk == first.chunk), all().all(|axes| axes.cache == first.cache));
     let size = all().all(|axes| axes.cache_mib == first.cache_mib);
+    let journal = all().all(|axes| axes.journal == first.journal);
     let own_cache = all().all(|axes| axes.drive_cache == first.drive_cache);
     let fresh = all().all(|axes| axes.fresh == first.fresh);
     let compared = |known: &CellOutcome| {
@@ -120,6 +121,7 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
         axes.fresh = axes.fresh.filter(|_| !fresh);
         axes.drive_cache = axes.drive_cache.filter(|_| !own_cache);
         axes.bus = axes.bus.take().filter(|_| !bus);
+        axes.journal = axes.journal.take().filter(|_| !journal);
         axes.chunk = axes.chunk.filter(|_| !chunk);
         axes.cache = axes.cache.filter(|_| !cache);
         axes.cache_mib = axes.cache_mib.filter(|_| !size);

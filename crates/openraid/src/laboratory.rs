@@ -224,16 +224,19 @@ pub fn state_fits<'a>(library: &Library, mut cells: impl Iterator<Item = &'a Cel
     }
 }
 
-/// Do drives that were asked for fit the ports of a system? Without a wish the system has its own.
+/// Do drives and a journal that were asked for fit the ports of a system? Without a wish the system has its own drives.
 ///
 /// # Errors
 /// They do not; a profile that is not there.
 pub fn drive_fits(library: &Library, system: &str, machine: &Axes) -> Result<(), Failure> {
-    let Some(wanted) = &machine.drive else { return Ok(()) };
-    mixed(wanted).into_iter().try_for_each(|(_, name)| one_drive_fits(library, system, name))
+    for (option, wanted) in [("--drive", &machine.drive), ("--journal", &machine.journal)] {
+        let words = wanted.as_deref().map_or_else(Vec::new, mixed);
+        words.into_iter().try_for_each(|(_, name)| one_drive_fits(library, system, option, name))?;
+    }
+    Ok(())
 }
 
-fn one_drive_fits(library: &Library, system: &str, wanted: &str) -> Result<(), Failure> {
+fn one_drive_fits(library: &Library, system: &str, option: &str, wanted: &str) -> Result<(), Failure> {
     let controller = library.controller(system).map_err(Failure::usage)?;
     let drive = library.drive(wanted).map_err(Failure::usage)?;
     let fits = |drive, controller| library.fits(drive, controller).map_err(Failure::usage);
@@ -251,7 +254,7 @@ fn one_drive_fits(library: &Library, system: &str, wanted: &str) -> Result<(), F
         .map(|other| other.head.name.as_str())
         .collect();
     Err(Failure::usage(format!(
-        "--drive: {} ({}) does not fit the ports of {} ({}); choose a drive that does: {}; or a controller that takes \
+        "{option}: {} ({}) does not fit the ports of {} ({}); choose a drive that does: {}; or a controller that takes \
          it: {}",
         drive.head.name,
         own.title,
@@ -281,6 +284,7 @@ fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
             WayWord::Write => Direction::Write,
         }),
         zone: arguments.first_32_gb.then_some(ZoneChoice::First32g),
+        journal: arguments.journal.clone(),
         ..machine(&arguments.machine)?
     };
     axes.check().map_err(|error| flagged(&error))?;
@@ -298,6 +302,8 @@ pub fn flagged(error: &AxisError) -> Failure {
         "cache_mib" => "--cache-mib",
         "zone" => "--first-32-gb",
         "drive" => "--drive",
+        "journal" => "--journal",
+        "cache" => "--cache",
         "bus" => "--bus",
         "chunk" => "--chunk",
         other => other,
@@ -340,9 +346,9 @@ pub fn least_certain(values: &[(String, f64)], chance_percent: f64) -> Option<St
     }
 }
 
-/// How uncertain a figure is, as a table has it.
-pub fn uncertainty(uncertain_percent: f64, chance_percent: f64) -> String {
-    format!("+-{uncertain_percent:.0} %, chance {chance_percent:.1} %")
+/// The range of a figure as a table has it: percent below and above, and what of that is chance.
+pub fn range_of(low_percent: f64, high_percent: f64, chance_percent: f64) -> String {
+    format!("-{low_percent:.0} to +{high_percent:.0} %, chance {chance_percent:.1} %")
 }
 
 /// May a page be written here? Only where nothing is, or a page that this program wrote before.

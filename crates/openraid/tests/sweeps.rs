@@ -130,6 +130,14 @@ fn parts_of_a_plan_are_joined() {
     let other = line.replace("--levels 5", "--levels 0");
     fs::write(lab.path("3.json"), lab.line(&format!("{other} --shard 2/2")).expect(0).out).expect("written");
     lab.line("merge 1.json 3.json").refused(64, &["parts of different plans"]);
+    // A part of another version of the program, and one that was cut off.
+    let part = fs::read_to_string(lab.path("2.json")).expect("a part");
+    let known: Value = serde_json::from_str(&part).expect("JSON");
+    let stamp = known["part"]["stamp"].as_str().expect("a stamp");
+    fs::write(lab.path("old.json"), part.replace(stamp, "0.0.9 0 0")).expect("written");
+    lab.line("merge 1.json old.json").refused(64, &["1.json and old.json were made by different programs"]);
+    fs::write(lab.path("cut.json"), &part[..part.len() / 2]).expect("written");
+    lab.line("merge 1.json cut.json").refused(64, &["cut.json: no part of a plan"]);
     fs::write(lab.path("4.json"), "{}").expect("written");
     lab.line("merge 1.json 4.json").refused(64, &["4.json: no part of a plan"]);
     lab.line(&format!("{line} --shard 1/4")).refused(64, &["there are 3"]);

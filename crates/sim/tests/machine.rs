@@ -6,6 +6,8 @@
 mod closed;
 #[path = "machine/counts.rs"]
 mod counts;
+#[path = "machine/journal.rs"]
+mod journal;
 #[path = "machine/profiles.rs"]
 mod profiles;
 #[path = "machine/quirks.rs"]

@@ -201,6 +201,9 @@ pub struct Axes {
     /// Other drives: a profile's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drive: Option<String>,
+    /// Devices of a journal that acknowledges writes: a profile's name, or `2xNAME` for two that hold the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<String>,
     /// Bytes of a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<u32>,
@@ -323,6 +326,7 @@ impl Axes {
             ctl: self.ctl.or(other.ctl),
             bus: self.bus.or(other.bus),
             drive: self.drive.or(other.drive),
+            journal: self.journal.or(other.journal),
             chunk: self.chunk.or(other.chunk),
             zone: self.zone.or(other.zone),
             cyc: self.cyc.or(other.cyc),

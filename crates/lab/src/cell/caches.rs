@@ -1,26 +1,36 @@
 //! The caches of a simulated machine, as a result names them: a figure means little without them.
 
+use openraid_models::DriveProfile;
 use openraid_sim::machine::MachineSpec;
 use openraid_units::Bytes;
 use serde::Serialize;
 use std::fmt;
 
 /// When writes are acknowledged, and which caches are on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Caches {
-    /// The controller acknowledges writes from its cache; otherwise when the members have acknowledged them.
+    /// The controller acknowledges writes from its cache, or when its journal has them; otherwise when the members have
+    /// acknowledged them.
     pub write_back: bool,
     /// Size of the controller's cache; zero where it has none.
     pub controller_bytes: u64,
     /// The write caches of the drives themselves are on.
     pub drives: bool,
+    /// Devices of the journal that acknowledges writes: their number and profile. Absent without a journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<String>,
 }
 
 impl Caches {
     /// The caches of a machine.
     #[must_use]
     pub fn of(spec: &MachineSpec) -> Self {
-        Self { write_back: spec.writes_back(), controller_bytes: spec.cache_size().get(), drives: spec.drive_caches() }
+        Self {
+            write_back: spec.writes_back(),
+            controller_bytes: spec.cache_size().get(),
+            drives: spec.drive_caches(),
+            journal: journal(&spec.journal),
+        }
     }
 }
 
@@ -32,10 +42,19 @@ impl fmt::Display for Caches {
             _ => format!("{} KiB", self.controller_bytes >> 10),
         };
         match (self.write_back, self.controller_bytes) {
+            (true, _) if self.journal.is_some() => {
+                write!(f, "journal on {}, cache {size}", self.journal.as_deref().unwrap_or_default())?;
+            }
             (true, _) => write!(f, "write-back cache {size}")?,
             (false, 0) => f.write_str("write-through, no cache")?,
             (false, _) => write!(f, "write-through, read cache {size}")?,
         }
         write!(f, ", drive caches {}", if self.drives { "on" } else { "off" })
     }
+}
+
+/// The devices of a journal in words.
+fn journal(devices: &[DriveProfile]) -> Option<String> {
+    let name = &devices.first()?.head.name;
+    Some(if devices.len() > 1 { format!("{} x {name}, mirrored", devices.len()) } else { name.clone() })
 }

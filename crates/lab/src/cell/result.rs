@@ -75,7 +75,7 @@ pub struct WorkerShare {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Component {
     /// `members` (the busiest), `bus`, `data path` (the controller's own), `controller`, `xor`, `host` (all its processors), `worker` (the
-    /// busiest thread of it), `channel`, `open stripes` (all that the controller puts together at once are in work).
+    /// busiest thread of it), `channel`, `journal` (a command is at a device of it), `open stripes` (all that the controller puts together at once are in work).
     pub name: String,
     /// Share of the time that it worked.
     pub busy: f64,

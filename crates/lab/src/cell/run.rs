@@ -17,6 +17,8 @@ use openraid_sim::machine::{self, ArraySpec, CachePolicy, MachineSpec};
 use openraid_units::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Cache of a machine with a journal if no size is given, as a server has it.
+const JOURNAL_CACHE: Bytes = Bytes::mib(64);
 /// The slow drive of the cells takes twice as long for everything.
 const SLOW_PERCENT: u32 = 200;
 
@@ -123,6 +125,10 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         // A cache that is asked for has to have a size.
         spec.cache_bytes = Some(controller.cache_on_demand).filter(|size| !size.is_zero());
     }
+    spec.journal = journal(library, cell)?;
+    if !spec.journal.is_empty() {
+        spec.cache_bytes = spec.cache_bytes.or(Some(JOURNAL_CACHE));
+    }
     spec.bus = match &axes.bus {
         // A slot that can more than the card works as the card does.
         Some(name) => Some(library.agreed(controller, host_bus(library, name)?).clone()),
@@ -133,6 +139,27 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
     // The same drives, at the same angles, for all loads of one run.
     spec.seed = openraid_sim::random::mix(cell.seed ^ u64::from(axes.rep.unwrap_or(0)).rotate_left(32));
     Ok(spec)
+}
+
+/// The devices of a cell's journal; none if it has none, or if its drives are as they are: those have no journal.
+fn journal(library: &Library, cell: &CellSpec) -> Result<Vec<DriveProfile>, CellError> {
+    let level = cell.subject.level();
+    let Some(word) =
+        cell.axes.journal.as_deref().filter(|_| !matches!(level, None | Some(Level::Single | Level::Jbod)))
+    else {
+        return Ok(Vec::new());
+    };
+    let parts = mixed(word);
+    let all: usize = parts.iter().map(|(count, _)| usize::from(*count)).sum();
+    if all > machine::JOURNAL_DEVICES_MAX {
+        let reason = format!("a journal is on one device or on two that hold the same, not on {all}");
+        return Err(AxisError { axis: "journal", reason }.into());
+    }
+    let mut devices = Vec::new();
+    for (count, name) in parts {
+        devices.extend(vec![library.drive(name)?.clone(); usize::from(count)]);
+    }
+    Ok(devices)
 }
 
 /// The bus of a host by its name.

@@ -105,6 +105,11 @@ fn contradictions(axes: &Axes, subject: Subject) -> Result<(), AxisError> {
     if axes.step.is_some() && axes.op.is_some() {
         return error("op", "the step says it already; leave it out".into());
     }
+    if let (Some(_), Some(cache)) = (&axes.journal, axes.cache) {
+        let reason =
+            format!("{cache}, and a journal that acknowledges writes, contradict each other; give one of them");
+        return error("cache", reason);
+    }
     let named =
         matches!(subject, Subject::Best15k | Subject::Ssd2009 | Subject::DesktopSsd | Subject::S3500 | Subject::S3700);
     match &axes.drive {
@@ -178,6 +183,8 @@ mod tests {
         assert!(database(Axes { rd: Some(100), ..write.clone() }).contains("contradict each other"));
         assert_eq!(database(Axes { rd: Some(0), ..write.clone() }), "");
         assert!(database(Axes { qd: Some(1), oio: Some(2), ..none.clone() }).contains("two depths"));
+        let both = Axes { journal: Some("x".into()), cache: Some(CacheMode::WriteBack), ..none.clone() };
+        assert!(database(both).starts_with("cache: wb, and a journal"));
         let clients = Axes { th: Some(2), workers: Some(3), ..none.clone() };
         assert!(said("single", &Pattern::MultiThreaded, clients).contains("leave the workers out"));
         assert!(said("single", &Pattern::FcTest, Axes { step: Some(FileStep::Read), ..write }).contains("the step"));

@@ -2,6 +2,7 @@
 
 use super::cost::Energy;
 use super::floor::floor;
+use super::journal::JournalEffect;
 use super::pairs::gain;
 use super::range::Range;
 use super::rebuild::{Rebuild, PLACES};
@@ -23,6 +24,8 @@ struct Sorted {
     idle_mbps: [Option<f64>; PLACES.len()],
     /// Requests each second in the other mode of the cache, by seed.
     other: Vec<Option<f64>>,
+    /// Results without the journal, by seed.
+    bare: Vec<Option<CellResult>>,
     /// Results with other sizes of the cache, by seed.
     sizes: Vec<(u32, Vec<Option<CellResult>>)>,
     /// The first flag of each of these runs.
@@ -59,6 +62,7 @@ impl Sorted {
                 }
             }
             Beside::OtherMode(_) => self.other.push(iops),
+            Beside::WithoutJournal(_) => self.bare.push(cell.cloned()),
             Beside::Cache(mib, _) => {
                 if self.sizes.last().is_none_or(|(known, _)| *known != mib) {
                     self.sizes.push((mib, Vec::new()));
@@ -124,6 +128,7 @@ impl PlanRequest {
             }),
             cache_mib: self.cache_mib(library, level).unwrap_or(0),
             cache_sizes: sorted.sizes.iter().filter_map(|(mib, ran)| cache_size(*mib, ran, healthy, &base)).collect(),
+            journal: JournalEffect::of(healthy, &sorted.bare, &base),
             write_back_ratio: pairs.first().map(|(back, through)| back / through),
             write_back: gain(pairs.iter().copied()),
             uncertain_percent: range.uncertain_percent,
@@ -245,7 +250,8 @@ mod tests {
         };
         let library = Library::builtin();
         let healthy = run_cell(&library, &request.cell(Level::Raid5, ArrayState::Healthy)).unwrap();
-        let value = Uncertain { part: Part::Drive, whose: "wd740gd".into(), field: "seek.average_ms".into() };
+        let field = "seek.average_ms".into();
+        let value = Uncertain { part: Part::Drive, whose: "wd740gd".into(), field, against: Vec::new() };
         let failed = || Err(CellError::Failed("no request has ended".into()));
         let cell = |result: CellResult| Ok(Found::Cell(Box::new(result)));
         let ran = vec![

@@ -8,6 +8,7 @@
 
 mod cost;
 mod floor;
+mod journal;
 mod level;
 mod pairs;
 mod range;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 use sure::Runs;
 
 pub use cost::Energy;
+pub use floor::{LoadClass, JUDGED};
+pub use journal::JournalEffect;
 pub use pairs::{Gain, Lead};
 pub use range::Range;
 pub use rebuild::Rebuild;
@@ -101,7 +104,7 @@ pub struct Bottleneck {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = MissingFigure)]
 pub struct Missing {
-    /// Which: `degraded`, `rebuilding`, `rebuild`, `loss`, `write_back_ratio`, `cache of N MiB`, `chance`, or the value of a profile.
+    /// Which: `degraded`, `rebuilding`, `rebuild`, `loss`, `write_back_ratio`, `without journal`, `cache of N MiB`, `chance`, or the value of a profile.
     pub what: String,
     /// Why, in a few words where nothing went wrong.
     pub reason: String,
@@ -164,6 +167,8 @@ pub struct LevelPlan {
     /// With other sizes of the cache, the smallest first: of the fastest level that survives a failure (where none does, of
     /// the fastest), and only where there is a cache.
     pub cache_sizes: Vec<CacheSize>,
+    /// What its journal brings, if it has one.
+    pub journal: Option<JournalEffect>,
     /// Write-back by write-through, where the controller can do both and the load writes.
     pub write_back_ratio: Option<f64>,
     /// The same over all seeds.

@@ -5,7 +5,7 @@
 //! ```text
 //!   healthy    every level, the requested seed
 //!   beside     other seeds, degraded, rebuilding at three places; if thorough, the values of the profiles, the other
-//!              mode of the cache, and for the best level other sizes of it
+//!              mode of the cache, and for the best level other sizes of it; if there is a journal, the same without it
 //!   contest    one more seed for levels that cannot be told apart from the best, until they can or it is not worth it
 //! ```
 
@@ -75,6 +75,8 @@ pub(super) enum Beside {
     Idle(usize),
     /// Write-through where it writes back, and the other way round; with the seed of the plan, or this many above it.
     OtherMode(u64),
+    /// No journal where there is one, with the seed of the plan or this many above it.
+    WithoutJournal(u64),
     /// A cache of this many MiB, with the seed of the plan or this many above it.
     Cache(u32, u64),
 }
@@ -304,6 +306,9 @@ impl PlanRequest {
             runs.push(Beside::Degraded);
             runs.extend((0..PLACES.len()).flat_map(|place| [Beside::Loaded(place), Beside::Idle(place)]));
         }
+        if self.axes.journal.is_some() {
+            runs.extend((0..=OTHER_SEEDS).map(Beside::WithoutJournal));
+        }
         if self.thorough && self.no_cache_to_compare(library, writes).is_none() {
             runs.extend((0..=OTHER_SEEDS).map(Beside::OtherMode));
         }
@@ -317,6 +322,7 @@ impl PlanRequest {
             (false, ..) => Some("no write cache"),
             (_, false, _) => Some("no writes"),
             (.., Some(CacheMode::WriteThrough)) => Some("switched off"),
+            _ if self.axes.journal.is_some() => Some("a journal"),
             _ if !self.thorough => Some("not run"),
             _ => None,
         }
@@ -347,6 +353,13 @@ impl PlanRequest {
                 cell.seed = cell.seed.wrapping_add(by);
                 self.one(library, &cell, events)
             }
+            Beside::WithoutJournal(by) => {
+                // As it is served without one: a cache that was asked for is one for reads.
+                cell.axes.journal = None;
+                cell.axes.cache = cell.axes.cache_mib.map(|_| CacheMode::WriteThrough);
+                cell.seed = cell.seed.wrapping_add(by);
+                self.one(library, &cell)
+            }
             Beside::Cache(mib, by) => {
                 // A larger one takes longer to fill.
                 let longer = if mib > self.cache_mib(library, level)? { OTHER_CACHE } else { 1 };
@@ -366,6 +379,7 @@ pub(super) fn what(beside: Beside, runs: &Runs) -> String {
         Beside::Loaded(0) => "rebuilding".into(),
         Beside::Loaded(_) | Beside::Idle(_) => "rebuild".into(),
         Beside::OtherMode(_) => "write_back_ratio".into(),
+        Beside::WithoutJournal(_) => "without journal".into(),
         Beside::Cache(mib, _) => format!("cache of {mib} MiB"),
     }
 }

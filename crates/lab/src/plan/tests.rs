@@ -111,7 +111,8 @@ fn what_a_shared_channel_carries_makes_the_answer_uncertain_where_it_is_the_limi
     assert!(listed.iter().any(|value| value.field == "bus.u320.command_us"), "{listed:?}");
     let base = crate::cell::run_cell(&library, &healthy).unwrap();
     for (part, whose) in [(values::Part::Link, "u320"), (values::Part::Bus, "pcix64_133")] {
-        let value = Uncertain { part, whose: whose.into(), field: format!("bus.{whose}.write_mbs") };
+        let field = format!("bus.{whose}.write_mbs");
+        let value = Uncertain { part, whose: whose.into(), field, against: Vec::new() };
         assert!(!listed.contains(&value), "{value}");
         for end in [openraid_models::Edge::Low, openraid_models::Edge::High] {
             let mut spec = crate::cell::machine_spec(&library, &healthy).unwrap();

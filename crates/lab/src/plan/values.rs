@@ -1,7 +1,7 @@
 //! Values of a machine's profiles that have a range: what every answer about that machine is uncertain by.
 
 use crate::cell::{machine_spec, CellError, CellSpec};
-use openraid_models::{BusProfile, DriveKind, Duplex, Edge, Edges, Library, LookupError};
+use openraid_models::{BusProfile, DriveKind, DriveProfile, Duplex, Edge, Edges, Library, LookupError};
 use openraid_sim::machine::MachineSpec;
 use std::fmt;
 
@@ -13,6 +13,7 @@ pub(super) enum Part {
     Host,
     Bus,
     Link,
+    Journal,
 }
 
 /// A value of a profile that has a range: no sheet gives it, or the sheet gives a range.
@@ -21,23 +22,41 @@ pub struct Uncertain {
     pub(super) part: Part,
     pub(super) whose: String,
     pub(super) field: String,
+    /// Values that one figure fixed together with it: when it is at one end of its range, they are at the other.
+    pub(super) against: Vec<String>,
 }
+
+/// Values that one figure fixed together: the rates of a full SSD follow from the time of a page and the number of pages
+/// that each page costs. A slower page goes with fewer of them, or the sheet's rate would not come out.
+const FITTED: [(&str, &[&str]); 1] =
+    [("flash.program_us", &["upkeep.amplification_random_factor", "upkeep.amplification_sequential_factor"])];
 
 impl fmt::Display for Uncertain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.whose, self.field)
+        write!(f, "{}: {}", self.whose, self.field)?;
+        if self.against.is_empty() {
+            return Ok(());
+        }
+        f.write_str(", and what was fitted with it")
     }
 }
 
 impl Uncertain {
     /// Put it to an end of its range.
     pub(super) fn put(&self, library: &Library, spec: &mut MachineSpec, end: Edge) -> Result<(), LookupError> {
-        let Self { part, whose, field } = self;
-        let edges = Edges::from([(field.clone(), end)]);
+        let Self { part, whose, field, against } = self;
+        let other = if end == Edge::Low { Edge::High } else { Edge::Low };
+        let against = against.iter().map(|field| (field.clone(), other));
+        let edges: Edges = against.chain([(field.clone(), end)]).collect();
         match part {
             Part::Drive => {
                 let drive = library.drive_at(whose, &edges)?;
                 let same = spec.drives.iter_mut().filter(|own| own.head.name == *whose);
+                same.for_each(|own| *own = drive.clone());
+            }
+            Part::Journal => {
+                let drive = library.drive_at(whose, &edges)?;
+                let same = spec.journal.iter_mut().filter(|own| own.head.name == *whose);
                 same.for_each(|own| *own = drive.clone());
             }
             Part::Controller => spec.controller = library.controller_at(whose, &edges)?,
@@ -49,33 +68,47 @@ impl Uncertain {
     }
 }
 
-/// The uncertain values of a cell's machine, profile by profile: drive, controller with its quirks, host, bus, and the
-/// link of the controller's ports if drives share it or are faster. A drive's own link is part of its own profile.
+/// The uncertain values of a cell's machine, profile by profile: drive, device of the journal, controller with its quirks,
+/// host, bus, and the link of the controller's ports if drives share it or are faster. A drive's own link is part of its own profile.
 /// Values that the machine does not use are left out.
 ///
 /// # Errors
 /// A profile does not exist.
 pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, CellError> {
     let base = machine_spec(library, cell)?;
-    let mut drives: Vec<&openraid_models::Head> = base.drives.iter().map(|drive| &drive.head).collect();
-    drives.dedup_by_key(|head| &head.name);
+    let mut drives: Vec<&DriveProfile> = base.drives.iter().collect();
+    drives.dedup_by_key(|drive| &drive.head.name);
+    let mut journal: Vec<&DriveProfile> = base.journal.iter().collect();
+    journal.dedup_by_key(|drive| &drive.head.name);
     let controller = &base.controller.head;
     let host = &library.host(&base.controller.host)?.head;
     let bus = library.bus(base.bus.as_ref().map_or(&base.controller.bus, |bus| &bus.name))?;
     let link = library.bus(&base.controller.link)?;
     let (bus_fields, link_fields) = (of_way(bus), of_port(&base, link));
-    let drives = drives.into_iter().map(|head| (Part::Drive, &head.name, &head.uncertain[..]));
+    let of = |part: Part, drive: &DriveProfile| fitted(part, &drive.head.name, &drive.head.uncertain);
+    let drives = drives.into_iter().flat_map(|drive| of(Part::Drive, drive));
+    let drives = drives.chain(journal.into_iter().flat_map(|drive| of(Part::Journal, drive)));
     let parts = [
         (Part::Controller, &controller.name, &controller.uncertain[..]),
         (Part::Host, &host.name, &host.uncertain[..]),
         (Part::Bus, &bus.name, &bus_fields[..]),
         (Part::Link, &link.name, &link_fields[..]),
     ];
-    let of_part = |(part, whose, fields): (Part, &String, &[String])| {
-        let value = |field: &String| Uncertain { part, whose: whose.clone(), field: field.clone() };
-        fields.iter().map(value).collect::<Vec<_>>()
+    let parts = parts.into_iter().flat_map(|(part, whose, fields)| fitted(part, whose, fields));
+    Ok(drives.chain(parts).collect())
+}
+
+/// The fields of a part, those that one figure fixed together as one.
+fn fitted(part: Part, whose: &str, fields: &[String]) -> Vec<Uncertain> {
+    let against = |first: &str| -> Vec<String> {
+        let group = FITTED.iter().find(|(field, _)| *field == first).map_or(&[][..], |(_, others)| *others);
+        fields.iter().filter(|field| group.contains(&field.as_str())).cloned().collect()
     };
-    Ok(drives.chain(parts).flat_map(of_part).collect())
+    let follows = |field: &str| {
+        FITTED.iter().any(|(first, others)| others.contains(&field) && fields.iter().any(|known| known == first))
+    };
+    let value = |field: &String| Uncertain { part, whose: whose.into(), field: field.clone(), against: against(field) };
+    fields.iter().filter(|field| !follows(field)).map(value).collect()
 }
 
 /// For a shared way: if its directions take turns it has one rate, the one for reads.

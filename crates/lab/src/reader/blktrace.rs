@@ -124,6 +124,26 @@ CPU3 (sda):
     }
 
     #[test]
+    fn times_that_go_back_and_a_line_that_was_cut_off_are_refused_with_their_line() {
+        let error = |times: [&str; 3], end: &str| {
+            let line = |time: &str| format!("8,0 3 1 {time} 697 Q W 8 + 8 [x]\n");
+            let text = times.map(line).concat() + end;
+            read_trace(TraceFormat::Blkparse, text.as_bytes()).unwrap_err().to_string()
+        };
+        assert!(error(["0.2", "0.1", "0.3"], "").starts_with("line 2: its time lies before"));
+        assert!(error(["0.1", "0.3", "0.2"], "").starts_with("line 3: its time lies before"));
+        for (end, words) in [
+            ("8,0 3 1 0.4 697", "is not an event"),
+            ("8,0 3 1 0.4 697 Q", "is neither a read"),
+            ("8,0 3 1 0.4 697 Q W", "has no sector and length"),
+            ("8,0 3 1 0.4 697 Q W 8 +", "has no sector and length"),
+        ] {
+            let error = error(["0.1", "0.2", "0.3"], end);
+            assert!(error.starts_with("line 4: ") && error.contains(words), "{end}: {error}");
+        }
+    }
+
+    #[test]
     fn a_bad_line_is_named_with_its_number_and_what_to_do() {
         let first = "8,0 3 1 0.000000000 697 Q W 8 + 8 [x]\n";
         for (line, words) in [

@@ -446,6 +446,33 @@ size=2g
             let error = read_fio_job(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}: {error}");
         }
+        // Options of fio that change the load and are not known here: each is refused by its name.
+        for option in [
+            "random_distribution=zipf:1.2",
+            "sync=1",
+            "loops=4",
+            "number_ios=100",
+            "rate=10m",
+            "rate_min=1m",
+            "rate_process=poisson",
+            "startdelay=5",
+            "bsrange=4k-64k",
+            "bs_unaligned",
+            "verify=crc32c",
+            "zonesize=1g",
+            "latency_target=5ms",
+            "iodepth_batch_complete_max=8",
+            "file_service_type=random",
+            "rw_sequencer=identical",
+            "write_barrier=32",
+            "trim_percentage=10",
+            "dedupe_percentage=50",
+            "replay_no_stall=1",
+        ] {
+            let error = read_fio_job(format!("[a]\nrw=randrw\n{option}\n").as_bytes()).unwrap_err();
+            let name = option.split('=').next().unwrap_or_default();
+            assert_eq!((error.line, error.reason.contains(&format!("option \"{name}\" is not"))), (3, true), "{error}");
+        }
         assert!(read_fio_job(&[0xff, 0xfe, 10][..]).unwrap_err().reason.contains("UTF-8"));
         let long = vec![b'a'; super::super::LINE_BYTES_MAX + 10];
         assert!(read_fio_job(&long[..]).unwrap_err().reason.contains("longer than"));

@@ -1,8 +1,9 @@
 //! Bar charts: one bar for each subject, best first, the spread as a whisker, the value at the end.
 //!
-//! Bars always begin at zero on an even scale: a bar's length is its message.
+//! Bars always begin at zero on an even scale: a bar's length is its message. On a scale by powers of ten, where no length
+//! says anything, a mark stands at the value instead.
 
-use super::data::{Bar, Bars, Better, Scale, Unit};
+use super::data::{Axis, Bar, Bars, Better, Scale};
 use super::format::{drawable, number, tick};
 use super::labels::{cut, width, LETTERS};
 use super::lines::{axis_name, fitting, spread};
@@ -41,19 +42,20 @@ pub fn sorted(bars: &Bars) -> (Vec<&Bar>, String) {
 pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
     let (order, rule) = sorted(bars);
     let mut notes = vec![rule];
+    let powers = bars.value.scale == Scale::Log10;
+    let axis = Axis { scale: if powers { Scale::Log10 } else { Scale::Linear }, ..bars.value.clone() };
     let drawn: Vec<&Bar> =
-        order.iter().copied().filter(|bar| drawable(bar.value.y, Scale::Linear)).take(BARS_MAX).collect();
+        order.iter().copied().filter(|bar| drawable(bar.value.y, axis.scale)).take(BARS_MAX).collect();
     if drawn.len() < order.len() {
         notes.push(format!("{} of {} are drawn; the table has them all.", drawn.len(), order.len()));
     }
-    let axis = super::data::Axis { scale: Scale::Linear, ..bars.value.clone() };
     let values = || drawn.iter().flat_map(|bar| [bar.value.y, spread(&bar.value).0, spread(&bar.value).1]);
     let range = range_y(&axis, values());
     let widest = |texts: Vec<String>| texts.iter().map(|text| width(text, LETTERS)).fold(0.0_f64, f64::max);
     let names = widest(drawn.iter().map(|bar| cut(&bar.subject.to_string())).collect()) * 1.08;
     let figures = widest(drawn.iter().map(|bar| number(bar.value.y)).collect());
     let (left, right) = (names + 12.0, BARS_WIDTH - figures - 14.0);
-    let place = Mapping::new(Scale::Linear, range, (left, right));
+    let place = Mapping::new(axis.scale, range, (left, right));
     let height = drawn.iter().fold(TOP, |sum, _| sum + PITCH) + BOTTOM;
     let view = format!("0 0 {} {}", px(BARS_WIDTH), px(height));
     let (heading, about) = (format!("{id}-t"), format!("{id}-d"));
@@ -78,28 +80,36 @@ pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
         }
         let mut y = TOP;
         for bar in &drawn {
-            draw_bar(m, bar, &place, &axis.unit, (left, y));
+            draw_bar(m, bar, &place, &axis, (left, y));
             y += PITCH;
         }
     });
     notes
 }
 
-fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, unit: &Unit, (left, top): (f64, f64)) {
+fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, axis: &Axis, (left, top): (f64, f64)) {
+    let powers = axis.scale != Scale::Linear;
     let class = format!("c-{}", bar.subject.level.word());
     let middle = top + PITCH / 2.0;
-    let (zero, end) = (place.place(0.0), place.place(bar.value.y));
+    // By powers of ten zero lies nowhere, and the label stands behind the mark.
+    let end = place.place(bar.value.y);
+    let zero = if powers { end } else { place.place(0.0) };
     m.inside("g", &[("class", &class)], |m| {
         let steady = if bar.value.unsteady { ", not steady" } else { "" };
-        let told = format!("{}: {}{steady}", bar.subject, super::format::value(unit, bar.value.y));
+        let told = format!("{}: {}{steady}", bar.subject, super::format::value(&axis.unit, bar.value.y));
         m.text("title", &[], &told);
         let name = cut(&bar.subject.to_string());
         let (x, y) = (px(left - 8.0), px(middle + 4.0));
         m.text("text", &[("class", "tag"), ("x", &x), ("y", &y), ("text-anchor", "end")], &name);
         let (x, y) = (px(zero.min(end)), px(middle - THICKNESS / 2.0));
         let (wide, high) = (px((end - zero).abs().max(1.0)), px(THICKNESS));
-        let class = if bar.value.unsteady { "bar hollow" } else { "bar" };
-        m.empty("rect", &[("class", class), ("x", &x), ("y", &y), ("width", &wide), ("height", &high)]);
+        if powers {
+            let class = if bar.value.unsteady { "hollow" } else { "dot" };
+            m.empty("circle", &[("class", class), ("cx", &px(end)), ("cy", &px(middle)), ("r", "5")]);
+        } else {
+            let class = if bar.value.unsteady { "bar hollow" } else { "bar" };
+            m.empty("rect", &[("class", class), ("x", &x), ("y", &y), ("width", &wide), ("height", &high)]);
+        }
         let (low, high) = spread(&bar.value);
         if low < high {
             let (from, to, up) = (px(place.place(low)), px(place.place(high)), px(middle - 4.0));
@@ -107,6 +117,10 @@ fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, unit: &Unit, (left, top)
             m.empty("path", &[("class", "reach"), ("d", &path)]);
         }
         let reach = end.max(place.place(high)).max(zero);
-        m.text("text", &[("x", &px(reach + 6.0)), ("y", &px(middle + 4.0))], &number(bar.value.y));
+        m.text(
+            "text",
+            &[("x", &px(reach + if powers { 10.0 } else { 6.0 })), ("y", &px(middle + 4.0))],
+            &number(bar.value.y),
+        );
     });
 }

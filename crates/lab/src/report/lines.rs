@@ -11,8 +11,8 @@ use super::style::Key;
 use super::LINES_MAX;
 
 /// Width of a chart, pixels; a page has room for a table next to it.
-pub const CANVAS_WIDTH: f64 = 680.0;
-const CANVAS_HEIGHT: f64 = 340.0;
+pub const CANVAS_WIDTH: f64 = 600.0;
+const CANVAS_HEIGHT: f64 = 320.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
 /// Room between the plot and the names at the lines' ends, for the strokes that lead to them.

@@ -206,6 +206,7 @@ stroke-width:.8}.ideal,.limit{fill:none;stroke:var(--soft);stroke-width:1.3}.ide
 .c-raid0{--c:var(--raid0)}.c-raid1{--c:var(--raid1)}.c-raid1e{--c:var(--raid1e)}.c-raid10{--c:var(--raid10)}\
 .c-raid5{--c:var(--raid5)}.c-raid50{--c:var(--raid50)}.c-raid6{--c:var(--raid6)}.c-raid60{--c:var(--raid60)}\n\
 @media (max-width:1000px){.pair{grid-template-columns:minmax(0,1fr)}}\n\
+@media (max-width:640px){svg.chart{min-width:0}svg.chart:not(.bars) .quiet{font-size:14px}}\n\
 @media (max-width:500px){dl{grid-template-columns:minmax(0,1fr)}dd{margin-bottom:.4rem}}\n\
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--rule:#bbb;--grid:#ddd;--shade:#fff;\
 --accent:#000;--single:#5b5b5b;--jbod:#7a5c1e;--linear:#75666a;--raid0:#0069ad;--raid1:#00795a;--raid1e:#4f7a00;\

@@ -122,6 +122,7 @@ impl Target for SimTarget {
             components.extend(times.iter().map(|time| (name, *time)));
         }
         components.extend(found.memory.map(|time| ("memory of the controller", time)));
+        components.extend(found.journal_busy.map(|busy| ("journal", busy)));
         if found.open_stripes.is_some() {
             components.push(("open stripes", found.cache.crowded));
         }

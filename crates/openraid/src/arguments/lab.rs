@@ -111,6 +111,11 @@ pub struct LoadArguments {
     /// Use the first 32 GB only
     #[arg(long)]
     pub first_32_gb: bool,
+    /// Drive profile of the journal's device; 2xPROFILE if it is mirrored, as `serve --journal` given twice. Writes are
+    /// acknowledged from it; --cache-mib is the size of the cache that goes with it [default: no journal; with one, a cache
+    /// of 64]
+    #[arg(long, value_name = "[2x]PROFILE")]
+    pub journal: Option<String>,
     /// The machine
     #[command(flatten)]
     pub machine: MachineArguments,
@@ -137,6 +142,7 @@ Examples:
   openraid simulate raid10x4 --system 3ware-9650se --reads 70 --depth 64 --degraded 1 --range
   openraid simulate raid5x4 --drive wd740gd --way write --depth 4 --effort quick --explain 3
   openraid simulate raid0x6 --system intel-rst --load random --way write --depth 32 --drive-state fresh
+  openraid simulate raid5x4 --way write --block 4K --depth 4 --journal 2xs3500_480
   openraid simulate raid6x8 --load trace.csv --json")]
 pub struct SimulateArguments {
     /// The array: single, raidLxN (L: 0, 1, 1e, 10, 5, 6, 50, 60; N drives), jbodxN, linearxN
@@ -382,7 +388,9 @@ The first line of the answer says when writes are acknowledged and which caches 
 
 For each level: capacity, failures survived (always - at most), requests/s and latency of the healthy, degraded and rebuilding \
 array, and the limiting part; then the time of a rebuild, idle and under the load, and the chance of data loss during it. \
-P99 and UNCERTAINTY apply to the healthy array.
+P99 and RANGE apply to the healthy array. RANGE has percent below and above: chance, the estimated values of the \
+profiles if they were varied, and the model's own error by the class of load. Four of five published figures lie inside: \
+docs/calibration.md.
 
 Levels are compared by runs with the same seeds, that is the same requests at the same positions. The answer gives the \
 difference with a 95 % interval. If the interval contains zero, the answer says that the levels cannot be distinguished.
@@ -390,6 +398,8 @@ difference with a 95 % interval. If the interval contains zero, the answer says 
 The answer recommends a level: the fastest of the levels that lose data within five years in at most 1 % of cases, or one that is at \
 most a tenth slower and has more room. It says why it is no other level. A trace is played at its own times; levels are then \
 compared by the mean latency.
+
+--journal adds a journal with a drive of its own. Each level is then also run without it, and the answer says what the journal brings, and which part is the limit: its device, or the drives that its data goes to.
 
 --effort quick takes seconds. Unless --range is given, it leaves out the runs that take minutes: every estimated profile value at \
 both ends of its range, the other write cache mode, and, for the fastest level that survives a failure, a quarter and four \
@@ -400,6 +410,7 @@ Examples:
   openraid plan --drives 4 --system 3ware-9650se --load database --reads 70 --depth 64 --levels 10,5
   openraid plan --drives 4,6,8 --drive exos_x18_18tb --load vm --effort quick --price 279.90 --kwh-price 0.30
   openraid plan --drives 8 --drive 6xexos_x18_18tb+2xmg08_16tb --load backup --effort quick
+  openraid plan --drives 8 --load vm --journal pm9a3_1920 --effort quick
   openraid plan --drives 4 --from recorded.iolog --effort quick")]
 #[command(mut_arg("drive", |drive| drive.help(PLAN_DRIVE)), mut_arg("bus", |bus| bus.help(PLAN_BUS)))]
 pub struct PlanArguments {

@@ -8,12 +8,14 @@ use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
 use openraid_core::array::assemble::{Assembly, Verdict as Fate};
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_core::events::{Completion, DriveInfo, Verdict};
+use openraid_core::journal::JournalState;
 use openraid_core::Controller;
 use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, Role, SetName, Timestamp, Uuid};
 use openraid_models::ArrayLevel;
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Sectors, Slot, Token};
 
 use super::error::MachineError;
+use super::journal::empty_journal;
 
 /// Facts of a level that hold everywhere.
 pub(super) trait LevelFacts {
@@ -235,15 +237,7 @@ impl Setup<'_> {
     fn admin(&mut self, command: AdminCommand) -> Result<AdminOutcome, MachineError> {
         self.controller.admin(Token(0), command);
         for _ in 0..SETUP_TURNS_MAX {
-            self.actions.clear();
-            self.controller.advance(Instant::ZERO, self.actions);
-            for command in &self.actions.drive {
-                self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
-            }
-            for job in &self.actions.jobs {
-                let verdict = if job.kind == JobKind::Compare { Verdict::Match } else { Verdict::Done };
-                self.controller.complete(Completion::Job { tag: job.tag, verdict });
-            }
+            self.turn();
             if let Some(answer) = self.actions.admin.pop() {
                 return answer.result.map_err(|error| MachineError::Engine(error.to_string()));
             }
@@ -261,6 +255,35 @@ impl Setup<'_> {
             write_zeroes: false,
         };
         self.admin(AdminCommand::AttachDrive { drive, info }).map(|_| ())
+    }
+
+    /// Make a journal on so many drives from this one on, and wait until it takes writes.
+    pub fn journal(&mut self, first: u16, count: usize, size: Sectors) -> Result<(), MachineError> {
+        let drives: Vec<DriveId> = (first..).take(count).map(DriveId).collect();
+        for drive in &drives {
+            self.attach(*drive, EngineDrive { capacity: size, rotational: false })?;
+        }
+        self.admin(AdminCommand::AttachJournal(empty_journal(&drives, size)?))?;
+        for _ in 0..SETUP_TURNS_MAX {
+            if self.controller.journal_status().is_some_and(|status| status.state == JournalState::Live) {
+                return Ok(());
+            }
+            self.turn();
+        }
+        panic!("setting up a journal does not end");
+    }
+
+    /// One turn of the engine: everything that it wants ends at once.
+    fn turn(&mut self) {
+        self.actions.clear();
+        self.controller.advance(Instant::ZERO, self.actions);
+        for command in &self.actions.drive {
+            self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
+        }
+        for job in &self.actions.jobs {
+            let verdict = if job.kind == JobKind::Compare { Verdict::Match } else { Verdict::Done };
+            self.controller.complete(Completion::Job { tag: job.tag, verdict });
+        }
     }
 
     fn start(&mut self, command: AdminCommand) -> Result<ArrayId, MachineError> {

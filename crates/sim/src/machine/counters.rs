@@ -34,6 +34,10 @@ pub struct MemberCounters {
 pub struct MachineCounters {
     /// By slot.
     pub members: Vec<MemberCounters>,
+    /// The devices of the journal; none if there is no journal.
+    pub journal: Vec<MemberCounters>,
+    /// Time with a command outstanding at a device of the journal, if there is one.
+    pub journal_busy: Option<Nanos>,
     /// Requests of hosts that ended: reads, writes, flushes.
     pub requests: [u64; 3],
     /// Their bytes: read, written.

@@ -279,6 +279,9 @@ impl<D: DriveModel> Machine<D> {
         if let Some(digest) = &mut self.digest {
             digest.advance(self.now, &self.actions);
         }
+        if let Some(journal) = &self.journal {
+            journal.order(&mut self.actions.drive);
+        }
         for at in 0..self.actions.drive.len() {
             self.issue(at);
         }
@@ -308,7 +311,13 @@ impl<D: DriveModel> Machine<D> {
         let drive = command.drive.index();
         let bytes = command.len.bytes().get();
         let (reads, writes) = (command.op == DriveOp::Read, matches!(command.op, DriveOp::Write { .. }));
-        self.stations[drive].count(command);
+        // The journal's commands are of this class, too, and are what it is for.
+        let journal = self.journal.as_mut().filter(|journal| journal.is_at(drive));
+        let metadata = command.class == IoClass::Metadata && journal.is_none();
+        if let Some(journal) = journal {
+            journal.begins(self.now);
+        }
+        self.stations[drive].count(command, metadata);
         let index = command.tag.index() as usize;
         if index >= self.flights.len() {
             self.flights.resize(index + 1, Flight::default());
@@ -319,7 +328,7 @@ impl<D: DriveModel> Machine<D> {
             self.memory.pass(self.now, bytes);
         }
         let mut at = self.now;
-        let cost = if command.class == IoClass::Metadata { Nanos::ZERO } else { self.parts.processor.command };
+        let cost = if metadata { Nanos::ZERO } else { self.parts.processor.command };
         if !self.processor_is_free {
             at = self.processor.take(at, cost);
         }
@@ -350,6 +359,9 @@ impl<D: DriveModel> Machine<D> {
         let flight = self.flights[tag.index() as usize];
         let bytes = u64::from(flight.bytes);
         self.memory.pass(self.now, bytes);
+        if let Some(journal) = self.journal.as_mut().filter(|journal| journal.is_at(flight.drive.into())) {
+            journal.ends(self.now);
+        }
         let channel = self.stations[usize::from(flight.drive)].channel();
         if let (Some(channel), true) = (channel, bytes > 0) {
             let at = self.channels[channel].read(self.now, bytes);

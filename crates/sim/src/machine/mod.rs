@@ -5,6 +5,7 @@
 //!                                                            |  cache (the engine's own)
 //!                                                            v
 //!                                  member way -> channels -> drives
+//!                                             -> devices of a journal
 //! ```
 //!
 //! Nothing has payload. Every part is a server or a drive model; the loop hands everything that happens at one
@@ -17,6 +18,7 @@ mod counters;
 mod error;
 mod flow;
 mod gate;
+mod journal;
 pub mod parts;
 mod profile;
 mod server;
@@ -36,6 +38,7 @@ use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
 use calendar::{Calendar, Entry, Lines};
 use flow::{Event, Inside, What};
 use gate::Gate;
+use journal::Journal;
 use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use parts::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
@@ -43,6 +46,7 @@ use station::{Flight, Station, Ways};
 pub use array::ArraySpec;
 pub use counters::{MachineCounters, MemberCounters};
 pub use error::MachineError;
+pub use journal::{JOURNAL_DEVICE, JOURNAL_DEVICES_MAX};
 pub use openraid_models::ArrayLevel;
 pub use parts::MachineParts;
 pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
@@ -161,6 +165,7 @@ pub struct Machine<D = AnyDrive> {
     entered: u32,
     door: VecDeque<u32>,
     gate: Gate,
+    journal: Option<Journal>,
     /// When the last payload gets to the host.
     to_host_last: Instant,
     /// Members of one set of redundancy, and bytes of a chunk.
@@ -209,9 +214,15 @@ impl Machine {
             kit.build(&DriveOptions { write_cache, state: spec.drive_state, seed: spec.seed, index: member.into() })
         };
         let drives = (0..spec.array.members).map(build).collect();
+        let device = |(index, drive): (u64, &DriveProfile)| {
+            let write_cache = Some(spec.drive_cache_of(drive));
+            let index = u64::from(spec.array.members) + index;
+            behind(drive).build(&DriveOptions { write_cache, state: spec.drive_state, seed: spec.seed, index })
+        };
+        let journal = (0..).zip(&spec.journal).map(device).collect();
         let array = ArraySpec { chunk: Some(spec.chunk()), ..spec.array };
         let rotational = spec.drives.iter().any(DriveProfile::rotational);
-        Self::with_drives(parts, &array, drives, rotational)
+        Self::with_journal(parts, &array, drives, journal, rotational)
     }
 }
 
@@ -226,6 +237,21 @@ impl<D: DriveModel> Machine<D> {
         drives: Vec<D>,
         rotational: bool,
     ) -> Result<Self, MachineError> {
+        Self::with_journal(parts, array, drives, Vec::new(), rotational)
+    }
+
+    /// The same with a drive for each device of a journal: none, one, or two that hold the same. The parts say how large a
+    /// device is.
+    ///
+    /// # Errors
+    /// Why the array or its journal cannot be.
+    pub fn with_journal(
+        parts: MachineParts,
+        array: &ArraySpec,
+        drives: Vec<D>,
+        journal: Vec<D>,
+        rotational: bool,
+    ) -> Result<Self, MachineError> {
         array.check()?;
         if drives.len() != usize::from(array.members) {
             return Err(MachineError::Drives { have: drives.len(), members: array.members });
@@ -235,10 +261,13 @@ impl<D: DriveModel> Machine<D> {
         let mut calendar = Calendar::new();
         let channels: Vec<Ways> = parts.channels.iter().map(Ways::new).collect();
         let channel_of = |number: usize| (!channels.is_empty()).then(|| number % channels.len());
+        let first = drives.len();
+        let own = (!journal.is_empty()).then(|| Journal::new(first));
         let stations: Vec<_> = drives
             .into_iter()
+            .chain(journal)
             .enumerate()
-            .map(|(number, drive)| Station::new(drive, &mut calendar, channel_of(number)))
+            .map(|(number, drive)| Station::new(drive, &mut calendar, channel_of(number).filter(|_| number < first)))
             .collect();
         let mut lines = Lines::new(Event::NONE);
         (0..PLACES.channels + channels.len()).for_each(|_| lines.add(&mut calendar));
@@ -271,6 +300,7 @@ impl<D: DriveModel> Machine<D> {
             entered: 0,
             door: VecDeque::new(),
             gate: Gate::new(parts.adapts_after, parts.taught, parts.through_below),
+            journal: own,
             to_host_last: Instant::ZERO,
             chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
             set_members: u64::from(array.members / array.spans()),
@@ -293,6 +323,7 @@ impl<D: DriveModel> Machine<D> {
     fn start(&mut self, array: &ArraySpec, rotational: bool) -> Result<(), MachineError> {
         let chunk = array.chunk.unwrap_or(DEFAULT_CHUNK).sectors_floor();
         let sizes: Vec<Sectors> = self.stations.iter().map(|station| Sectors(station.sectors())).collect();
+        let (sizes, devices) = sizes.split_at(array.members.into());
         let told: Result<Vec<EngineDrive>, MachineError> = sizes
             .iter()
             .map(|sectors| {
@@ -306,6 +337,9 @@ impl<D: DriveModel> Machine<D> {
         let mut setup = Setup { controller: &mut self.controller, actions: &mut self.actions, metadata_in_front };
         for (number, drive) in (0..).zip(&told) {
             setup.attach(DriveId(number), *drive)?;
+        }
+        if let Some(least) = devices.iter().min() {
+            setup.journal(array.members, devices.len(), self.parts.journal.sectors_floor().min(*least))?;
         }
         let started = setup.array(array, chunk, &told)?;
         setup.policy(&started, self.parts.policy)?;
@@ -539,8 +573,11 @@ impl<D: DriveModel> Machine<D> {
         }
         let cache = self.controller.cache_counters();
         let (bus, data_path) = self.bus_and_path();
+        let members = self.journal.as_ref().map_or(self.stations.len(), |journal| journal.first);
         MachineCounters {
-            members: self.stations.iter().map(|station| station.counters(self.now)).collect(),
+            members: self.stations[..members].iter().map(|station| station.counters(self.now)).collect(),
+            journal: self.stations[members..].iter().map(|station| station.counters(self.now)).collect(),
+            journal_busy: self.journal.as_ref().map(|journal| journal.busy(self.now)),
             requests: self.requests,
             bytes: self.bytes,
             host_processor: self.host_servers.iter().fold(Nanos::ZERO, |sum, server| sum + server.busy()),

@@ -7,6 +7,7 @@ use openraid_core::admin::Policy;
 use openraid_core::limits::Limits;
 use openraid_units::{Bytes, Nanos};
 
+use super::journal::JOURNAL_BUFFERS;
 use super::server::Rate;
 
 /// The cost of a request on its host thread. Half of it is spent before the request is with the controller, half when
@@ -111,6 +112,8 @@ pub struct MachineParts {
     pub depth_max: u32,
     /// The cache, none if zero.
     pub cache: Bytes,
+    /// The size of each device of the journal; zero for none.
+    pub journal: Bytes,
     /// The part of the cache that may be dirty, in percent: at most, and the marks between which it drains.
     pub dirty_percent: [u64; 3],
     /// Dirty units written at once, and while nothing hurries.
@@ -183,6 +186,7 @@ impl Default for MachineParts {
             requests_max: REQUESTS_MAX,
             depth_max: 32,
             cache: Bytes::ZERO,
+            journal: Bytes::ZERO,
             dirty_percent: [80, 60, 40],
             destage_units: [Limits::default().destage_units_max, Limits::default().destage_units_calm],
             open_stripes: None,
@@ -211,11 +215,13 @@ impl MachineParts {
     pub fn limits(&self) -> Limits {
         let cache = self.cache.round_down(Bytes::kib(4));
         let [dirty_max_percent, dirty_high_percent, dirty_low_percent] = self.dirty_percent;
+        let journal = if self.journal.is_zero() { Bytes::ZERO } else { JOURNAL_BUFFERS };
         let [destage_units_max, destage_units_calm] = self.destage_units;
         Limits {
-            pool: HOST_FRAMES + WORK_FRAMES + ZERO_REGION + cache,
+            pool: HOST_FRAMES + WORK_FRAMES + ZERO_REGION + cache + journal,
             work: WORK_FRAMES,
             cache,
+            journal,
             dirty_max_percent,
             dirty_high_percent,
             dirty_low_percent,

@@ -14,6 +14,7 @@ use openraid_drives::DriveState;
 
 use super::array::{ArraySpec, LevelFacts};
 use super::error::MachineError;
+use super::journal::{JOURNAL_DEVICE, JOURNAL_DEVICES_MAX};
 use super::parts::{HostCost, MachineParts, ParityCost, ProcessorCost, WayCost, WayParts, REQUESTS_MAX};
 use super::server::Rate;
 
@@ -56,6 +57,8 @@ pub struct MachineSpec {
     pub drives: Vec<DriveProfile>,
     /// The array.
     pub array: ArraySpec,
+    /// Devices of a journal: none, one, or two that hold the same. It acknowledges writes in place of the cache.
+    pub journal: Vec<DriveProfile>,
     /// Caches.
     pub cache: CachePolicy,
     /// The drives' write caches, switched by name; none: as their profiles and the controller have them.
@@ -86,6 +89,7 @@ impl MachineSpec {
             controller,
             drives: vec![drive],
             array,
+            journal: Vec::new(),
             cache: CachePolicy { controller: CacheMode::WriteBack, drives: true },
             drive_cache: None,
             cache_bytes: None,
@@ -174,7 +178,29 @@ impl MachineSpec {
         if self.host_speed_percent == 0 {
             return Err(MachineError::Part("a host of no speed never asks; give it at least 1 percent".into()));
         }
+        self.check_journal()?;
         array.check()
+    }
+
+    /// Can this machine have the journal that it is to have?
+    fn check_journal(&self) -> Result<(), MachineError> {
+        let Self { controller, array, .. } = self;
+        let wrong = |why: String| Err(MachineError::Part(why));
+        match self.journal.len() {
+            0 => Ok(()),
+            count if count > JOURNAL_DEVICES_MAX => {
+                wrong(format!("a journal is on one device or on two that hold the same, not on {count}"))
+            }
+            // This project's engine alone has memory of the host for a cache.
+            _ if controller.cache_on_demand.is_zero() => {
+                wrong(format!("{} has no journal; openraid has", controller.head.title))
+            }
+            _ if matches!(array.level, ArrayLevel::Single | ArrayLevel::Jbod) => {
+                wrong(format!("a journal protects arrays; {} is drives as they are", array.level))
+            }
+            _ if !self.writes_back() => wrong("a journal needs a cache; give it one".into()),
+            _ => Ok(()),
+        }
     }
 
     /// The chunk that the array has.
@@ -219,6 +245,9 @@ impl MachineSpec {
             requests_max: self.requests_max(),
             depth_max: self.depth_max(),
             cache,
+            journal: if self.journal.is_empty() { Bytes::ZERO } else { JOURNAL_DEVICE },
+            // A mirror whose metadata stands at its end has no journal.
+            metadata_in_front: !self.journal.is_empty(),
             dirty_percent,
             policy: self.policy(),
             ..MachineParts::default()
@@ -433,7 +462,11 @@ impl MachineSpec {
         Policy {
             // Cards read old data and parity at every width; this project's engine takes the cheaper way.
             partial_write: if hardware { PartialWritePolicy::ReadModifyWrite } else { PartialWritePolicy::Fewest },
-            write_cache: if self.writes_back() { WriteCache::Volatile } else { WriteCache::Through },
+            write_cache: match (self.writes_back(), self.journal.is_empty()) {
+                (false, _) => WriteCache::Through,
+                (true, false) => WriteCache::Journal,
+                (true, true) => WriteCache::Volatile,
+            },
             read_cache: !raw,
             read_ahead: self.read_ahead(),
             read_ahead_max: window.map_or(Policy::default().read_ahead_max, |kib| Sectors::kib(kib.into())),

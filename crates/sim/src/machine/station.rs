@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
+use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_units::{DriveLba, Instant, Nanos, Sectors, Tag};
 
 use super::calendar::Calendar;
@@ -116,11 +116,12 @@ impl<D: DriveModel> Station<D> {
         MemberCounters { busy, passing, held, ..self.counters }
     }
 
-    pub fn count(&mut self, command: &DriveCommand) {
+    /// Count a command; one for the array's description is counted as such.
+    pub fn count(&mut self, command: &DriveCommand, metadata: bool) {
         let counters = &mut self.counters;
         let sectors = command.len.get();
         match command.op {
-            _ if command.class == IoClass::Metadata => counters.metadata += 1,
+            _ if metadata => counters.metadata += 1,
             DriveOp::Read => {
                 counters.reads += 1;
                 counters.sectors_read += sectors;

@@ -8,6 +8,7 @@ mod comparison;
 mod curve;
 mod figure;
 mod latency;
+mod mixed;
 mod rated;
 mod shapes;
 mod tables;
@@ -56,6 +57,9 @@ pub struct Chapter {
 pub fn review(title: &str, bed: Vec<Fact>, chapters: &[Chapter], ceilings: &[Ceiling]) -> Review {
     let sections = chapters.iter().map(|chapter| section(chapter, ceilings)).collect();
     let mut review = Review { title: title.into(), bed, sections, glossary: glossary(), ..Review::default() };
+    if mixed::is_mixed(chapters) {
+        mixed::by_powers(&mut review);
+    }
     findings::explain(&mut review);
     review.summary = summary(&review);
     judge(&mut review, chapters);

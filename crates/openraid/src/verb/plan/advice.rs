@@ -124,12 +124,17 @@ pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<Stri
     advice.extend(scratch(levels, &safe));
     for plan in possible(levels) {
         if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
-            advice.push(format!("{}: the {} is the limit; more or faster drives bring nothing", plan.array, part.part));
+            let remedy = match part.part.as_str() {
+                "journal" => "a faster device for it brings more, more or faster drives bring nothing",
+                _ => "more or faster drives bring nothing",
+            };
+            advice.push(format!("{}: the {} is the limit; {remedy}", plan.array, part.part));
         }
         advice.extend(plan.weakest.as_ref().map(|(drive, busy)| {
             format!("{}: of its drives {drive} sets the pace: busy for {:.0} % of the time", plan.array, busy * 100.0)
         }));
         advice.extend(write_cache(plan));
+        advice.extend(journal(plan));
         advice.extend(cache_size(plan));
         advice.extend(least_certain(plan));
     }
@@ -194,6 +199,30 @@ fn write_cache(plan: &LevelPlan) -> Option<String> {
     } else {
         None
     }
+}
+
+/// What a journal brings or costs, and why not more.
+fn journal(plan: &LevelPlan) -> Option<String> {
+    let effect = plan.journal?;
+    let gain = effect.gain?;
+    let word = if gain.is_above(CACHE_PAYS) {
+        "the journal pays"
+    } else if gain.is_below(-CACHE_PAYS) {
+        "the journal costs speed"
+    } else {
+        "the journal changes little"
+    };
+    let limit = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY);
+    let reason = match limit.map(|part| part.part.as_str()) {
+        Some("journal") => format!("the limit is its device, which works for {:.0} % of the time", effect.busy * 100.0),
+        Some("members") => format!(
+            "the limit is the drives, which take no more of its data; its device works for {:.0} % of the time",
+            effect.busy * 100.0
+        ),
+        Some(part) => format!("the limit is the {part}"),
+        None => format!("its device works for {:.0} % of the time", effect.busy * 100.0),
+    };
+    Some(format!("{}: {word}: {}; {reason}", plan.array, gained(&gain)))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! A plan as tables for people.
 
-use openraid_lab::plan::{events_max, LevelPlan, Missing, Planned, Rebuild, Speed, EVENT_LIMIT};
+use openraid_lab::plan::{events_max, LevelPlan, Missing, Planned, Rebuild, Speed, EVENT_LIMIT, JUDGED};
 use openraid_units::Bytes;
 
 use super::advice::possible;
 use super::{Body, Prices};
-use crate::laboratory::{figure, uncertainty};
+use crate::laboratory::{figure, range_of};
 use crate::output::table::Table;
 use crate::quantity::{counted, sold};
 
@@ -36,11 +36,11 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
         "SURVIVES",
         "HEALTHY",
         "P99, ms",
-        "UNCERTAINTY",
+        "RANGE",
         "DEGRADED",
         "REBUILDING",
         "LIMIT",
-        "WRITE-BACK",
+        if body.caches.journal.is_some() { "WITHOUT JOURNAL" } else { "WRITE-BACK" },
     ];
     let risks = [
         "ARRAY",
@@ -57,7 +57,7 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
         match planned {
             Planned::Impossible { array, reason } => impossible.push(format!("{array}: {reason}")),
             Planned::Possible(plan) => {
-                table.row(row(plan, body.outstanding, body.thorough, &units));
+                table.row(row(plan, body.outstanding, body.caches.journal.is_some(), &units));
                 risk.row(risk_row(plan));
                 let went_wrong = plan.missing.iter().filter(|missing| missing.failed);
                 failed
@@ -77,7 +77,7 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
         let times = if own_times { ", at its own times" } else { "" };
         lines.push(format!("{load}{times}: requests/s / mean latency in ms"));
         lines.push(table.text().trim_end().into());
-        lines.push(uncertainty_note(body.thorough).into());
+        lines.extend(range_note(body.thorough));
         lines.push(String::new());
         lines.push("a drive fails, and is replaced at once: time of the rebuild, and chance of losing data".into());
         lines.push(risk.text().trim_end().into());
@@ -106,14 +106,19 @@ fn limit_note(body: &Body) -> Option<String> {
     })
 }
 
-const fn uncertainty_note(thorough: bool) -> &'static str {
-    if thorough {
-        "P99 and UNCERTAINTY are about the healthy array. UNCERTAINTY is the effect of the profiles' estimated values and of \
-         chance, and of chance alone. `openraid simulate ARRAY --degraded 1 --range` has it for a degraded array"
+fn range_note(thorough: bool) -> [String; 2] {
+    let (inside, all) = JUDGED;
+    let what = if thorough {
+        "P99 and RANGE are about the healthy array. RANGE: by chance, by the profiles' estimated values, and by the model's own \
+         error. `openraid simulate ARRAY --degraded 1 --range` has it for a degraded array"
     } else {
-        "P99 and UNCERTAINTY are about the healthy array. UNCERTAINTY is chance alone here: --range varies the \
+        "P99 and RANGE are about the healthy array. RANGE: by chance, and by the model's own error. --range varies the \
          estimated values of the profiles, and the cache, too, and takes minutes"
-    }
+    };
+    let judged = format!(
+        "{inside} of {all} published figures that nothing was tuned on lie within the model's own error of the prediction"
+    );
+    [what.into(), judged]
 }
 
 /// What times and chances of the second table stand on.
@@ -212,7 +217,7 @@ fn limit(plan: &LevelPlan, outstanding: u32) -> String {
     }
 }
 
-fn row(plan: &LevelPlan, outstanding: u32, thorough: bool, units: &Units) -> Vec<String> {
+fn row(plan: &LevelPlan, outstanding: u32, journal: bool, units: &Units) -> Vec<String> {
     let (always, most) = plan.survives;
     let survives = if always == most { always.to_string() } else { format!("{always} - {most}") };
     let [sold, binary] = units.cells(plan.capacity);
@@ -223,15 +228,14 @@ fn row(plan: &LevelPlan, outstanding: u32, thorough: bool, units: &Units) -> Vec
         survives,
         speed(&plan.healthy),
         figure(plan.healthy.p99_ms),
-        if thorough {
-            uncertainty(plan.uncertain_percent, plan.chance_percent)
-        } else {
-            format!("chance {:.1} %", plan.chance_percent)
-        },
+        range_of(plan.low_percent, plan.high_percent, plan.chance_percent),
         told(plan, "degraded", plan.degraded.as_ref().map(speed)),
         told(plan, "rebuilding", plan.rebuilding.as_ref().map(speed)),
         limit(plan, outstanding),
-        told(plan, "write_back_ratio", plan.write_back_ratio.map(|ratio| format!("x {ratio:.2}"))),
+        match (journal, &plan.journal) {
+            (true, effect) => told(plan, "without journal", effect.as_ref().map(|effect| speed(&effect.without))),
+            _ => told(plan, "write_back_ratio", plan.write_back_ratio.map(|ratio| format!("x {ratio:.2}"))),
+        },
     ]
 }
 

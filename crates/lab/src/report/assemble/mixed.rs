@@ -1,0 +1,102 @@
+//! Real and simulated targets in one report: rates that differ so much that on an even scale all but one would lie at zero.
+
+use super::super::data::{Chart, Review, Scale};
+use super::Chapter;
+
+/// Charts whose lines, or bars, differ by more than this factor get a scale by powers of ten.
+const FAR_APART: f64 = 20.0;
+
+/// Does a report hold both kinds of targets?
+pub(super) fn is_mixed(chapters: &[Chapter]) -> bool {
+    let trials = || chapters.iter().flat_map(|chapter| &chapter.trials);
+    let real = |simulated: bool| trials().any(|trial| trial.spec.effort.is_a_time() != simulated);
+    real(true) && real(false)
+}
+
+/// Give charts a scale by powers of ten if their subjects are far apart. Charts of one group share it.
+pub(super) fn by_powers(review: &mut Review) {
+    for section in &mut review.sections {
+        let far: Vec<(String, bool)> =
+            section.panels.iter().map(|panel| (panel.group.clone(), far_apart(&panel.chart))).collect();
+        for (number, panel) in section.panels.iter_mut().enumerate() {
+            let grouped = far.iter().any(|(group, far)| *far && !group.is_empty() && *group == panel.group);
+            if !far[number].1 && !grouped {
+                continue;
+            }
+            match &mut panel.chart {
+                Chart::Lines(lines) if lines.y.scale == Scale::Linear => lines.y.scale = Scale::Log10,
+                Chart::Bars(bars) if bars.value.scale == Scale::Linear => bars.value.scale = Scale::Log10,
+                _ => (),
+            }
+        }
+    }
+}
+
+/// Do the highest figures of its subjects differ by more than [`FAR_APART`]? A chart with a figure that is not positive has no
+/// such scale.
+fn far_apart(chart: &Chart) -> bool {
+    let tops: Vec<f64> = match chart {
+        Chart::Lines(lines) => {
+            let points = || lines.series.iter().flat_map(|series| &series.points);
+            if points().any(|point| point.y <= 0.0) {
+                return false;
+            }
+            let top = |ys: &mut dyn Iterator<Item = f64>| ys.fold(0.0, f64::max);
+            lines.series.iter().map(|series| top(&mut series.points.iter().map(|point| point.y))).collect()
+        }
+        Chart::Bars(bars) => bars.bars.iter().map(|bar| bar.value.y).collect(),
+        Chart::Heat(_) => return false,
+    };
+    let known: Vec<f64> = tops.into_iter().filter(|top| top.is_finite()).collect();
+    let least = known.iter().copied().fold(f64::INFINITY, f64::min);
+    least > 0.0 && known.iter().any(|top| top / least > FAR_APART)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::data::{Axis, Bar, Bars, Level, Lines, Panel, Point, Section, Series, Subject, Unit};
+    use super::*;
+
+    fn chart(tops: [f64; 2]) -> Chart {
+        let series = |(members, top): (u16, f64)| {
+            let points = vec![Point::exact(1.0, top / 2.0), Point::exact(2.0, top)];
+            Series::line(Subject::new(Level::Raid0, members), points)
+        };
+        let axis = |name: &str| Axis::new(name, Unit::None, Scale::Linear);
+        let series = (2..).zip(tops).map(series).collect();
+        Chart::Lines(Lines { x: axis("x"), y: axis("y"), series, guides: Vec::new() })
+    }
+
+    fn bars(values: [f64; 2]) -> Chart {
+        let bar = |(members, value): (u16, f64)| Bar {
+            subject: Subject::new(Level::Raid0, members),
+            value: Point::exact(0.0, value),
+        };
+        let value = Axis::new("rating", Unit::None, Scale::Linear);
+        Chart::Bars(Bars { value, bars: (2..).zip(values).map(bar).collect(), formula: String::new() })
+    }
+
+    #[test]
+    fn only_subjects_that_are_far_apart_get_powers_of_ten() {
+        let panel = |group: &str, chart| Panel { group: group.into(), ..Panel::new("?", chart) };
+        let panels = vec![
+            panel("", chart([100.0, 90_000.0])),
+            panel("", chart([100.0, 900.0])),
+            panel("", chart([0.0, 900.0])),
+            panel("g", chart([100.0, 90_000.0])),
+            panel("g", chart([100.0, 900.0])),
+            panel("", bars([3.0, 300.0])),
+            panel("", bars([0.0, 300.0])),
+        ];
+        let section = Section { panels, ..Section::default() };
+        let mut review = Review { sections: vec![section], ..Review::default() };
+        by_powers(&mut review);
+        let scales = review.sections[0].panels.iter().map(|panel| match &panel.chart {
+            Chart::Lines(lines) => lines.y.scale,
+            Chart::Bars(bars) => bars.value.scale,
+            Chart::Heat(_) => panic!("there is none"),
+        });
+        let (even, powers) = (Scale::Linear, Scale::Log10);
+        assert_eq!(scales.collect::<Vec<_>>(), [powers, even, even, powers, powers, powers, even]);
+    }
+}
