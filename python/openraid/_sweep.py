@@ -63,6 +63,10 @@ def _levels(document: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
                 "array": plan["array"],
                 "capacity": plan["capacity"],
                 **plan["healthy"],
+                # Percent by which requests each second may be lower and higher.
+                "low_percent": plan.get("low_percent"),
+                "high_percent": plan.get("high_percent"),
+                "without_journal_iops": ((plan.get("journal") or {}).get("without") or {}).get("iops"),
                 "degraded_iops": (plan.get("degraded") or {}).get("iops"),
                 "five_years": loss.get("five_years"),
                 "recommended": (body.get("recommendation") or {}).get("array") == plan["array"],

@@ -100,13 +100,15 @@ fn held(page: &str) {
         let inside: Vec<&Element> = elements.iter().filter(|element| element.around.contains(&index)).collect();
         canvas(chart, &inside);
         let names: Vec<&str> = inside.iter().filter(|e| e.has_class("tag")).map(|e| e.text.as_str()).collect();
-        let bars = inside.iter().any(|element| element.has_class("bar"));
+        let bars = chart.has_class("bars");
         assert!(bars || names.len() <= LINES_MAX, "{} lines: {names:?}", names.len());
         if bars {
             // A window of 500 pixels has this width between its margins of 1.25 rem, and the chart does not need more.
             let width: f64 = chart.get("viewBox").unwrap().split(' ').nth(2).unwrap().parse().unwrap();
-            assert!(chart.has_class("bars") && width <= 500.0 - 2.0 * 1.25 * 16.0, "bars of {width} pixels");
+            assert!(width <= 500.0 - 2.0 * 1.25 * 16.0, "bars of {width} pixels");
             assert!(page.contains("svg.bars{min-width:0;"), "bars that do not shrink");
+        } else {
+            assert!(page.contains("@media (max-width:640px){svg.chart{min-width:0}"), "lines that do not shrink");
         }
     }
 }

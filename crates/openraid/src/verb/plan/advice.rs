@@ -125,7 +125,7 @@ pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<Stri
     for plan in possible(levels) {
         if let Some(part) = plan.bottleneck.as_ref().filter(|part| part.busy >= LIMIT_BUSY && part.part != "members") {
             let remedy = match part.part.as_str() {
-                "journal" => "a faster device for it brings more, more or faster drives bring nothing",
+                "journal" => "a faster device for it brings more; more or faster drives bring nothing",
                 _ => "more or faster drives bring nothing",
             };
             advice.push(format!("{}: the {} is the limit; {remedy}", plan.array, part.part));
