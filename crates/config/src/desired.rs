@@ -86,6 +86,8 @@ pub struct DesiredManagement {
     pub certificate: Option<Placed<PathBuf>>,
     /// Its key, as PEM.
     pub key: Option<Placed<PathBuf>>,
+    /// Certificates of authorities, as PEM: a client must have a certificate of one of them.
+    pub client_ca: Option<Placed<PathBuf>>,
     /// Host names by which clients may come.
     pub names: Option<Placed<Vec<String>>>,
     /// Give metrics also under the names that node_exporter has for md.
@@ -105,6 +107,7 @@ impl DesiredManagement {
             ("management.listen", differs(&self.listen, &other.listen)),
             ("management.certificate", differs(&self.certificate, &other.certificate)),
             ("management.key", differs(&self.key, &other.key)),
+            ("management.client-ca", differs(&self.client_ca, &other.client_ca)),
             ("management.names", differs(&self.names, &other.names)),
             ("management.metrics-md", differs(&self.metrics_md, &other.metrics_md)),
             ("management.drives", differs(&self.drives, &other.drives)),

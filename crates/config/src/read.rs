@@ -36,7 +36,7 @@ pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
 
 const TOP: &[&str] = &["server", "management", "arrays", "spares", "sinks", "schedules", "care"];
 const SERVER: &[&str] = &["nbd", "nbd-unix", "memory", "cache", "drive-depth", "queue-age", "journal"];
-const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "names", "metrics-md", "drives"];
+const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "client-ca", "names", "metrics-md", "drives"];
 const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
 const SPARE: &[&str] = &["member", "for", "span"];
 
@@ -182,7 +182,7 @@ fn management(section: &Section<'_>) -> DesiredManagement {
         check_address(section, "listen", &word);
         Placed { value: word.text, line: line("listen") }
     });
-    let (certificate, key) = (path("certificate"), path("key"));
+    let (certificate, key, client_ca) = (path("certificate"), path("key"), path("client-ca"));
     if certificate.is_some() != key.is_some() {
         let (has, lacks) = if certificate.is_some() { ("certificate", "key") } else { ("key", "certificate") };
         section.complain(section.at_key(has), has, &format!("{lacks} is missing"), "name both files, or none of them");
@@ -201,7 +201,7 @@ fn management(section: &Section<'_>) -> DesiredManagement {
         }
         Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("drives") }
     });
-    DesiredManagement { listen, certificate, key, names, metrics_md, drives }
+    DesiredManagement { listen, certificate, key, client_ca, names, metrics_md, drives }
 }
 
 pub(crate) const ABSOLUTE: &str = "write the whole path, from / on: a service has no folder of its own";

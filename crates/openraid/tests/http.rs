@@ -385,6 +385,68 @@ fn beyond_the_loopback_there_is_only_tls_with_a_certificate_that_is_made_once() 
     server.stop();
 }
 
+/// A key and a certificate: of an authority by this name, or signed by that one.
+fn certify(lab: &Lab, name: &str, authority: Option<&str>) -> Option<bool> {
+    let path = |end: &str| lab.path(&format!("{name}{end}")).display().to_string();
+    let (subject, key, out) = (format!("/CN={name}"), path(".key"), path(".pem"));
+    let mut words =
+        vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+    words.extend(["-subj", &subject, "-keyout", &key, "-out", &out]);
+    let signer = authority.map(|own| ["pem", "key"].map(|end| lab.path(&format!("{own}.{end}")).display().to_string()));
+    if let Some([certificate, key]) = &signer {
+        words.extend(["-addext", "basicConstraints=critical,CA:FALSE", "-CA", certificate, "-CAkey", key]);
+    }
+    said("openssl", &words).map(|(fine, text)| assert!(fine, "{text}")).map(|()| true)
+}
+
+#[test]
+fn with_an_authority_of_clients_only_those_with_its_certificate_get_an_answer() {
+    let lab = array("http-clients");
+    for (name, authority) in [("ca", None), ("other", None), ("scraper", Some("ca")), ("stranger", Some("other"))] {
+        if certify(&lab, name, authority).is_none() {
+            return support::missing("openssl is not installed");
+        }
+    }
+    fs::write(lab.path("empty.pem"), "").expect("room");
+    for (file, words) in [("empty.pem", "no certificate in PEM form"), ("none.pem", "none.pem: ")] {
+        lab.configure(&format!("[management]\nlisten = \"127.0.0.1:0\"\nclient-ca = \"@/{file}\"\n"));
+        lab.line("serve --config openraid.toml").refused(74, &[file, words]);
+    }
+    lab.configure("[management]\nlisten = \"127.0.0.1:0\"\nclient-ca = \"@/ca.pem\"\n");
+    let server = lab.serve_configured();
+    let url = server.ready["console"].as_str().expect("an address").to_owned();
+    assert!(url.starts_with("https://"), "{url}");
+    let own = lab.path("state/openraid/registry.json.management/certificate.pem").display().to_string();
+    let ask = |client: Option<&str>, path: &str, more: &[&str]| {
+        let files =
+            client.map(|name| ["pem", "key"].map(|end| lab.path(&format!("{name}.{end}")).display().to_string()));
+        let address = format!("{url}{path}");
+        let mut words = vec!["-sS", "--max-time", "20", "--cacert", &own];
+        words.extend(files.iter().flat_map(|[certificate, key]| ["--cert", certificate, "--key", key]));
+        words.extend(more);
+        words.push(&address);
+        said("curl", &words)
+    };
+    let Some((fine, text)) = ask(Some("scraper"), "", &[]) else {
+        return support::missing("curl is not installed");
+    };
+    assert!(fine && text.contains("openraid"), "{text}");
+    for version in ["1.2", "1.3"] {
+        for client in [None, Some("stranger")] {
+            let (fine, text) = ask(client, "", &["--tls-max", version]).expect("curl");
+            assert!(!fine && !text.contains("<html"), "{client:?} by TLS {version}: {text}");
+        }
+    }
+    // The certificate is no sign-in.
+    let (_, text) = ask(Some("scraper"), "api/v1/arrays", &[]).expect("curl");
+    assert!(text.contains("not-signed-in"), "{text}");
+    let token = lab.line("login --token --role ReadOnly").expect(0).text();
+    let header = format!("Authorization: Bearer {}", token.trim());
+    let (_, text) = ask(Some("scraper"), "api/v1/arrays", &["-H", &header]).expect("curl");
+    assert!(text.contains("\"data\""), "{text}");
+    server.stop();
+}
+
 #[test]
 fn each_alert_rule_fires_in_its_state_and_asks_for_metrics_that_there_are() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus");

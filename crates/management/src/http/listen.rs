@@ -36,6 +36,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// The administrator's certificate and key, as PEM.
     pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Certificates of authorities, as PEM: clients without a certificate of one of them get no answer, whatever their address.
+    pub client_ca: Option<PathBuf>,
     /// Host names by which clients may come.
     pub names: Vec<String>,
     /// Give metrics also under the names that node_exporter has for md.
@@ -70,7 +72,8 @@ impl Management {
         let fault = |error: io::Error| StartError(format!("HTTP at {}: {error}", options.listen));
         let is_loopback = options.listen.ip().is_loopback();
         let names: Vec<String> = own_names().into_iter().chain(options.names.iter().cloned()).collect();
-        let certificate = match (&options.certificate, is_loopback) {
+        let is_plain = is_loopback && options.client_ca.is_none();
+        let certificate = match (&options.certificate, is_plain) {
             (Some((chain, key)), _) => Some(tls::Certificate { chain: chain.clone(), key: key.clone() }),
             (None, true) => None,
             (None, false) => {
@@ -79,7 +82,8 @@ impl Management {
                 Some(tls::make(&options.folder, &all).map_err(StartError)?)
             }
         };
-        let acceptor = certificate.as_ref().map(tls::acceptor).transpose().map_err(StartError)?;
+        let acceptor =
+            certificate.map(|own| tls::acceptor(&own, options.client_ca.as_deref())).transpose().map_err(StartError)?;
         let users = Users::at(options.folder.join("users.json"));
         users.all().map_err(StartError)?;
         let listener = TcpListener::bind(options.listen).map_err(fault)?;

@@ -159,6 +159,7 @@ fn console(server: &Arc<Server>) -> Result<Arc<Management>, Failure> {
         listen: SocketAddr::from(([127, 0, 0, 1], port)),
         folder: PathBuf::new(),
         certificate: None,
+        client_ca: None,
         names: Vec::new(),
         metrics_md: false,
         drives: Vec::new(),

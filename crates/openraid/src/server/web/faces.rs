@@ -410,6 +410,7 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         listen: ([127, 0, 0, 1], 0).into(),
         folder: folder.to_owned(),
         certificate: None,
+        client_ca: None,
         names: Vec::new(),
         metrics_md: true,
         drives: Vec::new(),

@@ -30,8 +30,8 @@ pub fn start(
 /// # Errors
 /// The address is none.
 pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Option<Options>, Failure> {
-    let wish = file.map(|file| file.desired.management.clone()).unwrap_or_default();
-    let DesiredManagement { listen, certificate, key, names, metrics_md, drives } = wish;
+    let desired = file.map(|file| file.desired.management.clone()).unwrap_or_default();
+    let DesiredManagement { listen, certificate, key, client_ca, names, metrics_md, drives } = desired;
     let Some(listen) = arguments.http.clone().or(listen.map(|own| own.value)) else {
         return Ok(None);
     };
@@ -42,6 +42,7 @@ pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Opt
         listen,
         folder: PathBuf::new(),
         certificate: both,
+        client_ca: client_ca.map(|own| own.value),
         names: names.map(|own| own.value).unwrap_or_default(),
         metrics_md: arguments.metrics_md || metrics_md.is_some_and(|own| own.value),
         drives: drives.map(|own| own.value).unwrap_or_default(),
