@@ -4,7 +4,9 @@
 mod support;
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -356,4 +358,72 @@ fn the_packaged_file_has_no_mistakes_with_and_without_its_examples() {
     let lines = text.lines().map(|line| if example(line) { &line[2..] } else { line });
     fs::write(lab.path("openraid.toml"), lines.collect::<Vec<_>>().join("\n")).expect("room");
     lab.line("config check openraid.toml").expect(0).says(&["spare /dev/disk/by-id/ata-4 for all arrays", "data, vm1"]);
+}
+
+/// A file of the package.
+fn packaged(name: &str) -> String {
+    format!("{}/../../packaging/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A program of systemd: whether it succeeded, and all that it said.
+fn systemd(program: &str, words: &[&str]) -> Option<(bool, String)> {
+    let out = Command::new(program).args(words).output().ok()?;
+    Some((out.status.success(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()))
+}
+
+#[test]
+fn the_packaged_group_and_folder_are_made_by_systemds_own_programs() {
+    let lab = Lab::new("sysusers");
+    let root = format!("--root={}", lab.folder.display());
+    fs::create_dir(lab.path("etc")).expect("room");
+    for kind in ["sysusers.d", "tmpfiles.d"] {
+        let folder = lab.path(&format!("usr/lib/{kind}"));
+        fs::create_dir_all(&folder).expect("room");
+        fs::copy(packaged(&format!("{kind}/openraid.conf")), folder.join("openraid.conf")).expect("room");
+    }
+    if !support::is_root() {
+        return support::skipped("only root can make groups and give folders away");
+    }
+    let Some((fine, said)) = systemd("systemd-sysusers", &[&root, "openraid.conf"]) else {
+        return support::skipped("systemd-sysusers is not installed");
+    };
+    assert!(fine, "{said}");
+    let groups = fs::read_to_string(lab.path("etc/group")).expect("a file");
+    let group =
+        groups.lines().find_map(|line| line.strip_prefix("openraid:x:")?.split(':').next()?.parse::<u32>().ok());
+    assert!(!lab.path("etc/passwd").exists(), "the server runs as root, and there is no other account");
+    let Some((fine, said)) = systemd("systemd-tmpfiles", &[&root, "--create", "openraid.conf"]) else {
+        return support::skipped("systemd-tmpfiles is not installed");
+    };
+    assert!(fine, "{said}");
+    let folder = fs::metadata(lab.path("run/openraid-nbd")).expect("a folder");
+    assert_eq!((folder.mode() & 0o7777, folder.uid(), Some(folder.gid())), (0o2750, 0, group));
+    // A server's socket in it belongs to that group, whatever the umask of the unit; the one of `lab.serve` to its user.
+    lab.line("create data --level 5 --assume-clean --file-size 8M d0 d1 d2").expect(0);
+    let socket = lab.path("run/openraid-nbd/nbd.sock");
+    let server = lab.serve(&["data", "--nbd-unix", &socket.display().to_string()]);
+    let made = fs::metadata(&socket).expect("a socket");
+    assert_eq!((made.mode() & 0o777, Some(made.gid())), (0o660, group));
+    assert_eq!(fs::metadata(lab.path("nbd.sock")).expect("a socket").mode() & 0o777, 0o600);
+    server.stop();
+}
+
+#[test]
+fn the_packaged_unit_is_one_that_systemd_understands_and_calls_less_exposed() {
+    let lab = Lab::new("unit");
+    let unit = lab.path("openraid.service");
+    // What the unit starts is somewhere else here, and its man pages are not installed.
+    let text = fs::read_to_string(packaged("openraid.service")).expect("the unit");
+    let text = text.replace("/usr/bin/openraid", support::PROGRAM);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("Documentation=")).collect();
+    fs::write(&unit, lines.join("\n")).expect("room");
+    let path = unit.display().to_string();
+    let Some((fine, said)) = systemd("systemd-analyze", &["verify", "--man=no", &path]) else {
+        return support::skipped("systemd-analyze is not installed");
+    };
+    assert!(fine && said.is_empty(), "{said}");
+    // The scale ends at 100; with every capability, all of /usr and all system calls it would be above 90.
+    let (fine, said) =
+        systemd("systemd-analyze", &["security", "--offline=yes", "--threshold=45", &path]).expect("there");
+    assert!(fine, "{said}");
 }

@@ -7,11 +7,11 @@ use crate::errno::{check, check_size, Errno};
 use crate::pool::{FramePool, PoolRange};
 use crate::process::is_ending;
 use std::fmt;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -193,6 +193,21 @@ impl Listener {
     /// # Errors
     /// [`NetError::InUse`] if a server answers there, [`NetError::NotASocket`], or the kernel's error.
     pub fn unix(path: &Path) -> Result<Self, NetError> {
+        Self::unix_for(path, false)
+    }
+
+    /// Listen on a unix socket for clients. A folder with the set-group-ID bit gives its files its group: there, the members of that
+    /// group can connect too; elsewhere, only this user.
+    ///
+    /// # Errors
+    /// As of [`Self::unix`].
+    pub fn unix_of_folder(path: &Path) -> Result<Self, NetError> {
+        let folder = path.parent().and_then(|folder| fs::metadata(folder).ok());
+        let is_shared = folder.is_some_and(|folder| folder.mode() & libc::S_ISGID != 0);
+        Self::unix_for(path, is_shared)
+    }
+
+    fn unix_for(path: &Path, group: bool) -> Result<Self, NetError> {
         let fail = |attempt, error| NetError::Failed { address: path.display().to_string(), attempt, error };
         let (raw, len) = sockaddr_unix(path)?;
         clear_stale(path)?;
@@ -207,6 +222,11 @@ impl Listener {
                 return Err(NetError::InUse { address: path.display().to_string(), holder: Holder::Unknown })
             }
             Err(error) => return Err(fail("bind", error)),
+        }
+        if group {
+            // Only now: the umask has its say when the socket is bound.
+            fs::set_permissions(path, Permissions::from_mode(0o660))
+                .map_err(|e| fail("open the socket to its group", e.into()))?;
         }
         listen(&fd).map_err(|e| fail("listen", e))?;
         let metadata = fs::symlink_metadata(path).map_err(|e| fail("look at the socket", e.into()))?;

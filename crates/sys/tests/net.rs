@@ -202,6 +202,26 @@ fn addresses_in_use_are_refused_and_stale_sockets_replaced() {
 }
 
 #[test]
+fn a_socket_belongs_to_the_group_of_its_folder_only_if_the_folder_says_so() {
+    use std::fs::{set_permissions, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TempDir::on_disk();
+    let path = dir.path("socket");
+    let folder = path.parent().expect("a folder");
+    let group = folder.metadata().expect("a folder").gid();
+    for (mode, wanted) in [(0o750, 0o600), (0o770, 0o600), (0o2750, 0o660)] {
+        set_permissions(folder, Permissions::from_mode(mode)).expect("own folder");
+        let listener = Listener::unix_of_folder(&path).expect("listen");
+        let made = path.metadata().expect("socket");
+        assert_eq!((made.mode() & 0o777, made.gid()), (wanted, group), "{mode:o}");
+        drop(listener);
+        let own = Listener::unix(&path).expect("listen");
+        assert_eq!(path.metadata().expect("socket").mode() & 0o777, 0o600, "a socket for this user alone");
+        drop(own);
+    }
+}
+
+#[test]
 fn a_listener_does_not_remove_what_took_its_place() {
     let dir = TempDir::on_disk();
     let path = dir.path("socket");

@@ -115,7 +115,7 @@ impl Service {
         for place in &config.listen {
             listeners.push(match place {
                 Listen::Tcp(address) => listen_patiently(|| Listener::tcp(*address))?,
-                Listen::Unix(path) => listen_patiently(|| Listener::unix(path))?,
+                Listen::Unix(path) => listen_patiently(|| Listener::unix_of_folder(path))?,
             });
         }
         let addresses = listeners.iter().filter_map(Listener::tcp_address).collect();
