@@ -57,6 +57,7 @@ use clap::Parser;
 use arguments::Arguments;
 use control::Servers;
 use exit::Exit;
+use openraid_units::Nanos;
 use output::Output;
 use registry::Registry;
 
@@ -76,6 +77,9 @@ fn main() -> ExitCode {
         }
     };
     let output = Output { json: arguments.common.json, verb: arguments.verb.name(), typed: arguments.verb.typed() };
+    if let Some(seconds) = arguments.common.open_seconds {
+        members::set_patience(Nanos::from_secs(seconds));
+    }
     let registry = Registry::at(arguments.common.registry.as_deref());
     let context = verb::Context {
         output,

@@ -2,12 +2,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use openraid_core::limits::Limits;
 use openraid_format::Uuid;
 use openraid_runtime::member::{self, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
 use openraid_sys::{Direct, MemberError, Use};
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{Bytes, Nanos, Sectors};
 
 use crate::exit::{Exit, Failure};
 use crate::registry::{Entry, Registry};
@@ -86,9 +87,19 @@ pub fn lasting_spec(text: &str) -> Result<MemberSpec, Failure> {
     Ok(spec)
 }
 
+/// How long opening a member may take in this process, if that was said.
+static PATIENCE: OnceLock<Nanos> = OnceLock::new();
+
+/// From now on, opening a member may take this long.
+pub fn set_patience(patience: Nanos) {
+    // It is said once, at the start.
+    let _ = PATIENCE.set(patience);
+}
+
 /// How to open members.
 pub fn options(usage: Use) -> member::OpenOptions {
     let mut options = member::OpenOptions::new(usage);
+    options.patience = PATIENCE.get().copied().unwrap_or(options.patience);
     options.command_timeout = Limits::default().command_timeout;
     if usage != Use::Exclusive {
         // A few reads: the page cache is good enough, and leaves the flags of the file alone.

@@ -91,6 +91,10 @@ pub struct Common {
     /// [default: $XDG_STATE_HOME/openraid/registry.json, for root /var/lib/openraid/registry.json]
     #[arg(long, global = true, value_name = "FILE", env = "OPENRAID_REGISTRY")]
     pub registry: Option<PathBuf>,
+    /// Seconds that opening a member may take
+    #[arg(long, global = true, hide = true, value_name = "SECONDS", env = "OPENRAID_OPEN_SECONDS", hide_env = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub open_seconds: Option<u64>,
 }
 
 /// What to do.

@@ -34,6 +34,8 @@ pub struct OpenOptions {
     pub without_flush: bool,
     /// The engine's limit for a command, after which a remote member that is away has failed.
     pub command_timeout: Nanos,
+    /// How long opening and looking may take.
+    pub patience: Nanos,
 }
 
 impl OpenOptions {
@@ -41,7 +43,7 @@ impl OpenOptions {
     #[must_use]
     pub fn new(usage: Use) -> Self {
         let command_timeout = openraid_core::limits::Limits::default().command_timeout;
-        Self { usage, direct: Direct::Try, without_flush: false, command_timeout }
+        Self { usage, direct: Direct::Try, without_flush: false, command_timeout, patience: PROBE_TIME_MAX }
     }
 }
 
@@ -165,6 +167,8 @@ pub enum OpenError {
     Silent {
         /// The member.
         member: String,
+        /// The time.
+        patience: Nanos,
     },
     /// It was named twice.
     Twice {
@@ -193,10 +197,10 @@ impl fmt::Display for OpenError {
             Self::Local(error) => write!(f, "{error}"),
             Self::Remote { member, error } => write!(f, "{member}: {error}"),
             Self::Model { member, why } => write!(f, "{member}: {why}"),
-            Self::Silent { member } => write!(
+            Self::Silent { member, patience } => write!(
                 f,
-                "{member}: no answer within {} seconds; check the drive or the server, or leave it out",
-                PROBE_TIME_MAX.as_secs()
+                "{member}: no answer within {} s; check the drive or the server, or leave it out",
+                patience.as_secs()
             ),
             Self::Twice { member } => write!(f, "{member}: named twice; each member can be used once"),
             Self::Probe { member, error } => write!(f, "{member}: {error}"),
@@ -412,7 +416,7 @@ fn read_remote(remote: &mut Remote, lba: DriveLba, into: &mut [u8]) -> Result<()
 /// # Errors
 /// Why it cannot be used; nothing has been written.
 pub fn open_and_probe(spec: &MemberSpec, options: OpenOptions) -> Result<(OpenedMember, ProbedMember), OpenError> {
-    begin(spec, options, clock::now() + PROBE_TIME_MAX)?.wait()
+    begin(spec, options, clock::now() + options.patience)?.wait()
 }
 
 /// A member that is being opened.
@@ -422,6 +426,7 @@ struct Opening {
     /// Hears of the first attempt, and ends with the thread.
     tried: mpsc::Receiver<()>,
     until: Instant,
+    patience: Nanos,
 }
 
 fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Opening, OpenError> {
@@ -443,7 +448,7 @@ fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Open
         let _ = sender.send(result);
     });
     match spawned {
-        Ok(_) => Ok(Opening { member: spec.text.clone(), answer, tried, until }),
+        Ok(_) => Ok(Opening { member: spec.text.clone(), answer, tried, until, patience: options.patience }),
         Err(error) => Err(OpenError::Exhausted { member: spec.text.clone(), error: error.to_string() }),
     }
 }
@@ -462,7 +467,7 @@ impl Opening {
     fn wait(self) -> Result<(OpenedMember, ProbedMember), OpenError> {
         match self.answer.recv_timeout(self.left()) {
             Ok(result) => result,
-            Err(_) => Err(OpenError::Silent { member: self.member }),
+            Err(_) => Err(OpenError::Silent { member: self.member, patience: self.patience }),
         }
     }
 }
@@ -472,7 +477,7 @@ impl Opening {
 /// # Errors
 /// For each member that cannot be used, why.
 pub fn open_all(specs: &[MemberSpec], options: OpenOptions) -> Vec<Result<(OpenedMember, ProbedMember), OpenError>> {
-    let until = clock::now() + PROBE_TIME_MAX;
+    let until = clock::now() + options.patience;
     let begun = |nth: usize| {
         let spec = &specs[nth];
         let is_remote = matches!(spec.place, Place::Remote(_));
