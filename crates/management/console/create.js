@@ -22,12 +22,12 @@ export function page(main) {
   const out = h("section", { className: "card", "aria-live": "polite" }, h("h2", {}, "What it would be"), h("p", {}, "Fill the form and press Preview. Nothing is written before Create."));
   const beside = h("section", { className: "card", hidden: true });
   const lines = (own) => own.value.split("\n").map((line) => line.trim()).filter(Boolean);
-  const wish = (of = level.value) => ({ name: name.value.trim(), level: of, members: lines(drives), spares: lines(spares), chunk: chunk.value.trim() || null, spans: spans.value.trim() ? Number(spans.value) : null, overwrite: overwrite.checked });
+  const creation = (of = level.value) => ({ name: name.value.trim(), level: of, members: lines(drives), spares: lines(spares), chunk: chunk.value.trim() || null, spans: spans.value.trim() ? Number(spans.value) : null, overwrite: overwrite.checked });
   const error = (problem) => out.replaceChildren(h("h2", {}, "This cannot be made"), h("p", { className: "error" }, problem.message));
   let asked = 0;
   const preview = async (event) => {
     event?.preventDefault();
-    const own = wish();
+    const own = creation();
     const turn = (asked += 1);
     try {
       const { value } = await call("POST", "/plan", own);
@@ -44,7 +44,7 @@ export function page(main) {
     const risky = value.holds.length > 0;
     const go = h("button", { className: risky ? "risk" : "main", type: "button", disabled: risky, onclick: async () => {
       go.disabled = true;
-      try { const made = (await call("POST", "/arrays", wish())).value; say(made.text); location.hash = `#/array/${encodeURIComponent(made.array.name)}`; } catch (problem) { error(problem); }
+      try { const made = (await call("POST", "/arrays", creation())).value; say(made.text); location.hash = `#/array/${encodeURIComponent(made.array.name)}`; } catch (problem) { error(problem); }
     } }, "Create");
     typed.oninput = () => { go.disabled = risky && !(overwrite.checked && typed.value === own.name); };
     out.replaceChildren(h("h2", {}, "What it would be"), facts([["Capacity", bytes(value.size_bytes)], ["Survives", value.survives ? `the loss of ${survives(value.survives)}` : "no loss of a member"], ["Level", value.level], ["Chunk", value.chunk_bytes ? bytes(value.chunk_bytes) : "none"], ["Spares", count(own.spares.length, "spare")]]),

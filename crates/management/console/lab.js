@@ -12,8 +12,8 @@ export function page(main, name) {
   if (name) return planPage(main, name);
   const jobs = h("section", { className: "card", "aria-live": "polite" });
   const reports = h("section", { className: "card" });
-  const wish = h("section", { className: "card" }, h("h2", {}, "New"), h("p", {}, "Reading what can be simulated \u2026"));
-  main.append(h("h1", {}, "Laboratory"), h("p", {}, "What arrays would do, computed by the same engine in virtual time. Jobs run beside the server at the lowest priority, one at a time; no drive is read or written."), jobs, wish, reports);
+  const form = h("section", { className: "card" }, h("h2", {}, "New"), h("p", {}, "Reading what can be simulated \u2026"));
+  main.append(h("h1", {}, "Laboratory"), h("p", {}, "What arrays would do, computed by the same engine in virtual time. Jobs run beside the server at the lowest priority, one at a time; no drive is read or written."), jobs, form, reports);
   /** @type {Set<string>} */
   const chosen = new Set();
   const load = async () => {
@@ -22,7 +22,7 @@ export function page(main, name) {
     keyed(reports, [lab.reports, lab.folder], () => reportList(lab, chosen, load));
     return lab;
   };
-  get("/lab/choices").then((choices) => wish.replaceChildren(...forms(choices, load)), (problem) => say(problem.message));
+  get("/lab/choices").then((choices) => form.replaceChildren(...forms(choices, load)), (problem) => say(problem.message));
   load().catch((problem) => say(problem.message));
   let ticks = 0;
   return () => { if ((ticks += 1) % 2) load().catch(() => {}); };
@@ -87,12 +87,12 @@ function forms(choices, load) {
     event.preventDefault();
     const base = { name: name.value.trim(), system: system.value, cache_mib: number(cache) };
     const both = [...new Set([drive.value, other.value].filter(Boolean))];
-    const wish = kind.value === "plan"
+    const input = kind.value === "plan"
       ? { ...base, drive: other.value && !drive.value ? [] : both, drives: list(drives).map(Number), levels: list(levels), load: workload.value, depth: number(depth) }
       : { ...base, drive: drive.value || null, arrays: list(arrays), methods: [...methods.selectedOptions].map((own) => own.value), thorough: thorough.checked };
     error.textContent = "";
     if (kind.value === "plan" && other.value && !drive.value) { error.textContent = "Choose the first drive too: the other one is compared with it."; return; }
-    try { const job = (await call("POST", `/lab/${kind.value}s`, wish)).value; say(`${job.name} has begun.`); name.value = ""; load(); } catch (problem) { error.textContent = problem.message; }
+    try { const job = (await call("POST", `/lab/${kind.value}s`, input)).value; say(`${job.name} has begun.`); name.value = ""; load(); } catch (problem) { error.textContent = problem.message; }
   };
   return [h("h2", {}, "New"), h("form", { onsubmit: begin }, field("What", kind), field("Name of the report", name), h("div", { className: "row" }, field("Controller", system), field("Drive", drive), field("Cache, MiB", cache)), plan, review, error, h("p", {}, h("button", { className: "main" }, "Begin")))];
 }

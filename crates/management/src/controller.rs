@@ -9,7 +9,7 @@ use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, Serve
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::lab::{ChoicesModel, JobModel, JobWish, LabModel, PredictionModel, PredictionWish};
+use crate::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
 use crate::place::PlaceModel;
 
 /// Why a server did not do what it was asked.
@@ -165,7 +165,7 @@ pub trait Controller: Send + Sync + 'static {
     ///
     /// # Errors
     /// It makes no sense; another one runs; its report is there already.
-    fn begin_job(&self, wish: &JobWish, user: &str) -> Result<JobModel, Refusal>;
+    fn begin_job(&self, input: &JobInput, user: &str) -> Result<JobModel, Refusal>;
     /// End a job; none if no such job runs.
     fn cancel_job(&self, number: u64) -> Option<JobModel>;
     /// A file of a report; none if there is no such report, or it has no such file.
@@ -182,7 +182,7 @@ pub trait Controller: Send + Sync + 'static {
     ///
     /// # Errors
     /// The drives cannot be opened; there is no such profile or load.
-    fn predict(&self, wish: &PredictionWish) -> Result<PredictionModel, Refusal>;
+    fn predict(&self, input: &PredictionInput) -> Result<PredictionModel, Refusal>;
     /// The desired state in force, as `openraid config show --json` shows it.
     ///
     /// # Errors
@@ -233,7 +233,7 @@ pub trait Controller: Send + Sync + 'static {
     ///
     /// # Errors
     /// A value cannot be; the configuration file has one of this name; it cannot be written down.
-    fn keep_schedule(&self, wish: &ScheduleInput) -> Result<ScheduleModel, Refusal>;
+    fn keep_schedule(&self, input: &ScheduleInput) -> Result<ScheduleModel, Refusal>;
     /// Forget a schedule that was kept; true if there was one.
     ///
     /// # Errors

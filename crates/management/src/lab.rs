@@ -8,7 +8,7 @@ use crate::controller::Creation;
 /// A review of a simulated machine, as `openraid review` makes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReviewWish {
+pub struct ReviewInput {
     /// The name of its report.
     pub name: String,
     /// The controller's profile; `openraid` without it.
@@ -32,7 +32,7 @@ pub struct ReviewWish {
 /// A plan, as `openraid plan --effort quick` makes it: several arrays under one load.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PlanWish {
+pub struct PlanInput {
     /// The name of its report.
     pub name: String,
     /// The controller's profile; `openraid` without it.
@@ -63,7 +63,7 @@ pub struct PlanWish {
 /// A comparison of two reviews, as `openraid compare` makes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ComparisonWish {
+pub struct ComparisonInput {
     /// The name of its report.
     pub name: String,
     /// The first review's report.
@@ -74,16 +74,16 @@ pub struct ComparisonWish {
 
 /// A job that is wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum JobWish {
+pub enum JobInput {
     /// A review.
-    Review(ReviewWish),
+    Review(ReviewInput),
     /// A plan.
-    Plan(PlanWish),
+    Plan(PlanInput),
     /// A comparison.
-    Comparison(ComparisonWish),
+    Comparison(ComparisonInput),
 }
 
-impl JobWish {
+impl JobInput {
     /// The name of its report.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -189,7 +189,7 @@ pub struct ChoicesModel {
 /// Drives whose arrays are to be predicted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PredictionWish {
+pub struct PredictionInput {
     /// The array that is to be made.
     pub creation: Creation,
     /// The load by name; `database` without it.

@@ -60,6 +60,29 @@ pub fn asked(arguments: &LoadArguments) -> Result<Load, Failure> {
     load(&arguments.load, arguments.job.as_deref(), axes(arguments)?)
 }
 
+/// Loads that `simulate`, `plan` and the console offer, each with what it is.
+pub const LOADS: [(&str, &str); 14] = [
+    ("database", "random 8 KiB, two thirds reads"),
+    ("sequential", "one stream of reads"),
+    ("random", "4 KiB reads at random"),
+    ("file-server", "many sizes at random, mostly read"),
+    ("web-server", "many sizes at random, only read"),
+    ("workstation", "one user: small requests, mostly random"),
+    ("multi-threaded", "streams side by side"),
+    ("response-time", "one sector at random"),
+    ("latency", "4 KiB reads at random, two workers"),
+    ("streaming", "large sequential reads of three sizes"),
+    ("vm", "virtual machines"),
+    ("video", "large streams, mostly read"),
+    ("backup", "large streams, mostly written"),
+    ("home", "files of a household"),
+];
+
+/// The names of [`LOADS`], with commas between them.
+pub fn load_names() -> String {
+    LOADS.map(|(name, _)| name).join(", ")
+}
+
 /// A load by its name or from a file, with axes that were given.
 ///
 /// # Errors
@@ -85,9 +108,9 @@ pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failu
     let path = Path::new(word);
     if !path.exists() {
         return Err(Failure::usage(format!(
-            "{word:?} is neither a load nor a file; loads are database, sequential, random, file-server, web-server, \
-             workstation, multi-threaded, response-time, latency, streaming, vm, video, backup, home; files are a fio job, an Iometer .icf, the \
-             output of iostat -x, a trace (blkparse, fio iolog, MSR CSV, SPC)"
+            "{word:?} is neither a load nor a file; loads are {}; files are a fio job, an Iometer .icf, the output of \
+             iostat -x, a trace (blkparse, fio iolog, MSR CSV, SPC)",
+            load_names()
         )));
     }
     from_file(path, job, axes).map_err(|why| Failure::usage(format!("{}: {why}", path.display())))
@@ -224,7 +247,7 @@ pub fn state_fits<'a>(library: &Library, mut cells: impl Iterator<Item = &'a Cel
     }
 }
 
-/// Do drives and a journal that were asked for fit the ports of a system? Without a wish the system has its own drives.
+/// Do drives and a journal that were asked for fit the ports of a system? If none are asked for, the system has its own drives.
 ///
 /// # Errors
 /// They do not; a profile that is not there.
@@ -389,6 +412,8 @@ pub fn figure(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use openraid_lab::load::USES;
+
     use super::*;
 
     #[test]
@@ -397,6 +422,22 @@ mod tests {
             assert!(named(word).is_some(), "{word}");
         }
         assert!(named("fc-test").is_none() && named("nonsense").is_none());
+    }
+
+    #[test]
+    fn the_loads_that_are_offered_are_those_that_exist_and_that_the_help_names() {
+        use clap::CommandFactory;
+        let of = |pattern: &Pattern| LOADS.iter().any(|(name, _)| *name == pattern.name());
+        let other = |pattern: &Pattern| pattern.name().starts_with("rst-") || named(pattern.name()).is_none();
+        assert!(Pattern::ALL.iter().all(|pattern| of(pattern) != other(pattern)));
+        assert!(USES.iter().all(|name| LOADS.iter().any(|(own, _)| own == name)));
+        let command = crate::arguments::Arguments::command();
+        let simulate = command.find_subcommand("simulate").expect("a verb");
+        let load = simulate.get_arguments().find(|own| own.get_id() == "load").expect("an option");
+        let help = load.get_long_help().or(load.get_help()).expect("a help").to_string();
+        for (name, _) in LOADS {
+            assert!(named(name).is_some() && help.contains(name), "{name}");
+        }
     }
 
     #[test]

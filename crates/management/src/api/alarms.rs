@@ -133,9 +133,9 @@ pub fn schedules(request: &Request) -> Result<Reply, Problem> {
 
 /// Keep a schedule.
 pub fn keep_schedule(request: &Request) -> Result<Reply, Problem> {
-    let wish: ScheduleInput = request.input()?;
-    let kept = request.state.controller.keep_schedule(&wish);
-    let what = format!("schedule {}: {} every {}", wish.name, wish.task, wish.every);
+    let input: ScheduleInput = request.input()?;
+    let kept = request.state.controller.keep_schedule(&input);
+    let what = format!("schedule {}: {} every {}", input.name, input.task, input.every);
     noted(request, format!("{what}: {}", came(&kept)));
     Ok(Reply::json(200, &kept?))
 }

@@ -8,7 +8,7 @@ use super::arrays::named;
 use super::manage::checked;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::lab::{JobWish, PredictionWish};
+use crate::lab::{JobInput, PredictionInput};
 use crate::limits::STORIES_MAX;
 
 /// What a browser may do with a report: show it. It has its styles inside, and no programs.
@@ -36,26 +36,26 @@ pub fn choices(request: &Request) -> Result<Reply, Problem> {
 
 /// Begin a review.
 pub fn review(request: &Request) -> Result<Reply, Problem> {
-    begin(request, JobWish::Review(request.input()?))
+    begin(request, JobInput::Review(request.input()?))
 }
 
 /// Begin a plan.
 pub fn plan(request: &Request) -> Result<Reply, Problem> {
-    begin(request, JobWish::Plan(request.input()?))
+    begin(request, JobInput::Plan(request.input()?))
 }
 
 /// Begin a comparison.
 pub fn comparison(request: &Request) -> Result<Reply, Problem> {
-    begin(request, JobWish::Comparison(request.input()?))
+    begin(request, JobInput::Comparison(request.input()?))
 }
 
-fn begin(request: &Request, wish: JobWish) -> Result<Reply, Problem> {
-    let begun = request.state.controller.begin_job(&wish, request.user());
+fn begin(request: &Request, input: JobInput) -> Result<Reply, Problem> {
+    let begun = request.state.controller.begin_job(&input, request.user());
     let came = match &begun {
         Ok(job) => format!("begun: {}", job.command),
         Err(refusal) => format!("refused: {}", refusal.text.lines().next().unwrap_or_default()),
     };
-    audit(request, &format!("report {:?}: {came}", wish.name()));
+    audit(request, &format!("report {:?}: {came}", input.name()));
     Ok(Reply::json(201, &begun?))
 }
 
@@ -94,9 +94,9 @@ pub fn remove(request: &Request) -> Result<Reply, Problem> {
 
 /// Predict what levels would do.
 pub fn predict(request: &Request) -> Result<Reply, Problem> {
-    let wish: PredictionWish = request.input()?;
-    checked(&wish.creation)?;
-    Ok(Reply::json(200, &request.state.controller.predict(&wish)?))
+    let input: PredictionInput = request.input()?;
+    checked(&input.creation)?;
+    Ok(Reply::json(200, &request.state.controller.predict(&input)?))
 }
 
 /// What an array decided, and what limits it.

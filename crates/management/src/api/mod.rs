@@ -19,7 +19,7 @@ use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::route::{Need, Route, Schema, Schemas, Verb};
 use crate::lab::{
-    ChoicesModel, ComparisonWish, JobModel, LabModel, PlanWish, PredictionModel, PredictionWish, ReviewWish,
+    ChoicesModel, ComparisonInput, JobModel, LabModel, PlanInput, PredictionInput, PredictionModel, ReviewInput,
 };
 use crate::place::PlaceModel;
 use crate::{console, metrics};
@@ -114,11 +114,11 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/api/v1/lab", READ, "Jobs and reports of the laboratory.", lab::all).gives::<LabModel>(),
     route(Get, "/api/v1/lab/choices", READ, "What can be simulated.", lab::choices).gives::<ChoicesModel>(),
     route(Post, "/api/v1/lab/reviews", OPERATE, "Begin a review.", lab::review)
-        .takes::<ReviewWish>()
+        .takes::<ReviewInput>()
         .gives::<JobModel>(),
-    route(Post, "/api/v1/lab/plans", OPERATE, "Begin a plan.", lab::plan).takes::<PlanWish>().gives::<JobModel>(),
+    route(Post, "/api/v1/lab/plans", OPERATE, "Begin a plan.", lab::plan).takes::<PlanInput>().gives::<JobModel>(),
     route(Post, "/api/v1/lab/comparisons", OPERATE, "Begin a comparison of two reviews.", lab::comparison)
-        .takes::<ComparisonWish>()
+        .takes::<ComparisonInput>()
         .gives::<JobModel>(),
     route(Delete, "/api/v1/lab/jobs/{job}", OPERATE, "End a job.", lab::cancel).gives::<JobModel>(),
     route(Get, "/api/v1/lab/reports/{report}/{file}", READ, "A file of a report.", lab::file),
@@ -131,7 +131,7 @@ pub const ROUTES: &[Route] = &[
         "What arrays of these drives would do. Ask again while it waits.",
         lab::predict,
     )
-    .takes::<PredictionWish>()
+    .takes::<PredictionInput>()
     .gives::<PredictionModel>(),
     route(Patch, "/api/v1/arrays/{array}/settings", OPERATE, "Change settings, as openraid set does.", manage::set)
         .takes::<manage::SetInput>()

@@ -119,20 +119,20 @@ struct AccountChange {
 }
 
 fn asked(request: &Request) -> Result<AccountChange, Problem> {
-    let mut wish = AccountChange::default();
+    let mut change = AccountChange::default();
     for (key, value) in object(request)? {
         match key.as_str() {
-            "UserName" => wish.name = Some(text(&key, &value)?),
-            "Password" => wish.password = Some(text(&key, &value)?),
+            "UserName" => change.name = Some(text(&key, &value)?),
+            "Password" => change.password = Some(text(&key, &value)?),
             "RoleId" => {
                 let id = text(&key, &value)?;
                 let role = Role::ALL.into_iter().find(|role| role.word() == id);
                 let unknown = || property("property-value", &key, "use Administrator, Operator or ReadOnly");
-                wish.role = Some(role.ok_or_else(unknown)?);
+                change.role = Some(role.ok_or_else(unknown)?);
             }
             "Enabled" => {
                 let enabled = value.as_bool().ok_or_else(|| property("property-value", &key, "use true or false"))?;
-                wish.locked = Some(!enabled);
+                change.locked = Some(!enabled);
             }
             // An address is kept out for a minute, not a user for ever: there is nothing to unlock.
             "Locked" if value == Value::Bool(false) => {}
@@ -146,22 +146,22 @@ fn asked(request: &Request) -> Result<AccountChange, Problem> {
             _ => return Err(property("property-unknown", &key, "a user has no such property")),
         }
     }
-    if let Some(secret) = &wish.password {
+    if let Some(secret) = &change.password {
         password::check_new(secret).map_err(|why| property("property-value", "Password", &why))?;
     }
-    Ok(wish)
+    Ok(change)
 }
 
 /// Add a user.
 pub fn add(request: &Request) -> Result<Reply, Problem> {
-    let wish = asked(request)?;
+    let change = asked(request)?;
     let missing = |name: &str| property("property-missing", name, "it is missing");
-    let name = wish.name.ok_or_else(|| missing("UserName"))?;
-    let secret = wish.password.ok_or_else(|| missing("Password"))?;
-    let role = wish.role.ok_or_else(|| missing("RoleId"))?;
+    let name = change.name.ok_or_else(|| missing("UserName"))?;
+    let secret = change.password.ok_or_else(|| missing("Password"))?;
+    let role = change.role.ok_or_else(|| missing("RoleId"))?;
     check_name(&name).map_err(|why| property("property-value", "UserName", &why))?;
     let user =
-        User { name: name.clone(), role, password: password::hash(&secret), locked: wish.locked.unwrap_or(false) };
+        User { name: name.clone(), role, password: password::hash(&secret), locked: change.locked.unwrap_or(false) };
     let told = user.clone();
     let added = request.state.users.change(|users| {
         if users.iter().any(|known| known.name == name) {
@@ -184,12 +184,12 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     if object(request)?.is_empty() {
         return Err(no_operation("Password, RoleId, Enabled"));
     }
-    let wish = asked(request)?;
-    if wish.name.as_ref().is_some_and(|name| *name != known.name) {
+    let change = asked(request)?;
+    if change.name.as_ref().is_some_and(|name| *name != known.name) {
         return Err(property("property-read-only", "UserName", "a user keeps its name; add another one"));
     }
-    let is_more =
-        wish.role.is_some_and(|role| role != known.role) || wish.locked.is_some_and(|locked| locked != known.locked);
+    let is_more = change.role.is_some_and(|role| role != known.role)
+        || change.locked.is_some_and(|locked| locked != known.locked);
     if is_more && !is_administrator(request) {
         return Err(Problem::new(
             403,
@@ -197,11 +197,11 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
             "a user changes the own password; the rest needs the role Administrator",
         ));
     }
-    let hash = wish.password.as_deref().map(password::hash);
+    let hash = change.password.as_deref().map(password::hash);
     let changed = request.state.users.change(|users| {
         let Some(user) = users.iter_mut().find(|user| user.name == known.name) else { return Ok(None) };
-        user.role = wish.role.unwrap_or(user.role);
-        user.locked = wish.locked.unwrap_or(user.locked);
+        user.role = change.role.unwrap_or(user.role);
+        user.locked = change.locked.unwrap_or(user.locked);
         user.password = hash.unwrap_or_else(|| user.password.clone());
         let told = user.clone();
         check_left(users)?;

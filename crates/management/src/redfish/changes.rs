@@ -76,14 +76,15 @@ fn apply_time(value: &Value) -> Result<(), Problem> {
 }
 
 /// What Redfish has no word for: `Oem.Openraid`.
-fn oem(value: &Value, wish: &mut VolumeChange) -> Result<(), Problem> {
+fn oem(value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
     let own = value.get("Openraid").and_then(Value::as_object);
     let own = own.ok_or_else(|| wrong("Oem", "this service knows Oem.Openraid, an object"))?;
     for (key, value) in own {
         match key.as_str() {
             "@odata.type" => {}
             "Overwrite" => {
-                wish.overwrite = value.as_bool().ok_or_else(|| wrong("Oem.Openraid.Overwrite", "use true or false"))?;
+                change.overwrite =
+                    value.as_bool().ok_or_else(|| wrong("Oem.Openraid.Overwrite", "use true or false"))?;
             }
             other => {
                 let name = format!("Oem.Openraid.{other}");
@@ -94,12 +95,12 @@ fn oem(value: &Value, wish: &mut VolumeChange) -> Result<(), Problem> {
     Ok(())
 }
 
-fn links(request: &Request, value: &Value, wish: &mut VolumeChange) -> Result<(), Problem> {
+fn links(request: &Request, value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
     for (key, value) in value.as_object().ok_or_else(|| wrong("Links", "it is not an object"))? {
         let name = format!("Links.{key}");
         match key.as_str() {
-            "Drives" => wish.drives = linked(request, &name, value)?,
-            "DedicatedSpareDrives" => wish.spares = linked(request, &name, value)?,
+            "Drives" => change.drives = linked(request, &name, value)?,
+            "DedicatedSpareDrives" => change.spares = linked(request, &name, value)?,
             "Drives@odata.count" | "DedicatedSpareDrives@odata.count" => {}
             _ => return Err(property("property-unknown", &name, "use Drives, DedicatedSpareDrives")),
         }
@@ -107,40 +108,40 @@ fn links(request: &Request, value: &Value, wish: &mut VolumeChange) -> Result<()
     Ok(())
 }
 
-fn wish(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, Problem> {
-    let mut wish = VolumeChange::default();
+fn asked(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, Problem> {
+    let mut change = VolumeChange::default();
     for (key, value) in body {
         match key.as_str() {
-            "Name" | "DisplayName" => wish.name = Some(text(key, value)?),
+            "Name" | "DisplayName" => change.name = Some(text(key, value)?),
             "RAIDType" => {
                 let word = text(key, value)?;
                 let level = LEVELS.iter().find(|(own, _)| *own == word);
                 let types: Vec<&str> = LEVELS.iter().map(|(own, _)| *own).collect();
-                wish.level = Some(level.ok_or_else(|| wrong(key, format!("{word}: use {}", types.join(", "))))?.1);
+                change.level = Some(level.ok_or_else(|| wrong(key, format!("{word}: use {}", types.join(", "))))?.1);
             }
-            "Links" => links(request, value, &mut wish)?,
-            "CapacityBytes" => wish.capacity = Some(number(key, value)?),
+            "Links" => links(request, value, &mut change)?,
+            "CapacityBytes" => change.capacity = Some(number(key, value)?),
             "MediaSpanCount" => {
                 let spans = u16::try_from(number(key, value)?);
-                wish.spans = Some(spans.map_err(|_| wrong(key, "more spans than an array may have"))?);
+                change.spans = Some(spans.map_err(|_| wrong(key, "more spans than an array may have"))?);
             }
             "VolumeUsage" if value == "Data" => {}
-            "StripSizeBytes" => wish.chunk = Some(number(key, value)?),
+            "StripSizeBytes" => change.chunk = Some(number(key, value)?),
             "WriteCachePolicy" => {
-                wish.settings.push(("write.cache".into(), setting(key, value, &WRITE_CACHES)?));
+                change.settings.push(("write.cache".into(), setting(key, value, &WRITE_CACHES)?));
             }
-            "ReadCachePolicy" => wish.settings.push(("read-ahead".into(), setting(key, value, &READ_AHEADS)?)),
+            "ReadCachePolicy" => change.settings.push(("read-ahead".into(), setting(key, value, &READ_AHEADS)?)),
             "InitializeMethod" if value == "Background" => {}
             "InitializeMethod" => {
                 return Err(wrong(key, "the first sync runs in the background and spares nothing; use \"Background\""))
             }
             "@Redfish.OperationApplyTime" => apply_time(value)?,
-            "Oem" => oem(value, &mut wish)?,
+            "Oem" => oem(value, &mut change)?,
             "Description" => {}
             _ => return Err(property("property-unknown", key, "a new volume has no such property here")),
         }
     }
-    Ok(wish)
+    Ok(change)
 }
 
 /// `volume1`, or the first number after it that no array has.
@@ -153,29 +154,29 @@ fn free_name(request: &Request) -> Result<String, Problem> {
 
 /// Make a volume of drives that are free.
 pub fn create(request: &Request) -> Result<Reply, Problem> {
-    let wish = wish(request, &object(request)?)?;
+    let change = asked(request, &object(request)?)?;
     let missing = |name: &str| property("property-missing", name, "it is missing");
-    let level = wish.level.ok_or_else(|| missing("RAIDType"))?;
-    if wish.drives.is_empty() {
+    let level = change.level.ok_or_else(|| missing("RAIDType"))?;
+    if change.drives.is_empty() {
         return Err(missing("Links.Drives"));
     }
     let known = drives(&request.state)?;
-    for spec in wish.drives.iter().chain(&wish.spares) {
+    for spec in change.drives.iter().chain(&change.spares) {
         if let Some((array, _)) = known.iter().find(|own| own.spec == *spec).and_then(|own| own.owner.as_ref()) {
             return Err(wrong("Links.Drives", format!("{} belongs to volume {array}", drive_id(spec))));
         }
     }
     let is_nested = level == "50" || level == "60";
     let creation = Creation {
-        name: wish.name.map_or_else(|| free_name(request), Ok)?,
+        name: change.name.map_or_else(|| free_name(request), Ok)?,
         level: level.into(),
-        members: wish.drives,
-        spares: wish.spares,
-        chunk: wish.chunk.map(|bytes| bytes.to_string()),
-        spans: wish.spans.or(is_nested.then_some(2)),
-        overwrite: wish.overwrite,
+        members: change.drives,
+        spares: change.spares,
+        chunk: change.chunk.map(|bytes| bytes.to_string()),
+        spans: change.spans.or(is_nested.then_some(2)),
+        overwrite: change.overwrite,
     };
-    if let Some(wanted) = wish.capacity {
+    if let Some(wanted) = change.capacity {
         let plan = request.state.controller.plan(&creation)?;
         if plan.size_bytes != wanted {
             let why = format!(
@@ -189,8 +190,8 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
     let done = request.state.controller.create(&creation);
     told(request, &creation.name, &what, done)?;
     let mut array = array(request, &creation.name)?;
-    if !wish.settings.is_empty() {
-        set(request, &array, wish.settings)?;
+    if !change.settings.is_empty() {
+        set(request, &array, change.settings)?;
         array = self::array(request, &creation.name)?;
     }
     let reply = volume_reply(&array).with("location", format!("{VOLUMES}/{}", creation.name));
@@ -236,13 +237,13 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
             "WriteCachePolicy" => settings.push(("write.cache".to_owned(), setting(&key, &value, &WRITE_CACHES)?)),
             "ReadCachePolicy" => settings.push(("read-ahead".to_owned(), setting(&key, &value, &READ_AHEADS)?)),
             "Links" => {
-                let mut wish = VolumeChange::default();
-                links(request, &value, &mut wish)?;
+                let mut change = VolumeChange::default();
+                links(request, &value, &mut change)?;
                 if value.get("Drives").is_some() {
                     let why = "members are replaced with `openraid replace` or the API";
                     return Err(property("property-read-only", "Links.Drives", why));
                 }
-                spares = value.get("DedicatedSpareDrives").map(|_| wish.spares);
+                spares = value.get("DedicatedSpareDrives").map(|_| change.spares);
             }
             "@Redfish.OperationApplyTime" => apply_time(&value)?,
             "Name" | "DisplayName" if value == array.name.as_str() => {}

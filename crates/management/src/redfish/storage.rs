@@ -280,14 +280,14 @@ fn volume_document(array: &ArrayModel) -> Value {
     let all = members(array);
     let (spares, active): (Vec<&Drive>, Vec<&Drive>) = all.iter().partition(is_spare);
     let paths = |drives: &[&Drive]| links(&drives.iter().map(|drive| drive.path()).collect::<Vec<_>>());
-    let wished = word(&WRITE_CACHES, setting(array, "write_cache"), "WriteThrough");
+    let policy = word(&WRITE_CACHES, setting(array, "write_cache"), "WriteThrough");
     let mut more = json!({
         "Status": {"State": state, "Health": health(array.health)},
         "RAIDType": raid_type(&array.level),
         "CapacityBytes": array.size_bytes,
         "BlockSizeBytes": array.block_bytes,
         "ReadCachePolicy": word(&READ_AHEADS, setting(array, "read_ahead"), "AdaptiveReadAhead"),
-        "WriteCachePolicy": wished,
+        "WriteCachePolicy": policy,
         "WriteHoleProtectionPolicy": match array.consistency_policy.as_deref() {
             Some("controller-journal") => "Journaling",
             Some("ppl") => "DistributedLog",
@@ -302,9 +302,9 @@ fn volume_document(array: &ArrayModel) -> Value {
         },
         "Actions": {"#Volume.CheckConsistency": {"target": format!("{path}/Actions/Volume.CheckConsistency")}},
     });
-    if wished != "WriteThrough" {
+    if policy != "WriteThrough" {
         let is_degraded = array.journal.as_ref().is_some_and(|journal| !journal.protected);
-        let is_protected = wished == "ProtectedWriteBack";
+        let is_protected = policy == "ProtectedWriteBack";
         more["WriteCacheState"] = match (is_protected, is_degraded) {
             (true, true) => "Degraded",
             (true, false) => "Protected",

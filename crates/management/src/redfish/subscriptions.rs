@@ -65,7 +65,7 @@ fn url(name: &str, value: &Value) -> Result<String, Problem> {
 }
 
 /// What a body asks for.
-fn wish(request: &Request) -> Result<Listener, Problem> {
+fn asked(request: &Request) -> Result<Listener, Problem> {
     let mut own = Listener::of(request);
     let mut has_protocol = false;
     for (key, value) in object(request)? {
@@ -103,7 +103,7 @@ fn wish(request: &Request) -> Result<Listener, Problem> {
 
 /// Push events to another server, until that is deleted or this server ends.
 pub fn add(request: &Request) -> Result<Reply, Problem> {
-    let mut own = wish(request)?;
+    let mut own = asked(request)?;
     let listeners = &request.state.listeners;
     if listeners.open().iter().filter(|own| own.destination.is_some()).count() >= SUBSCRIPTIONS_MAX {
         let text = format!("{SUBSCRIPTIONS_MAX} subscriptions are the most; delete one");

@@ -23,7 +23,7 @@ use core::fmt;
 pub struct Policy {
     /// May clients list the exports? A client that knows the name can use an export anyway.
     pub list: bool,
-    /// How a wish for TLS is answered.
+    /// How a client that asks for TLS is answered.
     pub start_tls: StartTls,
 }
 

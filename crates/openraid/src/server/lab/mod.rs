@@ -2,10 +2,10 @@
 //! job at a time, and one prediction. The data path and the control path never wait for one.
 
 mod child;
+mod command_line;
 mod folder;
 mod near;
 mod predict;
-mod wish;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use openraid_management::lab::{ChoicesModel, JobModel, JobState, JobWish, LabModel};
+use openraid_management::lab::{ChoicesModel, JobInput, JobModel, JobState, LabModel};
 
 use crate::exit::Failure;
 use child::Watch;
@@ -59,7 +59,7 @@ impl Laboratory {
 
     /// What can be simulated.
     pub fn choices() -> ChoicesModel {
-        wish::choices()
+        command_line::choices()
     }
 
     /// Jobs and reports.
@@ -76,9 +76,9 @@ impl Laboratory {
     ///
     /// # Errors
     /// It makes no sense; another one runs; the report is there already.
-    pub fn begin(self: &Arc<Self>, wish: &JobWish, user: &str) -> Result<JobModel, Failure> {
-        let arguments = wish::arguments(wish, &self.folder)?;
-        let (command, name) = (wish::command(&arguments), wish.name().to_owned());
+    pub fn begin(self: &Arc<Self>, input: &JobInput, user: &str) -> Result<JobModel, Failure> {
+        let arguments = command_line::arguments(input, &self.folder)?;
+        let (command, name) = (command_line::command(&arguments), input.name().to_owned());
         let mut jobs = self.jobs();
         if let Some(other) = jobs.iter().find(|job| job.model.state == JobState::Running) {
             let text =
@@ -96,10 +96,10 @@ impl Laboratory {
             }
         }
         self.folder.begin(&name, &origin)?;
-        let kind = match wish {
-            JobWish::Review(_) => "review",
-            JobWish::Plan(_) => "plan",
-            JobWish::Comparison(_) => "comparison",
+        let kind = match input {
+            JobInput::Review(_) => "review",
+            JobInput::Plan(_) => "plan",
+            JobInput::Comparison(_) => "comparison",
         };
         let model = JobModel {
             number: jobs.front().map_or(0, |job| job.model.number) + 1,

@@ -6,14 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use openraid_lab::cell::{machine_spec, ArrayState, CellSpec, Pattern, Subject};
-use openraid_management::lab::{PredictedLevel, PredictedSpeed, PredictionModel, PredictionWish};
+use openraid_management::lab::{PredictedLevel, PredictedSpeed, PredictionInput, PredictionModel};
 use openraid_models::DriveProfile;
 use openraid_sys::Use;
 use serde_json::Value;
 
 use super::child::{self, Watch};
+use super::command_line::{command, library, load_of, SYSTEM};
 use super::near::{nearest, Known};
-use super::wish::{command, library, load_of, SYSTEM};
 use super::Laboratory;
 use crate::exit::Failure;
 use crate::members::{lasting_spec, open_every, options};
@@ -70,9 +70,9 @@ impl Laboratory {
     ///
     /// # Errors
     /// The drives cannot be opened; there is no such profile or load.
-    pub fn predict(&self, wish: &PredictionWish) -> Result<PredictionModel, Failure> {
-        let load = load_of(wish.load.as_deref())?;
-        let members = &wish.creation.members;
+    pub fn predict(&self, input: &PredictionInput) -> Result<PredictionModel, Failure> {
+        let load = load_of(input.load.as_deref())?;
+        let members = &input.creation.members;
         if members.is_empty() || members.len() > DRIVES_MAX {
             return Err(Failure::usage(format!("members: give 1 to {DRIVES_MAX}")));
         }
@@ -81,7 +81,7 @@ impl Laboratory {
         let known: Vec<Known> = opened.iter().map(|(opened, _)| Known::of(opened)).collect();
         drop(opened);
         let smallest = known.iter().min_by_key(|own| own.bytes).cloned().unwrap_or_default();
-        let (profile, why) = stands_for(wish.drive.as_deref(), &smallest)?;
+        let (profile, why) = stands_for(input.drive.as_deref(), &smallest)?;
         let (levels, count) = (if members.len() <= FEW { LEVELS_OF_FEW } else { LEVELS }, members.len().to_string());
         let words = [
             "plan",

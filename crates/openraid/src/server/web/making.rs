@@ -19,7 +19,7 @@ use crate::verb::create::forget_what_was_inside;
 use crate::wiping;
 use crate::words::{self, layout_text};
 
-/// The plan for a wish.
+/// The plan for a creation.
 struct Planned {
     shape: Shape,
     plans: Vec<Assembly>,

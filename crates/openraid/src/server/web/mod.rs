@@ -18,7 +18,7 @@ use openraid_management::{
 use openraid_status::alarm::AlarmModel;
 use openraid_status::care::{PatrolModel, ScheduleModel, SetHistoryModel, SinkModel, TestModel};
 
-use openraid_management::lab::{ChoicesModel, JobModel, JobWish, LabModel, PredictionModel, PredictionWish};
+use openraid_management::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
 
 use super::lab::Laboratory;
 use super::news::{plain, News};
@@ -162,8 +162,8 @@ impl Controller for Web {
         Laboratory::choices()
     }
 
-    fn begin_job(&self, wish: &JobWish, user: &str) -> Result<JobModel, Refusal> {
-        refuse(self.laboratory.begin(wish, user))
+    fn begin_job(&self, input: &JobInput, user: &str) -> Result<JobModel, Refusal> {
+        refuse(self.laboratory.begin(input, user))
     }
 
     fn cancel_job(&self, number: u64) -> Option<JobModel> {
@@ -178,10 +178,10 @@ impl Controller for Web {
         refuse(self.laboratory.remove(name))
     }
 
-    fn predict(&self, wish: &PredictionWish) -> Result<PredictionModel, Refusal> {
+    fn predict(&self, input: &PredictionInput) -> Result<PredictionModel, Refusal> {
         // It opens the drives, as a plan does.
         let _one_at_a_time = self.server.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        refuse(self.laboratory.predict(wish))
+        refuse(self.laboratory.predict(input))
     }
 
     fn settings(&self) -> Result<serde_json::Value, Refusal> {
@@ -232,20 +232,20 @@ impl Controller for Web {
 
     fn sinks(&self) -> Vec<SinkModel> {
         let failing = self.server.alarms.failing_sinks();
-        let wishes = self.server.in_force().map(|own| own.desired.sinks.clone()).unwrap_or_default();
-        let of_wish = |wish: &openraid_config::DesiredSink| {
-            let error = failing.iter().find(|(name, _)| *name == wish.name).map(|(_, why)| why.clone());
-            SinkModel { error, ..model::sink(wish) }
+        let sinks = self.server.in_force().map(|own| own.desired.sinks.clone()).unwrap_or_default();
+        let of_sink = |own: &openraid_config::DesiredSink| {
+            let error = failing.iter().find(|(name, _)| *name == own.name).map(|(_, why)| why.clone());
+            SinkModel { error, ..model::sink(own) }
         };
-        wishes.iter().map(of_wish).collect()
+        sinks.iter().map(of_sink).collect()
     }
 
     fn schedules(&self) -> Vec<ScheduleModel> {
         self.server.schedules().iter().map(model::schedule).collect()
     }
 
-    fn keep_schedule(&self, wish: &ScheduleInput) -> Result<ScheduleModel, Refusal> {
-        refuse(self.server.keep_schedule(wish)).map(|own| model::schedule(&own))
+    fn keep_schedule(&self, input: &ScheduleInput) -> Result<ScheduleModel, Refusal> {
+        refuse(self.server.keep_schedule(input)).map(|own| model::schedule(&own))
     }
 
     fn forget_schedule(&self, name: &str) -> Result<bool, Refusal> {

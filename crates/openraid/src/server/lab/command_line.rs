@@ -1,35 +1,22 @@
-//! A wish as the command line that fulfils it. Every word is one that is known, or is checked: none can become an option or a path.
+//! A job as the command line that does it. Every word is one that is known, or is checked: none can become an option or a path.
 
 use std::sync::OnceLock;
 
 use openraid_lab::cell::Subject;
 use openraid_lab::method::{find, methods};
-use openraid_management::lab::{ChoiceModel, ChoicesModel, ComparisonWish, JobWish, PlanWish, ReviewWish};
+use openraid_management::lab::{ChoiceModel, ChoicesModel, ComparisonInput, JobInput, PlanInput, ReviewInput};
 use openraid_models::{DriveKind, Library};
 
 use super::folder::{check_name, Folder};
 use crate::exit::Failure;
+use crate::laboratory::{load_names, LOADS};
 
 /// Arrays, methods, levels, numbers of drives or profiles of one job.
 const LIST_MAX: usize = 24;
 /// Members of a simulated array.
 const DRIVES_MAX: u16 = 64;
-/// The controller without a wish.
+/// The controller if none is named.
 pub const SYSTEM: &str = "openraid";
-
-/// Loads of a plan.
-pub const LOADS: [(&str, &str); 10] = [
-    ("database", "random 8 KiB, two thirds reads"),
-    ("file-server", "files of many sizes, mostly read"),
-    ("web-server", "small files, only read"),
-    ("workstation", "one user: 8 KiB, mostly random"),
-    ("vm", "virtual machines"),
-    ("video", "large streams, mostly read"),
-    ("backup", "large streams, mostly written"),
-    ("home", "files of a household"),
-    ("sequential", "one stream"),
-    ("random", "4 KiB at random"),
-];
 
 /// The profiles that are built in.
 pub fn library() -> &'static Library {
@@ -57,12 +44,12 @@ pub fn choices() -> ChoicesModel {
 ///
 /// # Errors
 /// A word that is not known; too many of them.
-pub fn arguments(wish: &JobWish, folder: &Folder) -> Result<Vec<String>, Failure> {
-    check_name(wish.name())?;
-    match wish {
-        JobWish::Review(review) => of_review(review, folder),
-        JobWish::Plan(plan) => of_plan(plan),
-        JobWish::Comparison(comparison) => of_comparison(comparison, folder),
+pub fn arguments(input: &JobInput, folder: &Folder) -> Result<Vec<String>, Failure> {
+    check_name(input.name())?;
+    match input {
+        JobInput::Review(review) => of_review(review, folder),
+        JobInput::Plan(plan) => of_plan(plan),
+        JobInput::Comparison(comparison) => of_comparison(comparison, folder),
     }
 }
 
@@ -101,8 +88,8 @@ fn few(what: &str, count: usize) -> Result<(), Failure> {
     Err(Failure::usage(format!("{what}: give {LIST_MAX} at the most")))
 }
 
-fn of_review(wish: &ReviewWish, folder: &Folder) -> Result<Vec<String>, Failure> {
-    let ReviewWish { name, system, drive, arrays, methods, cache_mib, thorough } = wish;
+fn of_review(input: &ReviewInput, folder: &Folder) -> Result<Vec<String>, Failure> {
+    let ReviewInput { name, system, drive, arrays, methods, cache_mib, thorough } = input;
     let system = system.as_deref().unwrap_or(SYSTEM);
     let mut words = vec![text("review"), text("--target"), format!("sim:{system}")];
     machine(&mut words, Some(system), drive.as_slice(), *cache_mib)?;
@@ -126,8 +113,8 @@ fn of_review(wish: &ReviewWish, folder: &Folder) -> Result<Vec<String>, Failure>
     Ok(words)
 }
 
-fn of_plan(wish: &PlanWish) -> Result<Vec<String>, Failure> {
-    let PlanWish { name: _, system, drive, drives, levels, load, depth, reads, cache_mib } = wish;
+fn of_plan(input: &PlanInput) -> Result<Vec<String>, Failure> {
+    let PlanInput { name: _, system, drive, drives, levels, load, depth, reads, cache_mib } = input;
     let mut words = vec![text("plan"), text("--effort"), text("quick")];
     words.extend(system.iter().flat_map(|system| [text("--system"), system.clone()]));
     few("numbers of drives", drives.len())?;
@@ -159,12 +146,11 @@ pub fn load_of(load: Option<&str>) -> Result<String, Failure> {
     if LOADS.iter().any(|(name, _)| *name == load) {
         return Ok(text(load));
     }
-    let known: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
-    Err(Failure::usage(format!("there is no load {load:?}; use one of {}", known.join(", "))))
+    Err(Failure::usage(format!("there is no load {load:?}; use one of {}", load_names())))
 }
 
-fn of_comparison(wish: &ComparisonWish, folder: &Folder) -> Result<Vec<String>, Failure> {
-    let ComparisonWish { name, a, b } = wish;
+fn of_comparison(input: &ComparisonInput, folder: &Folder) -> Result<Vec<String>, Failure> {
+    let ComparisonInput { name, a, b } = input;
     for side in [a, b] {
         check_name(side)?;
         if folder.report(side.clone()).is_none_or(|report| report.kind != "review") {
@@ -180,13 +166,13 @@ fn of_comparison(wish: &ComparisonWish, folder: &Folder) -> Result<Vec<String>, 
 mod tests {
     use super::*;
 
-    fn told(wish: &JobWish) -> Result<String, String> {
-        arguments(wish, &Folder("/reports".into())).map(|words| command(&words)).map_err(|failure| failure.text)
+    fn told(input: &JobInput) -> Result<String, String> {
+        arguments(input, &Folder("/reports".into())).map(|words| command(&words)).map_err(|failure| failure.text)
     }
 
     #[test]
-    fn a_wish_is_a_command_line_and_no_word_of_it_can_be_an_option_or_a_path() {
-        let review = ReviewWish {
+    fn a_job_is_a_command_line_and_no_word_of_it_can_be_an_option_or_a_path() {
+        let review = ReviewInput {
             name: "one".into(),
             system: None,
             drive: Some("wd740gd".into()),
@@ -196,24 +182,24 @@ mod tests {
             thorough: false,
         };
         assert_eq!(
-            told(&JobWish::Review(review.clone())).expect("fits"),
+            told(&JobInput::Review(review.clone())).expect("fits"),
             "openraid review --target sim:openraid --drive wd740gd --cache-mib 64 --arrays raid5x4 --methods sequential \
              --effort quick --jobs 1 --out /reports/one"
         );
         let wrong = [
-            ReviewWish { name: "../x".into(), ..review.clone() },
-            ReviewWish { name: "--x".into(), ..review.clone() },
-            ReviewWish { system: Some("/dev/sda".into()), ..review.clone() },
-            ReviewWish { drive: Some("--models".into()), ..review.clone() },
-            ReviewWish { arrays: vec!["--members=x".into()], ..review.clone() },
-            ReviewWish { arrays: vec!["raid5x4".into(); 99], ..review.clone() },
-            ReviewWish { arrays: Vec::new(), ..review.clone() },
-            ReviewWish { methods: vec!["all,--x".into()], ..review },
+            ReviewInput { name: "../x".into(), ..review.clone() },
+            ReviewInput { name: "--x".into(), ..review.clone() },
+            ReviewInput { system: Some("/dev/sda".into()), ..review.clone() },
+            ReviewInput { drive: Some("--models".into()), ..review.clone() },
+            ReviewInput { arrays: vec!["--members=x".into()], ..review.clone() },
+            ReviewInput { arrays: vec!["raid5x4".into(); 99], ..review.clone() },
+            ReviewInput { arrays: Vec::new(), ..review.clone() },
+            ReviewInput { methods: vec!["all,--x".into()], ..review },
         ];
-        for wish in wrong {
-            assert!(told(&JobWish::Review(wish.clone())).is_err(), "{wish:?}");
+        for input in wrong {
+            assert!(told(&JobInput::Review(input.clone())).is_err(), "{input:?}");
         }
-        let plan = PlanWish {
+        let plan = PlanInput {
             name: "p".into(),
             system: None,
             drive: Vec::new(),
@@ -224,17 +210,17 @@ mod tests {
             reads: None,
             cache_mib: None,
         };
-        let line = told(&JobWish::Plan(plan.clone())).expect("fits");
+        let line = told(&JobInput::Plan(plan.clone())).expect("fits");
         assert_eq!(line, "openraid plan --effort quick --drives 4,6 --levels 5 --load database --depth 4");
-        for wish in [
-            PlanWish { load: Some("/etc/shadow".into()), ..plan.clone() },
-            PlanWish { drives: vec![0], ..plan.clone() },
-            PlanWish { drives: vec![500], ..plan.clone() },
-            PlanWish { levels: vec!["-x".into()], ..plan },
+        for input in [
+            PlanInput { load: Some("/etc/shadow".into()), ..plan.clone() },
+            PlanInput { drives: vec![0], ..plan.clone() },
+            PlanInput { drives: vec![500], ..plan.clone() },
+            PlanInput { levels: vec!["-x".into()], ..plan },
         ] {
-            assert!(told(&JobWish::Plan(wish.clone())).is_err(), "{wish:?}");
+            assert!(told(&JobInput::Plan(input.clone())).is_err(), "{input:?}");
         }
-        let comparison = ComparisonWish { name: "c".into(), a: "a".into(), b: "../b".into() };
-        assert!(told(&JobWish::Comparison(comparison)).is_err());
+        let comparison = ComparisonInput { name: "c".into(), a: "a".into(), b: "../b".into() };
+        assert!(told(&JobInput::Comparison(comparison)).is_err());
     }
 }
