@@ -254,8 +254,20 @@ def laboratory(page):
 
 
 def users(page):
-    """A user, who may come in with a password."""
+    """A schedule that the server keeps; and a user, who may come in with a password."""
     page.get_by_role("link", name="Settings", exact=True).click()
+    page.get_by_role("button", name="Add a schedule").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("weekly")
+    dialog.get_by_label("Every").fill("1s")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(dialog).to_contain_text("every")
+    dialog.get_by_label("Every").fill("1w")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    row = page.get_by_role("row").filter(has_text="weekly")
+    expect(row).to_contain_text("7 days")
+    row.get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("Nothing is scheduled.")).to_be_visible()
     page.get_by_role("button", name="Add a user").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("ann")
@@ -279,7 +291,7 @@ def judge(page, axe, what):
 
 def look(browser, link, width, scheme, axe, out):
     page, wrong = open_page(browser, link, width, scheme)
-    shots = [(path, None) for path in PAGES] + [("array/data", "Change settings"), ("array/data", "Stop or delete this array"), ("settings", "Add a user")]
+    shots = [(path, None) for path in PAGES] + [("array/data", "Change settings"), ("array/data", "Stop or delete this array"), ("settings", "Add a schedule"), ("settings", "Add a user")]
     for path, dialog in shots:
         go(page, path)
         page.wait_for_timeout(1500)
@@ -289,7 +301,7 @@ def look(browser, link, width, scheme, axe, out):
         if dialog:
             page.get_by_role("button", name=dialog).click()
             expect(page.get_by_role("dialog")).to_be_visible()
-        what = f"{path or 'overview'}{'-' + dialog.split()[0].lower() if dialog else ''}-{width}-{scheme}".replace("/", "-")
+        what = f"{path or 'overview'}{'-' + dialog.split()[-1].lower() if dialog else ''}-{width}-{scheme}".replace("/", "-")
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{what} is {wide} pixels wide"
         judge(page, axe, what)

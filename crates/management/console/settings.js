@@ -1,6 +1,6 @@
-import { h, ask, facts, field, say, select, table } from "./ui.js";
+import { h, ask, facts, field, rate, say, select, table } from "./ui.js";
 import { call, get, state } from "./api.js";
-import { FROM } from "./words.js";
+import { count, FROM } from "./words.js";
 
 export function page(main) {
   const users = h("section", { className: "card" });
@@ -9,12 +9,15 @@ export function page(main) {
   theme.addEventListener("change", () => { localStorage.setItem("theme", theme.value); document.documentElement.dataset.theme = theme.value; });
   const care = h("section", { className: "card" });
   main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), users, care, config);
+  const operates = state.session.role !== "ReadOnly";
   const load = async () => {
     const own = await get("/settings");
     const [{ sinks }, { schedules }] = await Promise.all([get("/sinks"), get("/schedules")]);
-    care.replaceChildren(h("h2", {}, "Alarms and schedules"), sinks.length ? table("Sinks", ["Sink", "Kind", "To", "From level", "State", "Actions"], sinks.map((sink) => [sink.name, sink.kind, sink.target, sink.level, sink.error || "works",
+    care.replaceChildren(h("h2", {}, "Alarms and schedules"), h("h3", {}, "Sinks"), sinks.length ? table("Sinks", ["Sink", "Kind", "To", "From level", "State", "Actions"], sinks.map((sink) => [sink.name, sink.kind, sink.target, sink.level, sink.error || "works",
       h("td", { className: "act" }, h("button", { id: `test-${sink.name}`, "aria-label": `Test ${sink.name}`, onclick: () => test(sink.name) }, "Test"))])) : h("p", {}, "Alarms are sent nowhere: the configuration file has no [sinks.NAME]."),
-      schedules.length ? table("Schedules", ["Schedule", "Task", "Arrays", "Every", "Window (UTC)"], schedules.map((plan) => [plan.name, plan.task, plan.arrays.join(", ") || "all", `${plan.every_seconds / 3600} h`, plan.window || "any time"])) : h("p", {}, "Nothing is scheduled: the configuration file has no [schedules.NAME]."));
+      h("h3", {}, "Schedules"), schedules.length ? table("Schedules", ["Schedule", "Task", "Arrays", "Every", "Window (UTC)", "Rate", "From", "Actions"], schedules.map((plan) => [plan.name, plan.task, plan.arrays.join(", ") || "all", every(plan.every_seconds), plan.window || "any time", plan.rate ? rate(plan.rate) : "as the array has it", plan.line ? `line ${plan.line}` : "kept by the server",
+      h("td", { className: "act" }, plan.line || !operates ? null : h("button", { "aria-label": `Remove schedule ${plan.name}`, onclick: () => drop(plan.name, load) }, "Remove"))])) : h("p", {}, "Nothing is scheduled."),
+      operates ? h("button", { id: "add-schedule", onclick: () => addSchedule(load) }, "Add a schedule") : "");
     const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : FROM[value.from] || value.from]);
     config.replaceChildren(h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
       own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "The server is as at first."),
@@ -30,6 +33,23 @@ export function page(main) {
   };
   load().catch((problem) => say(problem.message));
   return () => {};
+}
+
+const every = (seconds) => (seconds % 86400 ? count(seconds / 3600, "hour") : count(seconds / 86400, "day"));
+
+async function drop(name, load) {
+  try { await call("DELETE", `/schedules/${encodeURIComponent(name)}`); say(`The schedule ${name} is removed.`); load(); } catch (problem) { say(problem.message); }
+}
+
+function addSchedule(load) {
+  const name = h("input", { spellcheck: false, autocomplete: "off" });
+  const task = select([["check", "check: members are read and compared"], ["patrol", "patrol: drives are read, nothing is compared"]], "check");
+  const array = select([["", "all arrays"], ...state.arrays.map((own) => own.name)], "");
+  const often = h("input", { value: "30d" });
+  const window = h("input", { placeholder: "01:00-05:30" });
+  const speed = h("input", { placeholder: "20M (only patrol)" });
+  ask({ title: "Add a schedule", button: "Add", fields: [field("Name", name, "The name of a kept schedule changes that one."), field("Task", task), field("Arrays", array), field("Every", often, "12h, 30d, 4w."), field("Window, UTC", window, "At any time if it is empty."), field("Rate of each drive", speed)],
+    act: async () => { await call("POST", "/schedules", { name: name.value.trim(), task: task.value, arrays: array.value ? [array.value] : [], every: often.value.trim(), window: window.value.trim() || null, rate: speed.value.trim() || null }); load(); } });
 }
 
 async function test(sink) {

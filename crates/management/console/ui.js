@@ -66,7 +66,7 @@ export function tag(text, kind) {
 export function table(label, columns, rows) {
   const head = h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column))));
   const body = rows.map((cells) => h("tr", {}, cells.map((cell, nth) => {
-    const own = cell instanceof HTMLTableCellElement ? cell : h("td", {}, cell ?? "\u2013");
+    const own = cell instanceof HTMLTableCellElement ? cell : h("td", {}, Array.isArray(cell) ? h("span", {}, cell) : (cell ?? "\u2013"));
     own.dataset.label = columns[nth];
     return own;
   })));

@@ -73,6 +73,11 @@ pub fn sold(bytes: Bytes) -> String {
     }
 }
 
+/// Lines as one, with semicolons between them.
+pub fn one_line(text: &str) -> String {
+    text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
 /// A rate for people.
 pub fn human_rate(bytes_per_second: u64) -> String {
     format!("{}/s", human(Bytes(bytes_per_second)))
@@ -176,6 +181,7 @@ mod tests {
         ] {
             assert_eq!(sold(Bytes(bytes)), text);
         }
+        assert_eq!(one_line("two problems\n  line 1: x\r\n\n  line 2: y\n"), "two problems; line 1: x; line 2: y");
         for (seconds, text) in
             [(0, "0 s"), (61, "1 min 1 s"), (7500, "2 h 5 min"), (90_000, "1 day 1 h"), (180_000, "2 days 2 h")]
         {

@@ -78,7 +78,8 @@ pub fn acknowledge(request: &Request) -> Result<Reply, Problem> {
     }
     if open > 0 {
         request.state.controller.acknowledge(from, to)?;
-        let text = format!("{} by HTTP: {open} events acknowledged ({from} to {to})", request.user());
+        let which = if from == to { format!("event {from}") } else { format!("{open} of the events {from} to {to}") };
+        let text = format!("{} by HTTP: {which} acknowledged", request.user());
         request.state.controller.audit(None, text);
     }
     Ok(Reply::json(200, &serde_json::json!({ "acknowledged": open })))

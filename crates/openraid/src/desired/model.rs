@@ -1,7 +1,10 @@
 //! The desired state as it is told: each value with its source.
 
+use std::path::PathBuf;
+
 use openraid_config::{
-    ArrayId, Desired, DesiredArray, DesiredSchedule, DesiredServer, DesiredSink, ScheduleTask, SinkKind, SpareFor,
+    ArrayId, Desired, DesiredArray, DesiredManagement, DesiredSchedule, DesiredSink, Placed, ScheduleTask, SinkKind,
+    SpareFor,
 };
 use openraid_status::care::{ScheduleModel, SinkModel};
 use openraid_units::Bytes;
@@ -9,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kept::{ACCESS, PROFILE};
 use crate::output::table::Table;
-use crate::quantity::{human, human_seconds};
+use crate::quantity::{counted, human};
 use crate::registry::Entry;
 
 /// The source of a value.
@@ -130,27 +133,46 @@ pub struct ReloadModel {
     pub notes: Vec<String>,
 }
 
-/// The values that the file has for the server.
-pub fn server_values(wish: &DesiredServer) -> Vec<ValueModel> {
-    let value = |key: &str, value: String, line: u32| ValueModel {
-        key: key.into(),
-        value,
-        from: SourceWord::File,
-        line: Some(line),
+fn of_file(key: &str, value: String, line: u32) -> ValueModel {
+    ValueModel { key: key.into(), value, from: SourceWord::File, line: Some(line) }
+}
+
+/// The values that the file has for the interfaces over HTTP.
+fn management_values(own: &DesiredManagement) -> Vec<ValueModel> {
+    let path = |key: &str, own: &Option<Placed<PathBuf>>| {
+        own.as_ref().map(|own| of_file(key, own.value.display().to_string(), own.line))
     };
-    let paths = |all: &[std::path::PathBuf]| -> String {
+    let list = |key: &str, own: &Option<Placed<Vec<String>>>| {
+        own.as_ref().map(|own| of_file(key, own.value.join(", "), own.line))
+    };
+    let all = [
+        own.listen.as_ref().map(|own| of_file("management.listen", own.value.clone(), own.line)),
+        path("management.certificate", &own.certificate),
+        path("management.key", &own.key),
+        path("management.client-ca", &own.client_ca),
+        list("management.names", &own.names),
+        own.metrics_md.as_ref().map(|own| of_file("management.metrics-md", own.value.to_string(), own.line)),
+        list("management.drives", &own.drives),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// The values that the file has for the server.
+pub fn server_values(desired: &Desired) -> Vec<ValueModel> {
+    let (own, value) = (&desired.server, of_file);
+    let paths = |all: &[PathBuf]| -> String {
         all.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     };
     let all = [
-        wish.nbd.as_ref().map(|own| value("nbd", own.value.join(", "), own.line)),
-        wish.nbd_unix.as_ref().map(|own| value("nbd-unix", paths(&own.value), own.line)),
-        wish.memory.as_ref().map(|own| value("memory", human(own.value), own.line)),
-        wish.cache.as_ref().map(|own| value("cache", human(own.value), own.line)),
-        wish.drive_depth.as_ref().map(|own| value("drive-depth", own.value.to_string(), own.line)),
-        wish.queue_age.as_ref().map(|own| value("queue-age", own.value.to_string(), own.line)),
-        wish.journal.as_ref().map(|own| value("journal", own.value.join(", "), own.line)),
+        own.nbd.as_ref().map(|own| value("nbd", own.value.join(", "), own.line)),
+        own.nbd_unix.as_ref().map(|own| value("nbd-unix", paths(&own.value), own.line)),
+        own.memory.as_ref().map(|own| value("memory", human(own.value), own.line)),
+        own.cache.as_ref().map(|own| value("cache", human(own.value), own.line)),
+        own.drive_depth.as_ref().map(|own| value("drive-depth", own.value.to_string(), own.line)),
+        own.queue_age.as_ref().map(|own| value("queue-age", own.value.to_string(), own.line)),
+        own.journal.as_ref().map(|own| value("journal", own.value.join(", "), own.line)),
     ];
-    all.into_iter().flatten().collect()
+    all.into_iter().flatten().chain(management_values(&desired.management)).collect()
 }
 
 /// The desired state of arrays, from a file and from the registry.
@@ -257,7 +279,7 @@ impl ConfigModel {
         for own in &self.schedules {
             let arrays = if own.arrays.is_empty() { "all arrays".into() } else { own.arrays.join(", ") };
             let window = own.window.as_ref().map_or_else(String::new, |window| format!(", {window} UTC"));
-            let every = human_seconds(own.every_seconds);
+            let every = whole(own.every_seconds);
             let rate = own.rate.map_or_else(String::new, |rate| format!(" at {}/s of each drive", human(Bytes(rate))));
             let ScheduleModel { name, task, .. } = own;
             let from = if own.line == 0 { "kept by the server".into() } else { format!("line {}", own.line) };
@@ -268,6 +290,14 @@ impl ConfigModel {
             lines.push("nothing is set: everything is as at first".into());
         }
         lines.join("\n")
+    }
+}
+
+/// The time between two checks: whole hours, and days if they are whole.
+fn whole(seconds: u64) -> String {
+    match (seconds / 86_400, seconds % 86_400) {
+        (days, 0) => counted(days, "day", "days"),
+        _ => counted(seconds / 3600, "hour", "hours"),
     }
 }
 

@@ -30,9 +30,11 @@ pub(super) struct Troubles {
 impl Server {
     /// Events of the start. Every fault is an alarm from now on.
     pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<(String, Option<String>)>) -> Vec<News> {
+        let problems =
+            || taken.failed.iter().map(|failure| &failure.text).filter(|text| !super::journal::is_choice(text));
         {
             let mut state = self.state();
-            state.troubles.start = taken.failed.iter().map(|failure| failure.text.clone()).collect();
+            state.troubles.start = problems().cloned().collect();
             state.troubles.expected = expected;
         }
         let arrays = self.arrays().unwrap_or_default();
@@ -55,7 +57,7 @@ impl Server {
         }
         news.extend(taken.recovered.iter().map(|line| plain("Recovered", line.clone())));
         news.extend(taken.left_out.iter().map(|member| plain("LeftOut", member.to_string())));
-        news.extend(taken.failed.iter().map(|failure| plain("StartProblem", failure.text.clone())));
+        news.extend(problems().map(|text| plain("StartProblem", text.clone())));
         news
     }
 
@@ -187,11 +189,12 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
     let members = || model.sets().into_iter().flat_map(|set| &set.members);
     let lacks = members().any(|member| member.state == StateWord::Missing);
     let has = |drive: &str| members().any(|member| member.member.as_deref() == Some(drive));
-    let of = |drive: &str, text: String| Condition {
+    let own = |drive: &str| format!("openraid spare add {} {drive}", model.name);
+    let of = |drive: &str, next: String, text: String| Condition {
         array: Some(model.name.clone()),
         uuid: model.uuid.clone(),
         member: Some(drive.to_owned()),
-        next_step: Some(format!("openraid spare add {} {drive}", model.name)),
+        next_step: Some(next),
         ..Condition::of_server("SparesMissing", Level::Warning, format!("{}: {text}", model.name))
     };
     let mut found = Vec::new();
@@ -199,11 +202,15 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
         let drive = &spare.member;
         match &spare.whom {
             openraid_config::SpareFor::Array { name, .. } if *name == served.name && !has(drive) => {
-                found.push(of(drive, format!("the spare {drive} of the configuration file is not in the array")));
+                let text = format!("the spare {drive} of the configuration file is not in the array");
+                found.push(of(drive, own(drive), text));
             }
             openraid_config::SpareFor::All if lacks => {
+                // A drive that another array has is no help here.
+                let is_used = |why: &str| why.contains(super::members::NAME_ANOTHER);
+                let next = |why| if is_used(why) { format!("openraid add {} DRIVE", model.name) } else { own(drive) };
                 let refused = state.tried_spares.refused(drive);
-                found.extend(refused.map(|why| of(drive, format!("a member is missing, and {why}"))));
+                found.extend(refused.map(|why| of(drive, next(why), format!("a member is missing, and {why}"))));
             }
             _ => {}
         }

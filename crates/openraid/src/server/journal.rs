@@ -30,6 +30,16 @@ pub struct OwnJournal {
     keeper: JournalKeeper,
 }
 
+/// How a note begins that an array does not use the journal.
+const NOT_ACTIVE: &str = "write journal not active: ";
+/// Why it does not, if that is its setting.
+const BY_CHOICE: &str = "write.cache=through";
+
+/// Does a note only say that an array could use the journal? That is no fault.
+pub(super) fn is_choice(note: &str) -> bool {
+    note.split_once(NOT_ACTIVE).is_some_and(|(_, why)| why.starts_with(BY_CHOICE))
+}
+
 impl Server {
     /// Open the journal, and have it watched over. Returns what an administrator should know.
     ///
@@ -187,9 +197,9 @@ impl Server {
         }
         let remedy = match never_protected(status, served) {
             Some(why) => unprotected(why).to_owned(),
-            None => format!("write.cache=through; to use it: openraid set {} write.cache=journal", served.name),
+            None => format!("{BY_CHOICE}; to use it: openraid set {} write.cache=journal", served.name),
         };
-        Some(format!("write journal not active: {remedy}"))
+        Some(format!("{NOT_ACTIVE}{remedy}"))
     }
 
     /// Let a device join the journal: this one, or the one that was dropped.

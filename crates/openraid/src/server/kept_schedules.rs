@@ -21,7 +21,7 @@ const NAME_MAX: usize = 64;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeptSchedule {
     asked: Asked,
-    wish: DesiredSchedule,
+    means: DesiredSchedule,
 }
 
 /// A string of TOML; JSON's are such.
@@ -46,16 +46,16 @@ fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
         let key = problem.key.rsplit('.').next().unwrap_or_default();
         Failure::usage(format!("{key}: {}; {}", problem.what, problem.remedy))
     })?;
-    let wish = read.schedules.into_iter().next().expect("the text has one");
+    let means = read.schedules.into_iter().next().expect("the text has one");
     // No line of a file has it.
-    Ok(KeptSchedule { asked: asked.clone(), wish: DesiredSchedule { line: 0, ..wish } })
+    Ok(KeptSchedule { asked: asked.clone(), means: DesiredSchedule { line: 0, ..means } })
 }
 
 impl Server {
     /// Schedules of the configuration file, then kept ones.
     pub(super) fn schedules(&self) -> Vec<DesiredSchedule> {
         let mut all = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
-        let kept = self.kept_schedules().into_iter().map(|own| own.wish);
+        let kept = self.kept_schedules().into_iter().map(|own| own.means);
         let more: Vec<DesiredSchedule> = kept.filter(|own| all.iter().all(|other| other.name != own.name)).collect();
         all.extend(more);
         all
@@ -104,6 +104,12 @@ impl Server {
     /// A value cannot be; the configuration file has one of this name; there are too many; it cannot be written down.
     pub(super) fn keep_schedule(&self, asked: &Asked) -> Result<DesiredSchedule, Failure> {
         let own = understood(asked)?;
+        for name in &asked.arrays {
+            if self.find(name).is_err() && self.registry.find(name)?.is_none() {
+                let text = format!("arrays: there is no array named {name:?}; see `openraid list`");
+                return Err(Failure::usage(text));
+            }
+        }
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.refuse_of_file(&asked.name)?;
         let mut kept = self.kept_schedules();
@@ -114,7 +120,7 @@ impl Server {
         kept.push(own.clone());
         kept.sort_by(|a, b| a.asked.name.cmp(&b.asked.name));
         self.write_schedules(kept)?;
-        Ok(own.wish)
+        Ok(own.means)
     }
 
     /// Forget a kept schedule; true if there was one.
@@ -138,7 +144,7 @@ impl Server {
         let mut kept = self.kept_schedules();
         let mut is_changed = false;
         for own in &mut kept {
-            for array in own.asked.arrays.iter_mut().chain(&mut own.wish.arrays).filter(|array| *array == name) {
+            for array in own.asked.arrays.iter_mut().chain(&mut own.means.arrays).filter(|array| *array == name) {
                 to.clone_into(array);
                 is_changed = true;
             }
@@ -163,9 +169,9 @@ mod tests {
             window: Some("01:00-05:30".into()),
             rate: None,
         };
-        let wish = understood(&asked).expect("it is fine").wish;
-        assert_eq!((wish.every_seconds, wish.window, wish.line), (7 * 86_400, Some((60, 330)), 0));
-        assert_eq!((wish.name.as_str(), wish.arrays), ("weekly", vec!["data".to_owned()]));
+        let means = understood(&asked).expect("it is fine").means;
+        assert_eq!((means.every_seconds, means.window, means.line), (7 * 86_400, Some((60, 330)), 0));
+        assert_eq!((means.name.as_str(), means.arrays), ("weekly", vec!["data".to_owned()]));
         let refused = |change: &dyn Fn(&mut Asked), words: &str| {
             let mut asked = asked.clone();
             change(&mut asked);

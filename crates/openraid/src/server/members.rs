@@ -27,6 +27,9 @@ pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayS
     view.map(|view| &view.status).ok_or_else(|| Failure::cannot_tell("the array does not run any more"))
 }
 
+/// The remedy if this server has the drive already.
+pub(super) const NAME_ANOTHER: &str = "name another drive";
+
 /// What came of a drive that was to come in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Joining {
@@ -123,7 +126,7 @@ impl Server {
         };
         let array = status.arrays.iter().find(has).and_then(|array| self.name_of(array.status.array));
         let whose = array.map_or_else(|| "for something else".into(), |(name, _)| format!("in array {name}"));
-        Err(Failure::refused(format!("this server uses {text} {whose}; name another drive")))
+        Err(Failure::refused(format!("this server uses {text} {whose}; {NAME_ANOTHER}")))
     }
 
     /// Refuse an export of this server as a member: an array would wait for itself, or this server for its own end.

@@ -315,7 +315,7 @@ impl Server {
         let path = in_force.as_ref().map(|own| own.path.display().to_string());
         let desired = in_force.as_ref().map(|own| own.desired.clone()).unwrap_or_default();
         let mut server = self.chosen.clone();
-        let of_file = model::server_values(&desired.server);
+        let of_file = model::server_values(&desired);
         server.extend(of_file.into_iter().filter(|value| self.chosen.iter().all(|own| own.key != value.key)));
         let mut config = model::config(path, server, &desired, &self.registry.entries()?);
         config.schedules = self.schedules().iter().map(model::schedule).collect();

@@ -88,7 +88,12 @@ impl Server {
         for export in served.exports.iter().filter(|export| !wanted.contains(export)) {
             self.handle.retract(export)?;
             self.change_served(name, |served| served.exports.retain(|own| own != export));
-            told.applied.push(format!("{name}: export {export} removed; its clients stay until they disconnect"));
+            let clients = if self.find(name)?.access == openraid_config::Access::Blocked {
+                "its clients are disconnected"
+            } else {
+                "its clients stay until they disconnect"
+            };
+            told.applied.push(format!("{name}: export {export} removed; {clients}"));
         }
         Ok(())
     }

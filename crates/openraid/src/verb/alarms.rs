@@ -16,7 +16,7 @@ use crate::events::segments::Entry;
 use crate::events::{Draft, Log};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::Table;
-use crate::quantity::{counted, utc};
+use crate::quantity::{counted, one_line, utc};
 use crate::server::news::plain;
 
 /// Alarms.
@@ -96,7 +96,7 @@ fn text(alarms: &[AlarmModel]) -> String {
             table.row(["next step", next]);
         }
         lines.push(format!("{:8}  {}", alarm.what.level.word(), alarm.id));
-        lines.push(format!("  {}", alarm.what.text.replace('\n', "; ")));
+        lines.push(format!("  {}", one_line(&alarm.what.text)));
         lines.push(table.text().trim_end().to_owned());
     }
     lines.join("\n")

@@ -63,7 +63,7 @@ fn check(path: &Path, context: &Context) -> Outcome {
     let text = desired::text_of(path)?;
     match desired::parse(&text) {
         Ok(desired) => {
-            let config = model::config(Some(shown.clone()), model::server_values(&desired.server), &desired, &[]);
+            let config = model::config(Some(shown.clone()), model::server_values(&desired), &desired, &[]);
             let text = format!("{shown}: no problems\n{}", config.text());
             Ok(context.output.answer(Exit::Fine, &Checked { problems: Vec::new(), config }, &text))
         }
@@ -123,7 +123,7 @@ fn show(file: Option<&Path>, context: &Context) -> Outcome {
             let path = file.map(Path::to_path_buf).or_else(desired::default_path);
             let desired = path.as_deref().map_or_else(|| Ok(Desired::default()), desired::load)?;
             let path = path.map(|path| path.display().to_string());
-            model::config(path, model::server_values(&desired.server), &desired, &context.registry.entries()?)
+            model::config(path, model::server_values(&desired), &desired, &context.registry.entries()?)
         }
         [server] => match server.ask(&Command::Config)? {
             Answer::Config(config) => *config,

@@ -11,7 +11,7 @@ use crate::events::segments::Entry;
 use crate::events::{when, Event, Log};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::Table;
-use crate::quantity::{counted, utc};
+use crate::quantity::{counted, one_line, utc};
 
 /// How often the log is looked at while it is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
@@ -88,7 +88,7 @@ fn table(events: &[&Event]) -> String {
     let mut table = Table::plain();
     for event in events {
         let mark = if event.acknowledged { "ack" } else { "" };
-        let what = format!("{}: {}", event.what.event, event.what.text.replace('\n', "; "));
+        let what = format!("{}: {}", event.what.event, one_line(&event.what.text));
         table.row([&event.number.to_string(), &utc(event.what.at_seconds), event.level.word(), mark, &what]);
     }
     table.text().trim_end().to_owned()

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use openraid_config::{DesiredSink, SinkKind};
 
-use crate::quantity::counted;
+use crate::quantity::{counted, one_line};
 use openraid_status::alarm::AlarmModel;
 
 /// A sink that has not taken a message after this time has failed.
@@ -56,7 +56,7 @@ impl Batch {
 /// An alarm in a line.
 fn line(alarm: &AlarmModel) -> String {
     let state = if alarm.until_seconds.is_some() { "over: " } else { "" };
-    let text = alarm.what.text.replace(['\n', '\r'], "; ");
+    let text = one_line(&alarm.what.text);
     format!("{state}{} {}: {text}", alarm.what.level.word(), alarm.what.event)
 }
 

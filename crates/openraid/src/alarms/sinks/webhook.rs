@@ -42,6 +42,7 @@ pub fn post(url: &str, body: &Value) -> Result<(), String> {
     match sent {
         Ok(answer) if answer.status().is_success() => Ok(()),
         Ok(answer) => Err(format!("{url} answered {}", answer.status())),
+        Err(ureq::Error::Timeout(_)) => Err(format!("{url}: no answer within {} s", SEND_TIME_MAX.as_secs())),
         Err(error) => Err(format!("{url}: {error}")),
     }
 }

@@ -55,6 +55,9 @@ impl Chosen {
             let unix = file_unix.as_ref().map(|own| (paths(&own.value), own.line));
             told.note("nbd-unix", paths(&arguments.nbd_unix), unix);
         }
+        let listen = file.and_then(|file| file.desired.management.listen.as_ref());
+        let listen = listen.map(|own| (own.value.clone(), own.line));
+        told.option("management.listen", arguments.http.clone(), listen);
         let text = |bytes: Bytes| human(bytes);
         told.option("memory", arguments.memory.map(text), wish.memory.as_ref().map(|own| (text(own.value), own.line)));
         told.option("cache", arguments.cache.map(text), wish.cache.as_ref().map(|own| (text(own.value), own.line)));
