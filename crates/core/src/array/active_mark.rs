@@ -1,4 +1,4 @@
-//! The mark in the superblocks that says whether members may differ in blocks that are being written.
+//! The mark in the superblocks: may members differ because a write was under way?
 //!
 //! ```text
 //!            a write                  recorded
@@ -148,7 +148,7 @@ impl ActiveMark {
         self.intent = Intent::Flushing;
     }
 
-    /// Number of flushes that were issued for that.
+    /// This number of flushes was issued for that.
     pub(crate) fn add_flushes(&mut self, count: u32) {
         self.flushes += count;
     }

@@ -109,7 +109,7 @@ impl Bitmap {
         self.next_look = at;
     }
 
-    /// Number of flushes before bits are cleared.
+    /// This number of flushes comes before bits are cleared.
     pub(crate) fn begin_flushes(&mut self, count: u32) {
         self.flushes = count;
     }

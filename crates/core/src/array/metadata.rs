@@ -55,7 +55,7 @@ pub(crate) struct Metadata {
     pub(super) second_from: usize,
     /// The generation that records the last failure of a member.
     pub(super) failure: u64,
-    /// Number of generations before the next one. Each of them raises `events` by one.
+    /// Generations that come before the next one. Each of them raises `events` by one.
     steps: u8,
     /// The next generation brings up members that are one event behind.
     catch_up: bool,

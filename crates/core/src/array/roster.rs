@@ -1,4 +1,4 @@
-//! The members of a set and their slots: members change places here and nowhere else.
+//! Members and slots: the members of a set change places here and nowhere else.
 //!
 //! What depends on the members' states ([`Set::refresh`]), the bitmap and the superblocks follow each change at once, so that
 //! no other part of the engine can forget one of them.
@@ -42,13 +42,13 @@ impl Member {
         self.by_bitmap
     }
 
-    /// Where these sectors of its data area are on its drive.
+    /// The place on its drive of these sectors of its data area.
     #[inline(always)]
     pub(crate) fn on_drive(&self, at: MemberLba) -> DriveLba {
         self.data_offset + at.offset()
     }
 
-    /// Where this place of its drive is in its data area.
+    /// The place in its data area of these sectors of its drive.
     #[inline(always)]
     pub(crate) fn in_data(&self, at: DriveLba) -> MemberLba {
         MemberLba((at - self.data_offset).get())

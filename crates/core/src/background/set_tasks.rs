@@ -136,7 +136,7 @@ impl SetTasks {
         self.scrub.status()
     }
 
-    /// Number of flushes before a checkpoint is stored.
+    /// This number of flushes comes before a checkpoint is stored.
     pub(crate) fn begin_flushes(&mut self, count: u32) {
         self.flushes += count;
     }

@@ -112,12 +112,12 @@ pub(crate) struct PendingRedo {
 }
 
 impl PendingRedo {
-    /// Where it goes: the slot, the first sector on its member, and how many.
+    /// Its place: the slot, the first sector on the member, and the number of sectors.
     pub(crate) const fn place(&self) -> (Slot, MemberLba, Sectors) {
         (self.slot, self.at, self.len)
     }
 
-    /// Where its bytes are in the journal.
+    /// The place of its bytes in the journal.
     pub(crate) const fn from(&self) -> DriveLba {
         self.source.from
     }

@@ -110,7 +110,7 @@ pub(crate) struct Piece {
 pub(crate) struct Walk {
     /// The rest.
     pub(super) left: Split,
-    /// Where it began in the set and in the piece.
+    /// Its beginning in the set and in the piece.
     pub(super) base: (SetId, SetLba),
     pub(super) from: Sectors,
 }
@@ -209,14 +209,14 @@ impl Piece {
         self.run
     }
 
-    /// Where its first block is in the pool. Panics for a piece without frames: all reads, and all writes with payload,
+    /// The place of its first block in the pool. Panics for a piece without frames. All reads and all writes with payload
     /// have some.
     #[inline(always)]
     pub(crate) fn frames_at(&self) -> PoolOffset {
         self.run.expect("a piece with payload has frames").at
     }
 
-    /// Where the first byte of its payload is in the pool. Panics as [`Piece::frames_at`] does.
+    /// The place of the first byte of its payload in the pool. Panics as [`Piece::frames_at`] does.
     #[inline(always)]
     pub(super) fn payload_at(&self) -> PoolOffset {
         self.frames_at() + Bytes(u64::from(self.head_skip))
@@ -238,7 +238,7 @@ impl Piece {
         self.split
     }
 
-    /// A further number of its sectors have an operation, or the cache took them.
+    /// This number of further sectors has an operation, or is in the cache.
     #[inline(always)]
     pub(crate) fn split_off(&mut self, len: Sectors) {
         self.split += len;

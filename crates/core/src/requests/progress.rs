@@ -1,4 +1,4 @@
-//! Progress of a host request: the part that is cut into pieces, the part in work, the bytes that were sent, and the outcome.
+//! The progress of a host request: the parts that are cut into pieces, in work and sent, and the way it ends.
 //!
 //! A request knows nothing of arrays, frames or queues. `request.rs` asks it what comes next and tells it what happened.
 
@@ -12,7 +12,7 @@ use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX};
 
 /// Pieces of one request in work at once, at the most.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
-/// Maximum number of pieces of a write that wait for payload: a silent host holds no more than these.
+/// Pieces of a write that may wait for payload at once: a host that announces it and is silent holds no more.
 const PIECES_RECEIVING_MAX: u32 = 2;
 /// A piece of a request without payload may be larger: it holds no frames.
 const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
@@ -21,7 +21,7 @@ const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     request: BlockRequest,
-    /// Bytes that have a piece already; in a discard, bytes that are done, from its first whole block; in a flush, sets.
+    /// Bytes that have a piece already. A discard counts bytes from its first whole block here, a flush counts sets.
     cut: u64,
     /// Bytes of a read that were sent.
     sent: u64,
@@ -297,7 +297,7 @@ impl Request {
         !core::mem::replace(&mut self.starved, true)
     }
 
-    /// A discard: the first place in the array that is not done, and the bytes from there to the end of its last whole block;
+    /// A discard: the first byte in the array that is not done, and the bytes from there to the end of its last whole block;
     /// `None` if no whole block is left.
     pub(super) fn next_discard(&self, block: Bytes) -> Option<(u64, Bytes)> {
         let start = self.request.offset.get().next_multiple_of(block.get());
