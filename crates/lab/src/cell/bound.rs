@@ -30,8 +30,7 @@ use openraid_models::{
 };
 use openraid_sim::machine::{ArraySpec, MachineSpec};
 
-/// Places are drawn by address, and a disk has more of them outside: its mean seek is shorter than that of a data sheet, by so
-/// many percent of the whole time at the most.
+/// Places are drawn by address, and a disk has more of them outside: its mean seek is shorter than that of a data sheet, by this percentage of the whole time at most.
 const POSITIONS_PERCENT: f64 = 10.0;
 
 /// Bytes per second as MB/s.
@@ -168,7 +167,7 @@ impl Array {
         self.carried(name, for_reads, for_writes, shared)
     }
 
-    /// What the host can have if the members can carry so much for its reads, and so much for its writes.
+    /// The rate that the host can get if the members carry at most these rates, for its reads and for its writes.
     fn carried(&self, name: &str, for_reads: Rates, for_writes: Rates, shared: bool) -> Ceiling {
         let (before, write) = (self.read_before_write / for_writes.read, self.write / for_writes.write);
         let busy = if shared { before + write } else { before.max(write) };

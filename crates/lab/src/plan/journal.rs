@@ -33,7 +33,7 @@ mod tests {
     use crate::cell::{run_cell, ArrayState, CellError, Direction};
     use openraid_models::Library;
 
-    /// RAID 5 of four disks of 7,200 turns, small writes at random places, so many at a time.
+    /// RAID 5 of four disks of 7,200 turns, small writes at random places, this number at a time.
     fn request(journal: Option<&str>, depth: u32) -> PlanRequest {
         let axes = Axes { op: Some(Direction::Write), bs: Some(4096), qd: Some(depth), ..Axes::default() };
         PlanRequest {

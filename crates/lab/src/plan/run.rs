@@ -358,7 +358,7 @@ impl PlanRequest {
                 cell.axes.journal = None;
                 cell.axes.cache = cell.axes.cache_mib.map(|_| CacheMode::WriteThrough);
                 cell.seed = cell.seed.wrapping_add(by);
-                self.one(library, &cell)
+                self.one(library, &cell, events)
             }
             Beside::Cache(mib, by) => {
                 // A larger one takes longer to fill.

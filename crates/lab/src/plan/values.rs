@@ -98,7 +98,7 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
     Ok(drives.chain(parts).collect())
 }
 
-/// The fields of a part, those that one figure fixed together as one.
+/// The fields of a part. Fields that one figure fixed together count as one.
 fn fitted(part: Part, whose: &str, fields: &[String]) -> Vec<Uncertain> {
     let against = |first: &str| -> Vec<String> {
         let group = FITTED.iter().find(|(field, _)| *field == first).map_or(&[][..], |(_, others)| *others);

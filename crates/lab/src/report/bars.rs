@@ -91,7 +91,7 @@ fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, axis: &Axis, (left, top)
     let powers = axis.scale != Scale::Linear;
     let class = format!("c-{}", bar.subject.level.word());
     let middle = top + PITCH / 2.0;
-    // By powers of ten zero lies nowhere, and the label stands behind the mark.
+    // By powers of ten zero lies nowhere, and the label stands after the mark.
     let end = place.place(bar.value.y);
     let zero = if powers { end } else { place.place(0.0) };
     m.inside("g", &[("class", &class)], |m| {

@@ -257,7 +257,7 @@ impl Setup<'_> {
         self.admin(AdminCommand::AttachDrive { drive, info }).map(|_| ())
     }
 
-    /// Make a journal on so many drives from this one on, and wait until it takes writes.
+    /// Make a journal on this number of drives, from this one on, and wait until it accepts writes.
     pub fn journal(&mut self, first: u16, count: usize, size: Sectors) -> Result<(), MachineError> {
         let drives: Vec<DriveId> = (first..).take(count).map(DriveId).collect();
         for drive in &drives {

@@ -1,4 +1,4 @@
-//! A machine's journal: devices of their own behind ports of their own, each with a drive model of its own.
+//! A machine's journal: devices of their own at ports of their own, each with a drive model of its own.
 //!
 //! ```text
 //!   engine -> [member way] -> device      header and payload of an entry, acknowledged when they are durable

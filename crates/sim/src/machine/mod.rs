@@ -226,6 +226,20 @@ impl Machine {
     }
 }
 
+/// A station for each drive of the array and then of the journal. Members are assigned to channels in turn; the devices of a
+/// journal have none.
+fn stations<D: DriveModel>(
+    drives: Vec<D>,
+    journal: Vec<D>,
+    channels: usize,
+    calendar: &mut Calendar,
+) -> Vec<Station<D>> {
+    let members = drives.len();
+    let channel_of = |number: usize| (channels > 0 && number < members).then(|| number % channels);
+    let all = drives.into_iter().chain(journal).enumerate();
+    all.map(|(number, drive)| Station::new(drive, calendar, channel_of(number))).collect()
+}
+
 impl<D: DriveModel> Machine<D> {
     /// A machine of these parts: a drive for each member, and which of them spin.
     ///
@@ -260,15 +274,8 @@ impl<D: DriveModel> Machine<D> {
         let controller = Controller::new(limits.clone()).map_err(|error| MachineError::Part(error.to_string()))?;
         let mut calendar = Calendar::new();
         let channels: Vec<Ways> = parts.channels.iter().map(Ways::new).collect();
-        let channel_of = |number: usize| (!channels.is_empty()).then(|| number % channels.len());
-        let first = drives.len();
-        let own = (!journal.is_empty()).then(|| Journal::new(first));
-        let stations: Vec<_> = drives
-            .into_iter()
-            .chain(journal)
-            .enumerate()
-            .map(|(number, drive)| Station::new(drive, &mut calendar, channel_of(number).filter(|_| number < first)))
-            .collect();
+        let own = (!journal.is_empty()).then(|| Journal::new(drives.len()));
+        let stations = stations(drives, journal, channels.len(), &mut calendar);
         let mut lines = Lines::new(Event::NONE);
         (0..PLACES.channels + channels.len()).for_each(|_| lines.add(&mut calendar));
         let mut machine = Self {

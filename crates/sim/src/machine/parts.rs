@@ -136,7 +136,7 @@ pub struct MachineParts {
     /// Picoseconds of each byte of a write in the stage before the cache of an array with redundancy, one write after the
     /// other; in addition the processor's time for two levels. Zero where there is no such stage.
     pub redundancy_stage: u64,
-    /// Each stripe that a write to an array with parity fills in part takes so much of the stage before the engine, and the
+    /// Each stripe that a write to an array with parity fills in part takes this time of the stage before the engine, and the
     /// bytes of a stripe's data.
     pub partial_stripe: Nanos,
     /// See `partial_stripe`.

@@ -411,7 +411,7 @@ impl MachineSpec {
         self.adapters(link, self.controller.drives_per_link.value)
     }
 
-    /// So many drives each share such a bus.
+    /// Number of drives that share such a bus.
     fn adapters(&self, link: &BusProfile, each: u32) -> Vec<WayCost> {
         let rate = |rate: u64, setup: Nanos| Rate::new(rate, setup);
         let cost = match link.duplex {

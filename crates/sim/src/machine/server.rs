@@ -148,12 +148,12 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// One that takes so many picoseconds for a byte; none is no limit.
+    /// A server that takes this number of picoseconds for a byte; none is no limit.
     pub fn new(picos: u64) -> Self {
         Self { own: Server::default(), picos }
     }
 
-    /// So many bytes pass: when they are through.
+    /// This number of bytes passes. Returns the time at which the last one is through.
     #[inline]
     pub fn pass(&mut self, now: Instant, bytes: u64) -> Instant {
         if self.picos == 0 || bytes == 0 {

@@ -12,7 +12,7 @@ const DEVICE: Nanos = Nanos::from_millis(1);
 const MEMBER: Nanos = Nanos::from_micros(10);
 const BLOCK: u64 = 4096;
 
-/// RAID 5 of four behind a journal on so many devices. The cache is so large that nothing of a short load is destaged.
+/// RAID 5 of four with a journal on this number of devices. The cache is large, so that nothing of a short load is destaged.
 fn machine(devices: u16, level: ArrayLevel) -> Machine<AnyDrive> {
     let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
     let (cache, journal) = (Bytes::mib(64), if devices > 0 { JOURNAL_DEVICE } else { Bytes::ZERO });

@@ -1,4 +1,4 @@
-//! Real and simulated targets in one report: rates that differ so much that on an even scale all but one would lie at zero.
+//! Real and simulated targets in one report: on an even scale, the highest rate would leave all others near zero.
 
 use super::super::data::{Chart, Review, Scale};
 use super::Chapter;
