@@ -41,8 +41,8 @@ struct Places {
 fn awaited_of(set: &Set) -> Awaited {
     if set.life() == Life::Stopping || set.has_failed() || set.journal.hurries() {
         Awaited::All
-    } else if set.dirty.waiting > 0 {
-        Awaited::Before { epoch: set.dirty.epoch }
+    } else if set.dirty.is_awaited() {
+        Awaited::Before { epoch: set.dirty.epoch() }
     } else {
         Awaited::None
     }
@@ -162,7 +162,7 @@ impl Controller {
         let entry = self.cache.units.get(unit);
         let set = self.sets.get(entry.set);
         let (at, len) = unit_extent(set.geometry(), entry.number);
-        let epoch = set.dirty.epoch;
+        let epoch = set.dirty.epoch();
         // Approximate number of lines that become clean.
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(unit, len);
@@ -380,36 +380,30 @@ impl Controller {
         let failed = error.is_some();
         self.cache.units.was_written(unit, failed);
         self.wake_for_lines(failed);
-        self.sets.get_mut(set).dirty.refused = self.cache.units.is_any_refused(set);
+        let is_any_refused = self.cache.units.is_any_refused(set);
+        self.sets.get_mut(set).dirty.note_written(failed, is_any_refused);
         if !failed {
             self.note_destaged(set, unit);
         }
         let now = self.now;
         let entry = *self.cache.units.get(unit);
         let (_, len) = unit_extent(self.sets.get(set).geometry(), entry.number);
-        let dirty = &mut self.sets.get_mut(set).dirty;
-        dirty.failed |= failed;
         self.release_waiters(unit, error);
         let dirty = &mut self.sets.get_mut(set).dirty;
-        let is_old = entry.epoch != dirty.epoch;
-        if entry.sectors > 0 && is_old && begun != dirty.epoch && !failed {
+        let is_old = entry.epoch != dirty.epoch();
+        if entry.sectors > 0 && is_old && begun != dirty.epoch() && !failed {
             // A flush came while the unit was being written. Data that was dirty then may lie in rows that the
             // operation has passed.
             self.cache.units.set_state(unit, UnitState::Ready);
             return;
         }
-        if is_old {
-            dirty.old -= 1;
-        } else {
-            dirty.new -= 1;
-        }
+        dirty.end_unit(entry.epoch);
         if entry.sectors == 0 {
             self.cache.units.free(unit);
             return;
         }
         // The unit was written to meanwhile, or was not written: its age starts again.
-        dirty.new += 1;
-        let epoch = dirty.epoch;
+        let epoch = dirty.begin_unit();
         let again = self.cache.units.get_mut(unit);
         (again.epoch, again.since) = (epoch, now);
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
@@ -449,12 +443,7 @@ impl Controller {
             self.unpin_lines(pins);
         }
         let dirty = &mut self.sets.get_mut(entry.set).dirty;
-        if entry.epoch == dirty.epoch {
-            dirty.new -= 1;
-        } else {
-            dirty.old -= 1;
-        }
-        (dirty.failed, dirty.held) = (true, dirty.held + 1);
+        dirty.hold_unit(entry.epoch);
         self.release_waiters(unit, Some(ReplyStatus::IoError));
         self.cache_waiters.wake_all(&mut self.splitting);
     }

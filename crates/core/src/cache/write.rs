@@ -67,8 +67,7 @@ impl Cache {
             return unit;
         }
         let entry = sets.get_mut(set);
-        entry.dirty.new += 1;
-        let epoch = entry.dirty.epoch;
+        let epoch = entry.dirty.begin_unit();
         let (at, _) = unit_extent(entry.geometry(), number);
         let zone = zone_at(entry, zones, at);
         self.units.make((set, number, zone), now, epoch)
