@@ -143,7 +143,7 @@ fn a_value_that_the_load_never_meets_is_not_uncertain_however_few_requests_are_m
     };
     let plans = plans(&request);
     let plan = possible(&plans[0]);
-    assert!(plan.chance_percent > 1.0, "6,000 requests leave something to chance: {}", plan.chance_percent);
+    assert!(plan.chance_percent > 0.5, "6,000 requests leave something to chance: {}", plan.chance_percent);
     for (value, change) in &plan.uncertain {
         assert!(!value.contains("sheet."), "no model reads {value}");
         let idle = value.contains("link_rate") || value.contains("read_mbs") || value.contains("xor.");
