@@ -458,6 +458,11 @@ fn iostat_and_blkparse_are_loads_and_bad_lines_are_named() {
     assert!((share - 0.7).abs() < 0.02 && result["spec"]["axes"]["qd"] == 3, "{share}");
     lab.line(&format!("{simulate} --load iostat.txt")).refused(64, &["holds 2 loads", "--job"]);
     assert_eq!(lab.line(&format!("{simulate} --load b.txt")).expect(0).json()["result"]["requests"], 2);
+    // One write at a time, and a flush after each: the pace is that of both, and only one of them has a latency.
+    fs::write(lab.path("sync.fio"), "[log]\nrw=randwrite\nbs=4k\niodepth=1\nfsync=1\nsize=1g\n").expect("written");
+    let synced = lab.line("simulate raid1x2 --drive wd740gd --effort quick --load sync.fio").expect(0).text();
+    let line = synced.lines().find(|line| line.contains("flushes: ")).unwrap_or_else(|| panic!("{synced}"));
+    assert!(line.ends_with("each second; their time is in the requests/s, and not in the latency"), "{line}");
     lab.line(&format!("{simulate} --load bad.txt")).refused(64, &["line 2: ", "not an event of blkparse"]);
 }
 

@@ -105,7 +105,12 @@ fn a_member_that_was_replaced_is_called_replaced() {
     let shown = lab.line("show data").expect(0).text();
     assert!(shown.contains("replaced, had slot 2") && !shown.contains("faulty"), "{shown}");
     lab.line("fail data slot:2").refused(65, &["d2 (replaced, had slot 2)", "new (slot 2, in sync)"]);
+    let said = lab.line("fail data d2").expect(0).text();
+    assert!(said.contains("was replaced and is in no slot") && !said.contains("has failed"), "{said}");
+    assert_eq!(state_of(&lab.show("data"), "d2"), "replaced");
     lab.line("remove data d2").expect(0);
+    lab.line("fail data d1").expect(0).says(&["d1 of data has failed; take it out"]);
+    lab.line("fail data d1").expect(0).says(&["d1 of data has failed already; take it out"]);
     server.stop();
 }
 

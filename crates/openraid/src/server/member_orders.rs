@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use openraid_core::admin::{AdminCommand, AdminError, MemberState};
+use openraid_core::reason::FailReason;
 use openraid_runtime::service::ServiceError;
 use openraid_units::{ArrayId, DriveId, Slot};
 
@@ -56,12 +57,22 @@ impl Server {
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
         let (found, described, order) = self.member(&served, member, device)?;
+        let remedy = format!("take it out with `openraid remove {name} {order}`");
+        // Nothing is to be done, and the state is the one that was asked for.
+        match found.member.state {
+            MemberState::Failing(FailReason::Replaced) | MemberState::Faulty(FailReason::Replaced) => {
+                return self.done(format!("{described} of {name} was replaced and is in no slot; {remedy}"), name);
+            }
+            MemberState::Failing(_) | MemberState::Faulty(_) => {
+                return self.done(format!("{described} of {name} has failed already; {remedy}"), name);
+            }
+            _ => {}
+        }
         let failed = self.handle.admin(AdminCommand::Fail { array: found.set, drive: found.drive, unsynced });
         if let Err(ServiceError::Admin(error @ AdminError::NeededByUnsynced)) = &failed {
             return Err(Failure::refused(format!("{described}: {error}, or fail it all the same with --yes")));
         }
         told(&described, failed)?;
-        let remedy = format!("take it out with `openraid remove {name} {order}`");
         self.done(format!("{described} of {name} has failed; {remedy}"), name)
     }
 

@@ -217,6 +217,10 @@ fn text(body: &Body<'_>) -> String {
         table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());
+    let flushes = result.flushes as f64 * 1e9 / result.elapsed_ns.max(1) as f64;
+    lines.extend((result.flushes > 0).then(|| {
+        format!("  flushes: {} each second; their time is in the requests/s, and not in the latency", figure(flushes))
+    }));
     lines.extend(result.rebuild_mbps.map(|mbps| format!("  rebuild: {} MB/s of the new member", figure(mbps))));
     lines.extend(result.flags.iter().map(|flag| format!("  CAUTION: {flag}")));
     lines.extend(certainty(body));
