@@ -445,6 +445,40 @@ fn no_rate_is_above_what_the_members_can_carry() {
 }
 
 #[test]
+fn a_journal_with_its_own_drive_is_the_limit_of_drives_that_take_more() {
+    let lab = Lab::new("plan-journal");
+    let line = "plan --drives 2 --levels 0 --drive s3500_480 --load random --way write --block 4K --depth 2 --effort quick --json";
+    let json = lab.line(&format!("{line} --journal service-fixed")).expect(0).json();
+    assert_eq!(json["caches"]["journal"], "service-fixed");
+    let plan = &json["levels"][0]["possible"];
+    // An entry takes two commands of 1 ms, and has no more writes than there are.
+    let (with, without) = (plan["healthy"]["iops"].as_f64(), plan["journal"]["without"]["iops"].as_f64());
+    assert!(with <= Some(2.0 / 2e-3) && without > with, "{with:?} {without:?}");
+    let advice = json["advice"].to_string();
+    assert!(advice.contains("the journal is the limit; a faster device for it brings more"), "{advice}");
+    assert!(advice.contains("the journal costs speed: -"), "{advice}");
+    for (option, words) in [
+        ("--journal 3xs3500_480", &["--journal: ", "one device or on two"][..]),
+        ("--journal nothing", &["no drive profile 'nothing'"]),
+        ("--journal s3500_480 --cache wb", &["--cache: wb, and a journal", "give one of them"]),
+        ("--journal st318453lw", &["--journal: st318453lw", "does not fit the ports of openraid"]),
+    ] {
+        lab.line(&format!("{line} {option}")).refused(64, words);
+    }
+    lab.line("simulate raid5x3 --system intel-rst --journal s3500_480").refused(64, &["has no journal; openraid has"]);
+}
+
+#[test]
+fn a_target_that_is_too_small_for_a_method_says_so_and_the_others_are_measured() {
+    let lab = Lab::new("small");
+    fs::write(lab.path("small"), vec![0x5a; 64 << 10]).expect("written");
+    let ran = lab.line("review --target small --methods transfer-graph,response-time --seconds 1 --out out").expect(0);
+    assert!(ran.text().contains("3 cells of small; 2 not applicable, 0 failed"), "{}", ran.text());
+    let text = fs::read_to_string(lab.path("out/results.json")).expect("results");
+    assert!(text.contains("the target holds 65536 bytes, less than one request of 1048576 bytes; use a larger target"));
+}
+
+#[test]
 fn iostat_and_blkparse_are_loads_and_bad_lines_are_named() {
     let lab = Lab::new("recordings");
     let table = "Device r/s rkB/s w/s wkB/s aqu-sz\nsda 140 1120 60 960 2.6\nsdb 1 4 1 4 0.1\n";

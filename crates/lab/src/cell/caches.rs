@@ -58,3 +58,26 @@ fn journal(devices: &[DriveProfile]) -> Option<String> {
     let name = &devices.first()?.head.name;
     Some(if devices.len() > 1 { format!("{} x {name}, mirrored", devices.len()) } else { name.clone() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{machine_spec, Axes, CellSpec, Pattern};
+    use super::*;
+    use openraid_models::Library;
+
+    #[test]
+    fn a_journal_is_named_with_its_devices_and_its_cache_and_a_single_drive_has_none() {
+        let library = Library::builtin();
+        let said = |subject: &str, journal: Option<&str>, cache_mib: Option<u32>| {
+            let axes = Axes { journal: journal.map(Into::into), cache_mib, ..Axes::default() };
+            let cell = CellSpec::new("openraid", subject.parse().unwrap(), Pattern::Database).with(axes);
+            Caches::of(&machine_spec(&library, &cell).unwrap()).to_string()
+        };
+        let one = "journal on s3500_480, cache 64 MiB, drive caches on";
+        assert_eq!(said("raid5x4", Some("s3500_480"), None), one);
+        let two = "journal on 2 x s3500_480, mirrored, cache 256 MiB, drive caches on";
+        assert_eq!(said("raid5x4", Some("2xs3500_480"), Some(256)), two);
+        assert_eq!(said("single", Some("s3500_480"), None), "write-through, no cache, drive caches on");
+        assert_eq!(said("raid5x4", None, None), "write-through, no cache, drive caches on");
+    }
+}

@@ -145,13 +145,15 @@ impl Performance<'_> {
         open: &mut impl FnMut(&CellSpec, u32, u32) -> Result<Box<dyn Target>, TargetError>,
         sound: &impl Fn() -> Result<(), TargetError>,
     ) -> Result<Outcome, TargetError> {
+        let capacity = facts.capacity.get();
         let result = match (&self.beside, &cell.pattern, self.trace) {
-            (Some(beside), ..) => beside.measure(cell, facts.capacity.get()),
-            (None, Pattern::Trace(_), Some(trace)) => {
-                let target = open(cell, trace.bytes_max(), replay_outstanding(trace)).map_err(CellError::from);
-                target.and_then(|mut target| replay(&mut *target, cell, trace))
-            }
-            _ => footprint(cell, facts.capacity.get()).and_then(|(bytes, outstanding)| {
+            (Some(beside), ..) => beside.measure(cell, capacity),
+            (None, Pattern::Trace(_), Some(trace)) => fits(trace.bytes_max(), capacity).and_then(|()| {
+                let mut target = open(cell, trace.bytes_max(), replay_outstanding(trace))?;
+                replay(&mut *target, cell, trace)
+            }),
+            _ => footprint(cell, capacity).and_then(|(bytes, outstanding)| {
+                fits(bytes, capacity)?;
                 let mut target = open(cell, bytes, outstanding)?;
                 // A simulated machine is new for each cell. A real one has the previous cell's reads in its cache, so
                 // each cell uses places of its own.
@@ -194,6 +196,16 @@ impl Performance<'_> {
     pub fn real_effort(seconds: u32) -> Effort {
         Effort { requests: u64::MAX, seconds_max: seconds, warm_seconds_max: (seconds / 10).max(1) }
     }
+}
+
+/// Does a target hold one request? A cell for which it is too small says so, and the others are measured.
+fn fits(bytes: u32, capacity: u64) -> Result<(), CellError> {
+    if u64::from(bytes) <= capacity {
+        return Ok(());
+    }
+    let reason =
+        format!("the target holds {capacity} bytes, less than one request of {bytes} bytes; use a larger target");
+    Err(CellError::NotApplicable(reason))
 }
 
 /// Why a cell makes no sense is found before anything is measured.
