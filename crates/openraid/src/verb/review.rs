@@ -468,7 +468,7 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
     if body.absent.len() > REASONS_MAX {
         lines.push(format!("{} more reasons are in {}", body.absent.len() - REASONS_MAX, body.results));
     }
-    lines.extend(ranking::text(&body.ranking));
+    lines.extend(ranking::text(&body.ranking, results.rank));
     lines.extend(body.judgement());
     let own = results.methods.iter().find(|method| method.id == OWN.id);
     let own_is_missing =

@@ -148,8 +148,13 @@ fn more_drives(fewer: &Machine, more: &Machine) -> Vec<String> {
         let percent = (other.merit() / plan.merit() - 1.0) * 100.0;
         let limit = other.bottleneck.as_ref().filter(|part| part.part != "members");
         let why = limit.map(|part| format!("; the {} is busy for {:.0} % of the time", part.part, part.busy * 100.0));
-        let verdict = if percent < DRIVES_PAY { "more drives bring no speed" } else { "more drives bring speed" };
-        Some(format!("{} to {}: {percent:+.0} %: {verdict}{}", plan.array, other.array, why.unwrap_or_default()))
+        let verdict = match percent {
+            percent if percent < -DRIVES_PAY => "more drives cost speed",
+            percent if percent < DRIVES_PAY => "more drives bring no speed",
+            _ => "more drives bring speed",
+        };
+        let (from, to, why) = (&plan.array, &other.array, why.unwrap_or_default());
+        Some(format!("{from} to {to}: {}: {verdict}{why}", signed(percent)))
     };
     fewer.possible().filter_map(gain).collect()
 }
@@ -160,7 +165,12 @@ fn instead(own: &Machine, other: &Machine) -> Option<String> {
     let its = other.possible().find(|its| its.array == plan.array)?;
     let percent = (its.merit() / plan.merit() - 1.0) * 100.0;
     let what = if own.bus == other.bus { (&other.drive, &own.drive) } else { (&other.bus, &own.bus) };
-    Some(format!("{}: {} instead of {}: {percent:+.0} %", plan.array, what.0, what.1))
+    Some(format!("{}: {} instead of {}: {}", plan.array, what.0, what.1, signed(percent)))
+}
+
+/// Percent with a sign; what rounds to nothing has a plus.
+fn signed(percent: f64) -> String {
+    format!("{:+.0} %", percent.round() + 0.0)
 }
 
 /// The recommended level of each machine, side by side.
@@ -198,16 +208,23 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_rounds_to_nothing_has_a_plus() {
+        assert_eq!((signed(-0.3), signed(0.3), signed(-1.6)), ("+0 %".into(), "+0 %".into(), "-2 %".into()));
+    }
+
+    #[test]
     fn more_drives_behind_a_full_bus_bring_nothing_and_another_bus_does() {
         let found = across(&[
             machine(4, "dmi2", 100.0, "members"),
             machine(6, "dmi2", 102.0, "bus"),
             machine(6, "pcie3_x8", 153.0, "members"),
+            machine(8, "pcie3_x8", 128.0, "members"),
         ]);
         assert_eq!(
             found,
             [
                 "raid6x4 to raid6x6: +2 %: more drives bring no speed; the bus is busy for 97 % of the time",
+                "raid6x6 to raid6x8: -16 %: more drives cost speed",
                 "raid6x6: pcie3_x8 instead of dmi2: +50 %",
             ]
         );

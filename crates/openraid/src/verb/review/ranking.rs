@@ -1,6 +1,7 @@
 //! Arrays in the order of a rating.
 
 use openraid_lab::cell::{ArrayState, ZoneChoice};
+use openraid_lab::metrics::Scheme;
 use openraid_lab::report::assemble::Rating;
 use openraid_lab::review::ReviewResults;
 use serde::Serialize;
@@ -73,8 +74,15 @@ fn array(rating: &Rating) -> String {
     words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A table for each method.
-pub(super) fn text(ranking: &[Ranked]) -> Vec<String> {
+/// A table for each method, or why there is none although a rating was asked for.
+pub(super) fn text(ranking: &[Ranked], rank: Option<Scheme>) -> Vec<String> {
+    if let Some(scheme) = rank.filter(|_| ranking.is_empty()) {
+        let methods = "--methods file-server,web-server,workstation have them";
+        return vec![format!(
+            "nothing is ranked by {}: no method here has the depths of its formula; {methods}",
+            scheme.name()
+        )];
+    }
     let mut lines = Vec::new();
     let same = |a: &Ranked, b: &Ranked| (&a.method, &a.title) == (&b.method, &b.title);
     for group in ranking.chunk_by(same) {
