@@ -58,8 +58,10 @@ pub fn instead(error: &clap::Error) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = text(ContextKind::InvalidSubcommand)?;
-            let hint = find(VERBS, typed).map_or_else(String::new, |hint| format!("{hint}\n"));
-            Some(format!("openraid has no verb '{typed}'\n{hint}`openraid --help` lists the verbs"))
+            let of = whose(error);
+            let hint = find(VERBS, typed).filter(|_| of == "openraid");
+            let hint = hint.map_or_else(String::new, |hint| format!("{hint}\n"));
+            Some(format!("{of} has no verb '{typed}'\n{hint}`{of} --help` lists the verbs"))
         }
         ErrorKind::UnknownArgument => {
             let typed = text(ContextKind::InvalidArg)?;
@@ -81,6 +83,18 @@ pub fn instead(error: &clap::Error) -> Option<String> {
             Some(format!("{said} for {option}; {near}known values: {}", valid.join(", ")))
         }
         _ => None,
+    }
+}
+
+/// The command that lacks a verb, from the parser's line of usage: `openraid`, or a verb with verbs of its own.
+fn whose(error: &clap::Error) -> String {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let words = usage.split_whitespace().skip_while(|word| *word != "openraid");
+    let words: Vec<&str> = words.take_while(|word| !word.starts_with(['[', '<'])).collect();
+    if words.is_empty() {
+        "openraid".into()
+    } else {
+        words.join(" ")
     }
 }
 
@@ -129,6 +143,9 @@ mod tests {
             (&["stop", "--yess", "data"], "no option '--yess' here"),
             (&["show", "data", "--folow"], "did you mean '--follow'?"),
             (&["show", "data", "more"], "'more' is one word too many"),
+            (&["frobnicate"], "openraid has no verb 'frobnicate'\n`openraid --help`"),
+            (&["alarms", "ack"], "openraid alarms has no verb 'ack'\n`openraid alarms --help`"),
+            (&["journal", "delete"], "openraid journal has no verb 'delete'\n`openraid journal --help`"),
             (&["create", "x", "--level", "5", "--bitmap", "interna", "a"], "did you mean 'internal'? known values: "),
         ] {
             let text = said(words).unwrap_or_else(|| panic!("no hint: {words:?}"));
