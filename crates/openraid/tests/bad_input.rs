@@ -288,12 +288,13 @@ fn an_array_in_use_is_not_touched_by_anybody_else() {
     let server = lab.serve(&["data"]);
     let before = lab.fingerprints(&names);
     for verb in ["copy-out", "doctor", "assemble --no-serve", "copy-in", "erase --yes"] {
-        let ran = lab.line(&format!("{verb} d0 d1 d2"));
+        // A holder may be about to end: it is waited for, here for less than the usual two seconds.
+        let ran = lab.line(&format!("{verb} d0 d1 d2 --open-seconds 1"));
         assert!(ran.code != 0, "{verb}: {ran:?}");
         let said = format!("{}{}", ran.text(), ran.err);
         assert!(said.contains("locked by") || said.contains("in use"), "{verb}: {said}");
     }
-    lab.line("create other --level 1 d0 d1 --yes --overwrite").refused(65, &["d0: locked by"]);
+    lab.line("create other --level 1 d0 d1 --yes --overwrite --open-seconds 1").refused(65, &["d0: locked by"]);
     lab.line("examine d0").expect(0);
     assert_eq!(lab.fingerprints(&names), before);
     server.stop();

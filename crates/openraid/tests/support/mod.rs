@@ -10,7 +10,6 @@ pub mod load;
 pub mod web;
 
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -173,8 +172,8 @@ impl Lab {
         ran
     }
 
-    /// A number for the content of each file, to see that nothing was written.
-    pub fn fingerprints(&self, names: &[&str]) -> Vec<(String, u64)> {
+    /// The content of each file, to see that nothing was written.
+    pub fn fingerprints(&self, names: &[&str]) -> Vec<(String, Content)> {
         names.iter().map(|name| (name.to_string(), fingerprint(&self.path(name)))).collect()
     }
 
@@ -238,10 +237,19 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec
     })
 }
 
-pub fn fingerprint(path: &Path) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    fs::read(path).expect("the file can be read").hash(&mut hasher);
-    hasher.finish()
+/// The content of a file, to see that nothing was written. Whole files are compared, which is quicker than a hash without the
+/// optimiser.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Content(Vec<u8>);
+
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+pub fn fingerprint(path: &Path) -> Content {
+    Content(fs::read(path).expect("the file can be read"))
 }
 
 /// Bytes that look random and are the same each time.

@@ -257,7 +257,9 @@ fn open_patiently(path: &Path, options: OpenOptions, tried: &dyn Fn()) -> Result
             Err(MemberError::Locked { .. } | MemberError::Busy { .. }) => HELD_TIME_MAX,
             _ => return result,
         };
-        if clock::now() >= begun + patience {
+        // Less than the time for all of it, whatever that is: the reason is to be told.
+        let share = u128::from(patience.get()) * u128::from(options.patience.get()) / u128::from(PROBE_TIME_MAX.get());
+        if clock::now() >= begun + Nanos(u64::try_from(share).unwrap_or(u64::MAX)) {
             return result;
         }
         thread::sleep(Duration::from_nanos(HELD_PAUSE.get()));
