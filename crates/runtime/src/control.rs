@@ -1,6 +1,7 @@
-//! The one door to the engine: hands in events, remembers what did not fit, and can write down the whole stream.
+//! The only access to the engine: hands in events, keeps requests that did not fit, and can record the whole stream of
+//! events.
 //!
-//! It must never be passed by: a recording is complete only because every event goes through here.
+//! Every event must go through here. Otherwise a recording is not complete.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ use crate::record::{Event, Recorder};
 /// The engine's time of day may differ from the wall clock by this much; superblocks have whole seconds.
 const WALL_CLOCK_DRIFT_MAX: Nanos = Nanos::from_millis(10);
 
-/// The wall clock at the engine's zero, if it is this late by the engine's clock.
+/// The wall clock at the engine's zero, computed from the wall clock now and the engine's clock now.
 fn wall_clock_at_zero(now: Instant) -> Nanos {
     Nanos(clock::wall().get().saturating_sub(now.since(Instant::ZERO).get()))
 }
@@ -49,7 +50,7 @@ impl Control {
         Ok(control)
     }
 
-    /// Say what the wall clock shows, now that it is this late by the engine's clock.
+    /// Tell the engine the wall clock at this time of its own clock.
     pub fn set_wall_clock(&mut self, now: Instant) {
         self.wall_clock_at_zero = wall_clock_at_zero(now);
         self.controller.set_wall_clock(self.wall_clock_at_zero);
@@ -58,7 +59,8 @@ impl Control {
         }
     }
 
-    /// Say it again if the wall clock has gone another way since: it was set, or the machine was asleep.
+    /// Tell it again if the wall clock and the engine's clock have drifted apart: the clock was set, or the machine
+    /// slept.
     pub fn follow_wall_clock(&mut self, now: Instant) {
         if wall_clock_at_zero(now).get().abs_diff(self.wall_clock_at_zero.get()) >= WALL_CLOCK_DRIFT_MAX.get() {
             self.set_wall_clock(now);
@@ -143,7 +145,7 @@ impl Control {
         if let Some(recorder) = &mut self.recorder {
             recorder.advanced(now, actions);
         }
-        // What ended has made room.
+        // Requests that ended have made room.
         while let Some(request) = self.deferred.front().copied() {
             if !self.try_submit(request) {
                 break;
@@ -201,28 +203,28 @@ impl Control {
         self.controller.host_load(array, now).unwrap_or_default()
     }
 
-    /// Everything there is to tell of an array.
+    /// The status of an array.
     #[must_use]
     pub fn status(&self, array: ArrayId) -> Option<ArrayStatus> {
         self.controller.status(array)
     }
 
-    /// What there is to tell of the cache.
+    /// The status of the cache.
     #[must_use]
     pub fn cache(&self) -> Option<CacheStatus> {
         self.controller.cache_status()
     }
 
-    /// Everything there is to tell of the journal.
+    /// The status of the journal.
     #[must_use]
     pub fn journal(&self) -> Option<JournalStatus> {
         self.controller.journal_status()
     }
 
-    /// Are writes of an array promised by the journal? If not, why not.
+    /// Does the journal protect the writes of an array?
     ///
     /// # Errors
-    /// Why not.
+    /// The reason if it does not.
     pub fn protection(&self, array: ArrayId) -> Result<(), Unprotected> {
         self.controller.journal_protection(array)
     }

@@ -1,4 +1,4 @@
-//! Host requests that are inside the engine: whose they are and where their payload is.
+//! Host requests inside the engine: their owner and the place of their payload.
 
 use openraid_core::actions::ReplyStatus;
 use openraid_nbd::Request;
@@ -9,7 +9,7 @@ use crate::slab::{Key, Slab};
 /// The owner of the request.
 #[derive(Debug)]
 pub enum Owner {
-    /// A connection, by its key; it may be gone by now.
+    /// A connection, by its key; it may be closed by now.
     Connection(Key),
     /// The service itself, which waits for the answer.
     Service(Waiter),
@@ -21,13 +21,13 @@ pub type Waiter = std::sync::mpsc::Sender<Result<Vec<u8>, ReplyStatus>>;
 /// The place of the payload: source of a write, destination of a read.
 #[derive(Debug)]
 pub enum Payload {
-    /// Nowhere: there is none, or it is all in frames, or it goes to the connection.
+    /// None: the request has no payload, or all of it is in frames, or it goes to the connection.
     None,
     /// In the shared receive buffer from this byte on, for this round only.
     Inbox(usize),
     /// In a buffer of its own.
     Stash(Vec<u8>),
-    /// In the bytes of the service, which asked itself.
+    /// In the buffer of the service, which made the request.
     Own(Vec<u8>),
     /// Still in the socket.
     Stream,
@@ -38,7 +38,7 @@ pub enum Payload {
 pub struct HostRequest {
     /// The owner of the request.
     pub owner: Owner,
-    /// What.
+    /// The request.
     pub request: Request,
     /// Payload.
     pub payload: Payload,
@@ -56,7 +56,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// How many there are.
+    /// Number of requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
@@ -67,7 +67,7 @@ impl Hosts {
         self.stashed
     }
 
-    /// One more.
+    /// Add a request.
     pub fn insert(&mut self, host: HostRequest) -> Key {
         let inbox = matches!(host.payload, Payload::Inbox(_));
         if let Payload::Stash(bytes) = &host.payload {
@@ -80,7 +80,7 @@ impl Hosts {
         key
     }
 
-    /// The request that the engine calls by this name.
+    /// The request with this token of the engine.
     ///
     /// # Panics
     /// There is none: the engine ended it twice.
@@ -92,7 +92,7 @@ impl Hosts {
         host
     }
 
-    /// The request is over.
+    /// Remove a request that has ended.
     ///
     /// # Panics
     /// As [`Hosts::get`].
@@ -115,7 +115,7 @@ impl Hosts {
         }
     }
 
-    /// The shared receive buffer is about to be reused: keep what was not taken from it.
+    /// The shared receive buffer will be reused: copy the payload that was not taken from it.
     pub fn leave_inbox(&mut self, inbox: &[u8]) {
         for key in self.in_inbox.drain(..) {
             let Some(host) = self.table.get_mut(key) else { continue };

@@ -15,7 +15,7 @@ const CHECK_BYTES: usize = 4096;
 /// Carry out a job.
 ///
 /// # Panics
-/// A job that makes no sense, or frames that are in the kernel's hands: bugs of the engine.
+/// A job that makes no sense, or frames that the kernel uses: bugs of the engine.
 pub fn run(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[JobColumn]) -> Verdict {
     assert!(job.len > 0 && !columns.is_empty(), "bug: an empty job: {job:?}");
     let sectors = (job.len as usize).is_multiple_of(SECTOR_BYTES);
@@ -176,7 +176,7 @@ fn check_q(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) ->
     Verdict::Match
 }
 
-/// The kernels name a coefficient, the engine wants the column's place.
+/// The kernels name a coefficient; the engine expects the column's index.
 fn of_columns(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
     match found {
         PqVerdict::Match => Verdict::Match,
@@ -187,7 +187,7 @@ fn of_columns(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
     }
 }
 
-/// Copies against the first, sector by sector where they differ; the odd one out is named by a majority only.
+/// Compare copies with the first one, sector by sector if they differ. A faulty copy is named only by a majority.
 fn compare(kernels: Kernels, pool: &FramePool, job: &ParityJob, columns: &[JobColumn]) -> Verdict {
     let bytes = |column: &JobColumn| pool.slice(range(column.at, job));
     let first = bytes(&columns[0]);

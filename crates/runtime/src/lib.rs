@@ -6,9 +6,9 @@
 //!                     +---- frames, replies ---+
 //! ```
 //!
-//! One shard is one thread: one engine of the core, one pool of frames, one engine of the kernel for member I/O,
-//! one place to wait. [`Service`] starts it and talks to it from other threads. It must never decide anything about
-//! redundancy, and never wait for a single client or member.
+//! One shard is one thread, with one engine of the core, one pool of frames, one io_uring for member I/O, and one epoll
+//! set. [`Service`] starts it and talks to it from other threads. It must never decide about redundancy, and never wait
+//! for a single client or member.
 
 #![forbid(unsafe_code)]
 

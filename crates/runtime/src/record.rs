@@ -1,9 +1,8 @@
-//! The stream of events that the engine is told, offered to a recorder.
+//! The stream of events that the engine receives, offered to a recorder.
 //!
-//! All that the engine decides depends on its limits, on these events in this order, and on the times of its
-//! `advance` calls. Told the same stream, a fresh engine with the same limits gives the same actions, byte for
-//! byte: that is how a run of the service is looked at again. How the stream is laid down in bytes is not decided
-//! here.
+//! All decisions of the engine depend on its limits, on these events in this order, and on the times of its `advance`
+//! calls. A new engine with the same limits and the same stream gives the same actions, byte for byte. So a run of the
+//! service can be repeated. The recorder chooses the form of the stream in bytes.
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::events::{BlockRequest, Completion};
@@ -15,7 +14,7 @@ use openraid_units::{Instant, Nanos, Token};
 pub enum Event<'a> {
     /// The time since 1970 at the zero of time.
     WallClock(Nanos),
-    /// A host request was handed in, whether there was room for it or not.
+    /// A host request was handed in, with or without room for it.
     Submit(&'a BlockRequest),
     /// The end of an action was handed in.
     Complete(&'a Completion),
@@ -23,12 +22,12 @@ pub enum Event<'a> {
     Admin(Token, &'a AdminCommand),
 }
 
-/// Keeps the stream.
+/// Stores the stream.
 pub trait Recorder: Send {
-    /// The engine was told this.
+    /// The engine received this event.
     fn event(&mut self, event: Event<'_>);
-    /// The engine was asked to decide at this time, and these are the actions that came of it.
+    /// The engine decided at this time, with these actions.
     fn advanced(&mut self, now: Instant, actions: &Actions);
-    /// The service stops: nothing more comes.
+    /// The service stops: this is the end of the stream.
     fn end(&mut self) {}
 }

@@ -1,37 +1,38 @@
-//! A rest after rounds of pipelined requests, as network cards moderate their interrupts.
+//! A pause after rounds of pipelined requests, as network cards moderate their interrupts.
 //!
-//! A client with many requests under way sends them one by one. A shard that wakes for each of them pays for a wake-up, a
-//! receive call and a send call a request. If it rests for as long as the client needs to send the next ones, it takes
-//! them in one call. The rest follows from the last batch: a client that has less to send ends it within a few rounds.
+//! A client with many requests under way sends them one by one. A shard that wakes up for each of them pays one
+//! wake-up, one receive call and one send call for each request. If the shard rests for the time that the client needs
+//! to send the next ones, it receives them in one call. The length of the rest follows from the last batch, so a client
+//! with fewer requests ends it within a few rounds.
 
 use openraid_units::Nanos;
 
 use crate::limits::{REST_BATCH_MIN, REST_MAX, REST_TIME, REST_WRITES_MIN};
 
-/// Requests that connections gave in one round of the shard.
+/// Requests that connections sent in one round of the shard.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Round {
-    /// Requests of the largest batch that one connection gave in one call.
+    /// Requests of the largest batch that one connection sent in one call.
     pub largest_batch: u32,
-    /// Requests in batches that are worth a rest.
+    /// Requests in batches that justify a rest.
     pipelined: u32,
-    /// A connection gave less, a large request, or a part of one: its client waits, and a rest would hold it up.
+    /// A connection sent a small batch, a large request, or a part of one: its client waits, and a rest would delay it.
     has_others: bool,
 }
 
-/// Requests that came from one connection in one call.
+/// Requests received from one connection in one call.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct BatchSize {
     /// All of them.
     pub requests: u32,
     /// Those with payload.
     pub writes: u32,
-    /// One has more payload, either way, than fits into the receive buffer next to others.
+    /// A request has more payload, in either direction, than fits into the receive buffer with others.
     pub has_large: bool,
 }
 
 impl Round {
-    /// Count a batch in.
+    /// Add a batch.
     pub fn note(&mut self, batch: BatchSize) {
         self.largest_batch = self.largest_batch.max(batch.requests);
         let min = if batch.writes > 0 { REST_WRITES_MIN } else { REST_BATCH_MIN };
@@ -42,7 +43,7 @@ impl Round {
         }
     }
 
-    /// How long the shard rests after this round, if nothing is under way.
+    /// The rest of the shard after this round, if no command is under way.
     pub fn rest(self) -> Option<Nanos> {
         let is_pipelined = self.pipelined > 0 && !self.has_others;
         is_pipelined.then(|| Nanos(REST_TIME.get() * u64::from(self.pipelined)).min(REST_MAX))

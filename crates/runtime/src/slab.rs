@@ -1,8 +1,8 @@
-//! A table whose keys name one use of an entry: a late message to an entry that was used again finds nothing.
+//! A table whose keys name one use of an entry: a late message for an earlier use of the entry finds nothing.
 
 use openraid_units::Token;
 
-/// The name of an entry.
+/// The key of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
     index: u32,
@@ -10,12 +10,12 @@ pub struct Key {
 }
 
 impl Key {
-    /// As a number that comes back through an engine, a kernel or a client.
+    /// As a number that comes back from an engine, a kernel or a client.
     #[must_use]
     pub const fn token(self) -> Token {
         Token((self.generation as u64) << 32 | self.index as u64)
     }
-    /// From such a number, whatever it is.
+    /// From such a number, which may have any value.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // the halves of the number
     pub const fn from_token(token: Token) -> Self {
@@ -29,7 +29,7 @@ struct Entry<T> {
     value: Option<T>,
 }
 
-/// The table. It grows to the largest number of entries there ever were.
+/// The table. It grows to the largest number of entries that it ever had.
 #[derive(Debug)]
 pub struct Slab<T> {
     entries: Vec<Entry<T>>,
@@ -46,21 +46,21 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// How many entries there are.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
-    /// Are there none?
+    /// Is it empty?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Put a value in.
+    /// Insert a value.
     ///
     /// # Panics
-    /// 2^32 entries.
+    /// There are 2^32 entries.
     pub fn insert(&mut self, value: T) -> Key {
         if let Some(index) = self.free.pop() {
             let entry = &mut self.entries[index as usize];
@@ -72,7 +72,7 @@ impl<T> Slab<T> {
         Key { index, generation: 0 }
     }
 
-    /// The value of a key, if it is still there.
+    /// The value of a key, if it is still in the table.
     #[must_use]
     #[inline]
     pub fn get(&self, key: Key) -> Option<&T> {
@@ -83,7 +83,7 @@ impl<T> Slab<T> {
             None
         }
     }
-    /// The same, to change it.
+    /// The same, for changes.
     #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let entry = self.entries.get_mut(key.index as usize)?;
@@ -94,7 +94,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Take the value of a key out, if it is still there.
+    /// Remove the value of a key, if it is still in the table.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let entry = self.entries.get_mut(key.index as usize)?;
@@ -107,7 +107,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// All entries, in the order of their places.
+    /// All entries, in the order of their indices.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
         self.entries.iter().zip(0..).filter_map(|(entry, index)| {
             let key = Key { index, generation: entry.generation };

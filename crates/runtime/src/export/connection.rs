@@ -5,7 +5,7 @@
 //!       \--broken, too slow--------------\--broken, stalled, gone---> closed at once
 //! ```
 //!
-//! An idle connection holds no buffers. It must never take a request that its limits do not allow.
+//! An idle connection holds no buffers. A connection must never accept a request that its limits do not allow.
 
 use std::collections::VecDeque;
 
@@ -23,13 +23,13 @@ use crate::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, GATHERED_READ
 pub struct Connection {
     /// Its socket.
     pub socket: Socket,
-    /// The kernel's name for it in the set that is waited for.
+    /// Its token in the epoll set.
     pub event_token: u64,
     /// Its phase.
     pub phase: Phase,
     /// Bytes that wait to be sent.
     pub output: Output,
-    /// Bytes received and not yet understood.
+    /// Bytes received, but not parsed yet.
     pub tail: Vec<u8>,
     /// The events that the kernel reports.
     pub registered: Interest,
@@ -39,17 +39,17 @@ pub struct Connection {
     pub read_bytes: u64,
     /// See [`Connection::read_bytes`].
     pub write_bytes: u64,
-    /// No more requests are read; it is closed when everything is answered.
+    /// No more requests are read; the connection is closed when every request is answered.
     pub finishing: bool,
     /// It is in the list of connections with output.
     pub dirty: bool,
-    /// It is in the list of connections that must not read for now.
+    /// It is in the list of connections that must not read now.
     pub parked: bool,
-    /// It waits for its client to take or give bytes.
+    /// It waits until its client receives or sends bytes.
     pub waits: bool,
     /// Since when.
     pub waits_since: Instant,
-    /// When its client last took or gave some.
+    /// When its client last received or sent bytes.
     pub progress_at: Instant,
 }
 
@@ -58,11 +58,11 @@ pub struct Connection {
 pub enum Phase {
     /// The client chooses an export.
     Negotiating(Box<Handshake>),
-    /// It has one.
+    /// The client has chosen an export.
     Serving(Box<Serving>),
 }
 
-/// A connection that has chosen.
+/// A connection whose client has chosen an export.
 #[derive(Debug)]
 pub struct Serving {
     /// The negotiated session.
@@ -73,29 +73,29 @@ pub struct Serving {
     pub array: ArrayId,
     /// A payload that is still in the socket.
     pub stream: Option<Stream>,
-    /// The last request had its payload streamed: the next one is expected to, and only its head is received with
-    /// others, so that its payload goes from the socket straight into frames.
+    /// The last request had its payload streamed. The next one probably will too, so only its head is received with
+    /// other requests, and its payload goes from the socket directly into frames.
     pub streams: bool,
-    /// A read whose answer must not be interrupted by others: it waits until nothing else runs.
+    /// A read whose reply must not be interleaved with other replies: it waits until no other request runs.
     pub held: Option<Request>,
-    /// Such a read runs: nothing else is begun.
+    /// Such a read runs: no other request begins.
     pub alone: Option<Token>,
 }
 
-/// A large payload on its way from the socket into frames.
+/// A large payload that is being received from the socket into frames.
 #[derive(Debug)]
 pub struct Stream {
     /// Its request.
     pub token: Token,
-    /// Bytes that came along with the header.
+    /// Bytes that were received together with the header.
     pub early: Vec<u8>,
-    /// How many of them are used up.
+    /// Number of them that are used.
     pub early_used: usize,
     /// Its destinations, in order.
     pub transfers: VecDeque<Transfer>,
     /// Bytes of the first transfer that are there.
     pub done: u32,
-    /// The request is over: its payload is read and forgotten.
+    /// The request has ended: its payload is read and dropped.
     pub discard: bool,
 }
 
@@ -122,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// The serving half, if it got that far.
+    /// The state of the session, if the client has chosen an export.
     #[must_use]
     #[inline]
     pub fn serving(&mut self) -> Option<&mut Serving> {
@@ -154,7 +154,7 @@ impl Connection {
             && self.output.buffered() < REPLIES_WAITING_MAX
     }
 
-    /// It waits for its client, or does so no more; `moved` if the client took or gave bytes just now.
+    /// It begins or ends to wait for its client; `moved` if the client received or sent bytes just now.
     pub fn set_waits(&mut self, waits: bool, moved: bool, now: Instant) {
         if waits && !self.waits {
             self.waits_since = now;
@@ -165,7 +165,7 @@ impl Connection {
         self.waits = waits;
     }
 
-    /// Tell the kernel what to report, where that changed.
+    /// Tell the kernel the events to report, if they changed.
     pub fn register(&mut self, epoll: &Epoll, wanted: Interest) {
         if wanted != self.registered {
             let changed = epoll.modify(&self.socket, self.event_token, wanted);
@@ -175,15 +175,15 @@ impl Connection {
     }
 }
 
-/// Must the data of this read follow its one header without anything between, as this client understands it?
+/// Must the data of this read follow its one header without other data between, for this client?
 #[must_use]
 #[inline]
 pub fn in_one_piece(session: &Session, request: &Request) -> bool {
     !session.structured || matches!(request.command, Command::Read { dont_fragment: true })
 }
 
-/// Is this read so long that its answer is passed on as it comes? No other answer may come between then, so nothing
-/// else runs, and once it has begun it cannot end in an error.
+/// Is this read so long that its reply is sent piece by piece? No other reply may come between the pieces, so no other
+/// request runs, and the read cannot end in an error after its first piece.
 #[must_use]
 #[inline]
 pub fn must_be_alone(session: &Session, request: &Request) -> bool {

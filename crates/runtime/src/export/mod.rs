@@ -1,4 +1,4 @@
-//! The host side: listeners, clients, and what they are offered.
+//! The host side: listeners, clients, and exports.
 //!
 //! ```text
 //!  Listener --accept--> Connection --receive (many requests a call)--> engine
@@ -6,8 +6,8 @@
 //!                            +---- one gathered send a round <-- transfers, replies
 //! ```
 //!
-//! It must never wait for a client, never let one client's silence or greed stop another, and never keep more for
-//! a client than the limits say.
+//! It must never wait for a client, never let a silent or greedy client stop another one, and never keep more for a
+//! client than the limits allow.
 
 mod connection;
 pub mod output;
@@ -62,12 +62,12 @@ pub struct Offer {
     pub array: ArrayId,
 }
 
-/// Events of the kernel for this side carry one of these in their top byte.
+/// Kernel events for this side have one of these in the top byte of their token.
 pub const LISTENER_CLASS: u64 = 1 << 56;
 /// See [`LISTENER_CLASS`].
 pub const CONNECTION_CLASS: u64 = 2 << 56;
 
-/// A listener, and until when it rests because descriptors ran out.
+/// A listener, and the end of its pause after descriptors ran out.
 #[derive(Debug)]
 struct Door {
     listener: Listener,
@@ -79,13 +79,13 @@ struct Door {
 pub struct ExportCounters {
     /// Connections now.
     pub connections: usize,
-    /// Connections ever taken.
+    /// Number of connections accepted since the start.
     pub accepted: u64,
-    /// The most connections there may be.
+    /// Maximum number of connections.
     pub connections_max: usize,
     /// Connections refused because there were too many.
     pub refused: u64,
-    /// Clients that were disconnected because they stalled or were too slow to choose.
+    /// Clients that were disconnected because they stalled, or took too long to choose an export.
     pub stalled: u64,
     /// Clients that broke the protocol.
     pub broken: u64,
@@ -108,11 +108,11 @@ pub struct Exports {
     tails: usize,
     /// Connections with something to send.
     dirty: Vec<Key>,
-    /// Connections that may read no more for now.
+    /// Connections that must not read now.
     parked: Vec<Key>,
-    /// Clients that have not chosen yet, oldest first.
+    /// Clients that have not chosen an export yet, oldest first.
     choosing: VecDeque<(Instant, Key)>,
-    /// When stalled clients are looked for.
+    /// Time of the next search for stalled clients.
     look_at: Option<Instant>,
     status: StatusCache,
     counters: ExportCounters,
@@ -122,7 +122,7 @@ pub struct Exports {
     round: Round,
 }
 
-/// As many connections as descriptors can be had for, up to the limit.
+/// The number of connections for which the process can have descriptors, up to the limit.
 fn connections_max() -> usize {
     let descriptors = openraid_sys::raise_descriptor_limit((CONNECTIONS_MAX + DESCRIPTORS_KEPT) as u64);
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
@@ -181,7 +181,7 @@ impl Exports {
         self.infos.iter().any(|info| info.name == name)
     }
 
-    /// Offer an array no more: its clients are disconnected after what runs is answered.
+    /// Withdraw an array's exports: its clients are disconnected after their requests are answered.
     pub fn withdraw(&mut self, array: ArrayId, shared: &mut Shared) {
         while let Some(at) = self.arrays.iter().position(|offered| *offered == array) {
             self.arrays.remove(at);
@@ -195,7 +195,7 @@ impl Exports {
         }
     }
 
-    /// Offer this name no more. Clients that came by it stay connected.
+    /// Withdraw this name. Clients that connected by it stay connected.
     pub fn retract(&mut self, name: &str) {
         if let Some(at) = self.infos.iter().position(|info| info.name == name) {
             self.arrays.remove(at);
@@ -236,7 +236,7 @@ impl Exports {
             match self.doors[door].listener.accept() {
                 Ok(Accepted::Socket(socket)) => self.on_accepted(socket, shared),
                 Ok(Accepted::Nobody) => return,
-                // It stays readable until there are descriptors again: do not spin on it.
+                // The listener stays readable until there are descriptors again: wait instead of polling it.
                 Ok(Accepted::Exhausted(_)) | Err(_) => {
                     let _ =
                         shared.epoll.modify(&self.doors[door].listener, LISTENER_CLASS | door as u64, Interest::NONE);
@@ -254,7 +254,7 @@ impl Exports {
         }
         let mut greeting = Vec::new();
         let handshake = Handshake::start(self.policy, &mut greeting);
-        // The greeting always fits into an empty socket buffer; what does not fit waits like anything else.
+        // The greeting always fits into an empty socket buffer; the rest of a larger output waits as usual.
         let sent = match socket.send(&shared.pool, &[openraid_sys::Piece::Bytes(&greeting)], 0) {
             Ok(Progress::Bytes(sent)) => sent,
             Ok(Progress::Blocked) => 0,
@@ -272,7 +272,7 @@ impl Exports {
             return;
         }
         self.counters.accepted += 1;
-        // A client that has chosen or left has no deadline: a flood of short connections leaves no entries.
+        // A client that has chosen an export, or has left, has no deadline: many short connections leave no entries.
         while let Some((_, oldest)) = self.choosing.front() {
             if self.table.get(*oldest).is_some_and(|c| matches!(c.phase, Phase::Negotiating(_))) {
                 break;
@@ -283,7 +283,7 @@ impl Exports {
         self.mark_dirty(key);
     }
 
-    /// May requests be read at all just now?
+    /// May requests be read now?
     fn is_open(shared: &Shared) -> bool {
         !shared.control.is_full()
             && shared.hosts.len() < shared.requests_max
@@ -322,7 +322,7 @@ impl Exports {
         }
     }
 
-    /// Read no more requests of this client, answer what runs, then close.
+    /// Read no more requests of this client, answer the running ones, then close.
     fn finish(&mut self, key: Key, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
         if connection.is_streaming() {
@@ -332,11 +332,11 @@ impl Exports {
         self.mark_dirty(key);
     }
 
-    /// The client is gone, or must go: nothing more is sent.
+    /// The client is gone, or must be disconnected: nothing more is sent.
     fn close(&mut self, key: Key, shared: &mut Shared) {
         let Some(mut connection) = self.table.remove(key) else { return };
         self.tails -= connection.tail.len();
-        // Closing the descriptor would take it out as well, unless a copy of it lives in another process.
+        // Closing the descriptor would remove it as well, unless another process has a copy of it.
         let _ = shared.epoll.remove(&connection.socket);
         connection.output.abandon(|sent| {
             shared.control.transfer_done(sent.tag, Err(openraid_core::events::HostGone));
@@ -364,7 +364,7 @@ impl Exports {
         }
     }
 
-    /// Disconnect everybody, whatever is under way.
+    /// Disconnect all clients at once.
     pub fn close_all(&mut self, shared: &mut Shared) {
         for key in self.table.keys() {
             self.close(key, shared);

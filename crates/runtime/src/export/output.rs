@@ -1,7 +1,7 @@
-//! What waits to be sent on a connection: headers in one buffer, payload still in frames, in order.
+//! The output queue of a connection: headers in one buffer, payload still in frames, in order.
 //!
-//! Everything that one round brings goes out in one gathered send. Frames are given back to the engine when the
-//! kernel has copied them, not before. It must never reorder, and never copy payload.
+//! All output of one round goes out in one gathered send. Frames are returned to the engine after the kernel has copied
+//! them. The queue must never reorder output, and never copy payload.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use openraid_units::Tag;
 
 use crate::limits::REPLIES_KEPT;
 
-/// A transfer whose bytes the kernel has taken.
+/// A transfer whose bytes the kernel has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sent {
     /// The engine's name for it.
@@ -24,9 +24,9 @@ pub struct Sent {
 /// The result of a send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendResult {
-    /// Nothing waits any more.
+    /// The queue is empty.
     Empty,
-    /// The kernel's buffer is full; `true` if it took something before.
+    /// The kernel's buffer is full; `true` if it accepted some bytes before.
     Blocked(bool),
     /// The client is gone.
     Gone,
@@ -60,7 +60,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Does nothing wait?
+    /// Is the queue empty?
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -100,7 +100,7 @@ impl Output {
         self.queue.push_back(Queued::Frames { range, sent });
     }
 
-    /// Send as much as the kernel takes; `done` is called for each transfer that is out.
+    /// Send as much as the kernel accepts; `done` is called for each transfer that is sent.
     pub fn send(&mut self, socket: &Socket, pool: &FramePool, mut done: impl FnMut(Sent)) -> SendResult {
         let mut progress = false;
         while !self.queue.is_empty() {
@@ -120,7 +120,7 @@ impl Output {
                     progress = true;
                     self.advance(sent, &mut done);
                     if short {
-                        // The rest would be refused now: wait for room instead of asking again.
+                        // The kernel would refuse the rest now: wait for room instead of another call.
                         return SendResult::Blocked(progress);
                     }
                 }
@@ -151,7 +151,7 @@ impl Output {
         }
     }
 
-    /// Forget everything; `dropped` is called for each transfer that will never be sent.
+    /// Drop the queue; `dropped` is called for each transfer that will not be sent.
     pub fn abandon(&mut self, mut dropped: impl FnMut(Sent)) {
         for queued in self.queue.drain(..) {
             if let Queued::Frames { sent, .. } = queued {

@@ -1,7 +1,7 @@
 //! Requests from sockets into the engine: many in one call.
 //!
-//! All connections share one receive buffer. Small payloads stay in it until the engine has said which frames they
-//! go to, which is in the same round nearly always; the rest after a round is copied out.
+//! All connections share one receive buffer. Small payloads stay in it until the engine has named their frames, nearly
+//! always in the same round. The rest is copied out after the round.
 
 use openraid_core::events::BlockRequest;
 use openraid_core::events::RequestKind;
@@ -19,7 +19,7 @@ use crate::limits::{
 use crate::rest::BatchSize;
 use crate::slab::Key;
 
-/// What reading on came to.
+/// The outcome of further reading.
 enum Outcome {
     /// The connection stays.
     Stays,
@@ -67,7 +67,7 @@ impl Exports {
         };
         let start = self.inbox_used;
         if INBOX_BYTES - start < room.max(held) {
-            // The buffer is full for this round; the kernel will say again that bytes are there.
+            // The buffer is full for this round; the kernel will report the socket again.
             return;
         }
         let mut filled = held;
@@ -94,7 +94,7 @@ impl Exports {
         self.finish(key, shared);
     }
 
-    /// Connections that had to stop reading go on where they may.
+    /// Connections that had to stop reading continue, if their limits allow.
     pub fn resume(&mut self, shared: &mut Shared) {
         if self.parked.is_empty() {
             return;
@@ -115,13 +115,13 @@ impl Exports {
             let wanted = Interest { readable: true, ..connection.registered };
             connection.register(&shared.epoll, wanted);
             self.hand_in(key, start, held, shared);
-            // If it had to stop again it has put itself into the new list.
+            // If the connection had to stop again, it is in the new list.
             false
         });
         self.parked.append(&mut parked);
     }
 
-    /// Bytes of a connection stand in the receive buffer from `start` on: use what can be used, keep the rest.
+    /// Parse the bytes of a connection in the receive buffer from `start` on, and keep the rest.
     fn hand_in(&mut self, key: Key, start: usize, filled: usize, shared: &mut Shared) {
         let Some(connection) = self.table.get_mut(key) else { return };
         self.tails -= connection.tail.len();
@@ -168,7 +168,7 @@ impl Exports {
         }
     }
 
-    /// Options of a client that has not chosen yet. Returns what was used up.
+    /// Options of a client that has not chosen an export yet. Returns the number of bytes used.
     fn negotiate(&mut self, key: Key, start: usize, filled: usize, shared: &mut Shared) -> (usize, Outcome) {
         let Some(connection) = self.table.get_mut(key) else { return (filled, Outcome::Stays) };
         let mut used = 0;
@@ -187,7 +187,7 @@ impl Exports {
                     let serving =
                         Serving { session, parser, array, stream: None, streams: false, held: None, alone: None };
                     connection.phase = Phase::Serving(Box::new(serving));
-                    // The kernel may refuse larger buffers; then the usual ones stay.
+                    // The kernel may refuse larger buffers; then the default size stays.
                     let _ = connection.socket.set_buffers(SOCKET_BUFFER_BYTES, SOCKET_BUFFER_BYTES);
                 }
                 HandshakeEvent::Close(openraid_nbd::server::CloseReason::Aborted) => {
@@ -195,7 +195,7 @@ impl Exports {
                     used = filled;
                 }
                 HandshakeEvent::Close(_) => {
-                    // Earlier answers and a last reply may still be of use to the client.
+                    // The client may still use earlier answers and a last reply.
                     let _ = connection.output.send(&connection.socket, &shared.pool, |_| {});
                     return (used, Outcome::Close);
                 }
@@ -210,7 +210,7 @@ struct Batch<'a> {
     key: Key,
     inbox: &'a [u8],
     start: usize,
-    /// The next byte to look at, and the end.
+    /// The next byte to parse, and the end.
     at: usize,
     end: usize,
     /// The buffer must be kept up to here.
@@ -301,7 +301,7 @@ impl Batch<'_> {
             Command::WriteZeroes { fua, no_hole, fast: false } => {
                 RequestKind::WriteZeroes { fua, may_discard: !no_hole }
             }
-            // A hint: there is no cache that it could fill.
+            // A hint; without a cache it has no effect.
             Command::Cache => {
                 let head = session.success(request);
                 connection.output.append(|out| out.extend_from_slice(head.as_bytes()));
@@ -369,7 +369,7 @@ impl Connection {
         }
     }
 
-    /// A read that must be alone waits, and nothing else runs any more.
+    /// Can a read that must run alone begin now? No other request runs.
     pub(super) fn can_start_held(&self) -> bool {
         matches!(&self.phase, Phase::Serving(serving) if serving.held.is_some()) && self.requests == 0
     }

@@ -1,4 +1,4 @@
-//! Answers of the engine to clients: data of reads, ends of requests, and the sends that carry them.
+//! Answers of the engine to clients: data of reads, ends of requests, and the sends.
 
 use openraid_core::actions::{Direction, Reply, ReplyStatus, Transfer};
 use openraid_core::events::HostGone;
@@ -121,7 +121,7 @@ impl Exports {
             ReplyStatus::Offline => (NbdError::ShuttingDown, "the array is stopped"),
         };
         if host.sent > 0 && must_be_alone(&session, &request) {
-            // The client was promised all of it: only the end of the connection can take that back.
+            // The header announced all of the data, so an error can only be reported by closing the connection.
             return self.close(key, shared);
         }
         connection.output.append(|out| session.push_failure(&request, error, message, out));

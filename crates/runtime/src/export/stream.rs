@@ -1,8 +1,8 @@
-//! Large payloads: from the socket straight into frames, as the engine hands the frames out.
+//! Large payloads: from the socket directly into frames, as the engine assigns the frames.
 //!
-//! The engine asks for the payload in pieces, in order. Nothing else is read from the connection meanwhile: the
-//! bytes after the payload belong to the next request. If the request fails first, the rest of its payload is
-//! read and forgotten.
+//! The engine asks for the payload in pieces, in order. Nothing else is read from the connection during that time,
+//! because the bytes after the payload belong to the next request. If the request fails first, the rest of its payload
+//! is read and dropped.
 
 use openraid_core::actions::Transfer;
 use openraid_sys::{FramePool, Interest, PoolRange, Progress, Socket};
@@ -18,7 +18,7 @@ use crate::slab::Key;
 enum State {
     /// All of it is there.
     Complete,
-    /// The engine has to say where the next bytes go.
+    /// The engine has to name the frames of the next bytes.
     NoFrames,
     /// The client has to send more.
     NoBytes,
@@ -27,7 +27,7 @@ enum State {
 }
 
 impl Exports {
-    /// Move payload on; true when none is in the way any more.
+    /// Receive more payload; true if no payload is left in the socket.
     pub(super) fn pump(&mut self, key: Key, shared: &mut Shared) -> bool {
         let Some(connection) = self.table.get_mut(key) else { return false };
         let Phase::Serving(serving) = &mut connection.phase else { return true };
@@ -43,7 +43,7 @@ impl Exports {
                 if let Some(serving) = connection.serving() {
                     serving.stream = None;
                 }
-                // Its own bytes had the connection for themselves; what was kept from being read goes on.
+                // Its own payload had the connection alone; requests that were not read continue.
                 self.park(key);
                 true
             }
@@ -65,7 +65,7 @@ impl Exports {
         }
     }
 
-    /// The engine says where the next bytes of a payload go.
+    /// The engine names the frames of the next bytes of a payload.
     pub(super) fn stream_to(&mut self, key: Key, transfer: &Transfer, shared: &mut Shared) {
         let stream = self.table.get_mut(key).and_then(|c| c.serving()).and_then(|s| s.stream.as_mut());
         let Some(stream) = stream else {

@@ -1,4 +1,4 @@
-//! What happens by the clock: clients that are too slow, listeners that rest, and reports of an array's state.
+//! Actions by the clock: slow clients, listeners that pause, and reports of an array's state.
 
 use openraid_core::admin::Health;
 use openraid_nbd::server::{chunk_status, Session};
@@ -15,12 +15,12 @@ use crate::limits::{
 use crate::slab::Key;
 
 impl Exports {
-    /// Work waits for a client: look after it.
+    /// A request waits for a client: watch that client.
     pub(super) fn watch(&mut self, now: Instant) {
         self.look_at.get_or_insert(now + STALL_LOOK_INTERVAL);
     }
 
-    /// When [`Exports::on_time`] has something to do.
+    /// The time of the next call of [`Exports::on_time`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let choosing = self.choosing.front().map(|(at, _)| *at);
@@ -28,7 +28,7 @@ impl Exports {
         [choosing, doors, self.look_at].into_iter().flatten().min()
     }
 
-    /// Do what the time has come for.
+    /// Carry out the actions that are due.
     pub fn on_time(&mut self, shared: &mut Shared) {
         let now = shared.now;
         while let Some((_, key)) = self.choosing.front().copied().filter(|(at, _)| *at <= now) {
@@ -89,7 +89,7 @@ struct Waits {
     /// The memory and requests that it holds.
     bytes: u64,
     requests: usize,
-    /// How long its client has neither taken nor given a byte, and how long it has been slow.
+    /// How long its client has neither received nor sent a byte, and how long it has been slow.
     still: Nanos,
     behind: Nanos,
 }
@@ -108,7 +108,7 @@ impl Connection {
     }
 }
 
-/// What was known of the arrays a moment ago: clients may ask as often as they like.
+/// The recent state of the arrays, because clients may ask as often as they like.
 #[derive(Debug, Default)]
 pub struct StatusCache {
     known: Vec<(ArrayId, Instant, ArrayExtent)>,
@@ -124,7 +124,7 @@ pub struct ArrayExtent {
 }
 
 impl StatusCache {
-    /// What there is to say of an array.
+    /// The state of an array.
     pub fn extents(&mut self, array: ArrayId, control: &Control, now: Instant) -> ArrayExtent {
         self.known.retain(|(_, at, _)| now.since(*at) < STATUS_AGE_MAX && STATUS_AGE_MAX > Nanos::ZERO);
         if let Some((_, _, extent)) = self.known.iter().find(|(known, _, _)| *known == array) {
@@ -149,7 +149,8 @@ fn flags(array: ArrayId, control: &Control) -> u32 {
 }
 
 impl ArrayExtent {
-    /// Append the answer to a block status request. Everything is allocated: an array does not know holes.
+    /// Append the answer to a block status request. Everything is reported as allocated, because an array does not know
+    /// holes.
     pub fn answer(self, session: &Session, request: &Request, out: &mut Vec<u8>) {
         let length = u32::try_from(request.length.get()).expect("a request has a 32-bit length");
         let count = session.contexts.iter().count();

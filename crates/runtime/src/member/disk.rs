@@ -1,12 +1,11 @@
-//! Members that are files or block devices: their commands go to the kernel's engine, and its errors come back in
-//! the words of the core.
+//! Members that are files or block devices: their commands go to io_uring, and its errors become errors of the core.
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
 use openraid_sys::{Facts, FaultKind, IoError, MemberSlot, Operation, PoolRange, Verb};
 use openraid_units::DriveLba;
 
-/// The engine's facts about a file or device.
+/// The core's facts about a file or device.
 #[must_use]
 pub fn info(facts: &Facts) -> DriveInfo {
     DriveInfo {
@@ -19,7 +18,7 @@ pub fn info(facts: &Facts) -> DriveInfo {
     }
 }
 
-/// A command as the kernel's engine wants it. `metadata` is the payload if it is not in frames.
+/// A command for io_uring. `metadata` is the payload if it is not in frames.
 #[must_use]
 #[inline]
 pub fn operation<'a>(command: &DriveCommand, metadata: &'a [u8], member: MemberSlot) -> Operation<'a> {
@@ -27,7 +26,7 @@ pub fn operation<'a>(command: &DriveCommand, metadata: &'a [u8], member: MemberS
     let verb = match (command.op, command.data) {
         (DriveOp::Flush, _) => Verb::Flush,
         (DriveOp::Discard, _) => Verb::Discard { at, len },
-        // Zeroes keep their space: a later write must not fail for want of it.
+        // Zeroes keep their space: a later write must not fail for lack of space.
         (DriveOp::WriteZeroes { may_discard }, _) => Verb::Zero { at, len, keep: !may_discard },
         (DriveOp::Read, Data::Frames(into)) => Verb::Read { at, into: PoolRange::new(into, len.bytes()) },
         (DriveOp::Write { fua }, Data::Frames(from)) => {
@@ -39,7 +38,7 @@ pub fn operation<'a>(command: &DriveCommand, metadata: &'a [u8], member: MemberS
     Operation { member, user_data: command.tag.0, verb }
 }
 
-/// What was asked of a drive, for judging what its error means.
+/// The command of a drive, to judge the meaning of its error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// The command.
@@ -62,7 +61,8 @@ pub fn drive_error(error: IoError, asked: Asked) -> DriveError {
         FaultKind::Media => DriveError::Media { lba: asked.lba },
         FaultKind::NoSpace => DriveError::NoSpace,
         FaultKind::ReadOnly => DriveError::ReadOnly,
-        // A member that became shorter is not what the array was made on; the sectors it lost are not its only ones.
+        // A member that became shorter is not the one that the array was made on; more than the missing sectors may be
+        // wrong.
         FaultKind::Truncated | FaultKind::Busy | FaultKind::Protocol => DriveError::Protocol,
     }
 }

@@ -1,4 +1,4 @@
-//! Members: opened without harm, looked at without writing, then commanded by the engine.
+//! Members: opened without changes, probed without writes, then commanded by the engine.
 //!
 //! ```text
 //!  MemberSpec --open--> OpenedMember --probe--> ProbedMember      (any thread, with a time limit)

@@ -1,7 +1,7 @@
-//! Opening members and looking at them, each on a thread of its own and all at once: drives that hang, addresses that never
-//! answer and members that others hold cost one time limit together, and nothing else.
+//! Opening and probing members, each on its own thread and all at once: hanging drives, addresses that never answer and
+//! members that other processes hold cost one time limit together.
 //!
-//! Nothing is written here, whatever a member is opened for.
+//! Nothing is written here, for any use of the member.
 
 use std::fmt;
 use std::net::ToSocketAddrs;
@@ -26,20 +26,20 @@ use crate::limits::{HELD_PAUSE, HELD_TIME_MAX, LEAVING_HELD_TIME_MAX, PROBE_TIME
 /// How to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenOptions {
-    /// What for.
+    /// The use.
     pub usage: Use,
-    /// Whether to go past the page cache.
+    /// Bypass of the page cache.
     pub direct: Direct,
-    /// Take remote servers that have no flush.
+    /// Accept remote servers without flush.
     pub without_flush: bool,
-    /// The engine's limit for a command, after which a remote member that is away has failed.
+    /// The engine's limit for a command, after which a remote member that is not connected has failed.
     pub command_timeout: Nanos,
     /// How long opening and looking may take.
     pub patience: Nanos,
 }
 
 impl OpenOptions {
-    /// For this use, past the page cache, with the engine's usual patience.
+    /// For this use, without the page cache, with the engine's default time limit.
     #[must_use]
     pub fn new(usage: Use) -> Self {
         let command_timeout = openraid_core::limits::Limits::default().command_timeout;
@@ -62,7 +62,7 @@ pub enum Medium {
     Overlaid(Box<Medium>),
 }
 
-/// What the kernel knows of a device besides its size; nothing of files, memory and remote members.
+/// The kernel's information about a device besides its size; none for files, memory and remote members.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeviceNames {
     /// The model's name.
@@ -97,14 +97,14 @@ pub struct OpenedMember {
     pub spec: MemberSpec,
     /// The engine's facts about the drive.
     pub info: DriveInfo,
-    /// Fallbacks taken.
+    /// Notes about fallbacks.
     pub notes: Vec<String>,
     /// The place of its bytes.
     pub medium: Medium,
 }
 
 impl OpenedMember {
-    /// The file or device that has its bytes, if writes go there.
+    /// The file or device that has its bytes, if writes go to one.
     #[must_use]
     pub fn storage(&self) -> Option<Storage> {
         let file = match &self.medium {
@@ -119,7 +119,7 @@ impl OpenedMember {
     }
 }
 
-/// The file or device of a member that has been handed on.
+/// The file or device of a member that is in use.
 #[derive(Debug)]
 pub struct Storage {
     member: String,
@@ -127,8 +127,8 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Have the file system set space aside for everything that stands around this superblock: on a full file system a sparse
-    /// member must still take what says that it is full.
+    /// Let the file system allocate space for everything around this superblock: a sparse member on a full file system
+    /// must still accept the record that says it is full.
     ///
     /// # Errors
     /// In words.
@@ -156,7 +156,7 @@ pub enum OpenError {
         /// Why.
         error: RemoteError,
     },
-    /// A paced member is none.
+    /// The text of a paced member is wrong.
     Model {
         /// The member.
         member: String,
@@ -210,7 +210,7 @@ impl fmt::Display for OpenError {
 }
 impl std::error::Error for OpenError {}
 
-/// Open a member, on this thread. It may take as long as the drive does; see [`open_and_probe`].
+/// Open a member on this thread. It takes as long as the drive does; see [`open_and_probe`].
 ///
 /// # Errors
 /// Why it cannot be used; nothing has been written.
@@ -286,7 +286,7 @@ fn open_remote(uri: &NbdUri, options: OpenOptions) -> Result<Remote, RemoteError
     };
     let mut remote = Remote::new(addresses, uri.export.clone(), options);
     let mut waiting = Waiting::new()?;
-    // Each address once; what does not answer at all ends by the caller's time limit.
+    // Each address is tried once; the caller's time limit ends an attempt without an answer.
     while !remote.is_up() {
         waiting.step(&mut remote)?;
         if let Some(error) = remote.trouble().filter(|_| remote.failures() as usize >= attempts) {
@@ -297,7 +297,7 @@ fn open_remote(uri: &NbdUri, options: OpenOptions) -> Result<Remote, RemoteError
     Ok(remote)
 }
 
-/// A place to wait for one remote member outside of service.
+/// A place to wait for one remote member that is not in service.
 pub(super) struct Waiting {
     epoll: Epoll,
     events: Events,
@@ -316,7 +316,7 @@ impl Waiting {
         Ok(Self { epoll, events: Events::new(), pool, done: Vec::new() })
     }
 
-    /// Wait once, and let the member do what it can.
+    /// Wait once, and let the member process its events.
     fn step(&mut self, remote: &mut Remote) -> Result<(), RemoteError> {
         let now = clock::now();
         let mut around = Surroundings { epoll: &self.epoll, token: SOCKET, pool: &mut self.pool, now };
@@ -342,7 +342,7 @@ impl Waiting {
 }
 
 impl OpenedMember {
-    /// Read, waiting for it. Not for members that are attached.
+    /// Read, and wait for the data. Not for attached members.
     ///
     /// # Errors
     /// In words: the member cannot be read there.
@@ -350,7 +350,7 @@ impl OpenedMember {
         self.medium.read_at(lba, into)
     }
 
-    /// The member has this superblock: a remote one is recognized by it after its server was away.
+    /// The member has this superblock: a remote member is recognized by it after its server was unreachable.
     pub(super) fn know_as(&mut self, superblock: &Superblock) {
         if let Medium::Remote(remote) = &mut self.medium {
             remote.know_as(superblock.super_offset, superblock.into());
@@ -425,7 +425,7 @@ pub fn open_and_probe(spec: &MemberSpec, options: OpenOptions) -> Result<(Opened
 struct Opening {
     member: String,
     answer: mpsc::Receiver<Result<(OpenedMember, ProbedMember), OpenError>>,
-    /// Hears of the first attempt, and ends with the thread.
+    /// Receives the first attempt, and ends with the thread.
     tried: mpsc::Receiver<()>,
     until: Instant,
     patience: Nanos,
@@ -435,9 +435,9 @@ fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Open
     let (sender, answer) = mpsc::channel();
     let (first, tried) = mpsc::sync_channel(1);
     let own = spec.clone();
-    // If it hangs, the thread stays with it: nothing can bring it back from the kernel.
+    // If the drive hangs, the thread hangs with it: a thread cannot be recalled from the kernel.
     let spawned = thread::Builder::new().name("open-member".into()).spawn(move || {
-        // The channel has room for the first word; later ones are not needed.
+        // The channel has room for the first message; later ones are not needed.
         let tell = || {
             let _ = first.try_send(());
         };
@@ -446,7 +446,7 @@ fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Open
             let probed = probed.map_err(|error| OpenError::Probe { member: own.text.clone(), error })?;
             Ok((member, probed))
         });
-        // The caller may have given up.
+        // The caller may have timed out.
         let _ = sender.send(result);
     });
     match spawned {
@@ -462,7 +462,7 @@ impl Opening {
 
     /// Wait for the first attempt to open it.
     fn wait_for_first_try(&self) {
-        // Whether it was tried, or hangs: the answer tells.
+        // Was it tried, or does it hang? The answer shows it.
         let _ = self.tried.recv_timeout(self.left());
     }
 
@@ -483,13 +483,15 @@ pub fn open_all(specs: &[MemberSpec], options: OpenOptions) -> Vec<Result<(Opene
     let begun = |nth: usize| {
         let spec = &specs[nth];
         let is_remote = matches!(spec.place, Place::Remote(_));
-        // Files and devices are told apart by what they are, whatever the path; addresses only by their text.
+        // Files and devices are identified by their inode or device number, not by the path; addresses only by their
+        // text.
         if is_remote && specs[..nth].iter().any(|other| other.place == spec.place) {
             return Err(OpenError::Twice { member: spec.text.clone() });
         }
         let opening = begin(spec, options, until)?;
         if !is_remote {
-            // One after the other up to here, so that of two names of one thing it is always the later that is refused.
+            // One after the other up to here, so that the later one of two names of one device is always the refused
+            // one.
             opening.wait_for_first_try();
         }
         Ok(opening)

@@ -1,12 +1,12 @@
-//! What would have been written to a member, in memory: an array can be tried out while nothing reaches its members.
+//! Writes to a member that are kept in memory, so that an array can be tried without any write to its members.
 //!
 //! ```text
 //!  write --> pages of 4 KiB with a mark for each sector that was written
 //!  read  --> the member itself, then the marked sectors on top
 //! ```
 //!
-//! It must never pass a write on, and never take more memory than its limit: a member whose writes do not fit any
-//! more reports that there is no space.
+//! It must never pass a write on, and never use more memory than its limit: a member whose writes do not fit reports
+//! that there is no space.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl Overlay {
     /// Keep a write of whole sectors from `lba` on.
     ///
     /// # Errors
-    /// [`DriveError::NoSpace`]: the limit is reached. What was kept of this write before that stays.
+    /// [`DriveError::NoSpace`]: the limit is reached. Sectors of this write that were kept before stay.
     pub fn write(&mut self, lba: DriveLba, bytes: &[u8]) -> Result<(), DriveError> {
         for (sector, content) in (lba.get()..).zip(bytes.chunks_exact(SECTOR)) {
             let (page, within) = (sector / PAGE_SECTORS, index(sector % PAGE_SECTORS));
@@ -52,7 +52,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Put what was written on top of what was read from `lba` on.
+    /// Put the kept writes over data that was read from `lba` on.
     pub fn patch(&self, lba: DriveLba, bytes: &mut [u8]) {
         let end = lba.get() + bytes.len() as u64 / SECTOR_BYTES;
         for (number, page) in self.pages.range(lba.get() / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS)) {

@@ -1,7 +1,7 @@
-//! What a member says about itself: superblock, bitmap, bad-block log, and signatures of others. Never writes.
+//! The content of a member: superblock, bitmap, bad-block log, and signatures of other software. Never writes.
 //!
-//! The probe believes nothing. A part that does not decode is a typed error next to the parts that did. A read is
-//! bounded by the room that the superblock leaves. The same steps serve a drive and a span of a nested array.
+//! The probe trusts nothing. A part that does not decode is a typed error next to the parts that did. A read is limited
+//! to the room that the superblock leaves. The same steps serve a drive and a span of a nested array.
 
 use std::fmt;
 
@@ -19,12 +19,12 @@ use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
 use super::open::OpenedMember;
 use super::MemberSpec;
 
-/// Reads start and end on multiples of this, as far as the drive goes.
+/// Reads start and end on multiples of this, except at the end of the drive.
 const ALIGN: Sectors = Sectors::kib(4);
-/// The largest bitmap that is read; md's own tools make none above this.
+/// The largest bitmap that is read; md's own tools make no larger one.
 const BITMAP_READ_MAX: Sectors = Sectors::mib(64);
 
-/// Why nothing can be said about a member.
+/// Why a member cannot be probed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ProbeError {
     /// It cannot be read.
@@ -45,24 +45,24 @@ impl fmt::Display for ProbeError {
 }
 impl std::error::Error for ProbeError {}
 
-/// What stands on a drive.
+/// The content of a drive.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// The superblock, from the first place where a good one stands.
+    /// The superblock, from the first place with a good one.
     pub superblock: Option<Superblock>,
-    /// A superblock that is there and not good, if there is no good one.
+    /// A superblock that is damaged, if there is no good one.
     pub superblock_error: Option<(MinorVersion, SuperblockError)>,
     /// The bitmap area, header and bits.
     pub bitmap: Option<Vec<u8>>,
-    /// The superblock names a bitmap that is not good: the array does without it.
+    /// The superblock names a bitmap that is damaged: the array does not use it.
     pub bitmap_error: Option<BitmapError>,
     /// Entries of the bad-block log, in sectors of the data area.
     pub bad: Vec<BadRange>,
-    /// The log is not good.
+    /// The log is damaged.
     pub bad_blocks_error: Option<BadBlockError>,
-    /// What stands where the superblock says that the partial parity log is.
+    /// The content of the partial parity log's place, as the superblock names it.
     pub ppl: Option<PplArea>,
-    /// What other software left, and md's own superblocks.
+    /// Signatures of other software, and md's own superblocks.
     pub foreign: Findings,
 }
 
@@ -83,16 +83,16 @@ impl Look {
     }
 }
 
-/// A member that was looked at.
+/// A member that was probed.
 #[derive(Clone, Debug)]
 pub struct ProbedMember {
     /// Its name.
     pub spec: MemberSpec,
     /// The engine's facts about the drive.
     pub info: DriveInfo,
-    /// Fallbacks taken when it was opened.
+    /// Notes about fallbacks when it was opened.
     pub notes: Vec<String>,
-    /// What stands on it.
+    /// Its content.
     pub look: Look,
 }
 
@@ -114,7 +114,7 @@ impl Look {
     }
 }
 
-/// Look at an open member.
+/// Probe an open member.
 ///
 /// # Errors
 /// It cannot be read where a superblock would be.
@@ -130,7 +130,7 @@ pub fn probe(member: &mut OpenedMember) -> Result<ProbedMember, ProbeError> {
 /// Reads whole sectors from a place.
 pub type Read<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), ProbeError> + 'a;
 
-/// Look at whatever can be read.
+/// Probe all readable parts.
 ///
 /// # Errors
 /// It cannot be read where a superblock would be.
@@ -159,7 +159,7 @@ pub fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Look, ProbeError> 
     Ok(found)
 }
 
-/// A log that cannot be read is no error here: what that means for the array is for its assembly to say.
+/// A log that cannot be read is not an error here: the assembly decides what it means for the array.
 fn read_ppl(superblock: &Superblock, capacity: Sectors, read: &mut Read<'_>) -> Option<PplArea> {
     let (lba, area) = superblock.ppl_area()?;
     let found = scan_ppl(area, superblock.set_uuid, |at, header| {
@@ -237,13 +237,13 @@ fn read_bad_blocks(
     read: &mut Read<'_>,
     found: &mut Look,
 ) -> Result<(), ProbeError> {
-    // An area that holds no entries is left as it was found: its bytes mean nothing.
+    // An area without entries is left as it was found: its bytes have no meaning.
     let log = superblock.bad_block_log().filter(|_| superblock.features.contains(FeatureMap::BAD_BLOCKS));
     let Some((log, lba)) = log.and_then(|log| Some((log, superblock.place(log.offset)?))) else { return Ok(()) };
     let bytes = read_range(lba, Sectors(u64::from(log.size)), capacity, read)?;
     match BadBlockTable::decode(&bytes, log.shift, capacity) {
         Ok(table) => {
-            // The log counts from the start of the drive, the engine from the start of the data area.
+            // The log counts from the start of the drive; the core counts from the start of the data area.
             let in_data = table.ranges().iter().filter(|range| range.start >= superblock.data_offset);
             let shift = |range: &openraid_format::BadRange| BadRange {
                 at: MemberLba((range.start - superblock.data_offset).get()),

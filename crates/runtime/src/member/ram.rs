@@ -11,7 +11,7 @@ pub struct RamDisk {
 }
 
 impl RamDisk {
-    /// This many zero bytes, in whole sectors. The memory is taken when it is written first.
+    /// A memory of this size, in whole sectors, filled with zeroes. The memory is allocated at the first write.
     #[must_use]
     pub fn new(size: Sectors) -> Self {
         Self { bytes: vec![0; index(size.bytes().get())] }
@@ -57,7 +57,7 @@ impl RamDisk {
         self.bytes.get_mut(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// Read outside of service, for probing.
+    /// Read a member that is not in service, for probing.
     ///
     /// # Errors
     /// The range ends beyond the disk.

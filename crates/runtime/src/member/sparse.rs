@@ -1,8 +1,8 @@
-//! Memory that is as large as a drive and takes only what was written to it: the content of a paced member without a
+//! Memory with the size of a drive that stores only the data written to it: the content of a paced member without a
 //! file.
 //!
-//! Pages that are all zero take nothing. It must never take more than its limit: a write that does not fit any more is
-//! refused as a full device would.
+//! Pages of zeroes need no memory. It must never exceed its limit: a write that does not fit is refused, as by a full
+//! device.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ impl SparseMemory {
     /// Write to a place.
     ///
     /// # Errors
-    /// [`DriveError::NoSpace`]: the limit is reached. What came before that in this write stays.
+    /// [`DriveError::NoSpace`]: the limit is reached. Sectors of this write before that stay.
     pub fn write(&mut self, lba: DriveLba, bytes: &[u8]) -> Result<(), DriveError> {
         for (page, from, part) in parts(lba, bytes.len()) {
             let bytes = &bytes[part];
@@ -75,14 +75,14 @@ impl SparseMemory {
         }
     }
 
-    /// The memory that it takes.
+    /// The memory in use.
     #[must_use]
     pub fn taken(&self) -> Bytes {
         Bytes(self.pages.len() as u64 * PAGE)
     }
 }
 
-/// The pages of a stretch: number, first byte in the page, bytes of the stretch.
+/// The pages of a range: number, first byte in the page, bytes of the range.
 fn parts(lba: DriveLba, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let start = lba.offset().bytes().get();
     let mut done = 0;

@@ -7,15 +7,15 @@ use std::str::FromStr;
 use openraid_nbd::{NbdUri, UriError};
 use openraid_units::{Bytes, Sectors};
 
-/// The smallest RAM member: what holds metadata and a little.
+/// The minimum size of a RAM member: its metadata and a little data.
 const RAM_BYTES_MIN: u64 = 64 << 10;
 
 /// A member by name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemberSpec {
-    /// As it was written.
+    /// The text as it was written.
     pub text: String,
-    /// The place that it names.
+    /// The place.
     pub place: Place,
 }
 
@@ -41,7 +41,7 @@ pub struct ModelSpec {
     pub size: Option<Sectors>,
     /// The place of the content; memory by default.
     pub file: Option<PathBuf>,
-    /// The drive's write cache; by default as it comes from the factory.
+    /// The drive's write cache; by default as the factory sets it.
     pub cache: Option<bool>,
 }
 
@@ -92,16 +92,16 @@ impl fmt::Display for ModelSpec {
     }
 }
 
-/// A name that names nothing. The text says how names are written.
+/// A member's name that is not valid. The text says how names are written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SpecError {
-    /// Nothing at all.
+    /// An empty name.
     Empty,
-    /// A size that is none, or too small; what stands there.
+    /// A size that is not valid, or too small; the text.
     RamSize(String),
-    /// A paced member that is none; what stands there, and why.
+    /// A paced member that is not valid; the text, and why.
     Model(String, &'static str),
-    /// An address that is none.
+    /// An address that is not valid.
     Uri(String, UriError),
 }
 

@@ -1,7 +1,7 @@
-//! Arrays from members that have superblocks: spans first, then the stripes that lie over them.
+//! Assembly of arrays from members with superblocks: first the spans, then the stripes over them.
 //!
-//! The superblock of an outer stripe is data of its spans: it is read through a span that runs, by ordinary requests,
-//! so that a degraded span shows it as well as a healthy one.
+//! The superblock of an outer stripe is data of its spans. It is read through a running span, by ordinary requests, so
+//! a degraded span provides it as a healthy one does.
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Verdict};
@@ -11,20 +11,20 @@ use openraid_units::{ArrayId, DriveId, Sectors};
 use super::{ServiceHandle, StartError};
 use crate::member::{look, OpenedMember, ProbeError, ProbedMember};
 
-/// Whether stripes over arrays are looked for.
+/// Does assembly look for stripes over arrays?
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Nesting {
     /// An array whose data begin with the superblock of a stripe is a span of it.
     #[default]
     Follow,
-    /// Every array stands for itself.
+    /// Every array is independent.
     Ignore,
 }
 
 /// How to assemble.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AssembleRequest {
-    /// How strict.
+    /// How strict the assembly is.
     pub options: AssembleOptions,
     /// Whether stripes over arrays are looked for.
     pub nesting: Nesting,
@@ -39,18 +39,18 @@ pub struct StartedArray {
     pub superblock: Superblock,
     /// Its spans, by role; none unless nested.
     pub spans: Vec<StartedArray>,
-    /// What became of each member that was given for it.
+    /// The verdict on each given member.
     pub members: Vec<(DriveId, String, Verdict)>,
-    /// Started although something may be lost: what.
+    /// Possible losses of a forced start.
     pub forced: Option<String>,
 }
 
-/// What came of a number of members.
+/// The result of an assembly.
 #[derive(Debug, Default)]
 pub struct Started {
     /// Arrays that run, nested ones in place of their spans.
     pub arrays: Vec<StartedArray>,
-    /// Arrays that do not, by identity and name, and why.
+    /// Arrays that do not run, by identity and name, and why.
     pub failed: Vec<(Option<Uuid>, String, StartError)>,
 }
 
@@ -61,7 +61,7 @@ struct Attached {
 }
 
 impl ServiceHandle {
-    /// Start every array that these members make. What cannot be started is let go again.
+    /// Start every array that these members make. Members of arrays that cannot be started are released.
     ///
     /// # Errors
     /// The service has ended; failures of single arrays are in the answer.
@@ -110,10 +110,10 @@ impl ServiceHandle {
         Ok(started)
     }
 
-    /// What was read and written to start an array was asked by no host.
+    /// No host made the reads and writes that start an array: do not count them.
     pub(super) fn count_hosts(&self, array: &StartedArray) {
         for own in array.spans.iter().chain([array]) {
-            // Refused if it does not run any more: then there is nothing to count.
+            // It is refused if the array does not run any more: then there is nothing to count.
             let _ = self.admin(AdminCommand::CountHosts { array: own.array });
         }
     }
@@ -142,7 +142,7 @@ impl ServiceHandle {
         Ok(StartedArray { array, superblock, spans: Vec::new(), members, forced })
     }
 
-    /// The superblock that stands at the start of an array's data, if one does.
+    /// The superblock at the start of an array's data, if there is one.
     ///
     /// # Errors
     /// The array cannot be read.
@@ -175,7 +175,7 @@ impl ServiceHandle {
             match self.start_striped(spans) {
                 Ok(array) => started.arrays.push(array),
                 Err((error, spans)) => {
-                    // A span by itself holds only parts of the stripe: it is not exported.
+                    // A span contains only parts of the stripe, so it is not exported.
                     for span in spans {
                         self.stop_and_release(&span)?;
                     }
@@ -212,7 +212,7 @@ impl ServiceHandle {
         }
     }
 
-    /// Stop an array and everything under it, and let its members go.
+    /// Stop an array with all its spans, and release its members.
     ///
     /// # Errors
     /// The engine's refusal.

@@ -24,7 +24,7 @@ pub struct CreateRequest {
     pub level: MdLevel,
     /// md's layout number.
     pub layout: u32,
-    /// Chunk; of no meaning for RAID 1.
+    /// Chunk; without meaning for RAID 1.
     pub chunk: Sectors,
     /// The place of the superblock.
     pub minor: MinorVersion,
@@ -32,7 +32,7 @@ pub struct CreateRequest {
     pub slots: Vec<Option<OpenedMember>>,
     /// Spares.
     pub spares: Vec<OpenedMember>,
-    /// Use no more than this of each member.
+    /// Maximum size to use of each member.
     pub size: Option<Sectors>,
     /// The members are known to be consistent.
     pub assume_clean: bool,
@@ -54,17 +54,18 @@ pub struct NestedRequest {
 }
 
 impl ServiceHandle {
-    /// Make an array and start it. On failure its members are let go; nothing has been written unless the engine
-    /// itself had begun to.
+    /// Make an array and start it. On failure its members are released; nothing has been written unless the engine had
+    /// begun to write.
     ///
     /// # Errors
+    /// Why it cannot be made.
     /// Why it cannot be made.
     pub fn create(&self, request: CreateRequest) -> Result<StartedArray, StartError> {
         let mut attached = Vec::new();
         let result = self.try_create(request, &mut attached);
         if result.is_err() {
             for (drive, _, _) in attached {
-                // It may hold what the engine has begun to write; then it stays with the engine.
+                // The drive may have data that the engine has begun to write; then it stays with the engine.
                 let _ = self.detach(drive);
             }
         }
@@ -125,8 +126,8 @@ impl ServiceHandle {
         Ok(started)
     }
 
-    /// Members of an earlier nested array still hold the superblock of its stripe where the new array's data begin:
-    /// the new array must not be taken for a span of it.
+    /// Members of an earlier nested array still hold the superblock of its stripe at the start of the new array's data.
+    /// The new array must not be recognized as a span of it.
     fn forget_old_stripe(&self, array: openraid_units::ArrayId) -> Result<(), StartError> {
         let status = self.status()?;
         let view = status.arrays.iter().find(|view| view.status.array == array);
@@ -138,10 +139,11 @@ impl ServiceHandle {
         Ok(())
     }
 
-    /// Make a stripe over arrays that are made for it, and start all of them. On failure what was started is
-    /// stopped again.
+    /// Make a stripe over arrays that are made for it, and start all of them. On failure the started arrays are stopped
+    /// again.
     ///
     /// # Errors
+    /// Why it cannot be made.
     /// Why it cannot be made.
     pub fn create_nested(&self, request: NestedRequest) -> Result<StartedArray, StartError> {
         if request.spans.is_empty() {

@@ -1,4 +1,4 @@
-//! Errors of a service, in words that name the thing and the remedy.
+//! Errors of a service, in words that name the object and the remedy.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use openraid_sys::NetError;
 
 use crate::shard::{OrderError, ShardError};
 
-/// Why the service did not do what it was asked.
+/// Why the service did not carry out an order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ServiceError {
-    /// It cannot listen there.
+    /// It cannot listen at this address.
     Net(NetError),
     /// It cannot start.
     Shard(ShardError),
-    /// No thread.
+    /// The system has no room for a thread.
     Thread(String),
     /// It has ended.
     Ended,
-    /// It refuses.
+    /// The service refuses.
     Order(OrderError),
     /// The engine refuses.
     Admin(AdminError),
@@ -73,7 +73,7 @@ impl From<AdminError> for ServiceError {
 pub enum StartError {
     /// The service refuses.
     Service(ServiceError),
-    /// The members do not make an array.
+    /// The members do not form an array.
     Assemble(AssembleError),
     /// The array cannot be made.
     Create(CreateError),
@@ -85,14 +85,14 @@ pub enum StartError {
     SpansMissing {
         /// Spans that are there.
         have: usize,
-        /// Spans that there should be.
+        /// Number of spans needed.
         need: usize,
     },
     /// The file system of a member has no space for its metadata; the member and why, in words.
     NoSpace(String),
     /// A name that does not fit into a superblock.
     Name(openraid_format::SetNameError),
-    /// Nothing to start from.
+    /// No members.
     NoMembers,
 }
 

@@ -1,4 +1,4 @@
-//! The service as other threads see it: started, asked, told, stopped.
+//! The service for other threads: start, queries, orders, news, stop.
 //!
 //! ```text
 //!  Service::start --thread--> Shard
@@ -6,8 +6,8 @@
 //!  ServiceHandle --orders-------+ +--news--> Service::events
 //! ```
 //!
-//! A [`ServiceHandle`] may be cloned and sent anywhere; each of its calls waits for the shard's answer, which comes
-//! within a round except when the engine itself has to wait for members.
+//! A [`ServiceHandle`] may be cloned and sent to other threads. Each of its calls waits for the shard's answer, which
+//! comes within a round unless the engine has to wait for members.
 
 mod arrays;
 mod create;
@@ -39,9 +39,9 @@ use crate::record::Recorder;
 pub use crate::shard::{ArrayView, AttachError, DriveView, OrderError, ServiceEvent, ServiceStatus, ShardError};
 use crate::shard::{Order, OwnRequest, Shard, ShardConfig};
 
-/// Bytes of one request of the service itself.
+/// Maximum bytes of one request of the service itself.
 const OWN_REQUEST_BYTES_MAX: u64 = 1 << 20;
-/// The preferred size that is told to clients is a power of two up to this.
+/// Maximum preferred size that is announced to clients, a power of two.
 const PREFERRED_BYTES_MAX: u32 = 32 << 20;
 
 /// Addresses to listen on.
@@ -59,15 +59,15 @@ pub struct ServiceConfig {
     pub limits: Limits,
     /// The kernel's engine for members.
     pub engine: EngineOptions,
-    /// Which pages to ask for.
+    /// The kind of pages to request.
     pub huge: HugePages,
-    /// Touch all frames before serving.
+    /// Touch all frames before service begins.
     pub touch: bool,
-    /// Addresses to listen on; none is allowed.
+    /// Addresses to listen on; the list may be empty.
     pub listen: Vec<Listen>,
-    /// Keeps the stream of events.
+    /// Stores the stream of events.
     pub recorder: Option<Box<dyn Recorder>>,
-    /// Signals that stop the service; taken over by the caller before any thread was made.
+    /// Signals that stop the service; the caller blocked them before any thread was made.
     pub signals: Option<Signals>,
 }
 
@@ -101,7 +101,7 @@ pub struct ServiceHandle {
     waker: Waker,
     limits_pool: Bytes,
     hanging: journal::Hanging,
-    /// Held while the journal is opened again: it is not inspected meanwhile.
+    /// Held while the journal is opened again, so that it is not inspected during that time.
     reopening: Arc<Mutex<()>>,
 }
 
@@ -160,7 +160,7 @@ impl Service {
         self.handle.clone()
     }
 
-    /// The TCP addresses that clients may come to.
+    /// The TCP addresses for clients.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -199,14 +199,14 @@ impl Drop for Service {
     }
 }
 
-/// How an array is offered.
+/// How an array is exported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportRequest {
     /// The array.
     pub array: ArrayId,
-    /// The name that clients ask for.
+    /// The name for clients.
     pub name: String,
-    /// A line for people; may be empty.
+    /// A description; may be empty.
     pub description: String,
     /// Refuse writing.
     pub read_only: bool,
@@ -222,7 +222,7 @@ impl ServiceHandle {
 
     /// Begin to stop; does not wait. The end is [`ServiceEvent::Stopped`].
     pub fn begin_stop(&self) {
-        // If it has ended already there is nothing to stop.
+        // If the service has ended already there is nothing to stop.
         let _ = self.orders.send(Order::Stop);
         self.waker.wake();
     }
@@ -235,7 +235,7 @@ impl ServiceHandle {
         Ok(self.order(|answer| Order::Attach(Box::new(member), answer))??)
     }
 
-    /// Let a member go that no array uses: its locks are released.
+    /// Detach a member that no array uses, and release its locks.
     ///
     /// # Errors
     /// It is in use, or has commands that it never answered.
@@ -263,7 +263,7 @@ impl ServiceHandle {
         }
     }
 
-    /// Stop an array: no client sees it any more, what runs is finished, members are flushed and marked clean.
+    /// Stop an array: its exports are withdrawn, running requests end, members are flushed and marked clean.
     ///
     /// # Errors
     /// The engine's refusal.
@@ -272,7 +272,7 @@ impl ServiceHandle {
         self.admin(AdminCommand::Stop { array }).map(drop)
     }
 
-    /// Offer an array to clients. The sizes that they are told follow from the array.
+    /// Export an array to clients. The announced sizes follow from the array.
     ///
     /// # Errors
     /// The name is taken or not allowed, or the array does not run.
@@ -306,7 +306,7 @@ impl ServiceHandle {
         Ok(self.order(|answer| Order::Offer(Box::new(offer), answer))??)
     }
 
-    /// Offer an array no more; its clients are disconnected.
+    /// Withdraw the exports of an array; its clients are disconnected.
     ///
     /// # Errors
     /// The service has ended.
@@ -314,7 +314,7 @@ impl ServiceHandle {
         self.order(|answer| Order::Withdraw(array, answer))
     }
 
-    /// Offer an array no more under this name. Clients that came by it stay connected, new ones are refused.
+    /// Withdraw this name of an array. Clients that connected by it stay connected, new ones are refused.
     ///
     /// # Errors
     /// The service has ended.
@@ -322,7 +322,8 @@ impl ServiceHandle {
         self.order(|answer| Order::Retract(name.to_owned(), answer))
     }
 
-    /// Refuse writing to an array, or allow it again. Clients stay connected; what they have under way is finished.
+    /// Make an array read-only for clients, or writable again. Clients stay connected; their running requests end
+    /// normally.
     ///
     /// # Errors
     /// The service has ended.
@@ -330,7 +331,7 @@ impl ServiceHandle {
         self.order(|answer| Order::SetReadOnly(array, read_only, answer))
     }
 
-    /// Everything there is to tell.
+    /// The whole status.
     ///
     /// # Errors
     /// The service has ended.
@@ -346,7 +347,7 @@ impl ServiceHandle {
         self.order(Order::Trace)
     }
 
-    /// Keep the last steps of host requests from now on, this many at most; none: forget them and keep no more.
+    /// Record the last steps of host requests from now on, at most this number; 0 drops them and records no more.
     ///
     /// # Errors
     /// The service has ended.
@@ -354,7 +355,8 @@ impl ServiceHandle {
         self.order(|answer| Order::KeepSteps(count, answer))
     }
 
-    /// The steps that are kept, the oldest first, and how many there were since; nothing if none are kept.
+    /// The recorded steps, oldest first, and the number of steps since the recording began; `None` if none are
+    /// recorded.
     ///
     /// # Errors
     /// The service has ended.
@@ -373,10 +375,10 @@ impl ServiceHandle {
         result.map_err(ServiceError::Request)
     }
 
-    /// Read from an array as a client would.
+    /// Read from an array like a client.
     ///
     /// # Errors
-    /// How the request ended.
+    /// The failure of the request.
     pub fn read(&self, array: ArrayId, offset: u64, into: &mut [u8]) -> Result<(), ServiceError> {
         let mut at = offset;
         for piece in into.chunks_mut(piece_len()) {
@@ -387,10 +389,10 @@ impl ServiceHandle {
         Ok(())
     }
 
-    /// Write to an array as a client would.
+    /// Write to an array like a client.
     ///
     /// # Errors
-    /// How the request ended.
+    /// The failure of the request.
     pub fn write(&self, array: ArrayId, offset: u64, bytes: &[u8], fua: bool) -> Result<(), ServiceError> {
         let mut at = offset;
         for piece in bytes.chunks(piece_len()) {
@@ -400,10 +402,10 @@ impl ServiceHandle {
         Ok(())
     }
 
-    /// Make everything durable that was written to an array.
+    /// Make all writes to an array durable.
     ///
     /// # Errors
-    /// How the request ended.
+    /// The failure of the request.
     pub fn flush(&self, array: ArrayId) -> Result<(), ServiceError> {
         self.request(array, OwnRequest::Flush).map(drop)
     }
@@ -424,8 +426,8 @@ fn rotates(status: &ServiceStatus, view: &ArrayView) -> bool {
     drives.into_iter().any(spins)
 }
 
-/// Any byte can be addressed; whole chunks are efficient. An array with blocks above 512 bytes says so, since hosts put
-/// partition tables and file systems by it.
+/// Any byte can be addressed; whole chunks are efficient. An array with blocks above 512 bytes announces their size,
+/// because hosts align partition tables and file systems to it.
 fn blocks(status: &ServiceStatus, view: &ArrayView) -> BlockSizes {
     let chunk = spans(status, view).filter_map(|view| Some(view.status.superblock.as_ref()?.chunk)).max();
     let chunk = chunk.map_or(0, |chunk| chunk.bytes().get().min(u64::from(PREFERRED_BYTES_MAX)));

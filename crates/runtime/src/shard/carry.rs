@@ -1,4 +1,4 @@
-//! Carrying out what the engine decided. What can end at once ends at once; the rest is on its way afterwards.
+//! Carrying out the engine's decisions. Actions that can end at once do; the others end later.
 
 use openraid_core::actions::{Data, Direction, Transfer};
 use openraid_sys::PoolRange;

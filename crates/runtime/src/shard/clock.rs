@@ -1,9 +1,9 @@
-//! The time in which a shard works: monotonic time without the stretches in which the loop did not run.
+//! The clock of a shard: monotonic time without the periods in which the loop did not run.
 //!
-//! A stopped process (Ctrl-Z), a frozen container, a paused or starved machine: the loop stands still, and so may the
-//! kernel's workers that carry out its commands. Nothing can be said of a drive that was not asked for its answer, so a
-//! deadline must not pass in such a stretch. Every time limit of the engine, of remote members and of clients is judged by
-//! this clock; the monotonic clock of the system has no say in it.
+//! If the process is stopped (Ctrl-Z), a container frozen, or a machine suspended or overloaded, the loop does not run,
+//! and the kernel's workers that carry out its commands may not run either. A drive whose answer was not read in that
+//! time may have answered, so a deadline must not pass in it. Every time limit of the engine, of remote members and of
+//! clients uses this clock, and none uses the system's monotonic clock.
 //!
 //! ```text
 //!  monotonic   ----wait----|- round -|=========== stopped ===========|- round -|----wait----
@@ -11,8 +11,8 @@
 //!                                     ^ STANDSTILL_MIN at most
 //! ```
 //!
-//! A wait is asked to be no longer than [`LOOP_WAIT_MAX`] while there is any deadline, so that a stop within a wait is
-//! seen, too. Without a deadline a wait has no limit, and all of it counts: nothing can expire in it.
+//! While there is a deadline, a wait is at most [`LOOP_WAIT_MAX`] long, so that a stop within a wait is noticed, too.
+//! Without a deadline a wait has no limit, and all of it counts: nothing can expire in it.
 
 use openraid_units::{Instant, Nanos};
 
@@ -21,23 +21,23 @@ use crate::limits::{LOOP_WAIT_MAX, STANDSTILL_MIN};
 /// The clock of one shard.
 #[derive(Debug)]
 pub struct ShardClock {
-    /// The monotonic time when it was read last.
+    /// The monotonic time at the last reading.
     read: Instant,
-    /// How long the loop stood still until then.
+    /// Sum of the standstills until then.
     stood: Nanos,
 }
 
-/// How long the loop may take from one reading to the next.
+/// Maximum time of the loop from one reading to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// It sleeps until something happens, whenever that is.
+    /// The loop sleeps until an event, without limit.
     Unlimited,
-    /// It sleeps this long at most.
+    /// The loop sleeps at most this long.
     UpTo(Nanos),
 }
 
 impl Wait {
-    /// The wait until the next deadline, which is so far away.
+    /// The wait until the next deadline, after this time.
     pub fn until(deadline: Option<Nanos>) -> Self {
         deadline.map_or(Self::Unlimited, |left| Self::UpTo(left.min(LOOP_WAIT_MAX)))
     }
@@ -47,7 +47,7 @@ impl Wait {
         self != Self::UpTo(Nanos::ZERO)
     }
 
-    /// What the kernel is asked.
+    /// The timeout for the kernel.
     pub fn timeout(self) -> Option<Nanos> {
         match self {
             Self::Unlimited => None,
@@ -57,13 +57,13 @@ impl Wait {
 }
 
 impl ShardClock {
-    /// A clock that has never stood still, at this monotonic time.
+    /// A clock without standstills, at this monotonic time.
     pub fn new(monotonic: Instant) -> Self {
         Self { read: monotonic, stood: Nanos::ZERO }
     }
 
-    /// It is this late by the monotonic clock, after such a wait. The result is how long the loop stood still in between,
-    /// if it did.
+    /// Read the monotonic clock after such a wait. Returns the length of the standstill since the last reading, if
+    /// there was one.
     pub fn advance(&mut self, monotonic: Instant, wait: Wait) -> Option<Nanos> {
         let elapsed = monotonic.since(self.read);
         self.read = monotonic;
@@ -71,7 +71,7 @@ impl ShardClock {
         if elapsed <= most + STANDSTILL_MIN {
             return None;
         }
-        // Not all of it: a loop whose every round is this slow must still see time pass.
+        // Part of it counts: a loop whose every round is this slow must still see time pass.
         let stood = Nanos(elapsed.get() - STANDSTILL_MIN.get());
         self.stood += stood;
         Some(stood)

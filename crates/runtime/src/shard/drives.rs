@@ -1,7 +1,7 @@
-//! Attached members by the engine's numbers, and the way of a command to each and back.
+//! Attached members by the engine's numbers, and the path of a command to each and back.
 //!
-//! Memory members answer at once; files and devices by the kernel's engine; remote ones by their sockets. It must
-//! never lose a command: what the kernel has no room for just now waits here.
+//! Members in memory answer at once, files and devices through io_uring, remote members through their sockets. No
+//! command may be lost: commands for which the kernel has no room now wait here.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::member::paced::{Content, Paced, Store};
 use crate::member::remote::{Done, Remote, RemoteNews, Surroundings};
 use crate::member::{self, Asked, DeviceNames, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
 
-/// The kernel's name for a remote member's socket carries this in its top byte.
+/// The token of a remote member's socket has this in its top byte.
 pub const REMOTE_CLASS: u64 = 3 << 56;
 
 #[derive(Debug)]
@@ -35,11 +35,11 @@ struct Drive {
     notes: Vec<String>,
     names: DeviceNames,
     way: Way,
-    /// Writes go here and nowhere else.
+    /// All writes go here.
     overlay: Option<Overlay>,
 }
 
-/// A drive as the status tells of it.
+/// A drive in the status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriveView {
     /// The engine's number.
@@ -48,11 +48,11 @@ pub struct DriveView {
     pub member: String,
     /// The engine's facts about it.
     pub info: DriveInfo,
-    /// What the kernel knows of a device.
+    /// The kernel's information about a device.
     pub names: DeviceNames,
-    /// Fallbacks taken when it was opened.
+    /// Notes about fallbacks when it was opened.
     pub notes: Vec<String>,
-    /// A remote member that is away: why.
+    /// Why a remote member is not connected.
     pub trouble: Option<String>,
     /// Its load.
     pub load: DriveLoad,
@@ -63,18 +63,18 @@ pub struct DriveView {
 pub struct Drives {
     engine: IoEngine,
     table: Vec<Option<Drive>>,
-    /// Where the next free number is looked for: a number that a user may still see on the screen is given out
-    /// again as late as can be.
+    /// Index at which the search for a free number starts: a number that a user may still see on the screen is used
+    /// again as late as possible.
     next: usize,
-    /// What was asked of files and devices, by the index of the tag.
+    /// Commands of files and devices, by the index of the tag.
     asked: Vec<Option<DriveCommand>>,
-    /// Commands that the kernel's engine had no room for, with their metadata.
+    /// Commands for which io_uring had no room, with their metadata.
     backlog: VecDeque<(DriveCommand, Vec<u8>)>,
     retry_at: Option<Instant>,
     completed: Vec<Completed>,
     done: Vec<Done>,
     remotes: Vec<DriveId>,
-    /// Taken after each round.
+    /// The news, collected after each round.
     news: Vec<(DriveId, RemoteNews)>,
     paced: Vec<DriveId>,
     unsubmitted: bool,
@@ -86,7 +86,7 @@ pub struct Drives {
 pub enum AttachError {
     /// No number is left.
     TooManyDrives(usize),
-    /// The kernel's engine has no room.
+    /// io_uring has no room.
     TooManyFiles,
     /// The kernel has no room for another socket.
     Exhausted(Errno),
@@ -126,16 +126,16 @@ impl Drives {
         }
     }
 
-    /// The kernel's engine.
+    /// The I/O engine.
     #[must_use]
     pub fn engine(&self) -> &IoEngine {
         &self.engine
     }
 
-    /// Take a member in.
+    /// Attach a member.
     ///
     /// # Errors
-    /// No room; the member comes back.
+    /// No room; the member is returned.
     pub fn attach(
         &mut self,
         member: OpenedMember,
@@ -196,7 +196,7 @@ impl Drives {
         Ok((drive, info))
     }
 
-    /// Let a member go that the engine has detached.
+    /// Release a member that the engine has detached.
     ///
     /// # Panics
     /// It still has commands: the engine detaches no such drive.
@@ -224,7 +224,7 @@ impl Drives {
         assert!(left.is_ok(), "bug: drive {drive} was detached with commands outstanding: {left:?}");
     }
 
-    /// All drives as the status tells of them.
+    /// All drives for the status.
     pub fn views(&self) -> impl Iterator<Item = DriveView> + '_ {
         (0..).map(DriveId).zip(&self.table).filter_map(|(drive, entry)| {
             let Drive { spec, info, notes, names, way, .. } = entry.as_ref()?;
@@ -242,7 +242,7 @@ impl Drives {
         })
     }
 
-    /// Begin a command of the engine; memory members end it at once.
+    /// Begin a command of the engine; members in memory end it at once.
     #[inline]
     pub fn issue(
         &mut self,
@@ -301,7 +301,7 @@ impl Drives {
         }
     }
 
-    /// Hand everything begun to the kernel and the servers, and take what has ended.
+    /// Give all new commands to the kernel and the servers, and collect ended ones.
     pub fn exchange(&mut self, epoll: &Epoll, pool: &mut FramePool, control: &mut Control, now: Instant) {
         if self.unsubmitted {
             self.unsubmitted = false;
@@ -320,7 +320,7 @@ impl Drives {
         match self.engine.submit() {
             Ok(0) => {}
             Ok(_) => {
-                // The kernel is short of memory for a moment.
+                // The kernel lacks memory for a moment.
                 self.unsubmitted = true;
                 self.retry_at.get_or_insert(now + BUSY_PAUSE);
             }
@@ -343,7 +343,7 @@ impl Drives {
                 Err(error) => {
                     let asked = self.asked[tag.index() as usize].expect("every command is noted");
                     if error.fault() == FaultKind::Busy && matches!(asked.data, Data::Frames(_)) {
-                        // Nothing is wrong with the drive: the kernel was short of something for a moment.
+                        // The drive is not at fault: the kernel lacked a resource for a moment.
                         self.backlog.push_back((asked, Vec::new()));
                         self.retry_at.get_or_insert(now + BUSY_PAUSE);
                         continue;
@@ -385,7 +385,7 @@ impl Drives {
         self.done = done;
     }
 
-    /// A command ended well: if it read from an overlaid member, what was written lies on top.
+    /// A command ended without error: if it read an overlaid member, put the kept writes over its data.
     fn patch_read(&self, tag: Tag, pool: &mut FramePool) {
         if !self.has_overlays {
             return;
@@ -417,18 +417,18 @@ impl Drives {
         std::mem::take(&mut self.news)
     }
 
-    /// The kernel has news of a remote member.
+    /// The kernel reports an event of a remote member.
     pub fn on_remote(&mut self, drive: DriveId, epoll: &Epoll, pool: &mut FramePool, now: Instant) {
         self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.on_event(around, done));
     }
 
-    /// Are no commands out? Never so while a member is remote or paced: such members have timers of their own.
+    /// Is no command outstanding? Always false with a remote or paced member, because these have timers of their own.
     #[must_use]
     pub fn are_quiet(&self) -> bool {
         self.engine.outstanding() == 0 && self.backlog.is_empty() && self.remotes.is_empty() && self.paced.is_empty()
     }
 
-    /// When [`Drives::on_time`] has something to do.
+    /// The time of the next call of [`Drives::on_time`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let remotes = self.remotes.iter().filter_map(|drive| match self.table[drive.index()].as_ref()?.way {
@@ -442,7 +442,7 @@ impl Drives {
         remotes.chain(paced).chain(self.retry_at).min()
     }
 
-    /// Do what the time has come for.
+    /// Carry out the actions that are due.
     pub fn on_time(&mut self, epoll: &Epoll, pool: &mut FramePool, control: &mut Control, now: Instant) {
         for drive in self.remotes.clone() {
             self.with_remote(drive, epoll, pool, now, |remote, around, done| remote.on_time(around, done));
@@ -463,7 +463,7 @@ impl Drives {
         }
     }
 
-    /// A command that the kernel had no room for. The model of a paced member has it already.
+    /// Issue a command again for which the kernel had no room. The model of a paced member already has it.
     fn issue_again(
         &mut self,
         command: &DriveCommand,
@@ -482,7 +482,7 @@ impl Drives {
         }
     }
 
-    /// Say goodbye to remote members.
+    /// Disconnect from the remote members.
     pub fn part(&self, pool: &FramePool) {
         for entry in self.table.iter().flatten() {
             if let Way::Remote(remote) = &entry.way {
@@ -492,7 +492,7 @@ impl Drives {
     }
 }
 
-/// Carry out a command that the overlay takes; `None` for reads.
+/// Carry out a command on the overlay; `None` for reads.
 fn keep(
     overlay: &mut Overlay,
     command: &DriveCommand,

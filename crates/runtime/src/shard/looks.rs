@@ -1,16 +1,16 @@
-//! Does it pay to look for the next request before sleeping?
+//! Polling: does it pay to poll for the next request before a sleep?
 //!
-//! A look costs up to [`crate::limits::LOOK_TIME`] of a processor. It saves the time that waking a thread takes if
-//! the next request comes within that time, so the shard keeps account of what looks have found.
+//! A poll costs up to [`crate::limits::LOOK_TIME`] of a processor. It saves the time of a wake-up if the next request
+//! comes within that time, so the shard counts the results of its polls.
 
 use crate::limits::{LOOK_CREDIT_MAX, LOOK_HIT, LOOK_PAUSE};
 
-/// The account of looks.
+/// The account of polls.
 #[derive(Debug)]
 pub struct Looks {
-    /// Looks that may still find nothing; `None` if there is no processor to spare.
+    /// Number of polls that may still find nothing; `None` if the machine has only one processor.
     credit: Option<u32>,
-    /// Rounds without a look since the credit was used up.
+    /// Rounds without a poll since the credit was used up.
     paused: u32,
 }
 
@@ -21,7 +21,7 @@ impl Looks {
         Self { credit: has_spare.then_some(LOOK_CREDIT_MAX), paused: 0 }
     }
 
-    /// Shall the shard look after this round?
+    /// Should the shard poll after this round?
     pub fn pays(&mut self) -> bool {
         match self.credit {
             None => false,
@@ -33,7 +33,7 @@ impl Looks {
         }
     }
 
-    /// Note the result of a look.
+    /// Note the result of a poll.
     pub fn note(&mut self, found: bool) {
         let credit = self.credit.unwrap_or(0);
         let credit = if found { (credit + LOOK_HIT).min(LOOK_CREDIT_MAX) } else { credit.saturating_sub(1) };

@@ -7,7 +7,7 @@
 //!    +---- send once per connection <- members' commands to the kernel, what has ended back
 //! ```
 //!
-//! The clock is read once a round. It must never block but in the one place to wait.
+//! The clock is read once a round. The shard must block only in its one place to wait.
 
 mod carry;
 mod clock;
@@ -40,30 +40,30 @@ use clock::{ShardClock, Wait};
 use drives::{Drives, REMOTE_CLASS};
 use looks::Looks;
 
-/// The kernel's names for one-time events.
+/// The tokens of other kernel events.
 const ENGINE: u64 = 4 << 56;
 const WAKER: u64 = 5 << 56;
 const SIGNALS: u64 = 6 << 56;
 const CLASS: u64 = 0xff << 56;
 
-/// Calls of the engine in one round that come to nothing; more are an endless loop.
+/// Maximum number of calls of the engine in one round without a result; more are an endless loop.
 const IDLE_ADVANCES_MAX: u32 = 10_000;
 
 /// The parts of a new shard.
 pub struct ShardConfig {
     /// Sizes of the engine's tables.
     pub limits: Limits,
-    /// Which pages to ask for, and whether to touch them; its length is taken from the limits.
+    /// The kind of pages to request, and whether to touch them; the pool's length is taken from the limits.
     pub pool: PoolOptions,
     /// The kernel's engine for members.
     pub engine: EngineOptions,
     /// The listeners.
     pub listeners: Vec<Listener>,
-    /// Keeps the stream of events.
+    /// Stores the stream of events.
     pub recorder: Option<Box<dyn Recorder>>,
     /// Signals that stop the service.
     pub signals: Option<Signals>,
-    /// Orders, and what wakes the shard for them.
+    /// Orders. `waker` wakes the shard for them.
     pub orders: mpsc::Receiver<Order>,
     /// See `orders`.
     pub waker: Waker,
@@ -78,7 +78,7 @@ pub enum ShardError {
     Limits(LimitsError),
     /// No memory for the frames.
     Pool(Errno),
-    /// No engine, no place to wait.
+    /// No io_uring, or no epoll set.
     System(Errno),
 }
 
@@ -114,9 +114,9 @@ pub struct Shard {
     notes: Vec<String>,
     ended: bool,
     looks: Looks,
-    /// How long it has looked.
+    /// Time spent in polls.
     looked: Nanos,
-    /// How often it has rested.
+    /// Number of rests.
     rests: u64,
 }
 
@@ -130,7 +130,7 @@ impl Shard {
         let limits = config.limits;
         let control = Control::new(limits.clone(), config.recorder).map_err(ShardError::Limits)?;
         let pool = FramePool::new(PoolOptions { len: limits.pool, ..config.pool }).map_err(ShardError::Pool)?;
-        // The cache is the end of the pool, and its lines are touched by copies only: no command ever points there.
+        // The cache is the end of the pool. Its lines are used by copies only; no command ever points there.
         let register_pool_max = config.engine.register_pool_max.min(limits.pool - limits.cache);
         let engine = EngineOptions { register_pool_max, ..config.engine };
         let engine = IoEngine::new(&pool, engine).map_err(ShardError::System)?;
@@ -179,11 +179,11 @@ impl Shard {
         })
     }
 
-    /// Serve until told to stop.
+    /// Serve until an order to stop.
     pub fn run(mut self) {
         while !self.ended {
             self.wait();
-            // Disconnecting clients make room for new ones: listeners come last.
+            // Clients that disconnect make room for new ones, so listeners come last.
             for listeners in [false, true] {
                 for nth in 0..self.events.len() {
                     if self.events.get(nth).is_some_and(|e| (e.token & CLASS == LISTENER_CLASS) == listeners) {
@@ -199,9 +199,9 @@ impl Shard {
         self.tell(ServiceEvent::Stopped);
     }
 
-    /// Wait until something happens. After a round with one request the shard looks for the next one for a moment: its
-    /// client may wait for each answer. After a round of pipelined requests that are all answered the shard rests: their
-    /// client is sending more, and they come in one call.
+    /// Wait for an event. After a round with one request the shard polls for a moment, because its client may wait for
+    /// each answer. After a round of pipelined requests that are all answered the shard rests: their client is sending
+    /// more, and they come in one call.
     fn wait(&mut self) {
         let round = self.exports.take_round();
         if !self.events.is_empty() && round.largest_batch <= 1 && self.looks.pays() && self.look() {
@@ -215,7 +215,7 @@ impl Shard {
         self.wait_for(wait);
     }
 
-    /// Is nothing under way that would end during this rest?
+    /// Can no command end during this rest?
     fn may_rest(&self, rest: Nanos) -> bool {
         self.shared.hosts.len() == 0
             && self.drives.are_quiet()
@@ -223,7 +223,7 @@ impl Shard {
             && self.time_left().is_none_or(|due| due > rest)
     }
 
-    /// Look again and again without sleeping; true if something came.
+    /// Poll without sleeping; true if an event came.
     fn look(&mut self) -> bool {
         self.read_clock(Wait::UpTo(Nanos::ZERO));
         let from = self.shared.now;
@@ -247,7 +247,7 @@ impl Shard {
         self.read_clock(wait);
     }
 
-    /// See how late it is, after such a wait.
+    /// Read the clock after such a wait.
     #[inline]
     fn read_clock(&mut self, wait: Wait) {
         if let Some(stood) = self.clock.advance(openraid_sys::clock::now(), wait) {
@@ -259,7 +259,7 @@ impl Shard {
         }
     }
 
-    /// The loop stood still, so its clock lags the wall clock by this much more.
+    /// The loop stood still for this long: set the wall clock again.
     #[cold]
     fn on_standstill(&mut self, stood: Nanos) {
         self.shared.control.set_wall_clock(self.clock.now());
@@ -268,7 +268,7 @@ impl Shard {
         }
     }
 
-    /// The time until the next deadline, if there is any.
+    /// The time until the next deadline, if there is one.
     fn time_left(&self) -> Option<Nanos> {
         let deadlines = [
             self.shared.control.next_deadline(),
@@ -311,7 +311,7 @@ impl Shard {
                 self.take_orders();
             }
             SIGNALS => self.on_signal(),
-            // What has ended is taken in any case.
+            // Ended commands are collected in any case.
             ENGINE => {}
             other => panic!("bug: an event nobody asked for: {other:#x}"),
         }
@@ -327,13 +327,13 @@ impl Shard {
             self.drives.on_time(epoll, pool, control, now);
         }
         if self.shared.control.next_deadline().is_some_and(|at| at <= now) {
-            // A command that has ended is not overdue, however late the shard looks at it.
+            // A command that has ended is not overdue, however late the shard collects it.
             let Shared { epoll, pool, control, .. } = &mut self.shared;
             self.drives.exchange(epoll, pool, control, now);
         }
     }
 
-    /// Let everything move that can, without waiting for anybody.
+    /// Advance everything that can advance without waiting.
     fn settle(&mut self) {
         self.settle_round();
         for (drive, news) in self.drives.take_news() {
@@ -356,7 +356,8 @@ impl Shard {
             let Shared { epoll, pool, control, now, .. } = &mut self.shared;
             self.drives.exchange(epoll, pool, control, *now);
             if control.is_stirred() {
-                // Commands that the kernel answers from its memory end within the round, one after the other: they took time.
+                // Commands that the kernel answers from its memory end within the round, one after the other, which
+                // takes time.
                 self.read_clock(Wait::UpTo(Nanos::ZERO));
                 continue;
             }

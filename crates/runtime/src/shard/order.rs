@@ -1,4 +1,4 @@
-//! What other threads ask of a shard, and what it tells them.
+//! The orders of other threads to a shard, and its news to them.
 
 use std::sync::mpsc;
 
@@ -18,37 +18,37 @@ use crate::export::{ExportCounters, Offer};
 use crate::member::remote::RemoteNews;
 use crate::member::OpenedMember;
 
-/// The way back to the caller.
+/// The channel for the answer.
 pub type Answer<T> = mpsc::Sender<T>;
 
-/// Something to do.
+/// An order.
 #[derive(Debug)]
 pub enum Order {
-    /// Take a member in.
+    /// Attach a member.
     Attach(Box<OpenedMember>, Answer<Result<DriveId, OrderError>>),
-    /// Let a member go that no array uses.
+    /// Release a member that no array uses.
     Detach(DriveId, Answer<Result<(), OrderError>>),
     /// A command of the administrator.
     Admin(Box<AdminCommand>, Answer<Result<AdminOutcome, AdminError>>),
     /// A request of the service itself.
     Request(ArrayId, OwnRequest, Answer<Result<Vec<u8>, ReplyStatus>>),
-    /// Offer an array to clients.
+    /// Export an array to clients.
     Offer(Box<Offer>, Answer<Result<(), OrderError>>),
-    /// Offer it no more.
+    /// Withdraw its exports.
     Withdraw(ArrayId, Answer<()>),
-    /// Offer this name no more.
+    /// Withdraw this name.
     Retract(String, Answer<()>),
-    /// Refuse writing to an array, or allow it again.
+    /// Make an array read-only for clients, or writable again.
     SetReadOnly(ArrayId, bool, Answer<()>),
-    /// Tell everything.
+    /// The whole status.
     Status(Answer<ServiceStatus>),
-    /// Tell the last decisions.
+    /// The last decisions.
     Trace(Answer<Vec<TraceEntry>>),
-    /// Keep this many steps of host requests from now on.
+    /// Record this number of steps of host requests from now on.
     KeepSteps(u32, Answer<()>),
-    /// Tell the steps that are kept, and how many there were; nothing if none are kept.
+    /// The recorded steps, and the number of steps since the recording began; `None` if none are recorded.
     Steps(Answer<Option<(Vec<Step>, u64)>>),
-    /// Finish what runs, stop all arrays cleanly, end.
+    /// End running requests, stop all arrays cleanly, and end.
     Stop,
 }
 
@@ -59,19 +59,19 @@ pub enum OwnRequest {
     Read {
         /// First byte.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         len: u32,
     },
     /// Write these bytes.
     Write {
         /// First byte.
         offset: u64,
-        /// What.
+        /// The bytes.
         bytes: Vec<u8>,
         /// Durable before the answer.
         fua: bool,
     },
-    /// Make everything durable.
+    /// Make all writes durable.
     Flush,
 }
 
@@ -84,7 +84,7 @@ pub enum OrderError {
     Refused(AdminError),
     /// The export cannot be offered.
     Export(ExportError),
-    /// The name is taken.
+    /// The name is in use.
     NameTaken(String),
     /// No such array runs.
     NoSuchArray(ArrayId),
@@ -103,20 +103,20 @@ impl std::fmt::Display for OrderError {
 }
 impl std::error::Error for OrderError {}
 
-/// An array as the status tells of it.
+/// An array in the status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayView {
-    /// All that the engine tells.
+    /// The engine's status.
     pub status: ArrayStatus,
-    /// Are its writes promised by the journal, if its policy says so? If not, why not.
+    /// Does the journal protect its writes, if its policy asks for that? If not, why not.
     pub protection: Result<(), Unprotected>,
-    /// Names under which clients see it.
+    /// Its names for clients.
     pub exports: Vec<String>,
     /// Requests of hosts inside it, over time.
     pub load: Occupied,
 }
 
-/// Everything there is to tell.
+/// The whole status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServiceStatus {
     /// Arrays that run, spans of nested ones included.
@@ -125,9 +125,9 @@ pub struct ServiceStatus {
     pub drives: Vec<DriveView>,
     /// Clients.
     pub exports: ExportCounters,
-    /// The kernel's engine in words.
+    /// The I/O engine in words.
     pub engine: String,
-    /// Fallbacks taken when the service started.
+    /// Notes about fallbacks at the start of the service.
     pub notes: Vec<String>,
     /// The variant of the parity kernels.
     pub kernels: &'static str,
@@ -135,28 +135,28 @@ pub struct ServiceStatus {
     pub cache: Option<CacheStatus>,
     /// The journal, if there is one.
     pub journal: Option<JournalStatus>,
-    /// When all this was so.
+    /// The time of this status.
     pub at: Instant,
-    /// CPU time of the shard's thread until then, looks before sleeping included.
+    /// CPU time of the shard's thread until then, including polls.
     pub worked: Nanos,
-    /// How long the thread has looked for requests before it went to sleep. Time by the clock: at most as much of `worked`.
+    /// Time that the thread has spent in polls, by the clock; the part of `worked` is at most this much.
     pub looked: Nanos,
-    /// How often the thread has rested after pipelined requests.
+    /// Number of rests after pipelined requests.
     pub rests: u64,
 }
 
 /// News.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ServiceEvent {
-    /// Something an administrator may want to know.
+    /// A notice for the administrator.
     Notice(Notice),
-    /// Notices that could not be kept.
+    /// Number of notices that were lost.
     NoticesLost(u64),
-    /// The process or the machine was stopped for this long. No time limit passed meanwhile.
+    /// The process or the machine was stopped for this long. No time limit passed in that time.
     StoodStill(Nanos),
-    /// The connection to a remote member was lost, or is there again.
+    /// The connection to a remote member was lost or made again.
     Remote(DriveId, RemoteNews),
-    /// A signal came. Interrupts and terminations stop the service.
+    /// A signal was received. Interrupts and terminations stop the service.
     Signal(Signal),
     /// An array did not stop cleanly.
     StopFailed(ArrayId, AdminError),

@@ -26,7 +26,7 @@ pub(super) enum Waiting {
     Detach(DriveId, Answer<Result<(), OrderError>>),
     /// The stopping service.
     Stop(ArrayId),
-    /// The stopping service, for its journal. Whether it could be closed or not, that was the last thing to do.
+    /// The stopping service waits for its journal. Closed or not, the journal was its last step.
     StopJournal,
 }
 

@@ -1,4 +1,4 @@
-//! Stopping in good order: clients first, then arrays from the outside in, each flushed and marked clean.
+//! Clean stop: clients first, then arrays from the outside in; each is flushed and marked clean.
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_units::{ArrayId, Instant};
@@ -14,9 +14,9 @@ use crate::limits::STOP_TIME_MAX;
 /// ```
 #[derive(Debug)]
 pub(super) enum Stopping {
-    /// Clients get their last answers.
+    /// Clients receive their last answers.
     Clients {
-        /// But not longer than this.
+        /// Until this time at most.
         until: Instant,
     },
     /// Arrays are stopped, the last of the list first.
@@ -26,12 +26,12 @@ pub(super) enum Stopping {
         /// One is being stopped.
         waiting: bool,
     },
-    /// The journal says that nothing in it counts any more.
+    /// The journal records that it holds nothing valid any more.
     Journal,
 }
 
 impl Stopping {
-    /// When to look again, if nothing happens.
+    /// When to check again, without an event.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Clients { until } => Some(*until),
@@ -56,7 +56,7 @@ impl Shard {
                 return;
             }
             self.exports.close_all(&mut self.shared);
-            // Those with spans are stopped first: the last of the list.
+            // Nested arrays are stopped first: the last of the list.
             let control = &self.shared.control;
             let mut left = control.arrays();
             left.sort_by_key(|array| control.status(*array).is_some_and(|status| !status.spans.is_empty()));

@@ -1,7 +1,7 @@
 //! Copies of writes that the server has answered and not made durable yet.
 //!
-//! A server that restarts may have lost them. As long as the copies are here they are written again when it is back, and
-//! nothing was lost. A flush that succeeds lets them go, so memory is bounded by flushing early.
+//! A server that restarts may have lost these writes. They are written again when it is back, so nothing is lost. A
+//! flush that succeeds frees the copies, so early flushes limit the memory.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ impl KeptData {
     }
 }
 
-/// One write, and where it went.
+/// One write, and its range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeptWrite {
     pub offset: u64,
@@ -43,18 +43,18 @@ impl KeptWrite {
     }
 }
 
-/// The writes in the order in which they were answered: writes that overlap are never under way together, so this is also
-/// the order in which they have to be repeated.
+/// The writes in the order of their answers. Writes that overlap are never under way together, so this is also the
+/// order in which they must be repeated.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     writes: VecDeque<KeptWrite>,
-    /// The number that the next write gets; the writes here have the numbers before it.
+    /// The number of the next write; the writes here have the numbers before it.
     end: u64,
     bytes: usize,
 }
 
 impl Kept {
-    /// The number of the oldest write that is here.
+    /// The number of the oldest write here.
     pub(super) fn start(&self) -> u64 {
         self.end - self.writes.len() as u64
     }
@@ -65,7 +65,7 @@ impl Kept {
     pub(super) fn get(&self, number: u64) -> Option<&KeptWrite> {
         self.writes.get(usize::try_from(number.checked_sub(self.start())?).ok()?)
     }
-    /// Is it time to flush, so that there will be room?
+    /// Should an early flush begin, so that there will be room?
     pub(super) fn wants_flush(&self) -> bool {
         self.bytes >= REMOTE_KEPT_BYTES_MAX / 2
     }

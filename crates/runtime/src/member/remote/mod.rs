@@ -1,13 +1,13 @@
 //! A member on another machine, or in another process: the export of an NBD server.
 //!
-//! Commands become requests, several if the server's limits demand it. Payload goes from frames to the socket
-//! and back. While the server is away commands wait, and are sent again when it is back. A command that waits longer
-//! than the engine's command timeout ends: the member is gone.
+//! A command becomes one request, or several if the server's limits require it. Payload goes from frames to the socket
+//! and back. While the server is unreachable, commands wait, and are sent again when it is back. A command that waits
+//! longer than the engine's command timeout ends: the member is gone.
 //!
-//! No read may see an older state than a write that was answered, and no flush may succeed if a write before it may be
-//! lost. A server that went away may have forgotten what it had not flushed. So writes are kept until a flush, and
-//! repeated before anything else when the server is back ([`resume`], decision 0063). If that is impossible the member
-//! is gone.
+//! No read may return an older state than a write that was answered, and no flush may succeed if a write before it may
+//! be lost. A server that was unreachable may have lost the writes that it had not flushed. So writes are kept until a
+//! flush, and repeated before other commands when the server is back ([`resume`], decision 0063). If that is impossible
+//! the member is gone.
 
 mod kept;
 mod link;
@@ -39,26 +39,26 @@ use crate::slab::{Key, Slab};
 /// A command that ended.
 pub type Done = (Tag, Result<(), DriveError>);
 
-/// The surroundings of a remote member.
+/// What a remote member needs from its shard.
 pub struct Surroundings<'a> {
-    /// The place to wait, and the member's name there.
+    /// The epoll set, and the member's token in it.
     pub epoll: &'a Epoll,
     /// See `epoll`.
     pub token: u64,
     /// The place of payload.
     pub pool: &'a mut FramePool,
-    /// The time.
+    /// The time of this round.
     pub now: Instant,
 }
 
-/// How to treat a server.
+/// How a server is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteOptions {
-    /// Commands that wait longer than this while the server is away have failed.
+    /// Commands that wait longer than this while the server is unreachable fail.
     pub command_timeout: Nanos,
-    /// Take a server that has no flush: what it answers must be durable by itself.
+    /// Accept a server without flush: its answered writes must be durable.
     pub without_flush: bool,
-    /// Take a server that does not take writes.
+    /// Accept a server that refuses writes.
     pub read_only: bool,
 }
 
@@ -70,23 +70,23 @@ struct Task {
     /// The payload if it is not in frames.
     metadata: Vec<u8>,
     since: Instant,
-    /// Requests not ended.
+    /// Requests that have not ended.
     parts: u32,
     error: Option<DriveError>,
-    /// A flush has to follow, because the server does not know FUA.
+    /// A flush must follow, because the server does not know FUA.
     then_flush: bool,
 }
 
 /// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
-    /// A command, or a part of it; where in the command's payload its own begins.
+    /// A command, or a part of it, and the offset of this part in the command's payload.
     Command { task: Key, offset: u64 },
-    /// A kept write once more; its number.
+    /// A kept write that is repeated, by its number.
     Repeat { number: u64 },
     /// A flush, so that fewer writes have to be kept.
     Flush,
-    /// The superblock's first sector, to see whether this is the same member.
+    /// A read of the superblock's first sector, to check that this is the same member.
     Identity,
 }
 
@@ -96,7 +96,7 @@ struct Part {
     work: Work,
     pending: Pending,
     order: u64,
-    /// The number of the first write that was not answered yet when this flush was sent.
+    /// The number of the first write that was unanswered when this flush was sent.
     covers: u64,
 }
 
@@ -120,16 +120,16 @@ pub struct Remote {
     /// Writes that were answered and may not be durable.
     kept: Kept,
     standing: Standing,
-    /// A flush of [`Work::Flush`] is under way.
+    /// A flush of [`Work::Flush`] is running.
     flushing_early: bool,
     stage: Stage,
     /// The place of the superblock, and its lowest event count.
     identity: Option<(DriveLba, MemberIdentity)>,
     /// The superblock's first block while it is read again.
     sector: Vec<u8>,
-    /// The server is not what it was: the member never comes back by itself.
+    /// The server changed: the member never comes back by itself.
     lost: Option<RemoteError>,
-    /// Attempts to reach the server that failed since it was there last.
+    /// Failed attempts to reach the server since it was last reachable.
     failures: u32,
     outage: Outage,
 }
@@ -163,22 +163,22 @@ impl Remote {
         }
     }
 
-    /// The engine's facts about the drive, once the server was reached.
+    /// The engine's facts about the drive, after the server was reached.
     #[must_use]
     pub fn info(&self) -> Option<DriveInfo> {
         self.info
     }
-    /// Is the server there now?
+    /// Is the server connected now?
     #[must_use]
     pub fn is_up(&self) -> bool {
         matches!(self.link, Link::Up(_))
     }
-    /// Attempts to reach the server that failed since it was there last.
+    /// Failed attempts to reach the server since it was last reachable.
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
     }
-    /// Why it is of no use any more.
+    /// Why it cannot be used any more.
     #[must_use]
     pub fn lost(&self) -> Option<&RemoteError> {
         self.lost.as_ref()
@@ -192,7 +192,7 @@ impl Remote {
         })
     }
 
-    /// Take a command; `metadata` is its payload where that is not in frames.
+    /// Accept a command; `metadata` is its payload if that is not in frames.
     pub fn submit(&mut self, command: &DriveCommand, metadata: &[u8], now: Instant) {
         let task = Task {
             tag: command.tag,
@@ -208,7 +208,8 @@ impl Remote {
         self.cut(key);
     }
 
-    /// Make the requests of a command. The server's limits are known: it was up when the member was opened.
+    /// Make the requests of a command. The server's limits are known, because it was connected when the member was
+    /// opened.
     fn cut(&mut self, key: Key) {
         let task = self.tasks.get_mut(key).expect("the caller has just put it in");
         let fua_known = self.flags.contains(ExportFlags::FUA);
@@ -253,7 +254,8 @@ impl Remote {
         key
     }
 
-    /// A part ended: so does its command, perhaps. An error of what has to come before commands costs the connection.
+    /// A part has ended, and perhaps its command with it. An error of a step that must come before commands closes the
+    /// connection.
     fn end_part(&mut self, key: Key, result: Result<(), DriveError>, done: &mut Vec<Done>) -> Result<(), RemoteError> {
         let part = self.parts.remove(key).expect("a part ends once");
         if result.is_ok() && part.pending.request().command == Command::Flush {
@@ -292,7 +294,7 @@ impl Remote {
         done.push((task.tag, task.error.map_or(Ok(()), Err)));
     }
 
-    /// The link is gone: every part of a command that was sent is to be sent again, in its old order.
+    /// The connection is lost: every part that was sent is queued again, in its old order.
     fn on_link_lost(&mut self, was_up: bool) {
         self.outstanding = 0;
         self.flushing_early = false;
@@ -302,7 +304,7 @@ impl Remote {
         let mut parts = Vec::new();
         for key in self.parts.keys() {
             let part = self.parts.get_mut(key).expect("just listed");
-            // What came of a read before is read again.
+            // Data that this read received before is read again.
             part.pending = Pending::new(*part.pending.request());
             match part.work {
                 Work::Command { .. } => parts.push((part.order, key)),
@@ -313,7 +315,7 @@ impl Remote {
         self.queue = parts.into_iter().map(|(_, key)| key).collect();
     }
 
-    /// Commands that have waited too long, or all if the member is lost, end.
+    /// End commands that have waited too long, or all if the member is lost.
     fn give_up(&mut self, now: Instant, done: &mut Vec<Done>) {
         let lost = self.lost.is_some();
         let overdue: Vec<Key> = self
@@ -335,7 +337,7 @@ impl Remote {
         self.queue.retain(|key| parts.get(*key).is_some());
     }
 
-    /// Take over what a session offers; the first sets the measure for the later ones.
+    /// Check the session's limits; the first session sets them for later ones.
     fn on_session(&mut self, session: &ClientSession) -> Result<(), RemoteError> {
         let info = info_of(session)?;
         let flags = session.flags;
@@ -382,7 +384,7 @@ fn info_of(session: &ClientSession) -> Result<DriveInfo, RemoteError> {
         block,
         rotational: session.flags.contains(ExportFlags::ROTATIONAL),
         discard: session.flags.contains(ExportFlags::TRIM),
-        // The protocol promises nothing about what trimmed ranges read as.
+        // The protocol does not guarantee the content of trimmed ranges.
         discard_zeroes: false,
         write_zeroes: session.flags.contains(ExportFlags::WRITE_ZEROES),
     })

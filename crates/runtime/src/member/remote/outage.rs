@@ -1,4 +1,4 @@
-//! News for the administrator about times without a server.
+//! News for the administrator about lost connections.
 
 use openraid_units::{Instant, Nanos};
 
@@ -9,24 +9,24 @@ use super::Remote;
 /// News of the connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RemoteNews {
-    /// It is lost, and is made again; commands wait meanwhile.
+    /// It is lost and being made again; commands wait until then.
     Lost(RemoteError),
     /// The member serves again.
     Back {
-        /// How long it was away.
+        /// The time without connection.
         after: Nanos,
         /// Writes that were repeated, because the server may have lost them.
         repeated: u64,
     },
 }
 
-/// Reports that were sent, and reports to send.
+/// News that were reported, and news to report.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     since: Option<Instant>,
     /// Writes repeated on the connection that is used now.
     repeated: u64,
-    /// At most a loss and a return.
+    /// At most one loss and one return.
     news: Vec<RemoteNews>,
 }
 
@@ -36,7 +36,7 @@ impl Remote {
         std::mem::take(&mut self.outage.news)
     }
 
-    /// A connection in use is lost. If the member is lost with it, the engine tells so.
+    /// A connection in use is lost. If the member is lost with it, the engine reports that.
     pub(super) fn note_outage(&mut self, now: Instant, why: RemoteError) {
         if self.lost.is_none() && self.outage.since.is_none() {
             self.outage.since = Some(now);
@@ -49,7 +49,7 @@ impl Remote {
         self.outage.repeated = count;
     }
 
-    /// If the member was away and serves now, tell so.
+    /// If the member was unreachable and serves again, report that.
     pub(super) fn note_return(&mut self, now: Instant) {
         if self.lost.is_none() && matches!(self.stage, Stage::Serving) {
             if let Some(since) = self.outage.since.take() {

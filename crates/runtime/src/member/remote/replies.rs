@@ -1,4 +1,4 @@
-//! Replies of the server: data straight into frames, ends of requests, errors in the words of the core.
+//! Replies of the server: data directly into frames, ends of requests, errors as errors of the core.
 
 use openraid_core::events::DriveError;
 use openraid_nbd::client::{Pending, PendingTable, ReplyEvent, ReplyParsed};
@@ -10,7 +10,7 @@ use super::link::{Link, RemoteError, Up};
 use super::{Done, Part, Remote, Surroundings, Work};
 use crate::slab::{Key, Slab};
 
-/// Bytes that one call takes from one server, so that others get their turn.
+/// Maximum bytes that one call receives from one server, so that others get their turn.
 const BYTES_PER_CALL_MAX: usize = 4 << 20;
 
 /// The destination of read data that is still in the socket.
@@ -48,7 +48,7 @@ impl PendingTable for Table<'_> {
 }
 
 impl Remote {
-    /// Take what the socket has.
+    /// Receive the bytes of the socket.
     pub(super) fn receive(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) -> Result<(), RemoteError> {
         let mut taken = 0;
         while taken < BYTES_PER_CALL_MAX {
@@ -104,7 +104,7 @@ impl Remote {
                         around.pool.slice_mut(range).fill(0);
                     }
                 }
-                // The server is about to end: what it has not done is for the next one.
+                // The server shuts down: the next connection repeats its unanswered requests.
                 ReplyEvent::Done { result: Err(NbdError::ShuttingDown), .. } => return Err(RemoteError::ShuttingDown),
                 ReplyEvent::Done { cookie, result } => {
                     let key = Key::from_token(Token(cookie.0));

@@ -1,12 +1,12 @@
-//! What comes before commands on a connection that was lost and made again.
+//! The steps on a connection that was made again, before any command is sent.
 //!
 //! ```text
 //!  Recognizing --it is the same member--> Repeating --all are answered--> Serving
 //! ```
 //!
-//! First the superblock is read: another drive may answer to the name by now, or the server may have gone back to an older
-//! state than it had promised to keep. Then the writes are repeated that were answered and not flushed, in their old order.
-//! Only then are commands sent, unanswered ones first: no read sees what the server has forgotten.
+//! First the superblock is read: another drive may have the name by now, or the server may have gone back to a state
+//! older than its acknowledged writes. Then the writes that were answered and not flushed are repeated, in their old
+//! order. Only then are commands sent, unanswered ones first. So no read returns data that the server has lost.
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_format::MemberIdentity;
@@ -20,12 +20,12 @@ use super::{Remote, Work};
 use crate::limits::{REMOTE_REPEATS_MAX, REMOTE_REQUESTS_MAX};
 use crate::slab::Key;
 
-/// How far a connection has come; it means something only while there is one.
+/// The stage of a connection; without a connection it has no meaning.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Is it the same member? Its superblock is being read.
+    /// The superblock is read, to check that this is the same member.
     Recognizing,
-    /// Writes are repeated: the next one, and those under way.
+    /// Writes are repeated: the next one, and the running ones.
     Repeating { next: u64, under_way: Vec<u64> },
     /// Commands are sent.
     Serving,
@@ -38,17 +38,17 @@ pub(super) enum Standing {
     Unflushed,
     /// Every write that may not be durable is kept, and can be repeated.
     Repeatable,
-    /// A flush of this module's own failed. What it was for is in doubt, and the engine's next flush has to fail.
+    /// A flush of this module failed. The writes before it are in doubt, and the engine's next flush must fail.
     FlushFailed,
 }
 
 impl Remote {
-    /// Does the server have a cache that has to be flushed?
+    /// Does the server have a cache that must be flushed?
     fn has_cache(&self) -> bool {
         self.flags.contains(ExportFlags::FLUSH) && !self.options.read_only
     }
 
-    /// A connection in use was lost. If what the server may have forgotten cannot be repeated, the member is lost.
+    /// A connection in use was lost. If a write that the server may have lost cannot be repeated, the member is lost.
     pub(super) fn note_what_may_be_forgotten(&mut self) {
         if self.has_cache() && self.standing != Standing::Repeatable {
             self.lost = Some(RemoteError::Forgotten);
@@ -81,14 +81,14 @@ impl Remote {
         }
     }
 
-    /// Send a request of this module's own.
+    /// Send a request of this module.
     fn send_own(&mut self, key: Key) {
         let refused = self.send_part(key);
-        // The server's abilities are what they were, and it has taken the like before.
+        // The server has the same limits as before, and accepted such requests then.
         assert!(refused.is_none(), "bug: a request that a remote member cannot be sent: {refused:?}");
     }
 
-    /// Repeat what can be repeated now: writes that overlap go one after the other.
+    /// Repeat the writes that can be repeated now: writes that overlap go one after the other.
     pub(super) fn repeat(&mut self) {
         loop {
             let Stage::Repeating { next, under_way } = &self.stage else { return };
@@ -123,7 +123,7 @@ impl Remote {
         }
     }
 
-    /// Flush early where that gives room, and once at the beginning.
+    /// Flush early if that frees memory, and once at the beginning.
     pub(super) fn flush_early(&mut self) {
         let due = match self.standing {
             Standing::Unflushed => true,
@@ -137,7 +137,7 @@ impl Remote {
         }
     }
 
-    /// A flush of this module's own ended.
+    /// A flush of this module ended.
     pub(super) fn flushed_early(&mut self, is_good: bool) {
         self.flushing_early = false;
         if !is_good {
@@ -146,7 +146,7 @@ impl Remote {
         }
     }
 
-    /// A request was answered well: what it wrote is kept until it is durable.
+    /// A request was answered without error: its data is kept until it is durable.
     pub(super) fn keep(&mut self, key: Key, pool: &FramePool) {
         if !self.has_cache() || self.standing == Standing::FlushFailed {
             return;
@@ -156,7 +156,7 @@ impl Remote {
         let request = *part.pending.request();
         let (offset, length) = (request.offset.get(), request.length.get());
         let data = match request.command {
-            // A write that is durable is repeated only if an older one would be repeated over it.
+            // A durable write is repeated only if an older kept write overlaps it.
             Command::Write { fua: true } if !self.kept.overlaps(offset, length) => return,
             Command::Write { .. } => {
                 let task = self.tasks.get(task).expect("a command stays while it has parts");
@@ -173,7 +173,7 @@ impl Remote {
                 }
             }
             Command::WriteZeroes { no_hole, .. } => KeptData::Zeroes { length, no_hole },
-            // A discarded range may read as anything.
+            // A discarded range may have any content.
             _ => return,
         };
         self.kept.push(offset, data);
@@ -184,7 +184,7 @@ impl Remote {
         self.identity = Some((lba, identity));
     }
 
-    /// A command is about to be sent: what it does to the superblock may be done or not until it is answered.
+    /// A command will be sent: until its answer, its change of the superblock may or may not be done.
     pub(super) fn note_change_of_identity(&mut self, command: &DriveCommand, metadata: &[u8]) {
         let Some((lba, known)) = self.identity else { return };
         let within = command.lba <= lba && lba < command.lba + command.len;
@@ -197,7 +197,7 @@ impl Remote {
         }
     }
 
-    /// A command that is durable ended well: if it wrote a superblock, that is the member's.
+    /// A durable command ended without error: if it wrote a superblock, that one is the member's.
     pub(super) fn note_identity(&mut self, command: &DriveCommand, metadata: &[u8]) {
         if command.op == (DriveOp::Write { fua: true }) {
             if let Some(identity) = MemberIdentity::of_sector(metadata) {

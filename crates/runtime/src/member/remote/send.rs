@@ -1,4 +1,4 @@
-//! Requests to the server: gathered, payload straight out of frames.
+//! Requests to the server: gathered, with payload directly from frames.
 
 use openraid_core::events::DriveError;
 use openraid_nbd::client::{Pending, RequestError};
@@ -15,7 +15,7 @@ use crate::limits::REMOTE_REQUESTS_MAX;
 use crate::slab::Key;
 
 impl Remote {
-    /// Send what waits, as far as the server and the socket take it.
+    /// Send waiting requests, as far as the server and the socket accept them.
     pub fn pump(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
         if self.is_up() {
             self.repeat();
@@ -40,13 +40,13 @@ impl Remote {
             }
             self.queue.pop_front();
             if let Some(result) = self.send_part(key) {
-                // Only what a server answers can cost the connection.
+                // Only an answer of the server can close the connection.
                 let _ = self.end_part(key, result, done);
             }
         }
     }
 
-    /// Send a request. If it ends without that: how.
+    /// Send a request. If it ends without being sent: its result.
     pub(super) fn send_part(&mut self, key: Key) -> Option<Result<(), DriveError>> {
         let (frames, covers) = (self.frames_of(key), self.kept.end());
         let part = self.parts.get_mut(key).expect("a request is sent while it is there");
@@ -54,7 +54,7 @@ impl Remote {
         let (work, request) = (part.work, *part.pending.request());
         let is_command = matches!(work, Work::Command { .. });
         if request.command == Command::Flush && is_command && self.standing == Standing::FlushFailed {
-            // The engine is told once. What it writes from now on can be flushed again.
+            // The engine gets this error once. Its writes from now on can be flushed again.
             self.standing = Standing::Repeatable;
             return Some(Err(DriveError::FlushFailed));
         }

@@ -1,5 +1,5 @@
-//! Devices that are leased to a thread which may hang on one of them for good. A caller that gives up the thread takes
-//! back the devices that the thread is not using at that moment, and the thread does nothing more.
+//! Devices that are leased to a thread which may hang on one of them forever. A caller that abandons the thread takes
+//! back the devices that the thread does not use at that moment, and the thread does nothing more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +13,11 @@ use crate::member::{MemberSpec, OpenedMember};
 #[derive(Clone, Debug)]
 pub(super) struct Leased {
     pub devices: Arc<[Mutex<Option<OpenedMember>>]>,
-    /// They are wanted back.
+    /// The lender wants them back.
     is_over: Arc<AtomicBool>,
     /// The name of each.
     pub specs: Vec<MemberSpec>,
-    /// Each by its place in the list.
+    /// Each device by its index in the list.
     pub numbered: Vec<JournalDevice>,
 }
 
@@ -29,25 +29,25 @@ impl Leased {
         Self { devices, is_over: Arc::default(), specs, numbered }
     }
 
-    /// Do something with a device; nothing if it is not leased any more.
+    /// Use a device; `None` if it is not leased any more.
     pub fn with<T>(&self, device: usize, work: impl FnOnce(&mut OpenedMember) -> T) -> Option<T> {
         let mut device = self.devices[device].lock().unwrap_or_else(PoisonError::into_inner);
         let device = device.as_mut().filter(|_| !self.is_over());
         device.map(work)
     }
 
-    /// Are they wanted back? Then nothing can be done with them any more.
+    /// Does the lender want them back? Then the thread cannot use them any more.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// The device, unless something is being done with it.
+    /// Take the device, if it is not in use.
     pub fn take(&self, device: usize) -> Option<OpenedMember> {
         self.is_over.store(true, Ordering::SeqCst);
         self.devices[device].try_lock().ok()?.take()
     }
 
-    /// Those with which nothing is being done.
+    /// Take back the devices that are not in use.
     pub fn take_back(&self) -> Vec<OpenedMember> {
         (0..self.devices.len()).filter_map(|device| self.take(device)).collect()
     }

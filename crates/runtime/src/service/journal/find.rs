@@ -13,17 +13,17 @@ use super::{JournalStartError, LastUse};
 use crate::limits::JOURNAL_SILENCE_MAX;
 use crate::member::{open, MemberSpec, OpenError, OpenOptions, OpenedMember, Place};
 
-/// The devices of a journal, and what was found on them. Drives are numbered by their place in the list.
+/// The devices of a journal, and their content. Drives are numbered by their index in the list.
 #[derive(Debug)]
 pub struct FoundDevices {
     /// The devices, open.
     pub devices: Vec<OpenedMember>,
     /// The superblock of each.
     pub superblocks: Vec<JournalSuperblock>,
-    /// What counts.
+    /// The valid content.
     pub journal: FoundJournal,
-    /// What an administrator should know: a device that is dead and not needed; a log that could not be followed and was
-    /// void, because it says nothing of arrays that are not running.
+    /// Notes for the administrator: a dead device that is not needed; a log that could not be followed and was void,
+    /// because it has nothing of arrays that are not running.
     pub notes: Vec<String>,
     /// The log is damaged: only the part before the damage was found, and the journal must not be used. This is set
     /// only if the caller asked for [`LookFor::damaged`].
@@ -31,19 +31,19 @@ pub struct FoundDevices {
 }
 
 impl FoundDevices {
-    /// Is only one of two devices there? A device that did not finish joining stands for the other one only if it was the last
-    /// one to join: the one that joined after it may have gone on alone.
+    /// Is only one of two devices present? A device that did not finish joining replaces the other one only if it was
+    /// the last one to join. Otherwise the one that joined after it may have carried the journal alone.
     #[must_use]
     pub fn is_half(&self) -> bool {
         is_half(&self.superblocks)
     }
 
-    /// The error that says that it was used after this without them.
+    /// The error: the journal was used later without these devices.
     pub(super) fn left_behind(&self) -> JournalStartError {
         JournalStartError::LeftBehind(names(self.devices.iter().map(|own| &own.spec)))
     }
 
-    /// The error that says so.
+    /// The error: the other device is missing.
     #[must_use]
     pub fn other_missing(&self) -> JournalStartError {
         let whole = self.superblocks.iter().position(|own| !own.unfinished).unwrap_or(0);
@@ -59,8 +59,8 @@ fn is_half(superblocks: &[JournalSuperblock]) -> bool {
     match superblocks {
         [own] => own.mirrors == 2,
         [whole, other] | [other, whole] if other.unfinished && !whole.unfinished => {
-            // The unfinished device has the epoch of the whole one if it is healed, and the epoch before it if it is
-            // announced.
+            // The unfinished device has the epoch of the complete one if it is being healed, and the epoch before it if
+            // its join is announced.
             let belongs = whole.epoch == other.epoch || whole.epoch.checked_sub(1) == Some(other.epoch);
             whole.mirrors == 2 && !belongs
         }
@@ -68,18 +68,18 @@ fn is_half(superblocks: &[JournalSuperblock]) -> bool {
     }
 }
 
-/// What the log holds for an array.
+/// The content of the log for an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// The array: identity of its set.
     pub set_uuid: Uuid,
-    /// What its entries mean.
+    /// The meaning of its entries.
     pub state: ArrayState,
-    /// Entries that speak of it and count.
+    /// Number of valid entries for the array.
     pub entries: u64,
-    /// Sectors of host data in them.
+    /// Sectors of host data in these entries.
     pub data: Sectors,
-    /// Writes to members that were under way.
+    /// Number of member writes that were under way.
     pub redos: u64,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn entries_of(journal: &FoundJournal) -> impl Iterator<Item = (u64, &
     kept.chain((journal.tail.sequence..).zip(&journal.entries).filter(move |(sequence, _)| *sequence >= first))
 }
 
-/// What the log holds for each array of the table.
+/// The content of the log for each array of the table.
 #[must_use]
 pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
     let mut tallies = Vec::new();
@@ -115,8 +115,8 @@ pub fn tally(journal: &FoundJournal) -> Vec<Tally> {
     tallies
 }
 
-/// What the log holds for some arrays together: an entry that speaks of several of them counts once. The identity and
-/// the state are those of the first.
+/// The content of the log for several arrays together: an entry for several of them counts once. The identity and the
+/// state are those of the first array.
 #[must_use]
 pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
     let own: Vec<Tally> = tally(journal).into_iter().filter(|own| arrays.contains(&own.set_uuid)).collect();
@@ -140,36 +140,36 @@ pub fn sum(journal: &FoundJournal, arrays: &[Uuid]) -> Tally {
 pub struct LookFor {
     /// The controller that the journal must belong to, if that matters.
     pub controller: Option<Uuid>,
-    /// Arrays of which nothing in it counts: if it knows of no others, damage does not matter.
+    /// Arrays whose entries are all void: if the log knows no others, damage does not matter.
     pub void: Vec<Uuid>,
     /// When journals were used last. If one of two devices has carried its journal alone since then, it does not need
     /// the other one, which may be dead.
     pub last_uses: Vec<LastUse>,
-    /// The readable part of a damaged log: to be shown, or discarded.
+    /// Also find the readable part of a damaged log, to show or discard it.
     pub damaged: bool,
 }
 
 impl LookFor {
-    /// Does the device with this superblock have everything, whatever became of the other one? It says that it is the whole
-    /// journal, and the journal was not used later.
+    /// Does the device with this superblock have everything, independent of the other one? It says that it is the
+    /// complete journal, and the journal was not used later.
     fn is_whole(&self, superblock: &JournalSuperblock) -> bool {
         let is_last = |last: &LastUse| last.journal == superblock.journal && last.epoch <= superblock.epoch;
         superblock.mirrors == 1 && !superblock.unfinished && self.last_uses.iter().any(is_last)
     }
 }
 
-/// Reads the devices of a journal in whatever way their owner can get at them.
+/// Reads the devices of a journal by its owner's method.
 struct Reader<F> {
     read: F,
     kernels: Kernels,
-    /// The waiting caller sees that devices answer.
+    /// Shows the waiting caller that devices answer.
     heartbeat: Heartbeat,
     /// The lender, which may take them back.
     leased: Option<Leased>,
 }
 
 impl<F: FnMut(usize, DriveLba, &mut [u8]) -> bool> Reader<F> {
-    /// `read` fills the bytes from a device, and says whether it could.
+    /// `read` fills the bytes from a device, and returns whether it could.
     fn new(heartbeat: Heartbeat, read: F) -> Self {
         Self { read, kernels: Kernels::detect(), heartbeat, leased: None }
     }
@@ -201,7 +201,7 @@ pub fn look(specs: &[MemberSpec], options: OpenOptions, wanted: &LookFor) -> Res
     look_beside(specs, options, wanted, &Held::default())
 }
 
-/// The same where devices may hang.
+/// The same for devices that may hang.
 pub(super) fn look_beside(
     specs: &[MemberSpec],
     options: OpenOptions,
@@ -221,13 +221,13 @@ pub(super) fn look_beside(
     let asked = ask("journal-read", move |heartbeat| read(&own, superblocks, &wanted, notes, heartbeat));
     let answer = asked.and_then(|asked| held.wait(asked, JOURNAL_SILENCE_MAX, leased.specs.iter()));
     answer.unwrap_or_else(|unanswered| {
-        // The one that is read hangs; the others are free.
+        // The thread hangs on the device that it reads; the others are free.
         drop(leased.take_back());
         Err(unanswered_by(names(leased.specs.iter()), unanswered, JOURNAL_SILENCE_MAX))
     })
 }
 
-/// The error after so long a wait for a device.
+/// The error after this wait for a device.
 pub(super) fn unanswered_by(device: String, unanswered: Unanswered, silence_max: Nanos) -> JournalStartError {
     match unanswered {
         Unanswered::Silent => JournalStartError::Silent(device, silence_max),
@@ -271,21 +271,21 @@ fn read(
     Ok(FoundDevices { devices: leased.take_back(), superblocks, journal, notes, damage })
 }
 
-/// May a log say something of arrays that are not among those of which nothing in it counts?
+/// Can a log have entries of arrays other than those whose entries are void?
 fn may_know_of_others(superblocks: &[JournalSuperblock], void: &[Uuid]) -> bool {
     let knows = |own: &JournalSuperblock| {
         let arrays = own.arrays.iter().flatten().filter(|array| array.state != ArrayState::Discarded);
         arrays.into_iter().any(|array| !void.contains(&array.set_uuid))
     };
-    // A device with an older epoch does not know what was given up since. An unfinished one, whatever its epoch, does
-    // not know what was promised since it began to join.
+    // A device with an older epoch does not know later discards. An unfinished device, of any epoch, does not know
+    // writes that were acknowledged since it began to join.
     let finished = || superblocks.iter().filter(|own| !own.unfinished);
     let epoch = finished().map(|own| own.epoch).max();
     epoch.is_none() || finished().any(|own| Some(own.epoch) == epoch && knows(own))
 }
 
-/// The devices, open, and the superblock of each. If one of two is dead, the other one is enough if it has everything.
-/// If it may have missed something, the error also says that it is whole.
+/// Open the devices and read the superblock of each. If one of two is dead, the other one is enough if it has
+/// everything. If it may lack writes, the error also says that it can be used.
 fn open_each(
     specs: &[MemberSpec],
     options: OpenOptions,
@@ -294,7 +294,7 @@ fn open_each(
     notes: &mut Vec<String>,
 ) -> Result<(Vec<OpenedMember>, Vec<JournalSuperblock>), JournalStartError> {
     let (mut whole, mut failed) = (Vec::new(), None);
-    // All are asked at once: one that is silent costs the time of one.
+    // All devices are opened at once, so a silent one costs one time limit.
     let looks: Vec<Look<'_>> = specs.iter().map(|spec| Look::begin(spec, options, held)).collect();
     for look in looks {
         let spec = look.spec;
@@ -321,7 +321,7 @@ fn open_each(
     }
 }
 
-/// A device, open, and what stands in the place of its superblock.
+/// An open device, and the content of its superblock's place.
 pub(super) type Looked = (OpenedMember, Result<JournalSuperblock, JournalError>);
 
 /// A device that a thread opens, to read its superblock.

@@ -1,7 +1,7 @@
-//! Devices of the journal that this process still has open although they are unused, because they do not answer: commands
-//! that were never answered keep a drive attached, and a look that was given up keeps what it opened.
+//! Devices of the journal that this process still has open although they are unused, because they do not answer:
+//! commands without an answer keep a drive attached, and an abandoned thread keeps the devices that it opened.
 //!
-//! Such a device counts as silent until it answers. One that is open for any other reason never does.
+//! Such a device counts as silent until it answers. A device that is open for another reason never does.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::JournalStartError;
 use crate::member::{MemberSpec, OpenError, Place};
 use crate::service::{DriveView, ServiceError, ServiceHandle};
 
-/// The devices that hang, as a service knows them.
+/// The devices that hang, for a service.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Hanging(Arc<Mutex<Known>>);
 
@@ -23,16 +23,16 @@ pub(crate) struct Hanging(Arc<Mutex<Known>>);
 struct Known {
     /// Drives that could not be detached, with their names.
     drives: Vec<(DriveId, String)>,
-    /// Threads that were given up, by the paths of what they have.
+    /// Abandoned threads, by the paths of their devices.
     given_up: Vec<GivenUp>,
 }
 
-/// A thread that was given up.
+/// An abandoned thread.
 #[derive(Debug)]
 struct GivenUp {
     path: PathBuf,
     watch: Watch,
-    /// It opens that itself. Until it has, nothing keeps others from hanging there as well.
+    /// The thread opens the device itself. Until that has ended, another thread would hang there as well.
     opens: bool,
 }
 
@@ -64,14 +64,14 @@ impl Hanging {
         drives.chain(given_up).filter(|path| !in_use(path)).collect()
     }
 
-    /// Does a thread that was given up still wait for this path itself?
+    /// Does an abandoned thread still wait for the open of this path?
     fn is_being_opened(&self, path: &Path) -> bool {
         let known = self.known();
         known.given_up.iter().any(|own| own.opens && own.path == path && own.watch.is_silent())
     }
 }
 
-/// The devices that hang, as a search needs to know them and adds to them.
+/// The devices that hang, for a search, which adds to them.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Held {
     paths: Vec<PathBuf>,
@@ -85,7 +85,7 @@ impl Held {
         Self { paths, hanging: Hanging::default() }
     }
 
-    /// Wait for what a thread does with these devices. If they are silent that is remembered for as long as it goes on.
+    /// Wait for a thread's work with these devices. If they are silent, they count as hanging until the thread ends.
     pub(super) fn wait<'a, T>(
         &self,
         asked: Asked<T>,
@@ -95,7 +95,7 @@ impl Held {
         wait_or_note(asked, silence_max, |watch| self.hanging.gave_up(specs, watch, false))
     }
 
-    /// The same for a thread that opens a device, and whose heartbeat beats for the first time when it has.
+    /// The same for a thread that opens a device, and whose heartbeat beats for the first time after the open.
     pub(super) fn wait_for_opening<T>(
         &self,
         asked: Asked<T>,
@@ -105,8 +105,8 @@ impl Held {
         wait_or_note(asked, silence_max, |watch| self.hanging.gave_up(std::iter::once(spec), watch, true))
     }
 
-    /// Refuse a device if a thread hangs while it opens it, for example on a dead file server: another thread would
-    /// hang too. A thread that has opened a device has a claim to it, which [`Held::told`] sees.
+    /// Refuse a device if a thread hangs in its open, for example on a dead file server: another thread would hang too.
+    /// A thread that has opened a device has a claim to it, which [`Held::told`] sees.
     pub(super) fn check(&self, spec: &MemberSpec) -> Result<(), JournalStartError> {
         match &spec.place {
             Place::Path(path) if self.hanging.is_being_opened(path) => Err(JournalStartError::Hangs(spec.text.clone())),
@@ -137,8 +137,8 @@ fn wait_or_note<T>(asked: Asked<T>, silence_max: Nanos, note: impl FnOnce(&Watch
 }
 
 impl ServiceHandle {
-    /// Detach drives of the journal that are no longer used. One that does not answer stays attached, and is tried again
-    /// before devices of the journal are opened the next time.
+    /// Detach drives of the journal that are no longer used. A drive that does not answer stays attached, and is tried
+    /// again before devices of the journal are opened the next time.
     ///
     /// # Errors
     /// The first one; all are tried.
@@ -157,7 +157,7 @@ impl ServiceHandle {
         result
     }
 
-    /// Detach drives that hung, if they have answered meanwhile. What hangs now.
+    /// Detach drives that hung, if they have answered since then. Returns the devices that hang now.
     ///
     /// # Errors
     /// The service has ended.
@@ -257,7 +257,7 @@ mod tests {
         }
         assert_eq!(held.hanging.known().given_up.len(), 1, "no thread was sent after the first");
         assert_eq!(held.check(&other), Ok(()));
-        // Once the device is open, its claim tells others that it hangs. Its path may name another device by now, so a
+        // When the device is open, its claim shows others that it hangs. Its path may name another device by now, so a
         // look is not refused.
         drop(opens);
         opened.recv().expect("it is open");

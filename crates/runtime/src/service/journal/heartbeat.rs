@@ -1,5 +1,5 @@
-//! Waiting for what a thread does with devices that may never answer. It may take as long as it likes while they do answer;
-//! the caller gives up if it hears nothing for a while, and the thread ends by itself whenever that may be.
+//! Waiting for a thread's work with devices that may never answer. The work may take any time while they answer; the
+//! caller stops waiting if it hears nothing for a while, and the thread ends by itself later.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use openraid_units::Nanos;
 
-/// How a thread says that a device has answered.
+/// How a thread shows that a device has answered.
 #[derive(Clone, Default, Debug)]
 pub struct Heartbeat(Arc<AtomicU64>);
 
@@ -24,17 +24,17 @@ impl Heartbeat {
     }
 }
 
-/// Tells of a thread that was given up.
+/// Observes an abandoned thread.
 #[derive(Clone, Debug)]
 pub struct Watch(Weak<AtomicU64>);
 
 impl Watch {
-    /// Is it still at what it was asked? If not, it has let go of everything.
+    /// Is the thread still at work? If not, it has released everything.
     pub fn goes_on(&self) -> bool {
         self.0.strong_count() > 0
     }
 
-    /// Does it go on, and has no device ever answered?
+    /// Is it at work, without any answer of a device?
     pub fn is_silent(&self) -> bool {
         self.0.upgrade().is_some_and(|beats| beats.load(Ordering::Relaxed) == 0)
     }
@@ -43,22 +43,22 @@ impl Watch {
 /// Why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unanswered {
-    /// Nothing was heard for too long.
+    /// No heartbeat for too long.
     Silent,
     /// The system has no room for another thread.
     NoThread(String),
-    /// The thread has panicked. That says nothing of the device. (A release build ends with any panic.)
+    /// The thread has panicked. That does not concern the device. (A release build ends with any panic.)
     Panicked,
 }
 
-/// A thread's answer that is still to come.
+/// A thread's answer that will come.
 #[derive(Debug)]
 pub struct Asked<T> {
     answer: mpsc::Receiver<T>,
     heartbeat: Heartbeat,
 }
 
-/// Have a thread of this name do something.
+/// Start work on a thread with this name.
 ///
 /// # Errors
 /// There is no room for it.
@@ -71,7 +71,7 @@ pub fn ask<T: Send + 'static>(
     let own = heartbeat.clone();
     let spawned = thread::Builder::new().name(name.into()).spawn(move || {
         let _watched = own.clone();
-        // The caller may have given up.
+        // The caller may have stopped waiting.
         let _ = sender.send(work(own));
     });
     spawned.map_err(|error| Unanswered::NoThread(error.to_string()))?;
@@ -79,7 +79,7 @@ pub fn ask<T: Send + 'static>(
 }
 
 impl<T> Asked<T> {
-    /// How to know later whether the thread goes on.
+    /// An observer of the thread.
     pub fn watch(&self) -> Watch {
         Watch(Arc::downgrade(&self.heartbeat.0))
     }
@@ -87,14 +87,14 @@ impl<T> Asked<T> {
     /// Wait for the answer while the thread's heartbeat beats.
     ///
     /// # Errors
-    /// It did not for this long, or the thread ended without one.
+    /// The heartbeat stopped for this long, or the thread ended without an answer.
     pub fn wait(self, silence_max: Nanos) -> Result<T, Unanswered> {
         let limit = Duration::from_nanos(silence_max.get());
         wait_with(&self.heartbeat, || self.answer.recv_timeout(limit))
     }
 }
 
-/// Wait as often as something was heard meanwhile.
+/// Wait again after every heartbeat.
 fn wait_with<T>(heartbeat: &Heartbeat, mut wait: impl FnMut() -> Result<T, RecvTimeoutError>) -> Result<T, Unanswered> {
     loop {
         let heard = heartbeat.beats();

@@ -1,5 +1,5 @@
-//! A journal that was lost is looked for again, until it is back; so is the one of its two devices that was dropped. A
-//! thread of its own: opening may take its time.
+//! The thread that tries to bring back a lost journal, or a dropped device of it, until it is back. It is a thread of
+//! its own because an open may take long.
 
 use std::sync::{mpsc, Arc, Mutex, PoisonError};
 use std::thread;
@@ -15,11 +15,11 @@ use crate::service::{ServiceHandle, ServiceStatus};
 /// News of the keeper.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JournalNews {
-    /// The journal is back, with what an administrator should know.
+    /// The journal is back, with notes for the administrator.
     Back(Vec<String>),
-    /// It is not, and that for another reason than before.
+    /// The journal is still lost, for another reason than before.
     StillAway(String),
-    /// One of its two devices is not, and that for another reason than before.
+    /// One of its two devices is still lost, for another reason than before.
     DeviceAway(String),
 }
 
@@ -70,19 +70,19 @@ impl JournalKeeper {
         self.news.lock().unwrap_or_else(PoisonError::into_inner).try_iter().collect()
     }
 
-    /// Why the journal, or its other device, could not be brought back when that was tried last.
+    /// Why the last attempt to bring back the journal, or its other device, failed.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Which journal is watched over.
+    /// The journal that is watched.
     #[must_use]
     pub fn request(&self) -> JournalRequest {
         self.shared.request()
     }
 
-    /// The journal was opened: a device that was left before does not count any more.
+    /// The journal was opened: a device that was left out before is not valid any more.
     pub fn remember_use(&self, used: LastUse) {
         let mut request = self.shared.request.lock().unwrap_or_else(PoisonError::into_inner);
         let devices = request.last_use(used.journal).map_or(0, |known| known.devices).max(used.devices);
@@ -114,7 +114,7 @@ struct Keeping {
     sender: mpsc::Sender<JournalNews>,
     /// How often the whole journal is brought back.
     whole: Pace,
-    /// How often one of its two devices is.
+    /// The pace for one of its two devices.
     device: Pace,
 }
 
@@ -128,7 +128,8 @@ impl Keeping {
                 self.look_at_devices(&status);
             }
             Some(JournalState::Opening | JournalState::Closing) => {}
-            // It works. It is full of what a failed array needs, and would be again at once, unless that is back.
+            // It works. It is full of the writes of a failed array, and would be full again at once unless that array
+            // is back.
             Some(JournalState::Lost(JournalLoss::Full)) if !is_room(&status) => {}
             Some(JournalState::Lost(_) | JournalState::None) | None => {
                 if self.whole.count_look() {
@@ -140,11 +141,11 @@ impl Keeping {
         true
     }
 
-    /// One of two devices may be away.
+    /// Check whether one of two devices is lost.
     fn look_at_devices(&mut self, status: &ServiceStatus) {
         let request = self.shared.request();
         let away = missing(status, &request);
-        // Also for the moment until it is written down that one was dropped.
+        // Also wait until the drop of a device is recorded.
         if status.journal.as_ref().is_some_and(|journal| journal.joining.is_some() || journal.epoch_pending) {
             return;
         }
@@ -166,7 +167,7 @@ impl Keeping {
         self.tell(joined.map(|()| None), JournalNews::DeviceAway);
     }
 
-    /// Tell what came of an attempt, where that is news.
+    /// Report the result of an attempt, if it is new.
     fn tell(&self, result: Result<Option<Vec<String>>, JournalStartError>, away: impl Fn(String) -> JournalNews) {
         let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         // There may be no listener.
@@ -187,11 +188,11 @@ impl Keeping {
         }
     }
 
-    /// What an administrator should know of a journal that is back; none if another process has opened it.
+    /// Notes for the administrator about a journal that is back; none if another process has opened it.
     fn bring_back(&mut self) -> Result<Option<Vec<String>>, JournalStartError> {
         let is_away = |state| matches!(state, JournalState::Lost(_) | JournalState::None);
         let back = self.handle.reopen_journal(&self.shared.request(), is_away);
-        // Also one that is lost at once came.
+        // A journal that came back and was lost at once counts, too.
         if matches!(back, Ok(Some(_)) | Err(JournalStartError::LostAtOnce)) {
             self.whole.came();
         }
@@ -199,13 +200,13 @@ impl Keeping {
     }
 }
 
-/// How often something is brought back. What stays away is asked with each look; what comes and goes ever less often, until
-/// it has stayed for as long as it was waited for.
+/// The pace of attempts to bring something back. A device that stays away is tried with each look. A device that comes
+/// and goes is tried less and less often, until it has stayed for as long as the pause was.
 #[derive(Debug)]
 struct Pace {
-    /// This many looks pass before it is tried again.
+    /// Number of looks before the next attempt.
     wait: u32,
-    /// The same after the next time that it comes.
+    /// The same after the next return.
     pause: u32,
 }
 
@@ -223,12 +224,12 @@ impl Pace {
         is_due
     }
 
-    /// It came, or began to.
+    /// It came back, or began to.
     fn came(&mut self) {
         (self.wait, self.pause) = (self.pause, (2 * self.pause).min(JOURNAL_RETRY_LOOKS_MAX));
     }
 
-    /// It works; true if it has stayed for long enough.
+    /// It works; true if it has stayed long enough.
     const fn works(&mut self) -> bool {
         self.wait = self.wait.saturating_sub(1);
         if self.wait == 0 {
@@ -238,7 +239,7 @@ impl Pace {
     }
 }
 
-/// Is every array that the full journal holds something for there again? Then what it holds goes to the members.
+/// Is every array there again that has entries in the full journal? Then the entries go to the members.
 fn is_room(status: &ServiceStatus) -> bool {
     use openraid_core::admin::Health;
     let Some(journal) = &status.journal else { return false };

@@ -8,7 +8,7 @@ use openraid_units::{Sectors, SetLba};
 
 use super::find::entries_of;
 
-/// A range of a set that the members may not have as hosts were promised.
+/// A range of a set that may differ on the members from the acknowledged writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LostRange {
     /// Identity of the set: of the array, or of a span of it.
@@ -19,9 +19,9 @@ pub struct LostRange {
     pub len: Sectors,
 }
 
-/// Host data that the members of some arrays may lack: by set, in order, ranges that touch as one. The members may have
-/// much of it already, because the log says so only some time later. If an array with parity lacks a member, the rest
-/// of the same stripes is lost too, because their parity may be old or new.
+/// Host data that the members of some arrays may lack: by set, in order, adjacent ranges joined. The members may have
+/// much of it already, because the log records that later. If an array with parity lacks a member, the rest of the same
+/// stripes is lost too, because their parity may be old or new.
 #[must_use]
 pub fn lost_ranges(journal: &FoundJournal, arrays: &[Uuid]) -> Vec<LostRange> {
     let superblock = &journal.superblock;
@@ -38,12 +38,12 @@ pub fn lost_ranges(journal: &FoundJournal, arrays: &[Uuid]) -> Vec<LostRange> {
     lost
 }
 
-/// The ranges of the array with this index that some entries, the oldest first, promise.
+/// The acknowledged ranges of the array with this index in some entries, oldest first.
 fn promised<'a>(entries: impl Iterator<Item = &'a FoundEntry>, index: u8) -> Ranges {
     let mut ranges = Ranges::default();
     for record in entries.flat_map(|entry| &entry.records).filter(|record| record.array() == index) {
         match *record {
-            // A revoked range has a newer content, which is in the member writes next to this record.
+            // A revoked range has newer content, which is in the member writes next to this record.
             JournalRecord::Data { set_lba, sectors, .. }
             | JournalRecord::Zero { set_lba, sectors, .. }
             | JournalRecord::Revoke { set_lba, sectors, .. } => {

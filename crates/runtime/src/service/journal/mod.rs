@@ -1,4 +1,4 @@
-//! The journal of a service: made, found again, taken into use, brought back after a loss.
+//! The journal of a service: made, found, used, and brought back after a loss.
 //!
 //! ```text
 //!  make    superblocks on one or two devices
@@ -12,8 +12,8 @@
 //!  leased    devices that are read and written on threads that may be silent for so long
 //! ```
 //!
-//! It must never take the journal of another controller, or one of two devices alone that may have missed what the
-//! other one promised.
+//! It must never use the journal of another controller, or one of two devices alone that may lack writes which the
+//! other one acknowledged.
 
 mod device_lease;
 mod error;
@@ -47,29 +47,29 @@ use crate::limits::JOURNAL_SILENCE_MAX;
 use crate::member::{MemberSpec, OpenOptions, OpenedMember};
 use find::look_beside;
 
-/// Which journal is to be used, and how.
+/// The journal to use, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalRequest {
     /// Its devices, one or two: files, partitions, drives.
     pub devices: Vec<MemberSpec>,
     /// The controller that it must belong to.
     pub controller: Uuid,
-    /// One of two devices is taken although the other one is not there, whatever that one may have promised.
+    /// Use one of two devices without the other one, although that one may hold more acknowledged writes.
     pub alone: bool,
-    /// When this controller has used which journal last.
+    /// The controller's last use of each journal.
     pub last_uses: Vec<LastUse>,
     /// How to open the devices.
     pub open: OpenOptions,
 }
 
-/// When a journal was used last: a device that was left out then is stale, whatever its superblock says.
+/// The last use of a journal: a device that was left out then is stale, whatever its superblock says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastUse {
     /// Its identity.
     pub journal: Uuid,
-    /// The epoch that it had from its opening on.
+    /// Its epoch after that opening.
     pub epoch: u64,
-    /// Devices that it had at most.
+    /// Maximum number of its devices.
     pub devices: u8,
 }
 
@@ -84,7 +84,7 @@ impl JournalRequest {
 /// their registries remember it.
 const EPOCHS_OF_AN_OPENING: u64 = 1 << 20;
 
-/// The last epoch before that of the next opening.
+/// The last epoch before the next opening.
 fn end_of_opening(epoch: u64) -> u64 {
     epoch / EPOCHS_OF_AN_OPENING * EPOCHS_OF_AN_OPENING + (EPOCHS_OF_AN_OPENING - 1)
 }
@@ -92,15 +92,15 @@ fn end_of_opening(epoch: u64) -> u64 {
 /// A journal that is in use.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JournalStarted {
-    /// What an administrator should know: a missing or stale device, fallbacks taken.
+    /// Notes for the administrator: a missing or stale device, fallbacks.
     pub notes: Vec<String>,
 }
 
 impl ServiceHandle {
-    /// Take a journal into use, before the arrays that need it are started.
+    /// Open a journal for use, before the arrays that need it are started.
     ///
     /// # Errors
-    /// Why it cannot be used; nothing was written then except to a stale device.
+    /// Why it cannot be used; nothing was written except to a stale device.
     pub fn attach_journal(&self, request: &JournalRequest) -> Result<JournalStarted, JournalStartError> {
         let status = self.status()?;
         let wanted = LookFor {
@@ -137,7 +137,7 @@ impl ServiceHandle {
             *drive = numbers[drive.index()];
         }
         if let Err(error) = self.admin(AdminCommand::AttachJournal(journal)) {
-            // Why it is not used is what counts; a device that cannot be detached yet is known as hanging.
+            // The reason why it is not used is reported; a device that cannot be detached yet is known as hanging.
             let _ = self.detach_all(&numbers);
             return Err(error.into());
         }
@@ -158,7 +158,7 @@ impl ServiceHandle {
         Ok(numbers)
     }
 
-    /// Open the journal again, if its state asks for it; none if it no longer does.
+    /// Open the journal again, if its state asks for it; `None` if it no longer does.
     ///
     /// # Errors
     /// Why it cannot be used.
@@ -184,7 +184,8 @@ impl ServiceHandle {
         Ok(Some(started))
     }
 
-    /// Let go of the journal and its devices. One that has commands which it never answered stays attached until it does.
+    /// Release the journal and its devices. A device with commands that it never answered stays attached until it
+    /// answers.
     ///
     /// # Errors
     /// Arrays use it.
@@ -195,7 +196,7 @@ impl ServiceHandle {
         self.detach_all(&drives)
     }
 
-    /// Wait until the journal takes promises; what was wrong if it does not.
+    /// Wait until the journal can acknowledge writes.
     ///
     /// # Errors
     /// The service has ended, or the journal was lost at once.
@@ -213,14 +214,14 @@ impl ServiceHandle {
 /// How often a journal that is being opened is looked at.
 const OPENING_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// The sets that have nothing in any journal: whatever one says of them is void.
+/// The sets without entries in any journal: all their entries in a journal are void.
 fn void_arrays(status: &ServiceStatus) -> Vec<Uuid> {
     let views = status.arrays.iter().map(|view| &view.status);
     let free = views.filter(|status| !status.in_journal);
     free.filter_map(|status| Some(status.superblock.as_ref()?.set_uuid)).collect()
 }
 
-/// What the state of an array in the journal's table means, in a word.
+/// A word for the state of an array in the journal's table.
 #[must_use]
 pub const fn array_state_word(state: ArrayState) -> &'static str {
     match state {

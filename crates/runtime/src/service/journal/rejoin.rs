@@ -1,7 +1,8 @@
 //! A device joins a journal that is in use: the one that was dropped when it answers again, or a new one in its place.
 //!
-//! Its superblock is read first, with a time limit, so that a hung device keeps no command waiting; the engine then brings it
-//! up to date. One that may have carried the journal alone is refused: it may hold promises that the other one has not.
+//! Its superblock is read first, with a time limit, so that a hung device delays no command; the engine then brings it
+//! up to date. A device that may have carried the journal alone is refused: it may hold acknowledged writes that the
+//! journal lacks.
 
 use openraid_core::admin::{AdminCommand, JournalState, JournalStatus};
 use openraid_format::{JournalError, JournalSuperblock, Uuid};
@@ -12,25 +13,25 @@ use crate::limits::PROBE_TIME_MAX;
 use crate::member::{MemberSpec, OpenOptions};
 use crate::service::ServiceHandle;
 
-/// Which device is to join, and how.
+/// The device that joins, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JoinRequest {
     /// A file, partition or drive.
     pub device: MemberSpec,
     /// The controller that the journal belongs to.
     pub controller: Uuid,
-    /// Whatever is on it may be lost: it was looked at before.
+    /// Its content may be lost: it was checked before.
     pub fresh: bool,
     /// How to open it.
     pub open: OpenOptions,
 }
 
 impl ServiceHandle {
-    /// Let a device join the journal. It works when the engine has brought it up to date
-    /// ([`JournalStatus::joining`] says how far that is).
+    /// Let a device join the journal. It works when the engine has brought it up to date ([`JournalStatus::joining`]
+    /// has the progress).
     ///
     /// # Errors
-    /// Why it may not; nothing was written to it then.
+    /// Why it may not; nothing was written to it.
     pub fn join_journal(&self, request: &JoinRequest) -> Result<(), JournalStartError> {
         let status = self.status()?.journal.filter(|journal| journal.state == JournalState::Live);
         let status = status.ok_or(JournalStartError::NotLive)?;
@@ -51,19 +52,19 @@ impl ServiceHandle {
     }
 }
 
-/// May a device join now, whichever it is?
+/// May any device join now?
 fn check_time(status: &JournalStatus) -> Result<(), JournalStartError> {
     if status.joining.is_some() {
         return Err(JournalStartError::Joining);
     }
-    // Until then one that was just dropped seems to be as new as the one that goes on.
+    // Until then a device that was just dropped seems to be as new as the working one.
     if status.epoch_pending {
         return Err(JournalStartError::EpochPending);
     }
     Ok(())
 }
 
-/// May it join, and which generation and epoch does it know?
+/// May it join? Returns its generation and epoch.
 fn check(
     found: &Result<JournalSuperblock, JournalError>,
     status: &JournalStatus,
