@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// A keyword argument.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Axis {
-    /// Percent of reads.
+    /// Percentage of reads.
     Rd,
     /// Outstanding requests of each worker.
     Qd,

@@ -52,7 +52,7 @@ const PURE: [Metric; 7] = [
 ];
 
 impl Mechanism {
-    /// All of them.
+    /// Number of mismatches.
     pub const ALL: [Self; 11] = [
         Self::Arithmetic,
         Self::Database,

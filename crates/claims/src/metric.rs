@@ -61,7 +61,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All of them.
+    /// Number of mismatches.
     pub const ALL: [Self; 24] = [
         Self::Iops,
         Self::Mbps,

@@ -43,7 +43,7 @@ fn every(section: &Section<'_>, key: &str) -> Option<Option<u64>> {
     }
     let seconds = seconds(&word.text).filter(|seconds| EVERY_SECONDS.contains(seconds));
     if seconds.is_none() {
-        let what = format!("{:?} is no time between two looks", word.text);
+        let what = format!("{:?} is not an interval between two looks", word.text);
         section.complain(word.at, key, &what, "write seconds to days, as in 30s, 10m, 1h, 7d, or never");
     }
     seconds.map(Some)

@@ -167,7 +167,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// All of them.
+    /// Number of mismatches.
     pub const ALL: [Self; 3] = [Self::ReadWrite, Self::ReadOnly, Self::Blocked];
 
     /// As it is written.
@@ -193,7 +193,7 @@ impl FromStr for Access {
 /// A table `[arrays.NAME]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DesiredArray {
-    /// Which array.
+    /// The array.
     pub id: ArrayId,
     /// The line of its table.
     pub line: u32,

@@ -43,7 +43,7 @@ const SPARE: &[&str] = &["member", "for", "span"];
 pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<Desired, Problems> {
     if text.len() > FILE_BYTES_MAX {
         let what = format!("{} bytes", text.len());
-        let remedy = format!("a configuration has {FILE_BYTES_MAX} at the most; name the right file");
+        let remedy = format!("a configuration has {FILE_BYTES_MAX} at most; name the right file");
         return Err(Problems(vec![Problem { line: 1, column: 1, key: String::new(), what, remedy }]));
     }
     let known = words.settings();
@@ -204,7 +204,7 @@ fn management(section: &Section<'_>) -> DesiredManagement {
     DesiredManagement { listen, certificate, key, client_ca, names, metrics_md, drives }
 }
 
-pub(crate) const ABSOLUTE: &str = "write the whole path, from / on: a service has no folder of its own";
+pub(crate) const ABSOLUTE: &str = "write the absolute path: a service has no working folder";
 
 /// `HOST:PORT`, `:PORT` or `PORT`. Whether the host exists is seen when the server starts.
 fn check_address(section: &Section<'_>, key: &str, word: &Word) {
@@ -259,7 +259,7 @@ fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<DesiredA
                 Some(near) => format!("did you mean {near}?"),
                 None => format!("use one of {}", known.join(", ")),
             };
-            section.complain(word.at, "access", &format!("{:?} is no access", word.text), &remedy);
+            section.complain(word.at, "access", &format!("{:?} is not a kind of access", word.text), &remedy);
             None
         }
     });

@@ -32,7 +32,7 @@ fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<Desi
     let is_patrol = word.as_ref().is_some_and(|word| word.text == "patrol");
     section.know(if is_patrol { PATROL } else { CHECK });
     if let Some(word) = word.filter(|word| word.text != "check" && !is_patrol) {
-        let what = format!("{:?} is no task", word.text);
+        let what = format!("{:?} is not a task", word.text);
         section.complain(word.at, "task", &what, "write task = \"check\" or task = \"patrol\"");
     }
     let task = if is_patrol { ScheduleTask::Patrol(rate(section, words)) } else { ScheduleTask::Check };
@@ -43,7 +43,7 @@ fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<Desi
     let every = section.text("every").and_then(|word| {
         let seconds = duration(&word.text).filter(|seconds| EVERY_SECONDS.contains(seconds));
         if seconds.is_none() {
-            let what = format!("{:?} is no time between checks", word.text);
+            let what = format!("{:?} is not an interval between checks", word.text);
             section.complain(word.at, "every", &what, "write hours, days or weeks, as in 12h, 30d, 4w");
         }
         seconds
@@ -51,7 +51,7 @@ fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<Desi
     let window = section.text("window").and_then(|word| {
         let window = window(&word);
         if window.is_none() {
-            let what = format!("{:?} is no window", word.text);
+            let what = format!("{:?} is not a window of time", word.text);
             section.complain(word.at, "window", &what, "write HH:MM-HH:MM in UTC, as in 01:00-05:30");
         }
         window

@@ -39,7 +39,7 @@ pub fn read(top: &Section<'_>) -> Vec<DesiredSink> {
 fn sink(name: &str, section: &Section<'_>) -> Option<DesiredSink> {
     let fits = name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if name.is_empty() || !fits {
-        let what = format!("{name:?} is no name of a sink");
+        let what = format!("{name:?} is not a valid name for a sink");
         section.reader.complain(section.at, &section.path, &what, "write 1 to 64 letters, digits and hyphens");
     }
     let kind = one_of(section, "kind", KINDS);
@@ -73,7 +73,7 @@ fn one_of(section: &Section<'_>, key: &str, known: &[&str]) -> Option<String> {
         Some(near) => format!("did you mean {near}?"),
         None => format!("use one of {}", known.join(", ")),
     };
-    section.complain(word.at, key, &format!("{:?} is no {key}", word.text), &remedy);
+    section.complain(word.at, key, &format!("{:?} is not a valid {key}", word.text), &remedy);
     None
 }
 
@@ -103,7 +103,7 @@ fn webhook(section: &Section<'_>) -> Option<SinkKind> {
     let url = needed(section, "url", "https://HOST/PATH")?;
     let rest = url.text.strip_prefix("http://").or_else(|| url.text.strip_prefix("https://"));
     if !rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace)) {
-        let what = format!("{:?} is no address of a web server", url.text);
+        let what = format!("{:?} is not the address of a web server", url.text);
         section.complain(url.at, "url", &what, "write https://HOST/PATH or http://HOST:PORT/PATH");
     }
     let form = match one_of(section, "form", &["json", "alertmanager"]).as_deref() {
@@ -119,7 +119,7 @@ fn mail(section: &Section<'_>) -> Option<SinkKind> {
     if let Some(word) = &server {
         let (host, port) = word.text.rsplit_once(':').unwrap_or(("", ""));
         if host.is_empty() || !port.parse::<u16>().is_ok_and(|port| port > 0) {
-            section.complain(word.at, "server", &format!("{:?} is no mail server", word.text), "write HOST:PORT");
+            section.complain(word.at, "server", &format!("{:?} is not a mail server", word.text), "write HOST:PORT");
         }
     }
     let tls = match one_of(section, "tls", &["starttls", "tls", "none"]).as_deref() {
@@ -139,7 +139,7 @@ fn mail(section: &Section<'_>) -> Option<SinkKind> {
                 .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !text.contains(char::is_whitespace))
         };
         if !is_address(&word.text) {
-            section.complain(word.at, key, &format!("{:?} is no mail address", word.text), "write NAME@HOST");
+            section.complain(word.at, key, &format!("{:?} is not a mail address", word.text), "write NAME@HOST");
         }
     }
     let user = section.text("user").map(|word| word.text);

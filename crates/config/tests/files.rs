@@ -208,7 +208,7 @@ fn sinks_are_read_and_each_mistake_is_named() {
             (10, "sinks.c.from", "write NAME@HOST"),
             (14, "sinks.d.program", "not an absolute path"),
             (15, "sinks.d.to", "it belongs in [sinks.NAME]"),
-            (16, "sinks.\"e e\"", "no name of a sink"),
+            (16, "sinks.\"e e\"", "not a valid name for a sink"),
         ],
     );
 }

@@ -256,7 +256,7 @@ pub enum NoticeKind {
         /// Number of sectors.
         sectors: u64,
     },
-    /// A device of the journal does not work; the other one carries it alone.
+    /// A device of the journal does not work; the other one carries the journal alone.
     JournalDegraded,
     /// The device is up to date: both devices of the journal have everything again.
     JournalMirrored,

@@ -11,7 +11,7 @@ use crate::reason::FailReason;
 use crate::scrub::{Remedy, ScrubEnd, ScrubOutcome};
 
 /// The consequence of a volatile write cache.
-pub const VOLATILE: &str = "VOLATILE: what is not flushed is lost when the power goes or the server ends";
+pub const VOLATILE: &str = "VOLATILE: unflushed data is lost if the power fails or the server ends";
 
 impl fmt::Display for FailReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,12 +29,12 @@ impl FailReason {
             Self::Gone => "it vanished",
             Self::Timeout => "it did not answer in time",
             Self::WriteError => "a write failed",
-            Self::FlushFailed => "a flush failed: what it promised to keep is in doubt",
+            Self::FlushFailed => "a flush failed: data that it had acknowledged may be lost",
             Self::ErrorBudget => "too many media errors",
             Self::Protocol => "I/O error: unexpected reply, or the drive became smaller",
-            Self::NoSpace => "no space behind it: the file system is full",
-            Self::ReadOnly => "it does not take writes any more",
-            Self::BadBlockLogFull => "more sectors could not be restored on it than its bad-block log can name",
+            Self::NoSpace => "no space: its file system is full",
+            Self::ReadOnly => "it refuses writes",
+            Self::BadBlockLogFull => "more of its sectors were lost than its bad-block log can hold",
         }
     }
 }
@@ -100,30 +100,29 @@ impl NoticeKind {
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
             Self::Timeout => "a command was not answered in time",
             Self::FlushFailed => {
-                "a flush, or a write of a superblock, failed and the array cannot do without this member: no flush \
-                 succeeds until the array is stopped and served again; what was written since the last good flush may \
-                 be lost"
+                "a flush, or a write of a superblock, failed on this member, which the array needs: every flush fails \
+                 until the array is stopped and served again; data written since the last good flush may be lost"
             }
             Self::JournalDegraded => {
-                "a device of the journal does not work; the other one carries it alone: replace it"
+                "this device of the journal does not work; the other one carries the journal alone: replace this one"
             }
             Self::JournalMirrored => "this device of the journal is up to date: either of the two is enough again",
             Self::JournalUnreadable => {
-                "a part of the log cannot be read, so that the other device cannot be brought up to date; that is tried \
-                 again when the arrays have moved on. If this is reported repeatedly, stop the arrays while all is well, \
-                 and make a new journal"
+                "a part of the log cannot be read, so the other device cannot be brought up to date; the server tries \
+                 again when that part is not needed any more. If this is reported repeatedly, stop the arrays while \
+                 they are optimal, and make a new journal"
             }
             Self::JournalLost => {
-                "no device of the journal works any more: what it had promised goes to the members, and writes are \
-                 acknowledged when they are there"
+                "no device of the journal works any more: the cache destages the writes that the journal protected, \
+                 and new writes are acknowledged when they are on the members"
             }
             Self::JournalFull => {
-                "the journal is full of writes of an array that has failed: other arrays go on without it; bring that \
-                 array back, or give its writes up (openraid journal discard)"
+                "the journal is full of writes of an array that has failed: the other arrays work without the journal; \
+                 bring that array back, or discard its writes (openraid journal discard)"
             }
             Self::JournalTableFull => {
-                "the journal knows as many arrays as its table has places: writes are acknowledged when they are on the \
-                 members; give up what it holds for an array that does not come back (openraid journal discard)"
+                "the journal's table of arrays is full: writes are acknowledged when they are on the members; discard \
+                 the entries of an array that does not come back (openraid journal discard)"
             }
             Self::Fail(_)
             | Self::Degraded { .. }
@@ -172,7 +171,7 @@ impl fmt::Display for NoticeKind {
             }
             Self::DirtyLost { sectors } => write!(
                 f,
-                "{} that had been acknowledged: still in the cache, could not be written",
+                "{} of acknowledged writes are lost: they were in the cache and could not be written to the members",
                 openraid_units::Sectors(*sectors)
             ),
             Self::AdaptiveSwitched { from, to, load } => {
@@ -217,8 +216,8 @@ mod tests {
         let text = NoticeKind::PolicyChanged { from, to }.to_string();
         assert_eq!(
             text,
-            "settings changed: write.cache through -> volatile, sorting on -> off; write cache VOLATILE: what is not \
-             flushed is lost when the power goes or the server ends"
+            "settings changed: write.cache through -> volatile, sorting on -> off; write cache VOLATILE: unflushed \
+             data is lost if the power fails or the server ends"
         );
     }
 

@@ -50,7 +50,7 @@ flaws! {
     /// Rule 11, the tail.
     TailUnflushed = "tail-unflushed", "the journal's tail moves on without a flush of the members";
     /// Rule 11, the mark.
-    SessionMarkLate = "session-mark-late", "the journal promises writes before the members' superblocks name it";
+    SessionMarkLate = "session-mark-late", "the journal acknowledges writes before the members' superblocks name it";
     /// Rule 6.
     CleanUnflushed = "clean-unflushed", "an array is marked clean without a flush of its members";
     /// Rule 10, the log's next use.

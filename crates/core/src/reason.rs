@@ -63,7 +63,7 @@ reasons! {
     /// Reading the other columns needs fewer member reads.
     ReconstructFewer = "reconstruct-write: fewer member reads",
     /// Both methods need the same number of reads: reconstruct-write computes the parity from data alone.
-    ReconstructEqual = "reconstruct-write: as many reads, parity computed again",
+    ReconstructEqual = "reconstruct-write: both methods need the same number of reads",
     /// Parity is not trusted beyond the resync checkpoint.
     ReconstructUntrusted = "reconstruct-write: parity not yet trusted here",
     /// A written column is on a missing member: its data goes into the parity.
@@ -71,27 +71,27 @@ reasons! {
     /// Missing columns had to be recovered before the parity could be computed.
     RecoverThenWrite = "missing columns recovered, then written",
     /// No parity member is there: only data is written.
-    WriteNoParity = "data only: the parity members are missing",
+    WriteNoParity = "data only: no parity member is there",
     /// Written to every copy.
     Mirrored = "written to every copy",
     /// Written to the only copy.
-    Direct = "written to its one place",
+    Direct = "written to the only copy",
     /// Read from the only copy.
-    ReadDirect = "read from its one place",
+    ReadDirect = "read from the only copy",
     /// Read from the copy whose drive has the fewest commands.
-    ReadLeastPending = "read from the copy with the least pending",
+    ReadLeastPending = "read from the copy whose drive has the fewest commands",
     /// Read from the copy that continues a sequential stream.
-    ReadSequential = "read from the copy whose head is there",
+    ReadSequential = "read from the copy that continues a sequential stream",
     /// Read from the first available copy.
     ReadPrimary = "read from the first copy",
     /// Read from the copy whose turn it is.
-    ReadRoundRobin = "read from the copy whose turn it is",
+    ReadRoundRobin = "read from the next copy in turn",
     /// Read from the copy whose head is nearest.
     ReadNearestHead = "read from the copy whose head is nearest",
-    /// A section of a long stream, read from the copy whose turn it is.
-    ReadSection = "section of a long stream: read from the copy whose turn it is",
+    /// A section of a long stream, read from the next copy in turn.
+    ReadSection = "section of a long stream: copies take turns",
     /// Copies are not in sync yet: one fixed copy is read.
-    ReadFixedCopy = "read from the first copy: resync has not been here",
+    ReadFixedCopy = "read from the first copy: not resynced here yet",
     /// A missing column was recovered from the others.
     ReadRecovered = "read recovered from the other members",
     /// A read failed and was repeated without that member.
@@ -101,7 +101,7 @@ reasons! {
     /// A bad sector was rewritten from redundancy.
     SectorRewritten = "bad sector rewritten from redundancy",
     /// The edges of a request were read first because it does not fill whole blocks.
-    EdgeRead = "edges read first: the request does not fill blocks",
+    EdgeRead = "edges read first: the request does not fill whole blocks",
     /// The operation waited for another one on the same rows.
     WaitedForLock = "waited for another request on the same rows",
     /// The write is in the cache.
@@ -112,16 +112,16 @@ reasons! {
     WaitedForJournalStart = "waited until the journal may acknowledge writes of the array",
     /// A write waits until the journal session of its array has ended, because the policy does not ask for the journal,
     /// or the array cannot have it.
-    WaitedForJournalEnd = "waited until the journal holds nothing for the array any more",
+    WaitedForJournalEnd = "waited until the journal held nothing for the array any more",
     /// A write waits because the open group is full, and the one before it is still being written.
-    WaitedForJournalWrite = "waited until the journal had written the group before",
+    WaitedForJournalWrite = "waited until the journal had written the previous group",
     /// A write waits because the log must never hold more lines than the cache can load again after a crash.
-    WaitedForReplayRoom = "waited because the cache could not load more of the journal again",
+    WaitedForReplayRoom = "waited: after a crash the cache could not load more of the journal",
     /// Redo records of the write are in the journal first.
-    RedoLogged = "redo put into the journal",
+    RedoLogged = "redo records written to the journal",
     /// A write waits until the writes that the partial parity log covers are on the members, and the log may be
     /// overwritten.
-    WaitedForPartialParityLog = "waited until the partial parity log could be written over",
+    WaitedForPartialParityLog = "waited until the partial parity log could be overwritten",
     /// The write is in the partial parity log first; the figure is 1 if it does not cover whole stripes.
     PartialParityLogged = "recorded in the partial parity log first",
     /// The journal acknowledges this write.
@@ -129,39 +129,39 @@ reasons! {
     /// The cache had the requested data.
     ReadCached = "read from the cache",
     /// Read-ahead for a stream began; the figure is its window in KiB.
-    ReadAheadStarted = "read-ahead begun: requests came in order",
+    ReadAheadStarted = "read-ahead began: requests are sequential",
     /// The window of a stream grew; the figure is its window in KiB.
-    ReadAheadGrown = "read-ahead window grown: the stream goes on",
+    ReadAheadGrown = "read-ahead window grown: the stream continues",
     /// Read-ahead for a stream ended; the figure is its window in KiB.
     ReadAheadStopped = "read-ahead ended: the stream is over",
     /// The read waited for data that was being read already.
-    WaitedForReadAhead = "waited for what read-ahead has asked for",
+    WaitedForReadAhead = "waited for data that read-ahead was reading",
     /// The adaptive policy changed read-ahead; the figure is the share of sequential reads, in per cent.
-    AdaptiveReadAhead = "adaptive: read-ahead changed, by the share of reads in order",
+    AdaptiveReadAhead = "adaptive: read-ahead changed, by the share of sequential reads",
     /// The adaptive policy changed the rule for mirrors; the figure is the share of sequential reads, in per cent, or
     /// the mean depth in tenths.
-    AdaptiveMirror = "adaptive: the copy that is read changed, by order and depth of reads",
+    AdaptiveMirror = "adaptive: the rule for mirrors changed, by the share of sequential reads and their depth",
     /// The adaptive policy changed how long dirty data waits; the figure is the share of sequential writes, in per
     /// cent.
-    AdaptiveDestage = "adaptive: the time that dirty data waits changed, by order and size of writes",
+    AdaptiveDestage = "adaptive: the destage delay changed, by the share of sequential writes and their size",
     /// The write waited for room in the cache.
     WaitedForCache = "waited for room in the cache",
     /// A write past the cache waited until overlapping dirty data was on the members.
-    WaitedForDestage = "waited until older writes were on the members",
+    WaitedForDestage = "waited until earlier writes were on the members",
     /// The write waited until the active mark was durable.
     WaitedForActiveMark = "waited for the active mark",
     /// The write waited until its bitmap bit was durable.
     WaitedForBitmap = "waited for the bitmap",
     /// The operation waited for memory.
-    WaitedForFrames = "waited for frames",
+    WaitedForFrames = "waited for work memory",
     /// The reply waited until the failure of a member was durable on the others.
     WaitedForFailureMark = "waited until a member's failure was recorded",
     /// A discard of an array that the journal protects was ignored: the journal would have to record it.
-    DiscardProtected = "discard ignored: the journal protects the array, and would have to remember it",
+    DiscardProtected = "discard ignored: the journal that protects the array cannot record it",
     /// A discard of less than a stripe, or on members that do not guarantee zeroes, was ignored.
-    DiscardIgnored = "discard ignored: not whole stripes, or members do not promise zeroes",
+    DiscardIgnored = "discard ignored: less than a stripe, or a member does not guarantee zeroes",
     /// A discard was passed on to the members.
-    DiscardDone = "discard handed to the members",
+    DiscardDone = "discard passed on to the members",
     /// A member refused a discard that the others accepted: it gets zeroes, so that parity matches.
     DiscardRefused = "zeroes written to a member that refused a discard",
     /// An earlier flush failed on a member that the array needs: no flush can succeed any more.
@@ -171,7 +171,7 @@ reasons! {
     /// The request waited for memory for its payload.
     WaitedForHostFrames = "request waited for memory for its payload",
     /// A dirty unit is written because all of it is dirty.
-    DestageFull = "destaged: its unit was full",
+    DestageFull = "destaged: all of its unit was dirty",
     /// A dirty unit is written because it has waited long enough.
     DestageAged = "destaged: it had waited long enough",
     /// A dirty unit is written because more than the high mark of the cache was dirty.

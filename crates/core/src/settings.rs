@@ -255,28 +255,30 @@ macro_rules! settings {
 settings! {
     /// Maximum rate of rebuild and resync, in sectors of each member a second; zero means no limit.
     rebuild_rate: Sectors = Sectors::mib(200), "rebuild.rate", Rate(), Nothing,
-        "upper bound of rebuild and resync, of each member a second";
+        "maximum rate of rebuild and resync, for each member and second";
     /// Maximum rate of check and repair, in sectors of each member a second; zero means no limit.
     scrub_rate: Sectors = Sectors::mib(100), "scrub.rate", Rate(), Nothing,
-        "upper bound of check and repair, of each member a second";
+        "maximum rate of check and repair, for each member and second";
     /// How part of a stripe is written.
     partial_write: PartialWritePolicy = PartialWritePolicy::Fewest, "write.partial", Words(PartialWritePolicy), Nothing,
         "how part of a stripe is written: with the fewest member I/Os, or always by read-modify-write (rmw)";
     /// When writes are acknowledged.
     write_cache: WriteCache = WriteCache::Through, "write.cache", Words(WriteCache), Nothing,
-        "when writes are acknowledged: through (on the members), journal (in the journal; needs serve --journal), or volatile (in the server's cache, which loses what was not flushed when the power fails; needs serve --cache, and --yes)";
+        "when writes are acknowledged: through (on the members), journal (in the journal; needs serve --journal), or \
+         volatile (in the server's cache, which loses unflushed data when the power fails; needs serve --cache, and \
+         --yes)";
     /// Does the cache keep data that was read?
     read_cache: bool = true, "read.cache", Switch("on", "off"), Cache,
-        "whether the server's cache keeps what was read";
+        "whether the server's cache keeps data that was read";
     /// Number of operations of a background task at once.
     background_depth: u32 = 8, "background.depth", Number(1, WINDOW_ROWS_MAX), Nothing,
-        "operations of a rebuild, resync, check or repair at once";
+        "number of operations of a rebuild, resync, check or repair at once";
     /// The read-ahead. For a nested array the setting of its first span counts.
     read_ahead: ReadAhead = ReadAhead::Adaptive, "read-ahead", Words(ReadAhead), Cache,
         "data to read before hosts request it: none, the data after every read (always), or after sequential reads (adaptive)";
     /// Maximum window of one stream.
     read_ahead_max: Sectors = Sectors::mib(4), "read-ahead-max", Size(LINE_MIN, WINDOW_MAX), Cache,
-        "the longest window of one stream; read-ahead=none switches read-ahead off";
+        "the maximum window of one stream; read-ahead=none switches read-ahead off";
     /// The rule for the copy of a mirror that is read.
     mirror_read: MirrorRead = MirrorRead::LeastPending, "mirror-read", Words(MirrorRead), Copies,
         "which copy of a mirror is read; twinstor: the nearest head, and long streams in sections from all copies";
@@ -289,14 +291,15 @@ settings! {
     /// [`MirrorRead::TwinStor`]: does a sequential stream count from its beginning? Otherwise only the data that hosts
     /// have requested at once counts, and also for [`MirrorRead::LeastPending`].
     split_streams: bool = true, "split-streams", Switch("on", "off"), Copies,
-        "whether sequential streams count as long there, or long single requests only";
+        "whether split-above counts the length of a sequential stream, or of single requests only";
     /// Are commands that wait for a rotating drive chosen by position? Otherwise they are issued in order of arrival.
     sorting: bool = true, "sorting", Switch("on", "off"), Nothing,
         "whether commands that wait for a rotating drive are sorted by position";
     /// Does the load choose read-ahead, the mirror policy and the destage delay? They begin with the settings. For a
     /// nested array the setting of its first span counts.
     adaptive: bool = false, "adaptive", Switch("on", "off", "reset"), Nothing,
-        "whether read-ahead, mirror-read and the time that dirty data waits follow the load; reset: on, and forget what was learned";
+        "whether read-ahead, mirror-read and the destage delay follow the load; reset: on, and forget the learned \
+         values";
 }
 
 /// Settings of a [`Policy`].
@@ -349,8 +352,8 @@ impl fmt::Display for Load {
         let readable = |bytes: u64| openraid_units::Bytes(bytes).readable();
         write!(
             f,
-            "{} requests, {} % reads; of the reads {} % in order, {} each; of the writes {} % in order, {} each; {}.{} \
-             inside at once",
+            "{} requests, {} % reads; reads: {} % sequential, {} each; writes: {} % sequential, {} each; {}.{} \
+             requests at once",
             self.requests,
             self.read_percent,
             self.ordered_read_percent,

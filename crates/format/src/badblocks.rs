@@ -66,7 +66,7 @@ impl fmt::Display for BadBlockError {
                 "damaged bad-block log: entry {index} ({entry:016x}) is empty or lies outside the drive; \
                  replace this member, or read it as it is by force"
             ),
-            Self::BadLength(bytes) => write!(f, "{bytes} B is no possible length of a bad-block log"),
+            Self::BadLength(bytes) => write!(f, "{bytes} B is not a possible length of a bad-block log"),
             Self::BadShift(shift) => write!(f, "damaged bad-block log: a unit of 2^{shift} sectors"),
             Self::Full => write!(f, "the bad-block log is full ({BAD_BLOCKS_MAX} entries): replace this member"),
             Self::Unwritable(BadRange { start, len }) => {

@@ -172,7 +172,7 @@ impl fmt::Display for SuperblockError {
             Self::DriveTooSmall(size) => write!(f, "a drive of {size} is too small to hold a superblock"),
             Self::WrongPlace { says, expected } => write!(
                 f,
-                "the superblock says it belongs to sector {}, but on this drive it stands at {}: a copy, \
+                "the superblock says it belongs to sector {}, but on this drive it is at {}: a copy, \
                  a partition mix-up, or the drive's size has changed",
                 says.0, expected.0
             ),
@@ -189,7 +189,7 @@ impl fmt::Display for SuperblockError {
                 write!(f, "damaged superblock: rebuilt up to sector {sector}, which is beyond the data area")
             }
             Self::BadMetadataArea(area) => {
-                write!(f, "damaged superblock: the {area} would stand outside the drive or on top of something else")
+                write!(f, "damaged superblock: the {area} is outside the drive or overlaps another area")
             }
             Self::BadRole { dev_number, slot } => {
                 write!(f, "damaged superblock: device {dev_number} has slot {slot}, which the array does not have")
@@ -204,7 +204,7 @@ impl fmt::Display for SuperblockError {
             ),
             Self::BadLogicalBlock(bytes) => write!(
                 f,
-                "damaged superblock: {bytes} B is no possible logical block (512, 1024, 2048 and 4096 B are); use \
+                "damaged superblock: {bytes} B is not a possible logical block (512, 1024, 2048 and 4096 B are); use \
                  the other members and replace this one"
             ),
             Self::BadReshape => f.write_str("damaged superblock: the numbers of the reshape in progress cannot be"),

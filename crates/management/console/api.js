@@ -65,7 +65,7 @@ export async function change(name, method, what, body = {}) {
   const seen = array(name);
   const { value, version } = await call("GET", path(name));
   const shape = (own) => own && JSON.stringify([own.health, own.members.map((m) => [m.slot, m.device, m.state]), own.spans.length]);
-  if (seen && shape(seen) !== shape(value)) throw new Problem(412, "The array has changed meanwhile. Look again and repeat.");
+  if (seen && shape(seen) !== shape(value)) throw new Problem(412, "The array has changed. Check it and repeat.");
   return (await call(method, path(name) + what, body, version)).value;
 }
 

@@ -69,12 +69,12 @@ function memberTable(array) {
 function failMember(array, member) {
   const named = member.member || target(member);
   ask({ title: `Fail ${named}`, risk: true, name: array.name, button: "Fail this member", cli: `openraid fail ${array.name} ${named}`,
-    text: array.survives > 0 ? `The array goes on without it and survives ${array.survives - 1} more after that.` : "The array has no redundancy left: it would lose data.",
+    text: array.survives > 0 ? `The array works without it and survives ${array.survives - 1} more after that.` : "The array has no redundancy left: it would lose data.",
     act: async (typed) => done(await change(array.name, "POST", "/fail", { member: target(member), device: member.device, confirm: typed })) });
 }
 
 function removeMember(array, member) {
-  ask({ title: `Remove ${member.member}`, text: "Its place in the list is given up; nothing is written to it.", button: "Remove", cli: `openraid remove ${array.name} ${member.member}`,
+  ask({ title: `Remove ${member.member}`, text: "It leaves the list; nothing is written to it.", button: "Remove", cli: `openraid remove ${array.name} ${member.member}`,
     act: async () => done(await change(array.name, "POST", "/remove", { member: target(member), spare: member.state === "spare", device: member.device })) });
 }
 
@@ -114,7 +114,7 @@ function taskCard(array) {
 function policy(array) {
   const s = array.settings;
   return [h("h2", {}, "Policy"), facts([
-    ["Profile", array.profile ? `${array.profile.name}${array.profile.set ? "" : " (as at first)"}` : "\u2013"],
+    ["Profile", array.profile ? `${array.profile.name}${array.profile.set ? "" : " (default)"}` : "\u2013"],
     ["Level", `${level(array)}${array.layout ? `, ${array.layout}` : ""}`], ["Size", bytes(array.size_bytes)], ["Chunk", array.chunk_bytes ? bytes(array.chunk_bytes) : "none"],
     ["Access", array.access], ["Writes", WRITES[s.write_cache] || s.write_cache], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
     ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", s.rebuild_rate ? `at most ${rate(s.rebuild_rate)}` : "no bound"], ["Check", s.scrub_rate ? `at most ${rate(s.scrub_rate)}` : "no bound"],
@@ -148,7 +148,7 @@ async function setPolicy(array) {
   });
   const risk = h("input", { type: "checkbox", id: "accept-risk" });
   ask({ title: `Settings of ${array.name}`, button: "Apply", cli: `openraid set ${array.name} KEY=VALUE \u2026`,
-    fields: [inputs.map(({ own, input }) => field(own.name, input, `${sentenceCase(own.help)}${own.words.length ? "" : ` (${own.values})`}${own.needs ? `; needs ${own.needs}` : ""}.`)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose what was not flushed")],
+    fields: [inputs.map(({ own, input }) => field(own.name, input, `${sentenceCase(own.help)}${own.words.length ? "" : ` (${own.values})`}${own.needs ? `; needs ${own.needs}` : ""}.`)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose unflushed data")],
     act: async () => {
       const settings = Object.fromEntries(inputs.filter(({ input, before }) => input.value !== before).map(({ own, input }) => [own.name, input.value.trim()]));
       if (Object.keys(settings).length) { const value = await change(array.name, "PATCH", "/settings", { settings, accept_risk: risk.checked }); say(value.text.split("\n").filter((line) => /^(note|warning)/.test(line)).join("\n") || "The settings are changed."); }
@@ -159,5 +159,5 @@ function cache(array) {
   const own = array.cache;
   return [h("h2", {}, "Cache and journal"), own ? facts([["Size", bytes(own.size_bytes)], ["Not on the members yet", `${bytes(own.dirty_bytes)} of at most ${bytes(own.dirty_max_bytes)}`],
     ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache. ", h("code", {}, "openraid serve --cache SIZE"), " gives it one."),
-  array.journal ? h("p", {}, array.journal.protected ? "The journal promises its writes." : `Not protected: ${array.journal.reason}.`) : h("p", {}, "No journal promises its writes.")];
+  array.journal ? h("p", {}, array.journal.protected ? "The journal protects its writes." : `Not protected: ${array.journal.reason}.`) : h("p", {}, "No journal protects its writes.")];
 }

@@ -51,7 +51,7 @@ export function page(main) {
       h("p", { className: "hint" }, "This was a dry run: nothing is written. The same on the command line (", h("code", {}, "--dry-run"), " shows it there):"), h("pre", { id: "cli" }, value.command),
       risky ? [h("p", { className: "error" }, "These drives hold something that would be overwritten:"), h("ul", {}, value.holds.map((line) => h("li", {}, line))), overwrite.checked ? null : h("p", {}, "Tick \u201cThe content of the drives may be lost\u201d and press Preview again."), field(`Type ${own.name} to confirm`, typed)] : "", go);
   };
-  /** Levels beside one another: what they are at once, and what they would do as soon as it is computed. */
+  /** Levels side by side: what they are at once, and what they would do as soon as it is computed. */
   const predict = async (turn, own, plans) => {
     let told = null;
     const show = () => {
@@ -66,9 +66,9 @@ export function page(main) {
         return [key, bytes(plan.size_bytes), survives(plan.survives), healthy, cell((l) => speed(l.degraded)), cell((l) => (l.rebuild_hours === null ? "\u2013" : `${hours(l.rebuild_hours)}, under the load ${hours(l.rebuild_loaded_hours)}`)), h("td", { className: "act" }, choose)];
       });
       beside.hidden = false;
-      beside.replaceChildren(h("h2", {}, "Levels beside one another"),
+      beside.replaceChildren(h("h2", {}, "Levels side by side"),
         h("div", { className: "row" }, field("Load", work), field("Drives answer as", profile)),
-        told ? h("p", { className: "hint", id: "stands-for" }, told.error ? `There is no prediction: ${told.error}` : `Predicted for ${told.drive_title}: ${told.why}. Times of a rebuild are for the size of your drives. `, h("code", {}, told.command)) : h("p", { className: "hint" }, "The simulator is asked \u2026"),
+        told ? h("p", { className: "hint", id: "stands-for" }, told.error ? `There is no prediction: ${told.error}` : `Predicted for ${told.drive_title}: ${told.why}. Times of a rebuild are for the size of your drives. `, h("code", {}, told.command)) : h("p", { className: "hint" }, "Waiting for the simulator \u2026"),
         table("Levels", ["Level", "Capacity", "Survives the loss of", "Healthy", "One member missing", "Rebuild", "Choose"], rows));
     };
     const busy = () => beside.contains(document.activeElement) && document.activeElement.tagName === "SELECT";

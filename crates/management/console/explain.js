@@ -9,14 +9,14 @@ const at = (name) => `/arrays/${encodeURIComponent(name)}`;
 
 /** The panel; `update` is called every second and gives the figures that it has read, or nothing. */
 export function explainPanel(name) {
-  const now = h("div", {}, h("p", {}, "What limits the array is measured \u2026"));
+  const now = h("div", {}, h("p", {}, "Measuring the limit of the array \u2026"));
   const parts = h("div", {});
   const totals = h("div", {});
   const element = h("section", { className: "card" }, h("h2", {}, "Explain"), now, parts,
     h("details", {}, h("summary", {}, "Decisions since the array was started"), totals));
   const show = (own) => {
     const limit = own.limit;
-    keyed(now, [limit.text, limit.knob], () => [h("p", {}, `${sentenceCase(limit.text)}.`), limit.knob === "none" ? null : h("p", {}, `What moves it: ${limit.knob}.`)]);
+    keyed(now, [limit.text, limit.knob], () => [h("p", {}, `${sentenceCase(limit.text)}.`), limit.knob === "none" ? null : h("p", {}, `Suggestion: ${limit.knob}.`)]);
     keyed(parts, limit.parts, () => limit.parts.length ? table("Parts of the array", ["Part", "Busy", "Commands at once", "Commands", "Each takes", "Each waits"], limit.parts.map((part) => [
       part.slot === null ? [part.part, part.name ? ` ${part.name}` : ""] : `slot ${part.slot}${part.name ? `, ${part.name}` : ""}`,
       `${part.busy_percent} %`, part.name ? (part.depth_tenths / 10).toFixed(1) : "\u2013", part.name ? String(part.commands) : "\u2013", part.name ? millis(part.service_ns) : "\u2013", part.name ? millis(part.queued_ns) : "\u2013"])) : null);
@@ -28,7 +28,7 @@ export function explainPanel(name) {
 function decisions(own) {
   const all = own.reasons.reduce((sum, reason) => sum + reason.count, 0) || 1;
   const reasons = [...own.reasons].sort((a, b) => b.count - a.count);
-  return [h("p", {}, `Hosts asked for ${count(own.host.reads, "read")} (${bytes(own.host.read_bytes)}), ${count(own.host.writes, "write")} (${bytes(own.host.written_bytes)}) and ${count(own.host.flushes, "flush", "flushes")}.${own.host.reads + own.host.writes ? ` Each read or write of a host cost ${own.member_reads_per_host_request} reads and ${own.member_writes_per_host_request} writes of members, background work included.` : ""}`),
+  return [h("p", {}, `Requests of hosts: ${count(own.host.reads, "read")} (${bytes(own.host.read_bytes)}), ${count(own.host.writes, "write")} (${bytes(own.host.written_bytes)}) and ${count(own.host.flushes, "flush", "flushes")}.${own.host.reads + own.host.writes ? ` Each read or write of a host cost ${own.member_reads_per_host_request} reads and ${own.member_writes_per_host_request} writes of members, background work included.` : ""}`),
     reasons.length ? table("Decisions", ["Decision", "Times", "Share"], reasons.map((reason) => [reason.text, String(reason.count), `${Math.floor((reason.count * 100) / all)} %`])) : h("p", {}, "Nothing was decided yet."),
     own.host.written_bytes ? table("Written by members", ["Member", "Bytes written for each byte of a host"], own.write_amplification.map((member) => [member.member || `slot ${member.slot}`, member.written_per_host_byte])) : null,
     own.adaptive ? h("p", {}, `Adaptive: ${count(own.adaptive.switches, "change")} after ${count(own.adaptive.windows, "look")}; now read-ahead ${own.adaptive.now.read_ahead}, mirror reads ${own.adaptive.now.mirror_read}.`) : null];
@@ -66,7 +66,7 @@ function story(own) {
     bar.append(inner);
     return [millis(step.at_ns), step.text, step.took_ns === null ? "\u2013" : millis(step.took_ns), step.queued_ns ? millis(step.queued_ns) : "\u2013", bar];
   });
-  return h("details", {}, h("summary", {}, `Request ${own.request}: ${own.kind}${where}, ${own.took_ns === null ? "goes on" : millis(own.took_ns)}${own.status && own.status !== "ok" ? `, ${own.status}` : ""}`),
-    own.whole ? null : h("p", {}, "Its beginning is not kept any more."),
+  return h("details", {}, h("summary", {}, `Request ${own.request}: ${own.kind}${where}, ${own.took_ns === null ? "running" : millis(own.took_ns)}${own.status && own.status !== "ok" ? `, ${own.status}` : ""}`),
+    own.whole ? null : h("p", {}, "Its beginning is not recorded any more."),
     table(`Request ${own.request}`, ["At", "What happened", "Took", "Waited for its drive", "From begin to end"], rows));
 }

@@ -45,7 +45,7 @@ function reportList(lab, chosen, load) {
   const rows = lab.reports.map((report) => {
     const box = h("input", { type: "checkbox", "aria-label": `Choose ${report.name}`, id: `choose-${report.name}`, checked: chosen.has(report.name), onchange: () => { if (box.checked) chosen.add(report.name); else chosen.delete(report.name); choose(); } });
     const link = report.files.includes("report.html") ? h("a", { href: file(report.name, "report.html"), target: "_blank", rel: "noopener" }, report.name) : report.kind === "plan" ? h("a", { href: `#/lab/${encodeURIComponent(report.name)}` }, report.name) : report.name;
-    return [report.kind === "review" ? box : "\u2013", link, report.kind === "part" ? "not ended: begin it again to go on" : report.kind, time(report.at_seconds), h("td", {}, report.command ? h("code", {}, report.command) : "\u2013"),
+    return [report.kind === "review" ? box : "\u2013", link, report.kind === "part" ? "not ended: start it again to continue" : report.kind, time(report.at_seconds), h("td", {}, report.command ? h("code", {}, report.command) : "\u2013"),
       h("td", { className: "act" }, h("button", { className: "risk", id: `remove-${report.name}`, "aria-label": `Remove ${report.name}`, onclick: () => remove(report.name, load) }, "Remove"))];
   });
   return [h("h2", {}, "Reports"), rows.length ? [table("Reports", ["Choose", "Report", "Kind", "Written", "Made by", "Actions"], rows), h("p", {}, compare)] : h("p", {}, "No reports yet."),
@@ -58,14 +58,14 @@ function remove(name, load) {
 
 function compareTwo(a, b, load) {
   const name = h("input", { required: true, value: `${a}-${b}`.slice(0, 60), spellcheck: false });
-  ask({ title: `Compare ${a} with ${b}`, text: "Cells that both have are put side by side.", button: "Compare", fields: field("Name of the report", name), cli: `openraid compare ${a} ${b}`,
+  ask({ title: `Compare ${a} with ${b}`, text: "Cells in both are shown side by side.", button: "Compare", fields: field("Name of the report", name), cli: `openraid compare ${a} ${b}`,
     act: async () => { await call("POST", "/lab/comparisons", { name: name.value.trim(), a, b }); load(); } });
 }
 
 function forms(choices, load) {
   const options = (all) => all.map((own) => [own.name, `${own.name}: ${own.title}`]);
   const error = h("p", { className: "error", role: "alert" });
-  const kind = select([["plan", "What if: arrays beside one another under one load"], ["review", "Review: methods over arrays, with charts"]], "plan");
+  const kind = select([["plan", "What if: arrays side by side under one load"], ["review", "Review: methods over arrays, with charts"]], "plan");
   const name = h("input", { required: true, spellcheck: false, autocomplete: "off", placeholder: "first" });
   const system = select(options(choices.systems), "openraid");
   const drive = select([["", "the controller's own"], ...options(choices.drives)], "");

@@ -20,8 +20,8 @@ export function page(main) {
       operates ? h("button", { id: "add-schedule", onclick: () => addSchedule(load) }, "Add a schedule") : "");
     const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : FROM[value.from] || value.from]);
     config.replaceChildren(h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
-      own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "The server is as at first."),
-      own.arrays.map((array) => [h("h3", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "As at first. Settings are changed on the page of the array.")]),
+      own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "Every setting has its default."),
+      own.arrays.map((array) => [h("h3", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "All settings have their defaults. They are changed on the page of the array.")]),
       own.spares.length ? table("Spares", ["Drive", "For"], own.spares.map((spare) => [spare.member, spare.array || "all arrays"])) : h("p", {}, "No spares for all arrays are configured.")));
     if (state.session.role !== "Administrator") { users.replaceChildren(h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
     const all = (await get("/users")).users;

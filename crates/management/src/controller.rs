@@ -26,7 +26,7 @@ pub struct Refusal {
 pub struct Done {
     /// In words.
     pub text: String,
-    /// The array afterwards, if it is still there.
+    /// The array after the command, if it still exists.
     pub array: Option<Box<ArrayModel>>,
 }
 
@@ -80,7 +80,7 @@ pub struct ScheduleInput {
 pub struct PlanModel {
     /// Its capacity.
     pub size_bytes: u64,
-    /// Members that can be lost, whichever they are.
+    /// Number of any members that can be lost.
     pub survives: u32,
     /// The level in a word.
     pub level: String,
@@ -128,7 +128,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The server is ending.
     fn journal(&self) -> Result<Option<Box<JournalModel>>, Refusal>;
-    /// What limits an array now.
+    /// The limit of an array now.
     ///
     /// # Errors
     /// It is not served.
@@ -159,7 +159,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The folder of reports cannot be read.
     fn lab(&self) -> Result<LabModel, Refusal>;
-    /// What can be simulated.
+    /// Systems, drives and patterns of the simulator.
     fn choices(&self) -> ChoicesModel;
     /// Begin a job in a process of its own.
     ///

@@ -173,7 +173,7 @@ pub struct ChoiceModel {
     pub title: String,
 }
 
-/// What can be simulated.
+/// Systems, drives and patterns of the simulator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChoicesModel {
     /// Controllers.

@@ -89,7 +89,7 @@ fn own(page: &mut Page, arrays: &[ArrayModel]) {
     page.gauge(arrays, "openraid_array_survives", "Members that can be lost now.", |array| array.survives.into());
     page.gauge(arrays, "openraid_array_slots", "Slots for members.", |array| array.slots.into());
     let unprotected = |array: &ArrayModel| array.journal.as_ref().is_some_and(|journal| !journal.protected).into();
-    let help = "1 if the journal was to promise the writes of the array and does not.";
+    let help = "1 if the array's policy asks for the journal, and the journal does not protect its writes.";
     page.gauge(arrays, "openraid_array_unprotected", help, unprotected);
     let unsynced = |array: &ArrayModel| u64::from(!array.is_synced());
     page.gauge(arrays, "openraid_array_unsynced", "1 if parity or copies are not in sync everywhere.", unsynced);

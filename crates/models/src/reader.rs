@@ -255,7 +255,7 @@ impl<'r> Section<'r> {
             let key = format!("{base}{end}");
             let Some(value) = self.get(&key) else { continue };
             if found.is_some() {
-                self.complain(&key, "stands there twice, in two units", "keep one of them");
+                self.complain(&key, "is given twice, in two units", "keep one of them");
                 continue;
             }
             found = Some(self.sourced(&key, value, dimension, *worth, (least, most.min(dimension.largest()))));
@@ -587,7 +587,7 @@ fn without_unit(base: &str, dimension: Dimension, name: &str) -> (String, String
     let what = dimension.name();
     let reason = match base == name {
         true => format!("a {what} without a unit"),
-        false => format!("the unit is none of a {what}"),
+        false => format!("the unit is not one of a {what}"),
     };
     (reason, format!("write one of: {}", units.join(", ")))
 }

@@ -91,7 +91,7 @@ impl fmt::Display for UriError {
             Self::NoHost => f.write_str("the address has no host; write nbd://HOST/EXPORT"),
             Self::Port(port) => write!(f, "{port:?} is not a port; it must be a number from 1 to 65535"),
             Self::Brackets(host) => {
-                write!(f, "{host:?} is not a host; an IPv6 address stands in brackets: nbd://[::1]/")
+                write!(f, "{host:?} is not a host; write an IPv6 address in brackets: nbd://[::1]/")
             }
             Self::UserName => f.write_str("a user name is only of use with TLS; remove the part before @"),
             Self::HostWithUnix(host) => {

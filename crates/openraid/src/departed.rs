@@ -66,13 +66,13 @@ pub struct Departed {
     /// The identity in its superblock, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Why it is out.
+    /// Why it left.
     pub why: Why,
     /// The same in words.
     pub reason: String,
-    /// Since when: seconds since 1970.
+    /// Its begin: seconds since 1970.
     pub at_seconds: u64,
-    /// When it came back, the latest last.
+    /// The times of its returns, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub returns: Vec<u64>,
 }

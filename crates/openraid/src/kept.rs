@@ -29,7 +29,7 @@ pub const PROFILE: &str = "profile";
 /// The kept settings of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Kept {
-    /// Its writes are to be promised by the controller's journal.
+    /// Does its policy ask for the controller's journal?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub journalled: bool,
     /// The profile that was set last.
@@ -38,7 +38,7 @@ pub struct Kept {
     /// Settings that were changed since then, as they were written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Spares of the configuration file that an order took out: they come back by an order only.
+    /// Spares of the configuration file that a command removed: only a command adds them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
     /// Members that left, and why.

@@ -24,15 +24,15 @@ const JOURNALS_MAX: usize = 64;
 /// A registry is never larger; a larger file is none.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// An array that is remembered.
+/// A recorded array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = RememberedArray)]
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// Its identity: of a nested array that of the stripe; none for raw drives.
+    /// Its identity; for a nested array that of the stripe; none for raw drives.
     pub uuid: Option<String>,
-    /// Its level in a word.
+    /// The name of its level.
     pub level: String,
     /// Its members, spares and those of all spans included: absolute paths and addresses.
     pub members: Vec<String>,
@@ -57,7 +57,7 @@ struct JournalUse {
     devices: u8,
 }
 
-/// All of them.
+/// Number of mismatches.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Content {
     schema: String,

@@ -153,8 +153,8 @@ pub fn split_text(own: &Superblock, array: &Superblock) -> String {
         format!("event {}, last updated {}", superblock.events, utc(superblock.updated.seconds()))
     };
     format!(
-        "split brain: it ran without the other half of the array. It is at {}; the other half is at {}. What was written to it \
-         alone is lost when it is added",
+        "split brain: it ran without the other half of the array. It is at {}; the other half is at {}. Data written \
+         to it alone is lost when it is added",
         at(own),
         at(array)
     )

@@ -263,7 +263,7 @@ pub fn help() -> String {
 /// The table of docs/settings.md.
 #[cfg(test)]
 fn page_table() -> String {
-    let mut text = String::from("| Setting | At first | Values | Needs | Meaning |\n| --- | --- | --- | --- | --- |\n");
+    let mut text = String::from("| Setting | Default | Values | Needs | Meaning |\n| --- | --- | --- | --- | --- |\n");
     for (name, default, values, needs, help) in rows() {
         let needs = if needs.is_empty() { "" } else { &format!("{needs} ") };
         let values = values.split(", ").map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");

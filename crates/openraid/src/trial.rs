@@ -119,7 +119,7 @@ pub fn reasons(members: &[(OpenedMember, ProbedMember)], options: AssembleOption
 
 /// The words for a nested array that is not complete.
 pub fn spans_missing(name: &str, error: &StartError) -> Failure {
-    let text = format!("array {name}: {error}; if its spans are arrays that stand for themselves, use --flat");
+    let text = format!("array {name}: {error}; if its spans are independent arrays, use --flat");
     Failure::new(error.exit(), text)
 }
 

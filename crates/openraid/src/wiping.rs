@@ -18,15 +18,15 @@ const SIGNATURE_BYTES: u64 = 4096;
 /// Zeroes of one write.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// A range of a drive, and what stands there.
+/// A range of a drive, and its content.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, utoipa::ToSchema)]
 #[schema(as = ErasedArea)]
 pub struct Area {
     /// First byte.
     pub at: u64,
-    /// How many.
+    /// Their number.
     pub bytes: u64,
-    /// What stands there.
+    /// Its content.
     pub what: String,
 }
 

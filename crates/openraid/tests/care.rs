@@ -112,10 +112,11 @@ fn mistakes_in_the_table_are_named() {
     lab.line("config check openraid.toml").refused(
         65,
         &[
-            "line 4: care.smart: \"often\" is no time between two looks; write seconds to days, as in 30s, 10m, 1h, 7d, or never",
+            "line 4: care.smart: \"often\" is not an interval between two looks; write seconds to days, as in 30s, \
+             10m, 1h, 7d, or never",
             "line 5: care.led: \"led\" is not an absolute path",
             "line 6: care.idle-probes: unknown key; did you mean idle-probe?",
-            "line 7: care.idle-probe: \"0s\" is no time between two looks",
+            "line 7: care.idle-probe: \"0s\" is not an interval between two looks",
         ],
     );
 }

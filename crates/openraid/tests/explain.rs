@@ -46,7 +46,7 @@ fn seen(story: &Value, start: u64) -> Vec<String> {
 fn a_write_to_a_part_of_a_stripe_tells_members_sectors_and_reasons() {
     let lab = Lab::new("explain");
     let (server, start) = served(&lab, &[]);
-    lab.line("explain data --request last").refused(65, &["steps of requests are not kept", "--record on"]);
+    lab.line("explain data --request last").refused(65, &["steps of requests are not recorded", "--record on"]);
     lab.line("explain data --record on").expect(0);
     lab.line("explain data --request last").refused(65, &["no request has ended"]);
     // Stripe 1 begins at 192 KiB; column 2 of it 128 KiB later, in the slot of P (2) plus 1 plus 2, modulo 4.
@@ -171,7 +171,7 @@ fn a_record_in_the_partial_parity_log_is_told_with_its_time() {
         let told = story(&lab, "last");
         step_with_time(&told, "logged PartialParityLogged", "recorded in the partial parity log first");
         if turn == 1 {
-            let words = "waited until the partial parity log could be written over";
+            let words = "waited until the partial parity log could be overwritten";
             step_with_time(&told, "wait WaitedForPartialParityLog", words);
         }
     }

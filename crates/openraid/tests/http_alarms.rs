@@ -100,12 +100,12 @@ fn schedules_are_made_and_removed_over_http_and_the_file_stays_peoples() {
         wish[key] = value;
         wish
     };
-    post(&web, &changed("every", "1m".into())).refused(400, &["every: \"1m\" is no time between checks"]);
+    post(&web, &changed("every", "1m".into())).refused(400, &["every: \"1m\" is not an interval between checks"]);
     post(&web, &changed("name", "a b".into())).refused(400, &["letters, digits"]);
     post(&web, &changed("arrays", json!(["dta"]))).refused(400, &["there is no array named \"dta\"", "openraid list"]);
     post(&web, &changed("speed", "1M".into())).refused(400, &["unknown field `speed`"]);
-    post(&web, &changed("name", "monthly".into())).refused(409, &["monthly stands in line", "openraid reload"]);
-    web.ask_with("DELETE", "/api/v1/schedules/monthly", None, &[]).refused(409, &["monthly stands in line"]);
+    post(&web, &changed("name", "monthly".into())).refused(409, &["monthly is in line", "openraid reload"]);
+    web.ask_with("DELETE", "/api/v1/schedules/monthly", None, &[]).refused(409, &["monthly is in line"]);
     web.ask_with("DELETE", "/api/v1/schedules/none", None, &[]).refused(404, &["no schedule named \"none\""]);
     let made = post(&web, &wish).expect(200).json();
     assert_eq!((&made["every_seconds"], &made["line"]), (&604_800.into(), &0.into()));

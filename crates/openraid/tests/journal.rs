@@ -79,11 +79,14 @@ fn without_its_journal_an_array_does_not_start_unless_its_promises_are_given_up(
     killed(&lab, &["j0"]);
     let examined = lab.line("examine d0").expect(0);
     assert!(examined.text().contains("starts with that journal only"), "{}", examined.text());
-    lab.line("serve --nbd 127.0.0.1:0 data").refused(65, &["a journal holds writes", "--journal"]);
+    lab.line("serve --nbd 127.0.0.1:0 data").refused(65, &["a journal holds acknowledged writes", "--journal"]);
     let tried = lab.line("doctor data").expect(2).text();
-    for word in
-        ["all members are there", "not started: array data: a journal holds writes", "--journal", "--journal-lost"]
-    {
+    for word in [
+        "all members are there",
+        "not started: array data: a journal holds acknowledged writes",
+        "--journal",
+        "--journal-lost",
+    ] {
         assert!(tried.contains(word), "{word}: {tried}");
     }
     assert!(!tried.contains("it starts with all members"), "{tried}");
@@ -91,7 +94,7 @@ fn without_its_journal_an_array_does_not_start_unless_its_promises_are_given_up(
     assert_eq!(tried["not_started"].as_array().map(Vec::len), Some(1), "{tried:#}");
     assert_eq!((&tried["sets"][0]["needs_journal"], &tried["tried"]), (&true.into(), &Value::Array(Vec::new())));
     lab.line("journal create --size 16M other").expect(0);
-    lab.line("serve --nbd 127.0.0.1:0 data --journal other").refused(65, &["it is not the one that is here"]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal other").refused(65, &["it is not the attached one"]);
     // A journal in use cannot become a member, and a member cannot become a journal.
     lab.line("create more --level 1 --assume-clean j0 other").refused(65, &["openraid journal", "--overwrite"]);
     lab.line("journal create j0").refused(65, &["openraid journal", "--overwrite"]);
@@ -128,7 +131,7 @@ fn another_journal_that_knows_the_array_from_earlier_is_refused() {
     let own = lab.line("examine j1 --json").expect(0).json()["members"][0]["journal"]["uuid"].clone();
     let own = own.as_str().expect("a journal has a name").to_owned();
     assert!(lab.line("examine d0").expect(0).text().contains(&format!("journal {own} holds writes")));
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["it is not the one that is here", &own]);
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["it is not the attached one", &own]);
     let server = restarted(&lab, &["--journal", "j1"]);
     assert!(io(&lab, &["read -P 8 0 64k", "read -P 9 1000k 8k"]));
     server.stop();
@@ -169,7 +172,7 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
     let (from, to) = bounds[0];
     assert!(err.contains(&format!("; bytes {from} to {to}")), "{err}");
     let done = lab.line("journal discard data --on j0 --lost --json").expect(0).json();
-    assert!(done["done"].as_str().is_some_and(|text| text.contains("given up and lost")), "{done:#}");
+    assert!(done["done"].as_str().is_some_and(|text| text.contains("discarded: ")), "{done:#}");
     assert_eq!((&done["given_up"], &done["entries"]), (&true.into(), &only["entries"]));
     let server = restarted(&lab, &["--journal", "j0"]);
     assert!(lab.show("data")["forced"].is_string());

@@ -39,12 +39,11 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     server.kill();
     flip(&lab, 35);
     let serve = "serve --nbd 127.0.0.1:0 data other --journal j0";
-    let remedy =
-        ["openraid journal show DEVICE", "openraid journal discard ARRAY --on DEVICE --lost", "should stand at"];
+    let remedy = ["openraid journal show DEVICE", "openraid journal discard ARRAY --on DEVICE --lost", "should be at"];
     lab.line(serve).refused(65, &remedy);
     // `journal show` displays the readable part, and where it ends.
     let shown = lab.line("journal show j0").expect(1).text();
-    assert!(shown.contains("DAMAGED") && shown.contains("should stand at bytes") && shown.contains("data"), "{shown}");
+    assert!(shown.contains("DAMAGED") && shown.contains("should be at bytes") && shown.contains("data"), "{shown}");
     let shown = lab.line("journal show j0 --json").expect(1).json();
     let (own, arrays) = (&shown["journal"], shown["journal"]["arrays"].as_array().expect("a list"));
     assert!(own["damage"].as_str().is_some_and(|text| text.contains("its payload is damaged")), "{shown:#}");
@@ -54,10 +53,10 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     // The array that is named there is given up.
     lab.line("journal discard data --on j0")
         .refused(65, &["before the damage", "an unknown number after it", "--lost"]);
-    lab.line(serve).refused(65, &["should stand at"]);
+    lab.line(serve).refused(65, &["should be at"]);
     let done = lab.line("journal discard data --on j0 --lost --json").expect(0).json();
     let text = done["done"].as_str().expect("it is done");
-    assert!(text.contains("given up and lost") && text.contains("can be used again"), "{text}");
+    assert!(text.contains("discarded: ") && text.contains("can be used again"), "{text}");
     assert!(done["damage"].is_string() && done["entries"].as_u64() > Some(0), "{done:#}");
     let server = lab.serve(&["data", "other", "--journal", "j0"]);
     assert!(lab.show("data")["forced"].is_string());
@@ -86,8 +85,8 @@ fn a_damaged_log_of_two_arrays_is_used_again_when_both_are_given_up() {
     flip(&lab, 34);
     let serve = "serve --nbd 127.0.0.1:0 data other --journal j0";
     let done = lab.line("journal discard data --on j0 --lost").expect(0).text();
-    assert!(done.contains("when other is given up, too"), "{done}");
-    lab.line(serve).refused(65, &["should stand at"]);
+    assert!(done.contains("when the entries of other are discarded, too"), "{done}");
+    lab.line(serve).refused(65, &["should be at"]);
     let shown = lab.line("journal show j0 --json").expect(1).json();
     assert_eq!(shown["journal"]["arrays"].as_array().map(Vec::len), Some(2), "{shown:#}");
     let done = lab.line("journal discard other --on j0 --lost").expect(0).text();

@@ -246,7 +246,7 @@ fn a_journal_that_one_device_carries_alone_comes_back_beside_a_dead_one() {
     assert!(warned.contains("back, has carried it alone"), "{warned}");
     // The same with a device that can be read, is stale, and takes no writes.
     let warned = warnings_of(&lab, &mut command_with_small_disk(&lab, &["back", "other"], true, &[]));
-    assert!(warned.contains("this device of the journal is behind, and"), "{warned}");
+    assert!(warned.contains("this device of the journal is out of date, and"), "{warned}");
     assert!(warned.contains("small/j is used alone"), "{warned}");
 }
 
@@ -287,7 +287,7 @@ fn what_only_the_current_of_two_devices_knows_can_be_given_up() {
     let both = "journal discard data --on j0 --on j1";
     lab.line(both).refused(65, &["sectors of host data", "--lost"]);
     let done = lab.line(&format!("{both} --lost")).expect(0).text();
-    assert!(done.contains("given up and lost"), "{done}");
+    assert!(done.contains("discarded: "), "{done}");
     let server = restarted(&lab, &["--journal", "j0", "--journal", "j1"]);
     assert!(lab.show("data")["forced"].is_string());
     wait_for_devices(&lab, true);

@@ -216,10 +216,10 @@ fn blocks_that_cannot_be_are_refused_in_words() {
     let lab = Lab::new("block-bad");
     made(&lab, 512);
     for (block, words) in [
-        (520, "520 B is no possible logical block"),
-        (256, "256 B is no possible logical block"),
-        (1, "1 B is no possible logical block"),
-        (u32::MAX, "is no possible logical block"),
+        (520, "520 B is not a possible logical block"),
+        (256, "256 B is not a possible logical block"),
+        (1, "1 B is not a possible logical block"),
+        (u32::MAX, "is not a possible logical block"),
         (8192, "8192 bytes is not supported"),
     ] {
         set_block(&lab, &MEMBERS, block);

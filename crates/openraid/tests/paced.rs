@@ -30,7 +30,7 @@ fn an_array_of_paced_memory_is_served_with_its_bytes_and_never_faster_than_its_d
     let told = notes(&lab, 0);
     assert!(told[0].starts_with("answers as a "), "{told:?}");
     let late = told.last().expect("some");
-    assert!(late.contains(", late by ") && late.ends_with(" at the most"), "{told:?}");
+    assert!(late.contains(", late by ") && late.ends_with(" at most"), "{told:?}");
     // No wall clock makes the drive faster than it is.
     assert!(taken.as_millis() >= u128::from(requests) * 2 * SERVICE_MS, "{requests} writes in {taken:?}");
     lab.line("explain data --record on").expect(0);

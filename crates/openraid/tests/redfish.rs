@@ -134,7 +134,7 @@ fn what_a_volume_cannot_be_is_refused_by_the_name_of_its_property() {
         (json!({"RAIDType": "RAID1", "Links": []}), value, "not an object"),
         (json!({"RAIDType": "RAID1", "Links": {"Drives": {}}}), value, "not a list"),
         (json!({"RAIDType": "RAID1", "Links": {"Drives": ["x"]}}), value, "@odata.id"),
-        (json!({"RAIDType": "RAID1", "Links": {"Drives": [{"@odata.id": "/redfish/v1/../x"}]}}), value, "no drive"),
+        (json!({"RAIDType": "RAID1", "Links": {"Drives": [{"@odata.id": "/redfish/v1/../x"}]}}), value, "not a drive"),
         (json!({"RAIDType": "RAID1", "Links": {"Drives": [spare[0], spare[0]]}}), value, "twice"),
         (
             json!({"RAIDType": "RAID1", "Links": {"Drives": [spare[0], {"@odata.id": member}]}}),
@@ -145,7 +145,7 @@ fn what_a_volume_cannot_be_is_refused_by_the_name_of_its_property() {
         (json!({"RAIDType": "RAID1", "Links": links, "Colour": "red"}), "PropertyUnknown", "Colour"),
         (json!({"RAIDType": "RAID1", "Links": links, "CapacityBytes": 4096}), value, "takes its drives whole"),
         (json!({"RAIDType": "RAID1", "Links": links, "CapacityBytes": -1}), value, "above 0"),
-        (json!({"RAIDType": "RAID1", "Links": links, "MediaSpanCount": 70000}), value, "drives"),
+        (json!({"RAIDType": "RAID1", "Links": links, "MediaSpanCount": 70000}), value, "spans"),
         (json!({"RAIDType": "RAID1", "Links": links, "InitializeMethod": "Skip"}), value, "Background"),
         (json!({"RAIDType": "RAID1", "Links": links, "WriteCachePolicy": "Off"}), value, "WriteThrough"),
         (json!({"RAIDType": "RAID1", "Links": links, "Oem": {"Other": 1}}), value, "Oem.Openraid"),

@@ -78,7 +78,7 @@ fn what_is_replayed_or_resynced_is_said_in_one_line() {
     new.wait_for("data", |state| state["task"]["done_bytes"].as_u64() > Some(2 << 20));
     server.stop();
     let line = recovered(&new, &[]).concat();
-    assert!(line.starts_with("data: not in sync yet: the sync goes on from "), "{line}");
+    assert!(line.starts_with("data: not in sync yet: the sync continues from "), "{line}");
 }
 
 #[test]

@@ -138,9 +138,9 @@ fn mistakes_of_a_schedule_are_named() {
     lab.line("config check openraid.toml").refused(
         65,
         &[
-            "line 4: schedules.a.task: \"scrub\" is no task; write task = \"check\" or task = \"patrol\"",
-            "line 5: schedules.a.every: \"1m\" is no time between checks",
-            "line 6: schedules.a.window: \"1-2\" is no window",
+            "line 4: schedules.a.task: \"scrub\" is not a task; write task = \"check\" or task = \"patrol\"",
+            "line 5: schedules.a.every: \"1m\" is not an interval between checks",
+            "line 6: schedules.a.window: \"1-2\" is not a window of time",
             "line 7: schedules.b.every: missing",
             "line 7: schedules.b.task: missing",
             "line 8: schedules.b.array: unknown key; did you mean arrays?",

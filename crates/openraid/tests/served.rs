@@ -253,7 +253,7 @@ fn memory_that_is_not_there_is_refused_with_figures_before_anything_is_served() 
     let lab = Lab::new("memory");
     let serve =
         |options: &str| lab.line(&format!("serve --nbd 127.0.0.1:0 --level 1 --name x ram:8M ram:8M {options}"));
-    serve("--cache 3T").refused(65, &["the server would need 3.", "--cache 3 TiB", "there are", "at the most"]);
+    serve("--cache 3T").refused(65, &["the server would need 3.", "--cache 3 TiB", "there are", "at most"]);
     serve("--cache 5T").refused(64, &["more than 4 TiB cannot be addressed; give less"]);
     serve("--cache 64K").refused(64, &["--cache 64 KiB", "give 80 KiB at least"]);
 }
@@ -614,7 +614,7 @@ fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
 
 /// Every view of the array shows a volatile cache, and a user has to confirm the setting.
 fn is_said_and_confirmed(lab: &Lab, server: &Server) {
-    assert!(lab.line("show data").expect(0).text().contains("VOLATILE: what is not flushed is lost"));
+    assert!(lab.line("show data").expect(0).text().contains("VOLATILE: unflushed data is lost"));
     assert!(lab.line("show data --mdstat").expect(0).text().contains("write cache: VOLATILE"));
     lab.line("set data write.cache=through").expect(0);
     let control = std::path::PathBuf::from(server.ready["control"].as_str().expect("a path"));

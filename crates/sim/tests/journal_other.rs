@@ -31,7 +31,7 @@ fn cut_and_change(machine: &mut Journalled, other: &mut Vec<openraid_units::Driv
 fn is_refused(machine: &mut Journalled) {
     match machine.rig.world.assemble(false) {
         Err(StartError::Refused(AdminError::Refused(why))) => {
-            assert!(why.contains("it is not the one that is here"), "{why}");
+            assert!(why.contains("it is not the attached one"), "{why}");
         }
         other => panic!("{other:?}"),
     }

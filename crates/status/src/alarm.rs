@@ -73,12 +73,12 @@ impl Level {
     }
 }
 
-/// A state that should be known of.
+/// A state that needs attention.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Condition {
-    /// A word: mdadm's if it has one.
+    /// The event's name: mdadm's if mdadm has one.
     pub event: String,
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
     /// The array; none if it is about the server.
     pub array: Option<String>,
@@ -93,9 +93,9 @@ pub struct Condition {
     pub member: Option<String>,
     /// In words.
     pub text: String,
-    /// The command that helps, or shows more.
+    /// The command that helps or shows more.
     pub next_step: Option<String>,
-    /// It stays until it is acknowledged, also if the state is over: what was lost by force, for instance.
+    /// Does it stay until it is acknowledged, also after the state has ended? Example: data lost by a forced start.
     #[serde(default)]
     pub until_acknowledged: bool,
 }
@@ -158,19 +158,19 @@ impl Condition {
     }
 }
 
-/// An alarm as it is told.
+/// An alarm.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AlarmModel {
-    /// Its name, by which it is acknowledged. An alarm that ended and one that began later may have the same.
+    /// Its name, used to acknowledge it. An alarm that ended and a later one may have the same name.
     pub id: String,
-    /// Redfish's word for it.
+    /// The message of Redfish.
     pub message_id: String,
     /// The fault.
     #[serde(flatten)]
     pub what: Condition,
-    /// Since when: seconds since 1970.
+    /// Its begin: seconds since 1970.
     pub since_seconds: u64,
-    /// When it ended; none while it holds.
+    /// Its end; none while it is open.
     pub until_seconds: Option<u64>,
     /// When it was acknowledged.
     pub acknowledged_seconds: Option<u64>,

@@ -18,19 +18,19 @@ pub struct SinkModel {
     pub target: String,
     /// The line of the configuration file.
     pub line: u32,
-    /// Why it did not take its last message, if it did not.
+    /// Why its last message failed, if it did.
     #[serde(default)]
     pub error: Option<String>,
 }
 
-/// What came of a test alarm.
+/// The result of a test alarm.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TestModel {
     /// The name of the sink.
     pub sink: String,
     /// `exec`, `webhook`, `mail` or `journald`.
     pub kind: String,
-    /// Why it did not take the alarm; none if it did.
+    /// Why it did not accept the alarm; none if it did.
     pub error: Option<String>,
 }
 
@@ -41,16 +41,16 @@ pub struct ScheduleModel {
     pub name: String,
     /// `check` or `patrol`.
     pub task: String,
-    /// Bytes of each drive that a patrol reads a second.
+    /// Rate of a patrol: bytes of each drive a second.
     #[serde(default)]
     pub rate: Option<u64>,
     /// Names of arrays; empty: all.
     pub arrays: Vec<String>,
-    /// Seconds from one to the next.
+    /// Interval in seconds.
     pub every_seconds: u64,
     /// `HH:MM-HH:MM` in UTC; none: at any time.
     pub window: Option<String>,
-    /// The line of the configuration file; 0: the file does not have it, it is kept by the server.
+    /// The line of the configuration file; 0 if the server keeps it and the file does not have it.
     pub line: u32,
 }
 
@@ -63,13 +63,13 @@ pub struct MemberCheckModel {
     pub member: Option<String>,
     /// Its serial number.
     pub serial: Option<String>,
-    /// Sectors of 512 bytes in which it disagreed with the others, as far as ranges are kept.
+    /// Number of sectors of 512 bytes in which it disagreed with the others, in the kept ranges.
     pub mismatches: u64,
-    /// Defects that were repaired on it since its server was started.
+    /// Number of defects that were repaired on it since its server was started.
     pub media_errors: u32,
 }
 
-/// A check that is remembered. Its ranges are not kept.
+/// A past check, without its ranges.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PastCheckModel {
     /// How it ended.
@@ -103,20 +103,20 @@ pub struct PatrolMemberModel {
     pub read_bytes: u64,
     /// Its size.
     pub size_bytes: u64,
-    /// Stretches of 1 MiB that could not be read.
+    /// Number of ranges of 1 MiB that could not be read.
     pub errors: u64,
     /// The place of the first one, in bytes from the start of the drive.
     pub first_error_bytes: Option<u64>,
-    /// Why it was not read to its end, if it was not.
+    /// Why the read stopped before the end of the drive, if it did.
     pub trouble: Option<String>,
 }
 
 /// A patrol read of an array's drives.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PatrolModel {
-    /// When it began: seconds since 1970.
+    /// Its begin: seconds since 1970.
     pub at_seconds: u64,
-    /// When it ended; none if its server ended before it.
+    /// Its end; none if its server ended before it.
     pub ended_seconds: Option<u64>,
     /// The schedule that began it.
     pub schedule: String,
@@ -127,7 +127,7 @@ pub struct PatrolModel {
 /// The health that a drive reports through smartctl. A value that it does not report is null.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct SmartModel {
-    /// When it was asked: seconds since 1970.
+    /// The time of the answer: seconds since 1970.
     pub at_seconds: u64,
     /// Its model.
     pub model: Option<String>,
@@ -141,7 +141,7 @@ pub struct SmartModel {
     pub link: Option<String>,
     /// Its own verdict: `false` if it expects to fail.
     pub passed: Option<bool>,
-    /// Attributes that are below the vendor's thresholds now.
+    /// Attributes below the vendor's thresholds now.
     #[serde(default)]
     pub failing_attributes: Vec<String>,
     /// The critical warning of NVMe, in bits.
@@ -150,18 +150,18 @@ pub struct SmartModel {
     pub temperature_celsius: Option<i64>,
     /// Does it rotate?
     pub rotating: Option<bool>,
-    /// Sectors that it has replaced.
+    /// Number of replaced sectors.
     pub reallocated_sectors: Option<u64>,
-    /// Sectors that it could not read, and has not replaced yet.
+    /// Number of sectors that it could not read and has not replaced yet.
     pub pending_sectors: Option<u64>,
-    /// Sectors that it could not correct.
+    /// Number of sectors that it could not correct.
     pub uncorrectable_sectors: Option<u64>,
-    /// Errors that it has reported to the host.
+    /// Number of errors that it has reported to the host.
     pub reported_errors: Option<u64>,
-    /// Commands that it gave up.
+    /// Number of commands that timed out in it.
     pub command_timeouts: Option<u64>,
     /// The part of its rated life that is used, in per cent.
     pub used_percent: Option<u64>,
-    /// Hours that it was on.
+    /// Hours of operation.
     pub power_on_hours: Option<u64>,
 }

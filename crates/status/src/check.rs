@@ -88,22 +88,22 @@ pub enum OutcomeModel {
     Clean,
     /// Sectors of 512 bytes in which members did not agree.
     Mismatches {
-        /// All of them.
+        /// Number of mismatches.
         mismatches: u64,
-        /// The repaired ones.
+        /// Number of repaired mismatches.
         repaired: u64,
-        /// The ones that are left.
+        /// Number of mismatches that are left.
         left: u64,
     },
     /// It ended before everything was compared.
     Aborted {
         /// Why.
         reason: AbortWord,
-        /// How far it came; unknown if the server ended before the check.
+        /// Its progress; unknown if the server ended before the check.
         percent: Option<u8>,
-        /// Mismatches until then.
+        /// Number of mismatches until then.
         mismatches: u64,
-        /// The repaired ones.
+        /// Number of repaired mismatches.
         repaired: u64,
     },
     /// Nothing could be compared.
@@ -118,15 +118,15 @@ pub enum OutcomeModel {
 pub struct MismatchModel {
     /// Its first sector, in the data area of each member; of a mirror, in the array.
     pub from_sector: u64,
-    /// From its first to its last, gaps included.
+    /// Number of sectors from its first to its last one, gaps included.
     pub sectors: u64,
-    /// Mismatches in it: fewer if it has gaps, which are chunks of a mirror that lie on other members. Zero in a result that an
-    /// earlier version kept, which knew no gaps.
+    /// Number of mismatches in it: fewer than its sectors if it has gaps, which are chunks of a mirror on other
+    /// members. 0 in a result of an earlier version, which had no gaps.
     #[serde(default)]
     pub mismatches: u64,
     /// The member that disagrees with the others, if it can be named.
     pub slot: Option<u16>,
-    /// Is it put right?
+    /// Is it repaired?
     pub repaired: bool,
 }
 
@@ -141,18 +141,18 @@ impl From<&MismatchRange> for MismatchModel {
 /// The last check or repair of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CheckModel {
-    /// The blocks that it was allowed to change.
+    /// The blocks that it could change.
     pub kind: CheckWord,
     /// How it ended.
     #[serde(flatten)]
     pub outcome: OutcomeModel,
-    /// Seconds since 1970 at its end, or at its begin if the server did not see the end.
+    /// Its end in seconds since 1970, or its begin if the server did not see the end.
     pub at_seconds: u64,
     /// md's event count then.
     pub events: u64,
     /// Bytes to compare on each member; for a mirror, bytes of the array.
     pub total_bytes: u64,
-    /// Bytes that the check passed but could not compare, because not enough members could be read there.
+    /// Bytes that the check could not compare, because too few members could be read there.
     pub uncompared_bytes: u64,
     /// The mismatches.
     pub ranges: Vec<MismatchModel>,

@@ -165,7 +165,7 @@ pub enum Command {
     Slowest {
         /// The array.
         array: String,
-        /// How many.
+        /// Their number.
         count: usize,
     },
     /// All alarms of this server and its arrays, ended ones included.

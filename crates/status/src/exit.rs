@@ -64,7 +64,7 @@ impl Exit {
             Self::Degraded => "the array is degraded",
             Self::Failed => "the array has failed or does not start; a member has no good superblock",
             Self::Mismatches => "mismatches were found, or are left",
-            Self::CannotTell => "the state cannot be told: no server answers, a member cannot be read",
+            Self::CannotTell => "the state is unknown: no server answers, or a member cannot be read",
             Self::Aborted => "a check, repair or other task was aborted before it was done",
             Self::NotComparable => "nothing could be compared",
             Self::Incomplete => "parts could not be read, and zeroes were copied in their place",

@@ -81,10 +81,10 @@ impl TaskWord {
 pub struct MemberModel {
     /// Its slot, if it has one.
     pub slot: Option<u16>,
-    /// The slot that it had, of one that failed or was replaced since the array was started.
+    /// The former slot of a member that failed or was replaced since the array was started.
     #[serde(default)]
     pub left_slot: Option<u16>,
-    /// The number that the server gave it: orders take `drive:NUMBER` for its name.
+    /// The server's number for it: commands accept `drive:NUMBER` in place of its name.
     #[serde(default)]
     pub drive: Option<u16>,
     /// Its identity in its superblock, if it has one.
@@ -99,7 +99,7 @@ pub struct MemberModel {
     /// Its place in an enclosure, if the kernel knows it.
     #[serde(default)]
     pub bay: Option<String>,
-    /// The health that it reports, if it was asked.
+    /// The health that the drive reported, if it was asked.
     #[serde(default)]
     pub smart: Option<Box<SmartModel>>,
     /// Its name; none for a missing one.
@@ -108,13 +108,13 @@ pub struct MemberModel {
     pub state: StateWord,
     /// Why it failed.
     pub reason: Option<String>,
-    /// It is being filled while the member that it replaces still works.
+    /// Is it being filled while the member that it replaces still works?
     pub replacement: bool,
     /// Bytes that are good, if the member is being filled.
     pub done_bytes: Option<u64>,
     /// Size of the drive.
     pub size_bytes: Option<u64>,
-    /// Media errors repaired so far.
+    /// Number of repaired media errors.
     pub media_errors: u32,
     /// Known bad ranges.
     pub bad_ranges: u32,
@@ -130,14 +130,14 @@ pub struct MemberModel {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Is the write cache inside of it `on` or `off`? None if that is not known: files, remote members, memory.
+    /// Is its own write cache on? None if it is unknown: files, remote members, memory.
     #[serde(default)]
     pub drive_cache: Option<String>,
-    /// Fallbacks taken, and trouble of a remote member.
+    /// Notes about fallbacks, and the trouble of a remote member.
     pub notes: Vec<String>,
 }
 
-/// What runs in the background.
+/// A background task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TaskModel {
     /// What.
@@ -146,13 +146,13 @@ pub struct TaskModel {
     pub done_bytes: u64,
     /// Bytes of each member in all.
     pub total_bytes: u64,
-    /// Is it held?
+    /// Is it paused?
     pub paused: bool,
     /// Bytes of each member a second, lately.
     pub rate: u64,
-    /// Seconds left, where that can be said.
+    /// Seconds left, if they can be estimated.
     pub eta_seconds: Option<u64>,
-    /// Sectors of 512 bytes that did not match so far.
+    /// Number of sectors of 512 bytes that did not match so far.
     pub mismatches: u64,
 }
 
@@ -188,20 +188,20 @@ impl From<openraid_core::settings::Change> for ChangeModel {
 pub struct ProfileModel {
     /// `protection`, `balanced` or `performance`.
     pub name: String,
-    /// Was it set? If not, the array is as it was at first, which is `balanced` without a journal.
+    /// Was it set? If not, the array has the default, which is `balanced` without a journal.
     pub set: bool,
     /// Settings that differ from it.
     pub changes: Vec<ChangeModel>,
-    /// What holds while the array is degraded.
+    /// The settings while the array is degraded.
     pub degraded: DegradedModel,
 }
 
-/// An array's work for its redundancy while it is degraded. No other setting depends on that.
+/// Settings of a degraded array's rebuild. The other settings do not change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DegradedModel {
-    /// The rebuild's upper bound, bytes of each member a second; zero is no bound.
+    /// Maximum rate of the rebuild, bytes of each member a second; 0 means no limit.
     pub rebuild_rate: u64,
-    /// Rows in work at once.
+    /// Maximum number of rows in work.
     pub depth: u32,
 }
 
@@ -212,29 +212,29 @@ pub struct CacheModel {
     pub size_bytes: u64,
     /// Data in it that the members do not have yet.
     pub dirty_bytes: u64,
-    /// The bound of that.
+    /// Maximum of dirty data.
     pub dirty_max_bytes: u64,
     /// Data that was read ahead.
     pub ahead_read_bytes: u64,
-    /// The part of it that hosts asked for afterwards.
+    /// The part of it that hosts requested later.
     pub ahead_used_bytes: u64,
-    /// The part of it that was overwritten or evicted before a host asked for it.
+    /// The part of it that was overwritten or evicted before a host requested it.
     pub ahead_wasted_bytes: u64,
-    /// Bytes that reads found in it.
+    /// Bytes of reads that were in the cache.
     pub read_hit_bytes: u64,
-    /// Bytes that reads did not find there.
+    /// Bytes of reads that were not in the cache.
     pub read_miss_bytes: u64,
-    /// Bytes that writes put into it.
+    /// Bytes of writes that were put into the cache.
     pub written_bytes: u64,
-    /// The part of it that overwrote data which the members did not have yet, and so cost them nothing.
+    /// The part of it that overwrote dirty data, so the members did not have to write that data.
     pub merged_bytes: u64,
-    /// Data of hosts that went from it to the members, parity and copies not counted.
+    /// Host data that was destaged to the members, without parity and copies.
     pub destaged_bytes: u64,
-    /// In this many parts: stripes, or stretches of a set without parity.
+    /// Number of destaged units: stripes, or ranges of a set without parity.
     pub destaged_units: u64,
-    /// How long the oldest of a part had waited when the part was on the members: the mean.
+    /// Mean age of a unit's oldest data when the unit was on the members.
     pub waited_mean_ms: u64,
-    /// The longest.
+    /// The maximum.
     pub waited_max_ms: u64,
 }
 
@@ -243,9 +243,9 @@ pub struct CacheModel {
 pub struct AdaptiveModel {
     /// The choice in force.
     pub now: TuningModel,
-    /// Stretches of time that it has looked at.
+    /// Number of periods that it has evaluated.
     pub windows: u64,
-    /// Changes that it has made.
+    /// Number of its changes.
     pub switches: u64,
     /// The last of them, oldest first.
     pub last: Vec<SwitchModel>,
@@ -254,28 +254,28 @@ pub struct AdaptiveModel {
 /// A choice of the adaptive policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TuningModel {
-    /// As the setting.
+    /// The value, as in the setting.
     pub read_ahead: String,
-    /// As the setting.
+    /// The value, as in the setting.
     pub mirror_read: String,
-    /// How long dirty data waits at most.
+    /// Maximum age of dirty data.
     pub destage_millis: u64,
 }
 
 /// A change by the adaptive policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SwitchModel {
-    /// How many seconds ago.
+    /// Its age in seconds.
     pub ago_seconds: u64,
     /// The choice before.
     pub from: TuningModel,
     /// The choice since then.
     pub to: TuningModel,
-    /// The figures that it was taken from.
+    /// The figures for it.
     pub why: String,
 }
 
-/// How often a decision was taken.
+/// The number of decisions of a kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReasonModel {
     /// Its name.
@@ -286,7 +286,7 @@ pub struct ReasonModel {
     pub count: u64,
 }
 
-/// Requests of hosts.
+/// Number of requests of hosts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HostModel {
     /// Read requests.
@@ -312,44 +312,44 @@ pub struct PartModel {
     pub name: Option<String>,
     /// Its slot.
     pub slot: Option<u16>,
-    /// Share of the time in which it had anything to do.
+    /// Share of the time in which it had work.
     pub busy_percent: u64,
-    /// Commands that it had on average, in tenths.
+    /// Mean number of its commands, in tenths.
     pub depth_tenths: u64,
-    /// Commands that it was given.
+    /// Number of its commands.
     pub commands: u64,
-    /// Mean time of one.
+    /// Mean time of a command.
     pub service_ns: u64,
-    /// Mean time that one waited in the controller.
+    /// Mean time of a command in the controller's queue.
     pub queued_ns: u64,
 }
 
-/// What limits an array now.
+/// The limit of an array now.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LimitModel {
     /// `member`, `journal`, `memory`, `cache`, `processor`, `locks`, `clients`, `nothing` or `unknown`.
     pub part: String,
-    /// In a sentence.
+    /// The limit in a sentence.
     pub text: String,
-    /// What moves it.
+    /// The change that raises the limit.
     pub knob: String,
-    /// How long was looked at.
+    /// Length of the period.
     pub window_ms: u64,
     /// Requests of hosts in that time.
     pub requests: u64,
     /// Bytes, both ways.
     pub bytes: u64,
-    /// Requests inside on average, in tenths.
+    /// Mean number of requests in the array, in tenths.
     pub depth_tenths: u64,
     /// Mean time of a request.
     pub mean_ns: u64,
-    /// Times that something waited for memory.
+    /// Number of waits for memory.
     pub waits_for_memory: u64,
-    /// Times that a write waited for room in the cache.
+    /// Number of writes that waited for room in the cache.
     pub waits_for_cache: u64,
-    /// Times that something waited for the journal.
+    /// Number of waits for the journal.
     pub waits_for_journal: u64,
-    /// Times that a request waited for another one on the same rows.
+    /// Number of requests that waited for another one on the same rows.
     pub waits_for_others: u64,
     /// Its parts.
     pub parts: Vec<PartModel>,
@@ -365,7 +365,7 @@ pub struct BitmapModel {
     /// The bytes that a region covers.
     #[serde(default)]
     pub chunk_bytes: u64,
-    /// Pages of counters that md would have in memory for it, and those of them with a marked region.
+    /// Pages of counters that md would need in memory for it, and the number of them with a marked region.
     #[serde(default)]
     pub pages: u64,
     /// See `pages`.
@@ -373,15 +373,14 @@ pub struct BitmapModel {
     pub pages_marked: u64,
 }
 
-/// The journal's part for an array: it promises the array's writes, or still holds some.
+/// The journal's state for an array: it protects the array's writes, or still holds some.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ProtectionModel {
-    /// Are its writes promised by the journal now?
+    /// Does the journal protect its writes now?
     pub protected: bool,
     /// Why not.
     pub reason: Option<String>,
-    /// How far the journal's part is, in a word: `off`, `settling`, `entering`, `marking`, `on`, `leaving`,
-    /// `unmarking`.
+    /// The state: `off`, `settling`, `entering`, `marking`, `on`, `leaving`, `unmarking`.
     pub session: String,
 }
 
@@ -399,34 +398,34 @@ pub struct JournalDeviceModel {
 pub struct JournalArrayModel {
     /// Identity of its set.
     pub uuid: String,
-    /// Its name, where that is known.
+    /// Its name, if it is known.
     pub name: Option<String>,
     /// `live`, `preserved` or `discarded`.
     pub state: String,
-    /// Entries that wait for the array to be started.
+    /// Number of entries that wait for the start of the array.
     pub waiting_entries: u64,
-    /// Host data in the log that count for it; known of a journal that is not in use.
+    /// Valid host data of the array in the log; known for a journal that is not in use.
     pub data_bytes: Option<u64>,
 }
 
 /// Counters of the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct JournalCountersModel {
-    /// Entries written.
+    /// Number of entries written.
     pub entries: u64,
     /// Bytes written to each device.
     pub written_bytes: u64,
     /// Host data among them.
     pub data_bytes: u64,
-    /// Redo records.
+    /// Number of redo records.
     pub redo_records: u64,
-    /// Bytes written for them.
+    /// Bytes of redo records written.
     pub redo_bytes: u64,
-    /// Times that its tail moved.
+    /// Number of moves of its tail.
     pub rounds: u64,
     /// Bytes that were loaded as dirty when arrays were started.
     pub replayed_bytes: u64,
-    /// Writes to members that were done again when arrays were started.
+    /// Number of member writes that were repeated when arrays were started.
     pub replayed_redos: u64,
 }
 
@@ -435,7 +434,7 @@ pub struct JournalCountersModel {
 pub struct JournalJoinModel {
     /// Its name.
     pub device: String,
-    /// Bytes of the log that it has, out of the bytes that were there when it began.
+    /// Copied bytes of the log as it was when the copy began.
     pub copied_bytes: u64,
     /// See `copied_bytes`.
     pub total_bytes: u64,
@@ -444,32 +443,32 @@ pub struct JournalJoinModel {
 /// A journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalModel {
-    /// `opening`, `live`, `closing`, `lost`, `full`. Devices that were named are `unused` if no server uses them, and
-    /// `in-use` if another server does.
+    /// `opening`, `live`, `closing`, `lost`, `full`; for named devices `unused` if no server uses them, and `in-use`
+    /// if another server does.
     pub state: String,
-    /// Why it, or its other device, is not back, where that is lost.
+    /// Why the lost journal, or its lost device, is not back.
     pub trouble: Option<String>,
-    /// The damage of its log, because of which it cannot be used: the other figures are about the log before the damage.
+    /// The damage of its log, which prevents its use: the other figures are for the log before the damage.
     #[serde(default)]
     pub damage: Option<String>,
     /// Its identity; none if it is lost and was not found again.
     pub uuid: Option<String>,
-    /// The controller that it belongs to, where that was read.
+    /// The controller that it belongs to, if it was read.
     pub controller: Option<String>,
     /// Its devices.
     pub devices: Vec<JournalDeviceModel>,
-    /// It is on two devices and only one of them was named: the other one may hold more.
+    /// Is it on two devices of which only one was named? The other one may hold more.
     #[serde(default)]
     pub other_missing: bool,
     /// The one of them that is being brought up to date.
     pub joining: Option<JournalJoinModel>,
     /// Length of the ring.
     pub ring_bytes: u64,
-    /// The part of it that entries take.
+    /// The part of the ring in use.
     pub used_bytes: u64,
     /// Entries from the tail to the head.
     pub entries: u64,
-    /// Bytes before the ring that keep what only absent arrays need, and how many may be kept there.
+    /// Bytes before the ring with entries that only absent arrays need, and the maximum.
     pub kept_bytes: u64,
     /// See `kept_bytes`.
     pub kept_bytes_max: u64,
@@ -490,30 +489,30 @@ pub struct LostRangeModel {
     pub bytes: u64,
 }
 
-/// The data that a journal holds for an array, which are lost with the journal.
+/// The data that a journal holds for an array; they are lost with the journal.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LossModel {
-    /// It was given up; otherwise only said what it is.
+    /// Was it discarded? Otherwise it was only listed.
     pub given_up: bool,
-    /// Entries that speak of the array, where that is known.
+    /// Number of entries for the array, if it is known.
     pub entries: Option<u64>,
     /// Host data in them.
     pub data_sectors: Option<u64>,
     /// The same in bytes.
     pub data_bytes: Option<u64>,
-    /// Writes to members that were under way.
+    /// Number of member writes that were under way.
     pub member_writes: Option<u64>,
     /// The ranges that hosts wrote and that are lost, if that is known: ranges that touch are one. If the array lacks a
     /// member, other data in the same stripes is lost as well.
     #[serde(default)]
     pub ranges: Vec<LostRangeModel>,
-    /// Number of further ones that are not named.
+    /// Number of further ranges that are not listed.
     #[serde(default)]
     pub more_ranges: u64,
-    /// The damage of the log: more may have followed it, which cannot be counted.
+    /// The damage of the log: further entries may have followed, which cannot be counted.
     #[serde(default)]
     pub damage: Option<String>,
-    /// All of it in words.
+    /// The whole answer in words.
     pub text: String,
 }
 
@@ -524,9 +523,9 @@ pub struct ArrayModel {
     pub name: String,
     /// Its identity; none for a raw drive.
     pub uuid: Option<String>,
-    /// Its level in a word: `raid5`, `raid60`, `single`, `jbod`.
+    /// The name of its level: `raid5`, `raid60`, `single`, `jbod`.
     pub level: String,
-    /// Its layout in mdadm's word, if it has one.
+    /// mdadm's name of its layout, if it has one.
     pub layout: Option<String>,
     /// Its chunk, if it has one.
     pub chunk_bytes: Option<u64>,
@@ -535,55 +534,55 @@ pub struct ArrayModel {
     /// Its logical block.
     #[serde(default)]
     pub block_bytes: u64,
-    /// The logical block that its superblocks name, as Linux from 6.19 on does; of a nested array, the outer ones.
+    /// The logical block in its superblocks, as written by Linux since 6.19; for a nested array, in the outer ones.
     #[serde(default)]
     pub superblock_block_bytes: Option<u64>,
     /// Metadata version; none for a raw drive.
     pub metadata: Option<String>,
-    /// Slots; of a nested array those of all spans.
+    /// Number of slots; for a nested array those of all spans.
     pub slots: u32,
     /// Health.
     pub health: HealthWord,
-    /// Members that can be lost now, whichever they are: none while parity or copies are not in sync.
+    /// Number of any members that can be lost now: 0 while parity or copies are not in sync.
     pub survives: u32,
-    /// The same when the sync or rebuild that runs, or is due, has passed.
+    /// The same after the running or pending sync or rebuild.
     #[serde(default)]
     pub survives_later: u32,
     /// Is the active mark on disk?
     pub active: bool,
-    /// Copies or parity agree below this; none when they agree everywhere.
+    /// Copies or parity are in sync below this; none if they are in sync everywhere.
     pub consistent_to_bytes: Option<u64>,
     /// The bitmap, if it has one.
     pub bitmap: Option<BitmapModel>,
-    /// How it becomes consistent again after a crash: `resync`, `bitmap`, `ppl`, `controller-journal`; none without
-    /// redundancy and journal.
+    /// The method that makes it consistent after a crash: `resync`, `bitmap`, `ppl`, `controller-journal`; none
+    /// without redundancy and journal.
     #[serde(default)]
     pub consistency_policy: Option<String>,
-    /// The journal's part for it, if its policy is to use one.
+    /// The journal's state for it, if its policy asks for the journal.
     #[serde(default)]
     pub journal: Option<ProtectionModel>,
     /// md's event count.
     pub events: u64,
-    /// Sectors of 512 bytes that did not match in the last check or repair, if it came to its end.
+    /// Number of sectors of 512 bytes that did not match in the last check or repair, if it was complete.
     pub last_check_mismatches: Option<u64>,
-    /// How the last check or repair ended, if that is known and none runs; of a nested array, ask its spans.
+    /// The end of the last check or repair, if it is known and none runs. A nested array has this in its spans.
     #[serde(default)]
     pub last_check: Option<CheckModel>,
-    /// The last check or repair before that one that came to its end and compared, if that one did not.
+    /// The last complete check or repair before that one, if that one was not complete.
     #[serde(default)]
     pub last_complete_check: Option<CheckModel>,
-    /// Task in the background.
+    /// The background task.
     pub task: Option<TaskModel>,
     /// Is it being stopped?
     pub stopping: bool,
-    /// Started by force: what may be lost.
+    /// Possible losses, if it was started by force.
     pub forced: Option<String>,
-    /// Alarms that hold now, the most important first. A span has none: its alarms are in the whole array's list.
+    /// Open alarms, the most severe first. A span has none: its alarms are in the whole array's list.
     #[serde(default)]
     pub alarms: Vec<AlarmModel>,
     /// Names of its exports.
     pub exports: Vec<String>,
-    /// Addresses at which clients find them.
+    /// Addresses of its exports for clients.
     pub addresses: Vec<String>,
     /// The access of hosts: `read-write`, `read-only` or `blocked`.
     #[serde(default)]
@@ -591,7 +590,7 @@ pub struct ArrayModel {
     /// The profile in force; a span, a raw drive, and an array that is not served have none.
     #[serde(default)]
     pub profile: Option<ProfileModel>,
-    /// Members by slot, then spares and the failed; none of a nested array.
+    /// Members by slot, then spares and failed ones; none for a nested array.
     pub members: Vec<MemberModel>,
     /// Spans of a nested array.
     #[serde(alias = "legs")]
@@ -602,12 +601,12 @@ pub struct ArrayModel {
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The choices of the adaptive policy, while it is on.
     pub adaptive: Option<AdaptiveModel>,
-    /// Requests of hosts.
+    /// Number of requests of hosts.
     pub host: HostModel,
     /// The cache's effect for it, if the server has one.
     #[serde(default)]
     pub cache: Option<CacheModel>,
-    /// Decisions counted.
+    /// Number of decisions by reason.
     pub reasons: Vec<ReasonModel>,
 }
 

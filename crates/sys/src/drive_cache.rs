@@ -45,7 +45,7 @@ impl std::fmt::Display for DriveCacheError {
                  NVMe use nvme-cli: nvme set-feature DEVICE -f 6 -V 0 or 1)",
             ),
             Self::Refused(why) => write!(f, "its cache cannot be switched: {why}"),
-            Self::Unchanged => f.write_str("the kernel took the order, and the drive's cache stays as it is"),
+            Self::Unchanged => f.write_str("the kernel accepted the command, but the drive's cache did not change"),
         }
     }
 }

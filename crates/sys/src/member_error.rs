@@ -173,7 +173,7 @@ impl fmt::Display for MemberError {
                 open_as.display()
             ),
             Self::Replaced { path } => {
-                write!(f, "{}: it was replaced while being opened; look at what the path leads to", path.display())
+                write!(f, "{}: it was replaced while being opened; check the path", path.display())
             }
             Self::BlockSize { path, size } => write!(f, "{}: {size}; use another device", path.display()),
             Self::Failed { path, attempt, error } => write!(f, "{}: cannot {attempt}: {error}", path.display()),

@@ -48,8 +48,8 @@ impl Buffers {
         };
         result.unwrap_or_else(|error| {
             notes.push(Note(format!(
-                "{} MiB of the frame pool cannot be registered with io_uring ({error}): the limit of locked \
-                 memory is in the way; a little slower without, `ulimit -l` or LimitMEMLOCK= raises it",
+                "{} MiB of the frame pool cannot be registered with io_uring ({error}): the limit of locked memory is \
+                 too low, so I/O is a little slower; raise it with `ulimit -l` or LimitMEMLOCK=",
                 len >> 20
             )));
             Self::default()

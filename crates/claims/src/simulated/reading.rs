@@ -9,7 +9,7 @@ use serde_json::{json, Value};
 /// A member, or a worker.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Part {
-    /// Share of the time that it worked.
+    /// Share of the time in which it worked.
     pub busy: f64,
     /// Commands, or requests, each second.
     pub iops: f64,

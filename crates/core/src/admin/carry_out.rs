@@ -104,7 +104,7 @@ impl Controller {
     fn rename(&mut self, array: ArrayId, name: SetName) -> Result<AdminOutcome, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
         let Some(metadata) = &mut self.sets.get_mut(id).metadata else {
-            return Err(AdminError::NotPossible("a raw drive has no superblock in which a name could stand"));
+            return Err(AdminError::NotPossible("a raw drive has no superblock for a name"));
         };
         if metadata.rename(name) {
             self.sets.changed(id, Change::Marks);

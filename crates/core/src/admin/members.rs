@@ -158,8 +158,8 @@ impl Controller {
         }
         if set.is_kept_by_journal() {
             return Err(AdminError::NotPossible(
-                "a flush of a member failed, and only the journal has what that member may have dropped: restart the server, \
-                 which brings it back, before anything is copied",
+                "a flush of a member failed, and only the journal has the data that this member may have dropped: \
+                 restart the server, which writes that data again, before anything is copied",
             ));
         }
         let suits = |m: &Member| {

@@ -672,13 +672,14 @@ fn take_stale(
         verdicts[*index] = Verdict::Forced(slot);
         let behind = candidates[*index].superblock.events;
         text.push_str(&alloc::format!(
-            "slot {slot} is taken as it was at event {behind}: writes since then are lost in its chunks; "
+            "slot {slot} is used as it was at event {behind}: later writes to its chunks are lost; "
         ));
     }
     let left = all.minus(*in_sync);
     if !left.is_empty() && matches!(geometry, Geometry::Parity(_)) {
         text.push_str(&alloc::format!(
-            "what {left} had is made from members of different times: where it was written since it may be anything; "
+            "the data of {left} is computed from members of different times: ranges that were written since then may \
+             be wrong; "
         ));
     }
     text

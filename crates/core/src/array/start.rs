@@ -34,7 +34,7 @@ impl Limits {
         let members = u64::from(geometry.members()) + more;
         if (members * block.bytes().get()).next_power_of_two() > zone {
             return Err(AdminError::NotPossible(
-                "the work frames are too few for so many members; give the server more",
+                "the work memory is too small for the members of this array; give the server more (--memory)",
             ));
         }
         // Runs are powers of two: half of the share always fits.
@@ -184,20 +184,21 @@ impl Controller {
         // Another journal may know the set from earlier. Its data is older than that of the members.
         let (Some(index), true) = (index, self.journal.is_working_as(named)) else {
             return Err(AdminError::Refused(format!(
-                "a journal holds writes that this array has promised to keep, and it is not the one that is here: it is \
-                 {named}; start the server with that journal (--journal), or give those writes up (--journal-lost)"
+                "a journal holds acknowledged writes of this array, and it is not the attached one: it is {named}; \
+                 start the server with that journal (--journal), or discard those writes (--journal-lost)"
             )));
         };
         if !self.journal.can_replay(index) {
             return Err(AdminError::NotPossible(
-                "the journal keeps writes of this array that came after the server was started: restart the server, so that \
-                 it reads them",
+                "the journal holds writes of this array that came after the server was started: restart the server to \
+                 read them",
             ));
         }
         if !self.journal.replay().is_in_blocks(index, set.block) {
             return Err(AdminError::NotPossible(
-                "the journal holds writes of this array in smaller blocks than its drives take: they were made while a drive with \
-                 larger blocks was missing; start the array without that drive once, so that they are written",
+                "the journal holds writes of this array in smaller blocks than its drives take: they were written \
+                 while a drive with larger blocks was missing; start the array without that drive once, so that they \
+                 are written",
             ));
         }
         let since = self.journal.first_entry_of(index);

@@ -20,7 +20,7 @@ const LOOKS_MAX: u32 = 16;
 pub(crate) fn zone_of(zones: u32, capacity: Sectors, at: SetLba) -> u16 {
     let bits = u64::BITS - capacity.get().saturating_sub(1).leading_zeros();
     let zone = at.get() >> bits.saturating_sub(zones.trailing_zeros());
-    u16::try_from(zone).expect("as many zones as there are at the most")
+    u16::try_from(zone).expect("as many zones as there are at most")
 }
 
 /// The zones of a set.

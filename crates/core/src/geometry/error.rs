@@ -112,7 +112,7 @@ impl fmt::Display for GeometryError {
                 f,
                 "RAID 0 over members of unequal size has two possible maps, and layout {layout} says neither: \
                  give 1 (original: arrays made before Linux 3.14) or 2 (alternate: Linux 3.14 and later); the \
-                 wrong one shows scrambled data behind the end of the smallest member"
+                 wrong one shows scrambled data after the end of the smallest member"
             ),
             Self::Copies { layout, copies, members } => write!(
                 f,
@@ -134,8 +134,8 @@ impl fmt::Display for GeometryError {
             }
             Self::SizeTooLarge { slot, size } => write!(
                 f,
-                "{} is said to have {size} for data, and the most that can be addressed is {SECTORS_MAX}: the \
-                 superblock is damaged",
+                "{} has {size} for data by its superblock, and at most {SECTORS_MAX} can be addressed: the superblock \
+                 is damaged",
                 Whose(slot)
             ),
             Self::CapacityTooLarge { capacity } => write!(

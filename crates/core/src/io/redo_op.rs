@@ -20,8 +20,8 @@ use crate::reason::Reason;
 const REDOS_MAX: u32 = 256;
 const OPS_SHARE: u32 = 4;
 
-const UNREADABLE: &str = "what the journal holds for the array cannot be read";
-const NOT_TAKEN: &str = "a member does not take what the journal holds for it";
+const UNREADABLE: &str = "the journal's entries for the array cannot be read";
+const NOT_TAKEN: &str = "a member refuses the writes that the journal holds for it";
 
 impl Controller {
     /// Advance the backlogs; true if something has changed.
@@ -275,7 +275,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let op = &self.ops[index];
-        let member = u32::try_from(device).expect("two at the most");
+        let member = u32::try_from(device).expect("two at most");
         let command = Command {
             op: DriveOp::Read,
             lba,

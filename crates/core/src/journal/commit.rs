@@ -375,7 +375,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let drive = self.journal.devices[number].drive;
-        let member = u32::try_from(number).expect("two at the most");
+        let member = u32::try_from(number).expect("two at most");
         let owner = Owner::Journal(JournalWork::Write(work));
         match work {
             JournalWrite::Group => self.journal.flying.pending += 1,

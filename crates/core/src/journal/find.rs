@@ -45,7 +45,7 @@ impl fmt::Display for FindError {
             Self::Count(count) => write!(f, "a journal is on one device or mirrored over two, not on {count}"),
             Self::Journal(drive, error) => write!(f, "journal on drive {drive}: {error}"),
             Self::Mirrors(error) => write!(f, "the two devices of the journal: {error}"),
-            Self::GivenUp => f.write_str("nobody waits any more for what the journal holds; look at it again"),
+            Self::GivenUp => f.write_str("no array waits for the journal's entries any more; search it again"),
         }
     }
 }

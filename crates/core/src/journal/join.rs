@@ -169,7 +169,7 @@ impl Controller {
         }
         let other = journal.devices.get(place).filter(|own| own.state.is_claimed() && own.drive != drive);
         if other.is_some() {
-            return Err(AdminError::NotPossible("the device that does not work has to be let go of first"));
+            return Err(AdminError::NotPossible("the device that does not work must be released first"));
         }
         let superblock = journal.superblock.as_ref().expect("it is live");
         let last = |sectors| journal_superblock_lba(SuperblockCopy::Last, sectors);

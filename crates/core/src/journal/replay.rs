@@ -362,7 +362,7 @@ impl Controller {
         self.journal.replay.reading = device;
         let Some(number) = device else {
             self.journal.window.holds = None;
-            self.journal.replay.error = Some("what the journal holds for the array cannot be read");
+            self.journal.replay.error = Some("the journal's entries for the array cannot be read");
             return;
         };
         self.journal.window.holds = Some((start, len));

@@ -71,8 +71,8 @@ impl Controller {
             Stage::Redo => self.redo_next(id, actions),
             Stage::Flush if set.has_failed_flush() => {
                 self.sets.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
-                    "a member did not make durable what the partial parity logs ask for: a flush or a record of it failed; the \
-                     logs stay as they are; check that drive, and start the array again",
+                    "a member failed a flush, or a record of one, while the partial parity logs were applied; the logs \
+                     are unchanged; check that drive, and start the array again",
                 );
             }
             // In a power cut now, a member that has failed meanwhile would come back as good, and lack data that parity

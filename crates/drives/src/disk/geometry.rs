@@ -157,7 +157,7 @@ impl Geometry {
     /// Time of a turn in nanoseconds.
     #[must_use]
     #[inline]
-    #[allow(clippy::cast_possible_truncation)] // made of 32 bits at the most
+    #[allow(clippy::cast_possible_truncation)] // made of 32 bits at most
     pub fn turn(&self) -> u32 {
         self.turn.by() as u32
     }

@@ -85,12 +85,12 @@ impl fmt::Display for EntryFault {
                 write!(f, "its payload is damaged (checksum {stored:08x}, its bytes give {computed:08x})")
             }
             Self::Unreadable => f.write_str("the device cannot read it"),
-            Self::OtherJournal(uuid) => write!(f, "an entry of another journal ({uuid}) stands there"),
+            Self::OtherJournal(uuid) => write!(f, "an entry of another journal ({uuid}) is there"),
             Self::OtherPosition(position) => {
-                write!(f, "an entry that belongs to sector {} of the ring stands there", position.0)
+                write!(f, "an entry that belongs to sector {} of the ring is there", position.0)
             }
-            Self::OtherSequence(sequence) => write!(f, "entry {sequence} stands there"),
-            Self::OlderEpoch(epoch) => write!(f, "an entry of epoch {epoch}, from before a crash, stands there"),
+            Self::OtherSequence(sequence) => write!(f, "entry {sequence} is there"),
+            Self::OlderEpoch(epoch) => write!(f, "an entry of epoch {epoch}, from before a crash, is there"),
             Self::NewerVersion(version) => write!(
                 f,
                 "it has version {version}, this program reads version {JOURNAL_VERSION}; use the newer openraid that \
@@ -242,9 +242,9 @@ impl fmt::Display for JournalError {
             }
             Self::OtherController { owner, own } => write!(
                 f,
-                "this journal belongs to another controller ({owner}, this one is {own}) and may hold promised data; \
-                 serve with it there, or, if that controller does not use it any more, make it this one's own with: \
-                 openraid journal adopt DEVICE (both devices of a mirrored one)"
+                "this journal belongs to another controller ({owner}, this one is {own}) and may hold acknowledged \
+                 data; serve with it there, or, if that controller does not use it any more, adopt it with: openraid \
+                 journal adopt DEVICE (both devices of a mirrored one)"
             ),
             Self::TwoJournals { first, last } => write!(
                 f,
@@ -285,8 +285,8 @@ impl JournalError {
             }
             Self::DeviceTruncated { made, now } => write!(
                 f,
-                "the journal's device has shrunk: it had {made} and has {now}; give it its size back before anything \
-                 else, for promised data may lie behind its end"
+                "the journal's device has shrunk: it had {made} and has {now}; restore its size first, because \
+                 acknowledged data may be after its end"
             ),
             Self::LargerBlocks { made, now } => write!(
                 f,
@@ -313,24 +313,24 @@ impl JournalError {
             ),
             Self::BothAlone => f.write_str(
                 "each of the two devices says that it carries the journal alone: one was used without the other, and \
-                 then the other way round, or one is a duplicate; name only the one that was in use last, and give the \
-                 other one back to it with `openraid journal attach DEVICE --yes --overwrite`",
+                 then the other way round, or one is a duplicate; name only the one that was in use last, and attach \
+                 the other one to it again with `openraid journal attach DEVICE --yes --overwrite`",
             ),
             Self::Damaged { sequence, promised, at, sectors, fault } => {
                 let first = u128::from(at.get()) * 512;
                 let end = first + u128::from(sectors.get()) * 512;
                 write!(
                     f,
-                    "the journal is damaged: entry {sequence} should stand at bytes {first} to {end} of the \
+                    "the journal is damaged: entry {sequence} should be at bytes {first} to {end} of the \
                            device, but {fault}. "
                 )?;
                 if promised >= sequence {
-                    write!(f, "Entries up to {promised} hold promised data. ")?;
+                    write!(f, "Entries up to {promised} hold acknowledged data. ")?;
                 }
                 f.write_str(
                     "If the journal is mirrored, attach the other device. Otherwise see: openraid journal show DEVICE, \
-                     and give up what is lost, for each array that is named there, with: openraid journal discard ARRAY \
-                     --on DEVICE --lost",
+                     and discard the lost entries of each array that is named there with: openraid journal discard \
+                     ARRAY --on DEVICE --lost",
                 )
             }
             Self::TableFull => write!(

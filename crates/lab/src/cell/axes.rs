@@ -13,7 +13,7 @@ macro_rules! words {
             $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
         }
         impl $name {
-            /// All of them.
+            /// Number of mismatches.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
             /// As it is written.
             #[must_use]
@@ -146,11 +146,11 @@ words! {
     }
 }
 
-/// The axes. Everything is optional.
+/// The axes. All are optional.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Axes {
-    /// Percent of reads.
+    /// Percentage of reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rd: Option<u8>,
     /// Outstanding requests of each worker.
@@ -213,7 +213,7 @@ pub struct Axes {
     /// Cycle of the order test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cyc: Option<Cycle>,
-    /// How the array was created again after the random load.
+    /// The way in which the array was created again after the random load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Recreated>,
     /// Seconds of load of the same kind before the measurement.
@@ -225,7 +225,7 @@ pub struct Axes {
     /// One member is a slow drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow: Option<bool>,
-    /// The drives' own write caches are on; if it is absent, as their profiles have them.
+    /// Are the drives' own write caches on? If it is absent, their profiles decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drive_cache: Option<bool>,
     /// Speed of the host's processor, percent.

@@ -12,9 +12,9 @@ pub struct Caches {
     /// The controller acknowledges writes from its cache, or when its journal has them; otherwise when the members have
     /// acknowledged them.
     pub write_back: bool,
-    /// Size of the controller's cache; zero where it has none.
+    /// Size of the controller's cache; 0 without one.
     pub controller_bytes: u64,
-    /// The write caches of the drives themselves are on.
+    /// Are the drives' own write caches on?
     pub drives: bool,
     /// Devices of the journal that acknowledges writes: their number and profile. Absent without a journal.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,9 +32,9 @@ pub struct Ceiling {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
-    /// It is higher than a part can carry: a cache has answered, or the generator is wrong.
+    /// The rate is higher than a part can carry: a cache has answered, or the generator is wrong.
     AboveCeiling {
-        /// Which part.
+        /// The part.
         part: String,
         /// `read`, `write`, or `read and write` of a part that carries both in turn.
         way: String,
@@ -55,7 +55,7 @@ pub enum Flag {
     },
     /// The requests went through the page cache of the host.
     PageCache,
-    /// The flush that made the writes durable took this many percent of the time of the measurement.
+    /// Percentage of the measurement's time that the flush took which made the writes durable.
     FlushOwed {
         /// Percent.
         percent: f64,

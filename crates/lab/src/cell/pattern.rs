@@ -39,19 +39,19 @@ pub enum Pattern {
     TransferGraph,
     /// An application's requests, imitated.
     Application,
-    /// An access specification of the user's.
+    /// An access specification of the user.
     Custom(AccessSpec),
-    /// A trace of the user's, played again at its own times.
+    /// A trace of the user, played with its own times.
     Trace(TraceName),
 }
 
-/// Which trace: enough to tell it from others, so that kept cells are of the same requests.
+/// The identity of a trace, so that kept cells belong to the same requests.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceName {
     /// Its file's name.
     pub name: String,
-    /// A number of its requests and their times, in hexadecimal.
+    /// A number computed from its requests and their times, in hexadecimal.
     pub digest: String,
 }
 

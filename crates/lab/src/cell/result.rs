@@ -45,13 +45,13 @@ impl LatencySummary {
     }
 }
 
-/// What one member did while the cell was measured.
+/// The work of one member during the measurement.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MemberShare {
-    /// Share of the time that the busiest of its parts worked: the medium (arm and platters, or dies in the mean), its
-    /// firmware, the way through its controller, its link.
+    /// Share of the time in which its busiest part worked: the medium (arm and platters, or the mean of the dies), its
+    /// firmware, its controller's data path, its link.
     pub busy: f64,
-    /// Which that is: `medium`, `firmware`, `path`, `link`.
+    /// That part: `medium`, `firmware`, `path`, `link`.
     #[serde(default)]
     pub part: String,
     /// Commands.
@@ -71,13 +71,13 @@ pub struct WorkerShare {
     pub mbps: f64,
 }
 
-/// A part of the machine that can be the limit.
+/// A part of the machine that may be the limit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Component {
     /// `members` (the busiest), `bus`, `data path` (the controller's own), `controller`, `xor`, `host` (all its processors), `worker` (the
     /// busiest thread of it), `channel`, `journal` (a command is at a device of it), `open stripes` (all that the controller puts together at once are in work).
     pub name: String,
-    /// Share of the time that it worked.
+    /// Share of the time in which it worked.
     pub busy: f64,
 }
 
@@ -97,11 +97,11 @@ pub struct CellResult {
     pub spec: CellSpec,
     /// Length of the measurement, nanoseconds of the target's clock.
     pub elapsed_ns: u64,
-    /// Requests that ended within it.
+    /// Number of requests that ended in the measurement.
     pub requests: u64,
     /// Reads and writes each second.
     pub iops: f64,
-    /// Flushes that ended within it; they are not among the requests each second.
+    /// Number of flushes that ended in the measurement; the requests each second do not include them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub flushes: u64,
     /// MB (10^6 bytes) each second.
@@ -112,21 +112,21 @@ pub struct CellResult {
     pub writes: Tally,
     /// Latency of both.
     pub latency: LatencySummary,
-    /// Requests that failed.
+    /// Number of failed requests.
     pub errors: u64,
     /// Each worker.
     pub workers: Vec<WorkerShare>,
-    /// Each member of the array, where the target tells.
+    /// Each member of the array, if the target reports them.
     pub members: Vec<MemberShare>,
-    /// Parts of the machine, the busiest first, where the target tells.
+    /// Parts of the machine, the busiest first, if the target reports them.
     pub components: Vec<Component>,
-    /// Share of the host's processor, where the target tells.
+    /// Share of the host's processor, if the target reports it.
     pub host_cpu: Option<f64>,
-    /// Decisions of the engine: how often which.
+    /// Number of the engine's decisions by reason.
     pub reasons: Vec<(String, u64)>,
     /// Curve over the array (transfer graph), MB/s by byte of the array.
     pub curve: Vec<Sample>,
-    /// Latency by time slice, where it was asked for (M23).
+    /// Latency by time slice, if it was asked for (M23).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slice>,
     /// Thousand bytes each second (application traces).
@@ -135,18 +135,17 @@ pub struct CellResult {
     pub capacity: u64,
     /// Notes of the run: how the load became steady, fallbacks.
     pub notes: Vec<String>,
-    /// How fast a rebuild filled its new member meanwhile, MB (10^6 bytes) each second.
+    /// Rate of a rebuild during the measurement, MB (10^6 bytes) of the new member each second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebuild_mbps: Option<f64>,
-    /// Why its rates say less about the drives than they seem to.
+    /// Reasons why the rates are not those of the drives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<Flag>,
-    /// The load had become steady before its figures were taken. Figures of one that had not may be too high or too low, and
-    /// are no peak.
+    /// Had the load become steady before the measurement? Otherwise the figures may be too high or too low, and are
+    /// not a peak.
     #[serde(default = "yes")]
     pub steady: bool,
-    /// Requests of a trace, or of a load with a rate, that were never issued, because the target had fallen too far
-    /// back.
+    /// Number of requests of a trace, or of a load with a rate, that were not issued because the target was too slow.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub never_asked: u64,
 }

@@ -6,14 +6,14 @@ use super::subject::Subject;
 use openraid_sim::random::mix;
 use serde::{Deserialize, Serialize};
 
-/// How much is measured. A part of the identity: more effort is another measurement.
+/// The length of a measurement. It is part of the identity: more effort is another measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Effort {
-    /// Requests that are measured at most.
+    /// Maximum number of measured requests.
     pub requests: u64,
-    /// Seconds (of the target's clock) that are measured at most.
+    /// Maximum length of the measurement, seconds of the target's clock.
     pub seconds_max: u32,
-    /// Seconds (of the target's clock) that the load may take to become steady.
+    /// Maximum time for the load to become steady, seconds of the target's clock.
     pub warm_seconds_max: u32,
 }
 
@@ -41,7 +41,7 @@ pub enum ArrayState {
     /// All members work.
     #[default]
     Healthy,
-    /// This many members are missing.
+    /// Number of missing members.
     Degraded(u16),
     /// One member is new and being written.
     Rebuilding,
@@ -53,22 +53,22 @@ pub enum ArrayState {
 pub struct CellSpec {
     /// The system: the name of a controller's profile, which also names its drives, bus, host and chunk.
     pub system: String,
-    /// What of it.
+    /// The subject.
     pub subject: Subject,
-    /// Under which load.
+    /// The load.
     pub pattern: Pattern,
-    /// With which values.
+    /// The values of the axes.
     #[serde(default)]
     pub axes: Axes,
-    /// In which state.
+    /// The state of the array.
     #[serde(default)]
     pub state: ArrayState,
-    /// How much of it.
+    /// The effort.
     pub effort: Effort,
     /// The run's seed.
     pub seed: u64,
-    /// In a report of several targets: the words that set this one apart. Empty if the array alone does that. Cells are
-    /// measured without it.
+    /// The name of this target in a report of several. Empty if the array alone identifies it. It does not change the
+    /// measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }

@@ -14,13 +14,13 @@ pub const REQUEST_BYTES_MAX: u32 = 16 << 20;
 pub struct AccessLine {
     /// Bytes of a request.
     pub bytes: u32,
-    /// Percent of all requests.
+    /// Percentage of all requests.
     pub share: u8,
-    /// Percent of these that are reads.
+    /// Percentage of reads among these.
     pub read: u8,
-    /// Percent of these at random places; the others follow the worker's request before.
+    /// Percentage of these at random positions; the others follow the worker's previous request.
     pub random: u8,
-    /// Random places are multiples of this; if it is absent, of the largest power of two that divides the size.
+    /// Random positions are multiples of this; if it is absent, of the largest power of two that divides the size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align: Option<u32>,
 }
@@ -42,19 +42,19 @@ impl AccessLine {
     }
 }
 
-/// When requests come and on which part of the target, where a specification says more than sizes. The plain one: each
-/// worker asks as soon as it may, everywhere.
+/// The times of requests and the part of the target, if a specification has more than sizes. The default: each worker
+/// issues requests as soon as it may, everywhere.
 #[derive(
     Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[schema(as = AccessManner)]
 #[serde(default, deny_unknown_fields)]
 pub struct Manner {
-    /// A worker thinks after this many requests, when they have ended, for this many nanoseconds.
+    /// Number of requests after whose end a worker pauses, and the pause in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<(u32, u64)>,
-    /// This many requests come each second, one after the other at even times, whether or not those before have ended; the
-    /// depth is how many of them the target gets at the same time.
+    /// Number of requests each second, at equal intervals, whether or not earlier ones have ended; the depth is the
+    /// maximum that the target gets at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
     /// A worker requests a flush after this many writes. Its next request waits for the flush only at depth one.
@@ -63,7 +63,7 @@ pub struct Manner {
     /// The first byte of the target that is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
-    /// This many bytes are used; absent: up to the target's end.
+    /// Number of bytes that are used; absent: up to the target's end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub len: Option<u64>,
 }
@@ -83,7 +83,7 @@ pub struct AccessSpec {
     name: String,
     /// Kinds of accesses, with their shares.
     lines: Vec<AccessLine>,
-    /// How they come, if not one after the other.
+    /// The times of the requests, if they are not issued one after the other.
     #[serde(skip_serializing_if = "Manner::is_plain")]
     manner: Manner,
 }

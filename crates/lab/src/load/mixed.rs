@@ -15,7 +15,7 @@ const SCATTERED_PART: u64 = 8;
 pub struct Zone {
     /// The first.
     pub start: u64,
-    /// How many.
+    /// Their number.
     pub len: u64,
 }
 

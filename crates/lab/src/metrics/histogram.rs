@@ -33,7 +33,7 @@ impl Default for Histogram {
     }
 }
 
-/// As it is written down: only buckets that hold something.
+/// The stored form: only buckets that are not empty.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Histogram)]
 struct Written {
@@ -41,11 +41,11 @@ struct Written {
     sum_ns: f64,
     /// Sum of the squares, in square nanoseconds.
     squares: f64,
-    /// The shortest.
+    /// The minimum.
     min_ns: u64,
-    /// The longest.
+    /// The maximum.
     max_ns: u64,
-    /// Number of each bucket that holds something, and how many it holds.
+    /// Number of each bucket that is not empty, and its count.
     buckets: Vec<(u32, u64)>,
 }
 

@@ -12,17 +12,17 @@ const WIDTH_FIRST: Nanos = Nanos::from_millis(1);
 /// The latency of the requests that ended within a slice of time. All times in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Slice {
-    /// Begin, from the begin of the measurement.
+    /// Begin of the slice, from the begin of the measurement.
     pub at_ns: u64,
     /// Length.
     pub width_ns: u64,
     /// Requests.
     pub requests: u64,
-    /// The fastest 1 % took at most this.
+    /// Maximum of the fastest 1 %.
     pub first_ns: u64,
-    /// Half took at most this.
+    /// The median.
     pub median_ns: u64,
-    /// 99 % took at most this.
+    /// The 99th percentile.
     pub rare_ns: u64,
     /// The slowest.
     pub max_ns: u64,

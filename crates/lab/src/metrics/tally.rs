@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Requests of one direction.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Tally {
-    /// How many.
+    /// Their number.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -35,7 +35,7 @@ pub struct Recorder {
     pub flushes: u64,
     /// Requests and bytes of each worker.
     pub workers: Vec<(u64, u64)>,
-    /// Requests that failed.
+    /// Number of failed requests.
     pub errors: u64,
     /// Latency by time slice, if that is wanted.
     pub slices: Option<Slices>,

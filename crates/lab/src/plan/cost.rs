@@ -7,12 +7,12 @@ use serde::Serialize;
 /// Hours of a year, by a thousand: from watts to kWh.
 const KILO_HOURS_OF_YEAR: f64 = 8.76;
 
-/// Electricity that the drives of an array take. Controller, host and power supply are not in it.
+/// Electricity of an array's drives, without controller, host and power supply.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Energy {
     /// Watts without a request.
     pub idle_watts: f64,
-    /// Watts under the load of the plan: each drive by how busy it was.
+    /// Watts under the load of the plan: each drive by its own load.
     pub watts: f64,
     /// Kilowatt hours of a year under that load.
     pub kwh_year: f64,

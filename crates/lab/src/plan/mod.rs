@@ -60,7 +60,7 @@ pub struct PlanRequest {
     pub trace: Option<Arc<Trace>>,
 }
 
-/// How fast an array is in one state.
+/// The speed of an array in one state.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Speed {
     /// Requests each second.
@@ -73,7 +73,7 @@ pub struct Speed {
     pub p99_ms: f64,
 }
 
-/// How fast a healthy array is with another size of the controller's cache.
+/// The speed of a healthy array with another size of the controller's cache.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct CacheSize {
     /// The size, MiB.
@@ -81,11 +81,11 @@ pub struct CacheSize {
     /// How fast it is then.
     #[serde(flatten)]
     pub speed: Speed,
-    /// What that is more, in requests each second, than with the cache that it has: percent, with the same seed.
+    /// Gain in requests each second over the present cache, percent, with the same seed.
     pub change_percent: f64,
     /// The same over all seeds.
     pub gain: Option<Gain>,
-    /// Both figures were taken when the load had become steady.
+    /// Had the load become steady for both figures?
     pub steady: bool,
 }
 
@@ -94,21 +94,21 @@ pub struct CacheSize {
 pub struct Bottleneck {
     /// Which.
     pub part: String,
-    /// If the members are the bottleneck: their busiest part, unless that is the medium.
+    /// If the members are the limit: their busiest part, unless that is the medium.
     pub of_members: Option<String>,
-    /// How busy it is, 0 to 1.
+    /// Its load, 0 to 1.
     pub busy: f64,
 }
 
-/// A figure that a plan has not.
+/// A figure that is missing in a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = MissingFigure)]
 pub struct Missing {
     /// Which: `degraded`, `rebuilding`, `rebuild`, `loss`, `write_back_ratio`, `without journal`, `cache of N MiB`, `chance`, or the value of a profile.
     pub what: String,
-    /// Why, in a few words where nothing went wrong.
+    /// The reason.
     pub reason: String,
-    /// It was tried, and that went wrong.
+    /// Did its run fail?
     pub failed: bool,
 }
 
@@ -116,56 +116,56 @@ pub struct Missing {
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = LossRisk)]
 pub struct Loss {
-    /// Hours of a rebuild that the chances are about.
+    /// Hours of the rebuild for these probabilities.
     pub window_hours: f64,
     /// The probabilities with the figures of the drive's profile.
     #[serde(flatten)]
     pub risk: Risk,
-    /// The chance of a year where drives fail as often as the high end of the profile's range says.
+    /// Probability of a year for the highest failure rate of the profile's range.
     pub year_high: f64,
-    /// The chance over five years at the same rate, with the profile's figures.
+    /// Probability over five years at the same rate, with the profile's figures.
     pub five_years: f64,
-    /// The same where drives fail as often as the high end of the profile's range says.
+    /// The same for the highest failure rate of the profile's range.
     pub five_years_high: f64,
-    /// Share of drives that fail in a year, and the high end of its range.
+    /// Percentage of drives that fail in a year, and the high end of its range.
     pub afr: [f64; 2],
-    /// Unreadable sectors for each bit that is read.
+    /// Unreadable sectors for each bit read.
     pub errors_per_bit: f64,
     /// The source of these figures, with a note if no data sheet is available.
     pub source: String,
-    /// No sheet is at hand.
+    /// Is no data sheet available?
     pub estimated: bool,
 }
 
 /// A level of a plan.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct LevelPlan {
-    /// Which array.
+    /// The array.
     pub array: Subject,
-    /// Bytes that it holds.
+    /// Capacity in bytes.
     pub capacity: u64,
-    /// Failures that it survives whichever drives fail, and at most.
+    /// Number of failures that it always survives, and the maximum.
     pub survives: (u16, u16),
     /// Healthy.
     pub healthy: Speed,
-    /// With one member missing, where it survives that.
+    /// With one member missing, if it survives that.
     pub degraded: Option<Speed>,
-    /// While one member is filled, where it survives that.
+    /// During the rebuild of one member, if it survives a failure.
     pub rebuilding: Option<Speed>,
-    /// How long a rebuild takes, where it survives a failure.
+    /// The time of a rebuild, if it survives a failure.
     pub rebuild: Option<Rebuild>,
-    /// How likely data is lost meanwhile.
+    /// The probability of data loss during the rebuild.
     pub loss: Option<Loss>,
-    /// How much electricity its drives take under the load, if their profiles say so.
+    /// Electricity of its drives under the load, if their profiles have the figures.
     pub energy: Option<Energy>,
-    /// If its drives differ: the profile of the busiest one, and how busy it was, 0 to 1.
+    /// If its drives differ: the profile of the busiest one, and its load, 0 to 1.
     pub weakest: Option<(String, f64)>,
-    /// What holds it back when it is healthy.
+    /// Its limit when it is healthy.
     pub bottleneck: Option<Bottleneck>,
-    /// The controller's cache, MiB; 0: it has none.
+    /// The controller's cache, MiB; 0 without one.
     pub cache_mib: u32,
-    /// With other sizes of the cache, the smallest first: of the fastest level that survives a failure (where none does, of
-    /// the fastest), and only where there is a cache.
+    /// The same with other sizes of the cache, the smallest first: for the fastest level that survives a failure (or
+    /// the fastest level, if none does), if there is a cache.
     pub cache_sizes: Vec<CacheSize>,
     /// What its journal brings, if it has one.
     pub journal: Option<JournalEffect>,
@@ -180,35 +180,36 @@ pub struct LevelPlan {
     pub low_percent: f64,
     /// Percentage by which the healthy figure may be higher.
     pub high_percent: f64,
-    /// The model's own error on loads of this class, percent: from figures that no constant was chosen by.
+    /// The model's own error for loads of this class, percent: from figures that were not used to choose a constant.
     pub model_percent: f64,
-    /// What other seeds change, percent of the healthy figure from the lowest to the highest.
+    /// Spread between seeds, percent of the healthy figure from the lowest to the highest.
     pub chance_percent: f64,
-    /// Values that are uncertain and what each of them changes beyond chance, percent; the largest first. Empty where they
-    /// were not varied.
+    /// Uncertain values and the effect of each beyond chance, percent; the largest first. Empty if they were not
+    /// varied.
     pub uncertain: Vec<(String, f64)>,
-    /// What makes its rates say less about the drives than they seem to.
+    /// Reasons why its rates are not those of the drives.
     pub flags: Vec<Flag>,
-    /// The same of the other runs (degraded, rebuilding, other caches), with the name of the run.
+    /// The same for the other runs (degraded, rebuilding, other caches), with the name of the run.
     pub flags_beside: Vec<(String, Flag)>,
-    /// Figures that are missing, and why.
+    /// Missing figures, and the reasons.
     pub missing: Vec<Missing>,
-    /// Levels are compared by the mean latency, not by requests each second: the requests come at their own times.
+    /// Are levels compared by mean latency instead of requests each second? They are if the requests come at fixed
+    /// times.
     pub by_latency: bool,
     /// Healthy figures of other runs, to compare levels by.
     #[serde(skip)]
     runs: Runs,
 }
 
-/// A level, or why it cannot be.
+/// A level, or why it is impossible.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Planned {
-    /// It can be.
+    /// It is possible.
     Possible(Box<LevelPlan>),
-    /// It cannot.
+    /// It is impossible.
     Impossible {
-        /// Which array.
+        /// The array.
         array: Subject,
         /// Why.
         reason: String,

@@ -13,14 +13,14 @@ const STUDENT: [f64; 15] =
 /// Beyond that.
 const STUDENT_MANY: f64 = 1.96;
 
-/// How much more one figure is than another, in percent.
+/// The gain of one figure over another, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Gain {
-    /// In the mean of all pairs.
+    /// The mean of all pairs.
     pub percent: f64,
-    /// In 95 of 100 cases it is no less than this. None if one pair says nothing about chance.
+    /// At least this in 95 of 100 cases. None if there is only one pair, which does not show chance.
     pub low_percent: Option<f64>,
-    /// And at most this.
+    /// At most this.
     pub high_percent: Option<f64>,
     /// Pairs of runs.
     pub pairs: usize,
@@ -61,16 +61,16 @@ pub(super) fn gain(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Gain> {
     Some(Gain { percent: percent(mean), low_percent: bound(-1.0), high_percent: bound(1.0), pairs: logs.len() })
 }
 
-/// How much faster one level is than another.
+/// The lead of one level over another.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Lead {
     /// By chance alone.
     #[serde(flatten)]
     pub gain: Gain,
-    /// It is faster regardless of chance and of the profile values that were varied.
+    /// Is it faster regardless of chance and of the profile values that were varied?
     pub clear: bool,
-    /// The value of a profile that does most to it, and the lead in percent with that value at its end, where that is more
-    /// than chance.
+    /// The profile value with the largest effect, and the lead in percent with that value at the end of its range, if
+    /// the effect is more than chance.
     pub most: Option<(String, f64)>,
 }
 

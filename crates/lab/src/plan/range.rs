@@ -75,7 +75,7 @@ pub(super) fn run_either(library: &Library, cell: &CellSpec, trace: Option<&Trac
     run_counted(library, cell, &machine_spec(library, cell)?, trace, events)
 }
 
-/// How sure the requests per second of a result are.
+/// The uncertainty of a result's requests per second.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Range)]
 pub struct Range {
@@ -85,13 +85,13 @@ pub struct Range {
     pub low_percent: f64,
     /// Percentage by which the figures may be higher.
     pub high_percent: f64,
-    /// The model's own error on loads of this class, percent: from figures that no constant was chosen by.
+    /// The model's own error for loads of this class, percent: from figures that were not used to choose a constant.
     pub model_percent: f64,
-    /// What other seeds change, percent from the lowest to the highest.
+    /// Spread between seeds, percent from the lowest to the highest.
     pub chance_percent: f64,
-    /// Values that are uncertain and what each of them changes beyond chance, percent; the largest first.
+    /// Uncertain values and the effect of each beyond chance, percent; the largest first.
     pub uncertain: Vec<(String, f64)>,
-    /// What could not be run, and why.
+    /// Runs that failed, and the reasons.
     pub missing: Vec<Missing>,
 }
 

@@ -24,11 +24,11 @@ const IDLE_WINDOW: Nanos = Nanos::from_millis(4_000);
 /// The time of a rebuild.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, utoipa::ToSchema)]
 pub struct Rebuild {
-    /// Hours with nothing else to do.
+    /// Hours without other load.
     pub idle_hours: Option<f64>,
     /// Hours under the load.
     pub loaded_hours: Option<f64>,
-    /// MB (10^6 bytes) of the new drive each second with nothing else to do: at its begin, half way, near its end.
+    /// MB (10^6 bytes) of the new drive each second without other load: at its begin, in its middle, near its end.
     pub idle_mbps: Vec<f64>,
     /// The rates under the load.
     pub loaded_mbps: Vec<f64>,

@@ -59,7 +59,7 @@ impl Group {
 pub struct Frailty {
     /// Share of drives that fail in a year.
     pub afr: f64,
-    /// Unreadable sectors for each bit that is read.
+    /// Unreadable sectors for each bit read.
     pub errors_per_bit: f64,
     /// Bytes of it.
     pub bytes: f64,
@@ -73,7 +73,7 @@ pub struct Risk {
     /// Probability that, after one drive has failed, the array survives and some of its sectors are lost, because a
     /// drive cannot read its copy.
     pub sector: f64,
-    /// Probability that one or the other happens within a year, for a healthy array.
+    /// Probability of either loss within a year, for a healthy array.
     pub year: f64,
 }
 

@@ -94,7 +94,7 @@ fn device(name: String, seen: &Seen) -> Result<Option<IostatDevice>, ReadError> 
         lines.push(line(100 - share, 0, mean(|one| one.written_bytes), writes));
     }
     let spec = AccessSpec::new(&name, lines).map_err(|error| ReadError::at(seen.line, format!("{name}: {error}")))?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cut off at the most
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cut off at most
     let depth = mean(|one| one.queue).round().clamp(1.0, DEPTH_MAX) as u32;
     Ok(Some(IostatDevice { name, spec, depth }))
 }

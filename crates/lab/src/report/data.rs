@@ -325,7 +325,7 @@ pub struct Point {
     pub low: f64,
     /// Highest run, or the upper end of the interval.
     pub high: f64,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u32,
     /// Was the load of one of them still changing when it was measured?
     pub unsteady: bool,
@@ -365,7 +365,7 @@ pub struct Evidence {
 /// How busy a part of the machine was.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// Which part.
+    /// The part.
     pub part: Part,
     /// Share of the time, 0 to 1.
     pub busy: f64,

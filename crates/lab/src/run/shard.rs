@@ -10,7 +10,7 @@ const PARTS_MAX: u32 = 100_000;
 /// One of several equal parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Shard {
-    /// The number of this part, from 1 on.
+    /// The number of this part, from 1.
     pub index: u32,
     /// Number of parts.
     pub of: u32,
@@ -37,9 +37,9 @@ impl FromStr for Shard {
         let numbers = word.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
         match numbers {
             Some((index, of)) if of <= PARTS_MAX && index >= 1 && index <= of => Ok(Self { index, of }),
-            _ => {
-                Err(format!("{word:?} is no part; write I/N with I from 1 to N, as in 3/8 (at most {PARTS_MAX} parts)"))
-            }
+            _ => Err(format!(
+                "{word:?} is not a part; write I/N with I from 1 to N, as in 3/8 (at most {PARTS_MAX} parts)"
+            )),
         }
     }
 }

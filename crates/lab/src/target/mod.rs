@@ -64,7 +64,7 @@ pub struct Counters {
     pub read_hits: Option<Bytes>,
     /// Bytes of a new member that a rebuild has filled, while one runs.
     pub rebuilt: Option<Bytes>,
-    /// Decisions of the engine: how often which.
+    /// Number of the engine's decisions by reason.
     pub reasons: Vec<(&'static str, u64)>,
 }
 

@@ -26,7 +26,7 @@ pub struct AcknowledgeAlarms {
     which: String,
 }
 
-/// Alarms that are acknowledged now.
+/// Alarms that this command acknowledged.
 #[derive(Serialize, ToSchema)]
 pub struct AcknowledgedModel {
     /// Their names.
@@ -52,14 +52,14 @@ pub struct TestsModel {
 /// Sinks.
 #[derive(Serialize, ToSchema)]
 pub struct SinksModel {
-    /// All of them.
+    /// Number of mismatches.
     pub sinks: Vec<SinkModel>,
 }
 
 /// Schedules.
 #[derive(Serialize, ToSchema)]
 pub struct SchedulesModel {
-    /// All of them.
+    /// Number of mismatches.
     pub schedules: Vec<ScheduleModel>,
 }
 

@@ -29,7 +29,7 @@ pub fn all(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.lab()?))
 }
 
-/// What can be simulated.
+/// Systems, drives and patterns of the simulator.
 pub fn choices(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.choices()))
 }
@@ -99,7 +99,7 @@ pub fn predict(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.predict(&input)?))
 }
 
-/// What an array decided, and what limits it.
+/// The decisions of an array, and its limit.
 pub fn explain(request: &Request) -> Result<Reply, Problem> {
     let array = named(request)?;
     Ok(Reply::json(200, &request.state.controller.explain(&array.name)?))

@@ -299,7 +299,7 @@ fn creation(request: &Request) -> Result<Creation, Problem> {
 /// It has not.
 pub fn checked(creation: &Creation) -> Result<(), Problem> {
     if creation.members.len() + creation.spares.len() > MEMBERS_MAX {
-        return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at the most")));
+        return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at most")));
     }
     if let Some(other) = creation.members.iter().chain(&creation.spares).find(|own| !own.starts_with('/')) {
         return Err(Problem::bad(format!("{other:?} is not an absolute path")));

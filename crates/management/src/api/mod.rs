@@ -90,7 +90,7 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/api/v1/arrays", ADMINISTER, "Make an array and serve it.", manage::create)
         .takes::<Creation>()
         .gives::<manage::DoneModel>(),
-    route(Post, "/api/v1/plan", READ, "What an array would be. Nothing is written.", manage::plan)
+    route(Post, "/api/v1/plan", READ, "A preview of a new array. Nothing is written.", manage::plan)
         .takes::<Creation>()
         .gives::<PlanModel>(),
     route(Get, "/api/v1/arrays/{array}", READ, "One array. ETag is the version of its state.", arrays::one)
@@ -98,21 +98,22 @@ pub const ROUTES: &[Route] = &[
     route(Delete, "/api/v1/arrays/{array}", ADMINISTER, "Stop an array; its members keep their data.", manage::stop)
         .takes::<manage::StopInput>()
         .gives::<manage::DoneModel>(),
-    route(Get, "/api/v1/arrays/{array}/limit", READ, "What limits an array now.", arrays::limit).gives::<LimitModel>(),
+    route(Get, "/api/v1/arrays/{array}/limit", READ, "The limit of an array now.", arrays::limit).gives::<LimitModel>(),
     route(Get, "/api/v1/arrays/{array}/place", READ, "The members that hold a byte.", arrays::place)
         .gives::<PlaceModel>()
         .asked(&["offset"]),
-    route(Get, "/api/v1/arrays/{array}/explain", READ, "What an array decided, and what limits it.", lab::explain),
+    route(Get, "/api/v1/arrays/{array}/explain", READ, "The decisions of an array, and its limit.", lab::explain),
     route(
         Get,
         "/api/v1/arrays/{array}/stories",
         READ,
-        "Stories of the slowest requests, or of one. Requests are recorded while it is asked for.",
+        "Stories of the slowest requests, or of one. Requests are recorded while clients ask for stories.",
         lab::stories,
     )
     .asked(&["slowest", "request"]),
     route(Get, "/api/v1/lab", READ, "Jobs and reports of the laboratory.", lab::all).gives::<LabModel>(),
-    route(Get, "/api/v1/lab/choices", READ, "What can be simulated.", lab::choices).gives::<ChoicesModel>(),
+    route(Get, "/api/v1/lab/choices", READ, "Systems, drives and patterns of the simulator.", lab::choices)
+        .gives::<ChoicesModel>(),
     route(Post, "/api/v1/lab/reviews", OPERATE, "Begin a review.", lab::review)
         .takes::<ReviewInput>()
         .gives::<JobModel>(),
@@ -128,7 +129,7 @@ pub const ROUTES: &[Route] = &[
         Post,
         "/api/v1/predictions",
         OPERATE,
-        "What arrays of these drives would do. Ask again while it waits.",
+        "Predicted figures of arrays of these drives. Repeat the request while the answer is pending.",
         lab::predict,
     )
     .takes::<PredictionInput>()

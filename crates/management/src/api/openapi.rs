@@ -37,7 +37,7 @@ pub fn document() -> Value {
         "info": {
             "title": "openraid",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "What the command line does, over HTTP. Errors are problem documents of RFC 9457.",
+            "description": "The functions of the command line, over HTTP. Errors are problem documents of RFC 9457.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],

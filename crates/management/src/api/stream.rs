@@ -64,7 +64,7 @@ pub fn begin(request: Request) -> Result<Receiver<Bytes>, Problem> {
     let from_header = request.header("last-event-id").map(str::parse::<u64>);
     let after = match from_header {
         Some(Ok(number)) => Some(number),
-        Some(Err(_)) => return Err(Problem::bad("Last-Event-ID is no number of an event")),
+        Some(Err(_)) => return Err(Problem::bad("Last-Event-ID is not the number of an event")),
         None => request.number("after")?,
     };
     let place = Place::take(&request.state).ok_or_else(Place::problem)?;

@@ -17,7 +17,7 @@ pub fn check_new(password: &str) -> Result<(), String> {
         return Err(format!("the password is too short: use {PASSWORD_CHARACTERS_MIN} characters or more"));
     }
     if password.len() > PASSWORD_BYTES_MAX {
-        return Err(format!("the password is too long: {PASSWORD_BYTES_MAX} bytes are the most"));
+        return Err(format!("the password is too long: at most {PASSWORD_BYTES_MAX} bytes"));
     }
     Ok(())
 }

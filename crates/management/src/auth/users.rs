@@ -51,7 +51,7 @@ impl Users {
         Self { path, changing: Mutex::default() }
     }
 
-    /// All of them.
+    /// Number of mismatches.
     ///
     /// # Errors
     /// The file cannot be read, is none of users, or others may read it.
@@ -93,7 +93,7 @@ impl Users {
         let mut users = self.all()?;
         let told = change(&mut users)?;
         if users.len() > USERS_MAX {
-            return Err(format!("{USERS_MAX} users are the most"));
+            return Err(format!("at most {USERS_MAX} users are possible"));
         }
         self.write(&Content { schema: SCHEMA.into(), users })
             .map_err(|error| format!("the file of users {} cannot be written: {error}", self.path.display()))?;

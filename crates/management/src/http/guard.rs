@@ -85,7 +85,7 @@ pub fn query_of(raw: &str) -> Result<Vec<(String, String)>, Problem> {
         let both = decoded(key, true).zip(decoded(value, true));
         let (key, value) = both.ok_or_else(|| Problem::bad("the query is not UTF-8 text"))?;
         if query.iter().any(|(known, _)| *known == key) {
-            return Err(Problem::bad(format!("{key} stands in the query twice")));
+            return Err(Problem::bad(format!("the query has {key} twice")));
         }
         query.push((key, value));
     }

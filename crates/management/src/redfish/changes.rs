@@ -48,7 +48,7 @@ fn setting(name: &str, value: &Value, table: &[(&str, &str)]) -> Result<String, 
 fn linked(request: &Request, name: &str, value: &Value) -> Result<Vec<String>, Problem> {
     let all = value.as_array().ok_or_else(|| wrong(name, "it is not a list"))?;
     if all.len() > MEMBERS_MAX {
-        return Err(wrong(name, format!("{MEMBERS_MAX} drives are the most")));
+        return Err(wrong(name, format!("at most {MEMBERS_MAX} drives")));
     }
     let mut specs = Vec::new();
     for own in all {
@@ -56,9 +56,9 @@ fn linked(request: &Request, name: &str, value: &Value) -> Result<Vec<String>, P
         let id = path.strip_prefix("/redfish/v1/Systems/1/Storage/openraid/Drives/");
         let drive = id.map(|id| drive_named(&request.state, id));
         let drive =
-            drive.and_then(Result::ok).ok_or_else(|| wrong(name, format!("{path} is no drive of this storage")))?;
+            drive.and_then(Result::ok).ok_or_else(|| wrong(name, format!("{path} is not a drive of this storage")))?;
         if specs.contains(&drive.spec) {
-            return Err(wrong(name, format!("{path} stands there twice")));
+            return Err(wrong(name, format!("{path} is named twice")));
         }
         specs.push(drive.spec);
     }

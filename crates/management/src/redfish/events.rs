@@ -47,7 +47,7 @@ struct Table {
 pub struct Listeners(Mutex<Table>);
 
 impl Listeners {
-    /// All of them.
+    /// Number of mismatches.
     pub fn open(&self) -> Vec<Listener> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).open.clone()
     }
@@ -132,7 +132,7 @@ impl Drop for Open {
 /// There are too many.
 pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
     let after = match request.header("last-event-id").map(str::parse::<u64>) {
-        Some(Err(_)) => return Err(Problem::bad("Last-Event-ID is no number of an event")),
+        Some(Err(_)) => return Err(Problem::bad("Last-Event-ID is not the number of an event")),
         other => other.and_then(Result::ok),
     };
     let place = Place::take(&request.state).ok_or_else(Place::problem)?;

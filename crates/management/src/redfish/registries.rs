@@ -61,7 +61,7 @@ fn own() -> Value {
             "MessageSeverity": severity,
             "NumberOfArgs": 1,
             "ParamTypes": ["string"],
-            "ArgDescriptions": ["What has happened, in words."],
+            "ArgDescriptions": ["The event, in words."],
             "Resolution": if severity == "OK" { "None." } else { "See `openraid alarms`, which names the command that helps." },
         });
         messages.insert((*event).into(), message);

@@ -106,7 +106,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     let mut own = asked(request)?;
     let listeners = &request.state.listeners;
     if listeners.open().iter().filter(|own| own.destination.is_some()).count() >= SUBSCRIPTIONS_MAX {
-        let text = format!("{SUBSCRIPTIONS_MAX} subscriptions are the most; delete one");
+        let text = format!("at most {SUBSCRIPTIONS_MAX} subscriptions are possible; delete one");
         return Err(Problem::new(503, "unavailable", text));
     }
     own.number = listeners.add(own.clone());

@@ -107,7 +107,7 @@ fn all_now(state: &State) -> Result<Vec<Seen>, Problem> {
 fn named(request: &Request) -> Result<Seen, Problem> {
     let id = request.parts[0].as_str();
     let found = all_now(&request.state)?.into_iter().find(|task| task.number.to_string() == id);
-    found.ok_or_else(|| Problem::missing(format!("there is no task {id:?}; the last {TASKS_MAX} are kept")))
+    found.ok_or_else(|| Problem::missing(format!("there is not a task {id:?}; the last {TASKS_MAX} are kept")))
 }
 
 fn document(task: &Seen) -> Value {

@@ -157,14 +157,14 @@ impl fmt::Display for OptionRefusal {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadOptions(what) => write!(f, "cannot ask an NBD server for this: {what}"),
+            Self::BadOptions(what) => write!(f, "cannot request this from an NBD server: {what}"),
             Self::NotNbd => f.write_str("this is not an NBD server; check address and port"),
             Self::OldStyle => f.write_str("this NBD server speaks only the oldstyle protocol; use a newer server"),
             Self::NoOptions => f.write_str("this NBD server cannot list its exports; name the export"),
             Self::Refused(refusal, words) if words.is_empty() => write!(f, "{refusal}"),
             Self::Refused(refusal, words) => write!(f, "{refusal} (it says: {words})"),
             Self::Protocol(what) => write!(f, "the NBD server broke the protocol: {what}"),
-            Self::BlockSizes(error) => write!(f, "the NBD server told impossible block sizes: {error}"),
+            Self::BlockSizes(error) => write!(f, "the NBD server announced impossible block sizes: {error}"),
             Self::TooLong(what) => write!(f, "the NBD server sent too much: {what}"),
         }
     }
@@ -363,7 +363,7 @@ impl ClientHandshake {
     fn on_reply_header(&mut self, option: u32, held: &[u8]) -> Result<(), ClientError> {
         let mut reader = Reader::new(held);
         if reader.u64() != Some(MAGIC_OPTION_REPLY) {
-            return Err(ClientError::Protocol("a wrong number stands where a reply to an option starts"));
+            return Err(ClientError::Protocol("a reply to an option starts with a wrong number"));
         }
         if reader.u32() != Some(option) {
             return Err(ClientError::Protocol("a reply to an option that was not sent"));
@@ -481,7 +481,7 @@ impl ClientHandshake {
         let wanted = self.want_contexts.iter().find(|wanted| wanted.as_bytes() == name);
         let Some(wanted) = wanted else { return Ok(()) };
         if self.contexts.iter().any(|context| context.id == id || context.name == *wanted) {
-            return Err(ClientError::Protocol("a metadata context told twice"));
+            return Err(ClientError::Protocol("a metadata context announced twice"));
         }
         self.contexts.push(ChosenContext { id, name: wanted.clone() });
         Ok(())

@@ -114,13 +114,13 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the NBD server broke the protocol: ")?;
         match self {
-            Self::BadMagic(magic) => write!(f, "{magic:#010x} stands where a reply starts"),
+            Self::BadMagic(magic) => write!(f, "a reply starts with {magic:#010x}"),
             Self::UnknownCookie(cookie) => write!(f, "an answer to request {:#x}, which was not sent", cookie.0),
             Self::NotNegotiated => f.write_str("a structured reply that was not agreed on"),
             Self::SimpleReplyNotAllowed => f.write_str("a simple reply where a structured one is required"),
             Self::UnexpectedChunk(kind) => write!(f, "a chunk of type {kind} in a reply it does not belong to"),
             Self::ChunkLength(kind, length) => write!(f, "a chunk of type {kind} with the length {length}"),
-            Self::OutsideRequest => f.write_str("data that was not asked for"),
+            Self::OutsideRequest => f.write_str("data that was not requested"),
             Self::Incomplete(came) => write!(f, "the end of a read after only {came} bytes"),
             Self::WrongContexts => f.write_str("a block status that does not match the metadata contexts"),
             Self::EmptyExtent => f.write_str("a block status with an empty extent"),

@@ -32,7 +32,7 @@ pub struct Alarm {
     /// The server that it is about, if it is not about an array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Since when: seconds since 1970.
+    /// Its begin: seconds since 1970.
     pub since: u64,
     /// When it ended.
     pub until: Option<u64>,

@@ -139,7 +139,10 @@ pub fn of_journal(journal: &JournalModel) -> Vec<Condition> {
                 ..of(
                     "JournalDegraded",
                     Level::Warning,
-                    format!("the journal device {} does not work; the other one carries it alone{why}", device.device),
+                    format!(
+                        "the journal device {} does not work; the other one carries the journal alone{why}",
+                        device.device
+                    ),
                 )
             };
             away.map(of_device).collect()

@@ -71,7 +71,7 @@ pub fn instead(error: &clap::Error) -> Option<String> {
                 (None, None) if typed.starts_with('-') => {
                     format!("there is no option '{typed}' here; `--help` after the verb lists the options")
                 }
-                (None, None) => format!("'{typed}' is one word too many; `--help` after the verb shows what it takes"),
+                (None, None) => format!("'{typed}' is one word too many; `--help` after the verb lists its arguments"),
             })
         }
         ErrorKind::InvalidValue => {
@@ -79,7 +79,7 @@ pub fn instead(error: &clap::Error) -> Option<String> {
             let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else { return None };
             let near = text(ContextKind::SuggestedValue);
             let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));
-            let said = if typed.is_empty() { "a value is missing".into() } else { format!("'{typed}' is no value") };
+            let said = if typed.is_empty() { "a value is missing".into() } else { format!("'{typed}' is not a value") };
             Some(format!("{said} for {option}; {near}known values: {}", valid.join(", ")))
         }
         _ => None,

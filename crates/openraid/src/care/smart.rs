@@ -59,7 +59,7 @@ pub fn parse(output: &[u8], status: &str, at_seconds: u64) -> Result<SmartModel,
         let said = messages.into_iter().flatten().find_map(|own| own["string"].as_str());
         return Err(match said {
             Some(said) => format!("smartctl: {}", said.chars().take(200).collect::<String>()),
-            None => format!("smartctl knows nothing of its health ({status})"),
+            None => format!("smartctl reports nothing about its health ({status})"),
         });
     }
     Ok(model)
@@ -94,7 +94,7 @@ fn used(root: &Value) -> Option<u64> {
 pub struct Finding {
     /// The event's name.
     pub event: &'static str,
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
     /// In words.
     pub text: String,
@@ -206,7 +206,7 @@ mod tests {
             assert!(why(garbage).contains("no JSON (exit status: 2)"), "{garbage:?}");
         }
         for empty in ["{}", "[]", "7", "null", r#"{"smart_status": {"passed": "yes"}, "temperature": 7}"#] {
-            assert_eq!(why(empty), "smartctl knows nothing of its health (exit status: 2)");
+            assert_eq!(why(empty), "smartctl reports nothing about its health (exit status: 2)");
         }
         let text = r#"{"smartctl": {"messages": [{"string": "/dev/sdx: Unable to detect device type", "severity": "error"}]}}"#;
         assert_eq!(why(text), "smartctl: /dev/sdx: Unable to detect device type");

@@ -36,13 +36,13 @@ pub enum Answer {
     Alarms(Vec<AlarmModel>),
     /// The names of alarms that are acknowledged now.
     Acknowledged(Vec<String>),
-    /// What came of a test alarm.
+    /// The result of a test alarm.
     Tested(Vec<TestModel>),
     /// What limits an array.
     Limit(Box<LimitModel>),
     /// Stories.
     Stories(Box<StoriesModel>),
-    /// Requests of hosts.
+    /// Number of requests of hosts.
     Requests(Box<RequestsModel>),
     /// The data that a journal holds for an array, and whether they were given up.
     Loss(LossModel),

@@ -58,20 +58,20 @@ const CONSOLE_PORT: u16 = 8440;
 /// How often the state is shown.
 const TICK: Duration = Duration::from_millis(250);
 
-/// What the demo has done.
+/// The result of the demo.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(crate) struct Body {
     /// Requests of its client.
     requests: u64,
-    /// Written by its client.
+    /// Bytes that its client wrote.
     written_bytes: u64,
-    /// Read by its client and compared.
+    /// Bytes that its client read and compared.
     verified_bytes: u64,
-    /// Compared after all was done.
+    /// Bytes that were compared at the end.
     compared_at_the_end_bytes: u64,
-    /// How long the rebuild took.
+    /// Duration of the rebuild.
     rebuild_seconds: u64,
-    /// Was every byte as it had been written?
+    /// Did every byte match the written data?
     every_byte_right: bool,
 }
 
@@ -249,7 +249,7 @@ impl Demo<'_> {
         let counters = Arc::clone(&load.counters);
         let half = Duration::from_secs(u64::from(arguments.seconds)) / 2;
         self.watch(&load, half, |_| false)?;
-        self.say(&format!("PULLED: {} (the clients go on)", drives[PULLED]));
+        self.say(&format!("PULLED: {} (the clients continue)", drives[PULLED]));
         self.server.answer(Command::Fail {
             array: NAME.into(),
             member: drives[PULLED].clone(),
@@ -377,7 +377,7 @@ impl Demo<'_> {
 
     /// Until Ctrl-C.
     fn keep_running(&mut self) {
-        self.say("it goes on until Ctrl-C; in another terminal: openraid show demo");
+        self.say("the demo runs until Ctrl-C; in another terminal: openraid show demo");
         while !self.interrupted {
             if self.hear().is_err() {
                 return;

@@ -40,14 +40,14 @@ pub struct ValueModel {
     pub line: Option<u32>,
 }
 
-/// The desired state of an array. A setting that is not listed has its first value.
+/// The desired state of an array. A setting that is not listed has its default.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ArrayConfigModel {
-    /// Its name; of an array that the file knows by its UUID alone, that.
+    /// Its name; the UUID if the file names the array by its UUID only.
     pub name: String,
     /// Its identity, if it is known.
     pub uuid: Option<String>,
-    /// Is it remembered?
+    /// Is it recorded?
     pub remembered: bool,
     /// Its members.
     pub members: Vec<String>,
@@ -116,20 +116,20 @@ pub struct ConfigModel {
     /// When arrays are checked.
     #[serde(default)]
     pub schedules: Vec<ScheduleModel>,
-    /// Allowed values that may be mistakes.
+    /// Values that are allowed, but may be mistakes.
     pub notes: Vec<String>,
 }
 
-/// What `openraid reload` did.
+/// The result of `openraid reload`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ReloadModel {
     /// The file.
     pub path: String,
-    /// The changes, a line each.
+    /// The changes, one line each.
     pub applied: Vec<String>,
-    /// What takes effect when the server is started again.
+    /// Changes that take effect at the next start of the server.
     pub restart: Vec<String>,
-    /// What could not be done, and what may not be meant.
+    /// Changes that failed, and values that may be mistakes.
     pub notes: Vec<String>,
 }
 
@@ -262,7 +262,7 @@ impl ConfigModel {
             if !array.exports.is_empty() {
                 lines.push(format!("  exports  {}", array.exports.join(", ")));
             }
-            lines.push(if array.values.is_empty() { "  as at first".into() } else { rows(&array.values) });
+            lines.push(if array.values.is_empty() { "  defaults".into() } else { rows(&array.values) });
         }
         for spare in &self.spares {
             let whom = match (&spare.array, spare.span) {
@@ -287,7 +287,7 @@ impl ConfigModel {
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         if lines.is_empty() {
-            lines.push("nothing is set: everything is as at first".into());
+            lines.push("nothing is set: every setting has its default".into());
         }
         lines.join("\n")
     }

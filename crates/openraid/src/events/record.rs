@@ -22,9 +22,9 @@ const RENAMED: &[(&str, &str)] = &[("FlushInDoubt", "FlushFailed")];
 /// An event that is not in the log yet.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Draft {
-    /// When: seconds since 1970, by the clock of the wall.
+    /// The time in seconds since 1970, by the wall clock.
     pub at_seconds: u64,
-    /// A word: mdadm's if it has one.
+    /// The event's name: mdadm's if mdadm has one.
     pub event: String,
     /// The array.
     pub array: Option<String>,
@@ -60,14 +60,14 @@ impl Draft {
 /// An event of the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Event {
-    /// Its number: they only grow, and none is given twice.
+    /// Its number: numbers only grow, and are not used twice.
     pub number: u64,
-    /// How much it matters.
+    /// Its severity.
     pub level: Level,
     /// What happened.
     #[serde(flatten)]
     pub what: Draft,
-    /// It was acknowledged.
+    /// Was it acknowledged?
     #[serde(default)]
     pub acknowledged: bool,
 }

@@ -10,7 +10,7 @@ const DAY_SECONDS: u64 = 86_400;
 /// It is none of these.
 pub fn since(text: &str, now: u64) -> Result<u64, String> {
     let wrong =
-        || format!("{text:?} is no time; write how long ago (30m, 2h, 7d), or a date in UTC (2026-11-24 18:00)");
+        || format!("{text:?} is not a time; write how long ago (30m, 2h, 7d), or a date in UTC (2026-11-24 18:00)");
     if let Some((at, unit)) = text.char_indices().next_back() {
         let seconds = match unit {
             's' => Some(1),

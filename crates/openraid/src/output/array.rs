@@ -255,7 +255,7 @@ fn alarm_lines(array: &ArrayModel) -> Vec<String> {
 
 /// The profile in force, what differs from it, and what holds while the array is degraded.
 fn profile_lines(profile: &ProfileModel) -> Vec<String> {
-    let unset = if profile.set { "" } else { " (as at first)" };
+    let unset = if profile.set { "" } else { " (default)" };
     let changes: Vec<String> =
         profile.changes.iter().map(|change| format!("{}={}", change.setting, change.to)).collect();
     let changed = if changes.is_empty() { String::new() } else { format!(", changed: {}", changes.join(" ")) };

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::model::{ArrayModel, CacheModel};
 use crate::quantity::{human, human_millis};
 
-/// What a member wrote for each byte that hosts wrote to the array.
+/// Bytes that a member wrote for each byte that hosts wrote to the array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Amplification {
     /// The span of a nested array.

@@ -18,11 +18,11 @@ pub struct MemberVerdict {
     pub verdict: &'static str,
     /// Its slot, if it has one.
     pub slot: Option<u16>,
-    /// The same in a sentence, with what to do.
+    /// The verdict in a sentence, with the remedy.
     pub text: String,
 }
 
-/// A member that an array starts without.
+/// A member that is missing in a started array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct LeftOut {
     /// The array.
@@ -38,31 +38,31 @@ impl std::fmt::Display for LeftOut {
     }
 }
 
-/// The array that some members make, or do not.
+/// The array that some members form, or fail to form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct SetVerdict {
     /// Its name.
     pub name: String,
     /// Its identity.
     pub uuid: String,
-    /// Its level in a word.
+    /// The name of its level.
     pub level: String,
-    /// Slots it has.
+    /// Number of slots.
     pub slots: u16,
     /// Slots without a member.
     pub missing: Vec<u16>,
     /// Would it start?
     pub starts: bool,
-    /// With all members?
+    /// Is a member missing?
     pub degraded: bool,
-    /// Why it does not start, or what force would risk.
+    /// Why it does not start, or the risk of a forced start.
     pub problem: Option<String>,
-    /// A journal holds promised writes of the array: it starts with that journal, or without the writes if an option
-    /// says so.
+    /// Does a journal hold acknowledged writes of the array? It starts with that journal, or without the writes by an
+    /// option.
     pub needs_journal: bool,
-    /// The logical block that its superblocks name, as kernels from 6.19 on do; kernels before refuse the array then.
+    /// The logical block in its superblocks, as written by kernels since 6.19; older kernels refuse the array then.
     pub logical_block_bytes: Option<u64>,
-    /// What else there is to know, in sentences.
+    /// Notes, in sentences.
     pub notes: Vec<String>,
     /// Its members.
     pub members: Vec<MemberVerdict>,

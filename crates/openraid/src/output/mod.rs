@@ -64,12 +64,12 @@ struct Document<'a, T> {
     exit: u8,
 }
 
-/// What a verb that failed says.
+/// The error of a verb.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(crate) struct ErrorBody<'a> {
     /// The verb.
     verb: &'a str,
-    /// The cause, and what to do, as a person would read it.
+    /// The cause and the remedy, as text.
     error: &'a str,
 }
 

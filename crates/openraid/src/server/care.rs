@@ -414,8 +414,7 @@ fn of_member(
 
 /// What should be known of the server itself.
 pub(super) fn of_server(state: &State) -> Option<Condition> {
-    let text =
-        "smartctl is not installed: what drives say of their health is not known; install smartmontools, or write \
+    let text = "smartctl is not installed, so the health of drives is unknown; install smartmontools, or write \
                 smart = \"never\" into [care] of the configuration file";
     state.care.has_no_smartctl.then(|| Condition::of_server("HealthUnknown", Level::Info, text.into()))
 }

@@ -74,7 +74,7 @@ fn cache_of(member: &str) -> Option<DriveCache> {
 /// The cache of a member that can be switched; why it cannot.
 fn switchable(member: &str) -> Result<DriveCache, String> {
     if member.contains("://") {
-        return Err(format!("{member}: its cache is in the hands of the server that exports it; switch it there"));
+        return Err(format!("{member}: the server that exports it controls its cache; switch the cache there"));
     }
     let cache = cache_of(member).ok_or(DriveCacheError::NotADrive);
     let cache = cache.and_then(|cache| if cache.has_switch() { Ok(cache) } else { Err(DriveCacheError::NoSwitch) });

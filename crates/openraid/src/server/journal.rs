@@ -275,13 +275,15 @@ impl Server {
             own.health != Health::Failed && own.superblock.as_ref().is_some_and(|s| uuids.contains(&s.set_uuid))
         });
         if runs {
-            return Err(Failure::refused(format!("{array} is running and has everything: nothing has to be given up")));
+            return Err(Failure::refused(format!(
+                "{array} is running and has everything: nothing has to be discarded"
+            )));
         }
         let journal = status.journal.ok_or_else(|| Failure::failed("the journal is lost and was not found again"))?;
         let known: Vec<_> = journal.arrays.iter().filter(|known| uuids.contains(&known.set_uuid)).collect();
         if known.is_empty() {
             return Err(Failure::refused(format!(
-                "the journal holds nothing for array {array}; nothing has to be given up"
+                "the journal holds nothing for array {array}; nothing has to be discarded"
             )));
         }
         let entries: u64 = known.iter().map(|known| known.waiting).sum();
@@ -304,7 +306,7 @@ impl Server {
             })
         };
         if !lost {
-            let remedy = "bring the missing members back to get it, or add --lost to give it up for good";
+            let remedy = "bring the missing members back to get it, or add --lost to discard it";
             return Ok(model(false, format!("the journal holds {what}; {remedy}")));
         }
         // A discard must be recorded, and a lost journal writes nothing.
@@ -313,7 +315,7 @@ impl Server {
             let discard = AdminCommand::DiscardJournalled { set_uuid: known.set_uuid };
             self.handle.admin(discard).map_err(|error| Failure::from(error).of(array))?;
         }
-        Ok(model(true, format!("given up and lost: {what}")))
+        Ok(model(true, format!("discarded: {what}")))
     }
 
     /// The identities of an array's sets: it is served, remembered, or named by one of them.

@@ -32,8 +32,8 @@ fn quoted(text: &str) -> String {
 fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if asked.name.is_empty() || asked.name.len() > NAME_MAX || !asked.name.bytes().all(is_plain) {
-        let why = format!("use letters, digits, - and _, {NAME_MAX} at the most");
-        return Err(Failure::usage(format!("name: {:?} is no name of a schedule; {why}", asked.name)));
+        let why = format!("use letters, digits, - and _, {NAME_MAX} at most");
+        return Err(Failure::usage(format!("name: {:?} is not a valid name for a schedule; {why}", asked.name)));
     }
     let mut text = format!("[schedules.{}]\ntask = {}\n", quoted(&asked.name), quoted(&asked.task));
     let arrays: Vec<String> = asked.arrays.iter().map(|name| quoted(name)).collect();
@@ -90,7 +90,7 @@ impl Server {
         let of_file = in_force.iter().flat_map(|own| &own.desired.schedules).find(|own| own.name == name);
         match (of_file, &in_force) {
             (Some(own), Some(in_force)) => Err(Failure::refused(format!(
-                "{name} stands in line {} of {}: change it there, then `openraid reload`",
+                "{name} is in line {} of {}: change it there, then `openraid reload`",
                 own.line,
                 in_force.path.display()
             ))),
@@ -179,10 +179,10 @@ mod tests {
             assert!(text.contains(words), "{text}");
         };
         refused(&|own| own.name = "a]\n[server".into(), "name:");
-        refused(&|own| own.task = "scrub".into(), "task: \"scrub\" is no task");
-        refused(&|own| own.every = "1m".into(), "every: \"1m\" is no time between checks");
+        refused(&|own| own.task = "scrub".into(), "task: \"scrub\" is not a task");
+        refused(&|own| own.every = "1m".into(), "every: \"1m\" is not an interval between checks");
         refused(&|own| own.every = "7d\"\nwindow = \"x".into(), "every:");
-        refused(&|own| own.window = Some("1-2".into()), "window: \"1-2\" is no window");
+        refused(&|own| own.window = Some("1-2".into()), "window: \"1-2\" is not a window of time");
         refused(&|own| own.rate = Some("1M".into()), "rate: unknown key");
     }
 }

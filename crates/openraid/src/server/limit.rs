@@ -83,7 +83,7 @@ pub struct Figures {
     pub writes: u64,
     /// Bytes both ways.
     pub bytes: u64,
-    /// Requests inside on average, in tenths.
+    /// Mean number of requests in the array, in tenths.
     pub depth: u64,
     /// Share of the time in which any was inside, per mille.
     pub inside: u64,
@@ -125,7 +125,7 @@ pub struct LogWaits {
 }
 
 impl Server {
-    /// What limits an array now.
+    /// The limit of an array now.
     ///
     /// # Errors
     /// It is not served here.
@@ -391,7 +391,7 @@ fn unasked(figures: &Figures) -> String {
         return nothing.into();
     };
     let why =
-        if figures.background { "background work goes on" } else { "earlier requests are written to the members" };
+        if figures.background { "background work continues" } else { "earlier requests are written to the members" };
     format!("{nothing}; {why} (the busiest, {}: {})", member.name, drive_text(member))
 }
 
@@ -434,7 +434,7 @@ fn by_depth(figures: &Figures, member: Option<&DriveFigures>) -> Verdict {
     let idle = 100 - (figures.inside / 10).min(100);
     let busy = member.map_or(0, |member| member.busy / 10);
     let what = if idle >= 50 {
-        format!("the clients: nothing was asked for {idle} % of the time")
+        format!("the clients: they sent no request for {idle} % of the time")
     } else {
         format!(
             "the clients: they have {} requests under way at once, and no part has more to do than the busiest member, \

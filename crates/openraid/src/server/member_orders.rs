@@ -176,7 +176,7 @@ impl Server {
         } else {
             format!("faulty in {name}: {}; name the one that is to go", faulty.join(", "))
         };
-        Ok(Failure::refused(format!("{asked} of {name} holds {described}: it works, and is not taken out; {instead}")))
+        Ok(Failure::refused(format!("{asked} of {name} holds {described}: it works, and is not removed; {instead}")))
     }
 
     pub(super) fn release(&self, drive: DriveId) -> Result<(), Failure> {

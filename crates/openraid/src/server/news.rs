@@ -15,7 +15,7 @@ use crate::quantity::counted;
 /// A piece of news.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct News {
-    /// A word: mdadm's if it has one.
+    /// The event's name: mdadm's if mdadm has one.
     pub event: &'static str,
     /// The array.
     pub array: Option<String>,
@@ -44,8 +44,8 @@ impl Server {
             }
             ServiceEvent::StoodStill(time) => {
                 let seconds = time.as_secs();
-                let why = "the process was stopped, or the machine paused; time limits of members moved along";
-                Some(plain("StoodStill", format!("the server stood still for {seconds} s: {why}")))
+                let why = "the process was stopped, or the machine was suspended; time limits of members were extended";
+                Some(plain("StoodStill", format!("the server did not run for {seconds} s: {why}")))
             }
             ServiceEvent::Remote(drive, news) => Some(self.remote(*drive, news)),
             ServiceEvent::Signal(_) | ServiceEvent::Stopped => None,

@@ -122,8 +122,8 @@ impl Server {
             return Ok(format!("{name} is stopped, its members are marked clean"));
         }
         let waits = format!(
-            "; its entries stay in the journal until it is started again with its members, or until they are given up with \
-             `openraid journal discard {name}`"
+            "; its entries stay in the journal until it is started again with its members, or until they are discarded \
+             with `openraid journal discard {name}`"
         );
         let waits = if self.has_journal() { &waits } else { "" };
         Ok(format!("{name} is stopped; it had failed, so its members are not marked clean{waits}"))

@@ -37,7 +37,7 @@ fn resync_text(plan: &Assembly) -> String {
         (Some(_), Some(bitmap)) if bitmap.valid => bitmap_text(bitmap),
         (Some(_), Some(_)) => "the bitmap cannot be used, everything is resynced".into(),
         (Some(from), None) if from.is_zero() => "everything is resynced (no bitmap)".into(),
-        (Some(from), None) => format!("the sync goes on from {} of each member", human(from.bytes())),
+        (Some(from), None) => format!("the sync continues from {} of each member", human(from.bytes())),
     }
 }
 

@@ -30,9 +30,7 @@ impl Server {
         array_name(to).map_err(Failure::usage)?;
         let served = self.find(name)?;
         let Some(started) = &served.started else {
-            return Err(Failure::refused(format!(
-                "{name} is a raw drive: it has no superblock in which a name could stand"
-            )));
+            return Err(Failure::refused(format!("{name} is a raw drive: it has no superblock for a name")));
         };
         if name == to {
             return self.done(format!("the name is {to} already"), name);

@@ -56,10 +56,11 @@ impl Server {
         self.state().keeping = if on { Keeping::On } else { Keeping::Off };
         let text = if on {
             format!(
-                "the last {STEPS_MAX} steps of requests are kept from now on; see openraid explain NAME --request last"
+                "the last {STEPS_MAX} steps of requests are recorded from now on; see openraid explain NAME --request \
+                 last"
             )
         } else {
-            "steps of requests are kept no more".into()
+            "steps of requests are not recorded any more".into()
         };
         Ok(Answer::Done { text, array: None })
     }
@@ -88,7 +89,7 @@ impl Server {
         }
         let Some((steps, told)) = self.handle.steps()? else {
             return Err(Failure::refused(format!(
-                "steps of requests are not kept; begin with `openraid explain {name} --record on`, or watch with \
+                "steps of requests are not recorded; begin with `openraid explain {name} --record on`, or watch with \
                  `openraid explain {name} --follow`"
             )));
         };
@@ -125,7 +126,7 @@ impl Server {
         let served = self.find(name)?;
         self.follow()?;
         let Some((steps, told)) = self.handle.steps()? else {
-            return Err(Failure::refused(format!("{name}: steps of requests are not kept any more; try again")));
+            return Err(Failure::refused(format!("{name}: steps of requests are not recorded any more; try again")));
         };
         let first = told - steps.len() as u64;
         // A number that is older than the kept steps counts nothing any more.

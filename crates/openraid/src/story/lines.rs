@@ -196,7 +196,7 @@ impl Teller<'_> {
             }
             What::Sealed { sectors, records } => {
                 let text = format!(
-                    "the entry goes to the journal: {}, {}",
+                    "the entry is written to the journal: {}, {}",
                     count(records.into(), "record", "records"),
                     human(sectors.bytes())
                 );

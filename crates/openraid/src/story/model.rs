@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What happened in one moment of a story, or from that moment on.
+/// One step of a story, which may take time.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StepModel {
     /// When it began.
     pub at_ns: u64,
-    /// Which operation of the story, counted from 1; none: the request itself.
+    /// The operation of the story, counted from 1; none: the request itself.
     pub op: Option<u32>,
     /// In a word: `arrived`, `received`, `operation`, `reason`, `plan`, `member-read`, `parity`, ...
     pub step: String,
     /// In words.
     pub text: String,
-    /// The name of the reason, as among the totals.
+    /// The name of the reason, as in the totals.
     pub reason: Option<String>,
     /// Slot of the member.
     pub slot: Option<u16>,
@@ -21,11 +21,11 @@ pub struct StepModel {
     pub member: Option<String>,
     /// First sector of that drive.
     pub sector: Option<u64>,
-    /// How many.
+    /// Their number.
     pub sectors: Option<u64>,
-    /// How long it waited in the controller for its drive.
+    /// Time in the controller's queue of its drive.
     pub queued_ns: Option<u64>,
-    /// How long it took then; of a wait, how long that was. None: it goes on, or takes no time.
+    /// Its duration, or that of the wait. None if it has not ended, or takes no time.
     pub took_ns: Option<u64>,
     /// Entry of the journal.
     pub entry: Option<u64>,
@@ -34,7 +34,7 @@ pub struct StepModel {
 /// A story: of a request, or of a dirty unit that was written to the members.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StoryModel {
-    /// Which request of the server's clients, counted from 1; none: dirty data.
+    /// The request of the server's clients, counted from 1; none: dirty data.
     pub request: Option<u64>,
     /// `read`, `write`, `flush`, `trim`, `write-zeroes`, `destage`; `unknown` if its beginning is not kept any more.
     pub kind: String,
@@ -46,17 +46,17 @@ pub struct StoryModel {
     pub unit: Option<u64>,
     /// Span of a nested array.
     pub span: Option<usize>,
-    /// When it began, by the clock of the server (monotonic).
+    /// Its begin, by the server's monotonic clock.
     pub began_ns: u64,
-    /// From its beginning to its end; none: it goes on.
+    /// Its duration; none if it has not ended.
     pub took_ns: Option<u64>,
-    /// `ok`, or the error; none: it goes on.
+    /// `ok`, or the error; none if it has not ended.
     pub status: Option<String>,
-    /// Is all of it there?
+    /// Are all its steps recorded?
     pub whole: bool,
     /// Its steps, in order.
     pub steps: Vec<StepModel>,
-    /// What was done later with what it left in the cache.
+    /// Later work on the data that it left in the cache.
     #[schema(no_recursion)]
     pub later: Vec<StoryModel>,
 }

@@ -26,7 +26,7 @@ pub(super) struct Body {
     alarms: Vec<AlarmModel>,
 }
 
-/// Alarms that are acknowledged now.
+/// Alarms that this command acknowledged.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Acknowledged {
     /// Their names.
@@ -143,7 +143,7 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &Acknowledged { acknowledged: known }, &text))
 }
 
-/// What came of a test alarm.
+/// The result of a test alarm.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Tried {
     /// Each sink.

@@ -18,20 +18,20 @@ use crate::server::view::{level_word, nested_level};
 use crate::sets;
 use crate::trial::Trial;
 
-/// What was found and remembered.
+/// The arrays that were found and recorded.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
     /// Each set, and whether it would start.
     sets: Vec<SetVerdict>,
     /// Members that belong to none of them.
     others: Vec<MemberVerdict>,
-    /// The arrays that are remembered now.
+    /// The arrays that are recorded now.
     arrays: Vec<Entry>,
     /// The server that serves them now.
     handed_over: Option<String>,
 }
 
-/// An array that is not remembered any more.
+/// An array whose record was removed.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Forgotten<'a> {
     /// Its name.
@@ -45,7 +45,7 @@ pub(super) struct Forgotten<'a> {
 pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     if arguments.forget {
         let [name] = arguments.members.as_slice() else {
-            return Err(Failure::usage("name the one array that is to be forgotten"));
+            return Err(Failure::usage("name one array to forget"));
         };
         return forget(name, context);
     }

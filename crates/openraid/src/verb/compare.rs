@@ -22,7 +22,7 @@ pub(super) struct Body {
     a: String,
     /// The second file.
     b: String,
-    /// Short names of two reviews: the parts in which they differ.
+    /// Short names of the two reviews: the parts of their names that differ.
     a_is: String,
     /// The same of the second one.
     b_is: String,

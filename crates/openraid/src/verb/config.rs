@@ -24,7 +24,7 @@ struct ProblemModel {
     key: String,
     /// The problem.
     what: String,
-    /// What to write.
+    /// The remedy.
     remedy: String,
 }
 

@@ -28,7 +28,7 @@ use crate::trial::{quiet_service, reasons};
 /// How often a sync that is waited for is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What was copied into an array.
+/// A copy into an array.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
     /// The array.
@@ -103,7 +103,7 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
         text.push_str("; it is degraded");
     }
     if !in_sync {
-        text.push_str("; its first sync or resync goes on when it is served");
+        text.push_str("; its first sync or resync continues when it is served");
     }
     let body = Body { array: &array.name, bytes, size_bytes: size, in_sync };
     Ok(context.output.answer(exit, &body, &text))
@@ -151,7 +151,7 @@ fn writer(handle: ServiceHandle, array: ArrayId) -> (SyncSender<Work>, Receiver<
 fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failure> {
     let writers: Vec<_> = (0..PIECES_AHEAD).map(|_| writer(handle.clone(), array.array)).collect();
     let failed = |(at, error): (u64, ServiceError)| {
-        Failure::failed(format!("{}: byte {at} and what follows cannot be written: {error}", array.name))
+        Failure::failed(format!("{}: cannot write from byte {at} on: {error}", array.name))
     };
     let ended = || Failure::failed("a writer ended too early");
     let progress = Progress::new("copy-in", size);

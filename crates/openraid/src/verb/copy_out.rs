@@ -34,14 +34,14 @@ pub const PIECES_AHEAD: u64 = 8;
 /// Ranges that are listed at most; the others are counted.
 const GAPS_TOLD_MAX: usize = 1000;
 
-/// What was copied out of an array.
+/// A copy out of an array.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
     /// The array.
     array: &'a str,
-    /// Copied, gaps included.
+    /// Number of copied bytes, gaps included.
     bytes: u64,
-    /// What could not be read, and is zero in the copy.
+    /// Number of bytes that could not be read; they are zero in the copy.
     skipped_bytes: u64,
     /// Ranges that could not be read.
     skipped: &'a [Gap],
@@ -186,14 +186,14 @@ fn copy(handle: &ServiceHandle, array: ArrayId, model: &ArrayModel, skip_bad: bo
         }
         let piece = pieces.recv().map_err(|_| Failure::failed("a reader ended too early"))?;
         let (bytes, gaps) = piece.map_err(|(at, error)| {
-            let remedy = if skip_bad { "" } else { "; --skip-bad goes on after what cannot be read" };
-            Failure::failed(format!("{}: byte {at} and what follows cannot be read: {error}{remedy}", model.name))
+            let remedy = if skip_bad { "" } else { "; --skip-bad copies zeroes in its place and continues" };
+            Failure::failed(format!("{}: cannot read from byte {at} on: {error}{remedy}", model.name))
         })?;
         gaps.into_iter().for_each(|gap| add_gap(&mut all_gaps, gap));
-        out.write_all(&bytes).map_err(|error| Failure::failed(format!("standard output takes no more: {error}")))?;
+        out.write_all(&bytes).map_err(|error| Failure::failed(format!("cannot write to standard output: {error}")))?;
         at += bytes.len() as u64;
         progress.at(at);
     }
-    out.flush().map_err(|error| Failure::failed(format!("standard output takes no more: {error}")))?;
+    out.flush().map_err(|error| Failure::failed(format!("cannot write to standard output: {error}")))?;
     Ok(all_gaps)
 }

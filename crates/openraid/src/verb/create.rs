@@ -38,7 +38,7 @@ pub(super) struct Body {
     name: String,
     /// Its identity; null for a dry run.
     uuid: Option<String>,
-    /// Its level in a word.
+    /// The name of its level.
     level: String,
     /// Its layout, if the level has layouts.
     layout: Option<String>,
@@ -54,13 +54,13 @@ pub(super) struct Body {
     spares: usize,
     /// Its size for hosts.
     size_bytes: u64,
-    /// Members that can be lost, whichever they are.
+    /// Number of any members that can be lost.
     survives: u32,
-    /// Has it a write-intent bitmap?
+    /// Does it have a write-intent bitmap?
     bitmap: bool,
-    /// Has it a partial parity log?
+    /// Does it have a partial parity log?
     ppl: bool,
-    /// Is it to use the controller's journal?
+    /// Will it use the controller's journal?
     journalled: bool,
     /// Does an initial sync follow when it is served?
     first_sync: bool,
@@ -360,7 +360,7 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
         (arguments.members.iter().any(|text| text == MISSING), MISSING),
     ];
     if let Some((_, what)) = only_for_arrays.iter().find(|(given, _)| *given) {
-        return Err(Failure::usage(format!("jbod serves drives as they are, so {what} means nothing; leave it out")));
+        return Err(Failure::usage(format!("jbod serves drives as they are, so {what} has no meaning; leave it out")));
     }
     let (files, members) = match arguments.file_size {
         Some(size) if arguments.dry_run => (NewFiles::check(specs, size).map(|()| None)?, Vec::new()),

@@ -25,14 +25,14 @@ use crate::trial::Trial;
 /// Read in one go.
 const READ_BYTES: u64 = 1 << 20;
 
-/// What the members are, and what came of trying to start their arrays.
+/// The members, and the result of the attempts to start their arrays.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
     /// Each set, and whether it would start.
     sets: Vec<SetVerdict>,
     /// Members that belong to none of them.
     others: Vec<MemberVerdict>,
-    /// Arrays that a server has without some of these members. They are not tried.
+    /// Arrays that a server serves without some of these members. Their start is not tried.
     served: Vec<ServedArray>,
     /// Arrays that were started and read, without a write.
     tried: Vec<Tried>,
@@ -42,15 +42,15 @@ pub(super) struct Body {
     nothing_written: bool,
 }
 
-/// An array that was started to look at it.
+/// An array that was started to examine it.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = TriedArray)]
 pub(super) struct Tried {
     /// The array.
     array: ArrayModel,
-    /// Did that need force?
+    /// Did the start need force?
     by_force: bool,
-    /// Read without an error.
+    /// Bytes that were read without an error.
     read_bytes: u64,
     /// The first error.
     read_error: Option<String>,

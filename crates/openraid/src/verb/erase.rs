@@ -12,7 +12,7 @@ use crate::server::members::contents;
 use crate::trial::quiet_service;
 use crate::wiping::{md_areas, wipe, Area};
 
-/// What was erased, or would be.
+/// The erased areas, or the areas that would be erased.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
     /// Was it erased?

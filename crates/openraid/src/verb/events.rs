@@ -25,7 +25,7 @@ pub(super) struct Body<'a> {
     damaged: u64,
 }
 
-/// Events that are acknowledged now.
+/// Events that this command acknowledged.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Acknowledged {
     /// Their numbers.

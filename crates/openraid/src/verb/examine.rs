@@ -54,7 +54,7 @@ pub(super) struct Member {
     bad_ranges: Vec<BadRangeBody>,
     /// Why there is no valid bad-block log.
     bad_blocks_error: Option<String>,
-    /// What else is on it.
+    /// Other content of it.
     found: Vec<FindingBody>,
     /// The journal of which it is a device.
     journal: Option<JournalModel>,
@@ -83,11 +83,11 @@ struct SuperblockBody {
     chunk_bytes: u64,
     /// Slots of the array.
     slots: u16,
-    /// How much of each member the array uses.
+    /// Size of each member that the array uses.
     used_bytes: u64,
     /// Where data begin on this member.
     data_offset_sectors: u64,
-    /// Room for data on this member.
+    /// Size of the data area on this member.
     data_bytes: u64,
     /// Where the superblock is on this member.
     super_offset_sectors: u64,
@@ -95,7 +95,7 @@ struct SuperblockBody {
     device_number: u32,
     /// Identity of this member.
     device_uuid: String,
-    /// What it is to the array, in words.
+    /// Its role in the array, in words.
     role: String,
     /// Its slot.
     slot: Option<u16>,
@@ -103,9 +103,9 @@ struct SuperblockBody {
     events: u64,
     /// Is it marked clean?
     clean: bool,
-    /// How far a resync has come; null after its end.
+    /// The position of a resync; null after its end.
     resync_offset_sectors: Option<u64>,
-    /// How far this member is filled; null if it is full.
+    /// The position up to which this member is filled; null if it is full.
     recovery_offset_sectors: Option<u64>,
     /// When the array was made: seconds since 1970.
     created: u64,
@@ -115,9 +115,9 @@ struct SuperblockBody {
     features: u32,
     /// Feature bits that this program does not know, in words.
     unsupported_features: Option<String>,
-    /// The logical block that it names, as kernels from 6.19 on do.
+    /// Its logical block, as written by kernels since 6.19.
     logical_block_bytes: Option<u64>,
-    /// Reads that were corrected, as md counts them.
+    /// Number of corrected reads, as md counts them.
     corrected_reads: u32,
     /// The roles of all members, as `mdadm --examine` writes them.
     roles: String,
@@ -138,7 +138,7 @@ struct BitmapBody {
     marked: u64,
 }
 
-/// A lockless bitmap, as kernels from 6.18 on have.
+/// A lockless bitmap, as kernels since 6.18 have.
 #[derive(Serialize, utoipa::ToSchema)]
 struct LocklessBody {
     /// Event count.
@@ -160,7 +160,7 @@ struct PplBody {
     state: String,
     /// Its generation.
     generation: Option<u64>,
-    /// Writes that it holds.
+    /// Number of writes that it holds.
     writes: Option<usize>,
 }
 
@@ -173,7 +173,7 @@ struct BadRangeBody {
     sectors: u64,
 }
 
-/// Something else on a member.
+/// Other content of a member.
 #[derive(Serialize, utoipa::ToSchema)]
 struct FindingBody {
     /// In a word.

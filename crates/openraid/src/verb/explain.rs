@@ -14,28 +14,28 @@ use crate::output::table::Table;
 use crate::quantity::{counted, human, human_millis, human_seconds};
 use crate::story::{self, StoriesModel, StoryModel};
 
-/// What an array decided, and why.
+/// The decisions of an array, and their reasons.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
     /// The array.
     array: &'a str,
-    /// Requests of hosts.
+    /// Number of requests of hosts.
     host: &'a crate::model::HostModel,
     /// Reads of members for each read of a host; two decimals.
     member_reads_per_host_request: String,
     /// Writes of members for each write of a host; two decimals.
     member_writes_per_host_request: String,
-    /// Decisions, counted.
+    /// Number of decisions by reason.
     reasons: &'a [crate::model::ReasonModel],
-    /// What the adaptive policy does, while it is on.
+    /// The choices of the adaptive policy, while it is on.
     adaptive: &'a Option<crate::model::AdaptiveModel>,
-    /// What the journal is to it.
+    /// The journal's state for it.
     journal: Option<&'a crate::model::ProtectionModel>,
-    /// What the cache did for it.
+    /// The effect of the cache for it.
     cache: Option<&'a CacheModel>,
-    /// What each member wrote.
+    /// The writes of each member.
     write_amplification: Vec<Amplification>,
-    /// What limits it now.
+    /// Its limit now.
     limit: &'a LimitModel,
     /// The array, or its spans.
     sets: Vec<&'a ArrayModel>,
@@ -48,9 +48,9 @@ pub(super) struct StoriesBody<'a> {
     array: &'a str,
     /// The stories.
     stories: &'a [StoryModel],
-    /// Stories that were left out.
+    /// Number of stories that were left out.
     left_out: u64,
-    /// Steps that were lost, because too many came at once.
+    /// Number of steps that were lost because too many came at once.
     lost_steps: u64,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct StoriesBody<'a> {
 pub(super) struct RecordBody<'a> {
     /// The array.
     array: &'a str,
-    /// What was done, in words.
+    /// The result in words.
     done: &'a str,
 }
 
@@ -188,7 +188,7 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
         parts(body.limit),
         format!("{}, since it was started:", array.name),
         format!(
-            "  hosts asked for {} ({}), {} ({}), {}, {} others",
+            "  requests of hosts: {} ({}), {} ({}), {}, {} others",
             counted(host.reads, "read", "reads"),
             human(Bytes(host.read_bytes)),
             counted(host.writes, "write", "writes"),

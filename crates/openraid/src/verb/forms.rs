@@ -316,8 +316,7 @@ fn meaning(schema: &Value) -> Option<String> {
     let text = own.or_else(|| within.filter_map(|part| part["description"].as_str()).next());
     // The name of a tag is enough.
     let tag = schema["enum"].as_array().is_some_and(|words| words.len() == 1);
-    text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
-        .or_else(|| tag.then(|| "Which one it is.".into()))
+    text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).or_else(|| tag.then(|| "The kind.".into()))
 }
 
 fn unit(path: &str) -> &'static str {

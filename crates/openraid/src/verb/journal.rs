@@ -47,10 +47,10 @@ pub(super) struct ShowBody<'a> {
     journal: &'a JournalModel,
 }
 
-/// What a journal holds for an array.
+/// The content of a journal for an array.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct DiscardBody<'a> {
-    /// What was done, in words; null if nothing was.
+    /// The result in words; null if nothing was changed.
     done: Option<&'a str>,
     /// Always null.
     #[schema(value_type = Option<String>)]
@@ -60,7 +60,7 @@ pub(super) struct DiscardBody<'a> {
     loss: &'a LossModel,
 }
 
-/// A journal that belongs to this controller now, or would.
+/// A journal that this controller has adopted, or could adopt.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct AdoptBody {
     /// Was it adopted?
@@ -290,8 +290,8 @@ fn state_text(state: &str) -> &'static str {
         "opening" => "being opened",
         "closing" => "being closed",
         "lost" => "LOST: no device of it works; writes are acknowledged when they are on the members",
-        "in-use" => "in use by another program, which was not asked: this answer may be out of date",
-        "full" => "FULL of writes of an array that has failed; the other arrays go on without it",
+        "in-use" => "in use by another program: this answer may be out of date",
+        "full" => "FULL of writes of an array that has failed; the other arrays work without it",
         _ => "not in use",
     }
 }
@@ -429,7 +429,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     if known.is_empty() {
         let array = &arguments.array;
         return Err(Failure::refused(format!(
-            "the journal holds nothing for array {array}; nothing has to be given up"
+            "the journal holds nothing for array {array}; nothing has to be discarded"
         )));
     }
     let loss = Loss::of(&found.journal, &uuids);
@@ -439,8 +439,8 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     let model = |given_up, text| LossModel { damage: damage.clone(), ..loss.model(given_up, text) };
     if !arguments.lost {
         let remedy = match &damage {
-            Some(damage) => format!("add --lost to give up all of it for good: {damage}"),
-            None => "start the array with it to get them, or add --lost to give them up for good".into(),
+            Some(damage) => format!("add --lost to discard all of it: {damage}"),
+            None => "start the array with it to get them, or add --lost to discard them".into(),
         };
         let text = format!("the journal holds {what} for {}; {remedy}", arguments.array);
         return Ok(tell_loss(context, &model(false, text)));
@@ -449,7 +449,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
         discard(&mut found, own.set_uuid)?;
     }
     let others = if damage.is_some() { still_hurt(&found, &uuids, context) } else { String::new() };
-    Ok(tell_loss(context, &model(true, format!("given up and lost: {what}{others}"))))
+    Ok(tell_loss(context, &model(true, format!("discarded: {what}{others}"))))
 }
 
 /// The arrays that still have data in a damaged log, in words: the journal can be used again when none has.
@@ -463,7 +463,7 @@ fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> Str
     if names.is_empty() {
         return "; the journal can be used again".into();
     }
-    format!("; the journal can be used again when {} is given up, too", names.join(" and "))
+    format!("; the journal can be used again when the entries of {} are discarded, too", names.join(" and "))
 }
 
 /// An answer without a change ends as a refusal, so that no script takes it for done.
@@ -515,8 +515,8 @@ fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcom
         (Exit::Fine, format!("journal {} belongs to this controller already: nothing has to be done", body.uuid))
     } else if is_own {
         let text = format!(
-            "journal {} belongs to this controller already; add --yes to go on with this device alone: the other one is \
-             refused then if it comes back",
+            "journal {} belongs to this controller already; add --yes to use this device alone: the other one is then \
+             refused if it comes back",
             body.uuid
         );
         (Exit::Refused, text)

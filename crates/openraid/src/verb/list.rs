@@ -20,7 +20,7 @@ use crate::registry::Entry;
 pub(super) struct Body {
     /// Arrays that a server serves.
     served: Vec<ArrayModel>,
-    /// All that are remembered.
+    /// All recorded arrays.
     remembered: Vec<Entry>,
 }
 

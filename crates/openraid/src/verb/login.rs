@@ -7,7 +7,7 @@ use crate::arguments::LoginArguments;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 
-/// How to sign in to the console.
+/// The ways to sign in to the console.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
     /// A link that signs in once.

@@ -8,7 +8,7 @@ use super::Context;
 use crate::arguments::Arguments;
 use crate::exit::{Exit, Failure, Outcome};
 
-/// Manual pages that were written.
+/// The written manual pages.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
     /// Their files.

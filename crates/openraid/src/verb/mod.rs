@@ -121,12 +121,12 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
     }
 }
 
-/// What a command to a server came to.
+/// The result of a command to a server.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct DoneBody<'a> {
-    /// What was done, in words.
+    /// The result in words.
     done: &'a str,
-    /// The array afterwards, if it is still there.
+    /// The array after the command, if it still exists.
     array: Option<&'a ArrayModel>,
 }
 
@@ -163,7 +163,7 @@ pub fn ask_to_confirm(context: &Context, server: &mut Connection, order: &Comman
         if context.output.json || !std::io::stdin().is_terminal() {
             return Err(unconfirmed());
         }
-        context.output.warn(&format!("{text}. Type its name ({name}) to go on, anything else to stop:"));
+        context.output.warn(&format!("{text}. Type its name ({name}) to continue, anything else to stop:"));
         let mut typed = String::new();
         std::io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
         if typed.trim_end_matches(['\r', '\n']) != name {

@@ -28,17 +28,17 @@ pub(super) struct Body {
     array: String,
     /// The trace.
     file: String,
-    /// Requests in the file.
+    /// Number of requests in the file.
     requests: u64,
-    /// Trims and zero writes, which a trace has not.
+    /// Number of trims and zero writes, which a trace cannot hold.
     left_out: u64,
-    /// Requests that covered no whole sectors, recorded with the sectors that they touch.
+    /// Number of requests that covered no whole sectors; they are recorded with all sectors that they touch.
     widened: u64,
-    /// Steps that came too fast to be kept: requests may be missing.
+    /// Number of steps that came too fast to be recorded: requests may be missing.
     lost_steps: u64,
-    /// How long it was recorded.
+    /// Duration of the recording.
     seconds: u64,
-    /// The server ended before the time was over.
+    /// Did the server end before the time was over?
     server_ended: bool,
 }
 
@@ -117,7 +117,7 @@ fn text(body: &Body) -> String {
         lines.push("  the server has ended".into());
     }
     if body.requests == 0 {
-        lines.push("  no request came: the file is no trace that can be played".into());
+        lines.push("  no request came: the file has no requests to play".into());
     }
     lines.join("\n")
 }

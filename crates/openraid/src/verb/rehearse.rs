@@ -59,7 +59,7 @@ const REQUESTS_FOR_P99: u64 = 1000;
 /// What a cell came to.
 #[derive(Serialize, utoipa::ToSchema)]
 struct Figures {
-    /// Requests that were measured.
+    /// Number of measured requests.
     requests: u64,
     /// Their rate.
     iops: f64,
@@ -69,7 +69,7 @@ struct Figures {
     p99_ms: f64,
 }
 
-/// A load, as it was predicted and as it was served.
+/// A load: the prediction and the measurement.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = RehearsedLoad)]
 struct Pair {
@@ -77,15 +77,15 @@ struct Pair {
     reads: u8,
     /// Queue depth.
     depth: u32,
-    /// In the simulation.
+    /// The prediction of the simulation.
     predicted: Figures,
-    /// By a server with paced members.
+    /// The measurement of a server with paced members.
     served: Figures,
-    /// By how much the mean differs.
+    /// Difference of the mean, percent.
     mean_error_percent: f64,
-    /// By how much the 99th percentile differs.
+    /// Difference of the 99th percentile, percent.
     p99_error_percent: f64,
-    /// How late the answers of the first member were on average, milliseconds; nothing if it does not tell.
+    /// Mean delay of the first member's answers, milliseconds; none if it does not report it.
     late_ms: Option<f64>,
 }
 
@@ -100,13 +100,13 @@ pub(super) struct Body {
     report: String,
     /// The file that keeps this document.
     results: String,
-    /// By cell: how late the answers of the first member were. The others are served by the same thread.
+    /// By cell: the delay of the first member's answers. The same thread serves the other members.
     lateness: Vec<String>,
     /// The largest error of a mean.
     worst_mean_error_percent: f64,
     /// The largest error of a 99th percentile.
     worst_p99_error_percent: f64,
-    /// Were the members of each cell as fast as their model? Otherwise the errors say nothing about the prediction.
+    /// Were the members of each cell as fast as their model? Otherwise the errors do not measure the prediction.
     valid: bool,
     /// The loads.
     cells: Vec<Pair>,
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_note_about_lateness_is_read_as_members_write_it() {
-        let note = "member 0: 1243 answers, late by 0.124 ms on average, 2.100 ms at the most";
+        let note = "member 0: 1243 answers, late by 0.124 ms on average, 2.100 ms at most";
         assert_eq!(late_ms(note), Some(0.124));
         assert_eq!(late_ms("member 0: "), None);
     }

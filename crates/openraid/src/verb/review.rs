@@ -57,7 +57,7 @@ impl Wanted {
     }
 }
 
-/// What a review has measured.
+/// The result of a review.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
     /// The target.
@@ -66,21 +66,21 @@ pub(super) struct Body<'a> {
     report: String,
     /// File of the results.
     results: String,
-    /// Cells that were measured.
+    /// Number of measured cells.
     cells: usize,
-    /// Cells that other parts of the review have.
+    /// Number of cells in other parts of the review.
     left: usize,
-    /// Cells that do not apply.
+    /// Number of cells that do not apply.
     not_applicable: usize,
-    /// Cells that failed.
+    /// Number of failed cells.
     failed: usize,
     /// Methods that do not apply, with the reason.
     refused: Vec<String>,
     /// Why cells have no result, the most frequent reason first.
     absent: Vec<Absent<'a>>,
-    /// Arrays by the rating that was asked for, the best first in each method.
+    /// Arrays by the chosen rating, the best first in each method.
     ranking: Vec<ranking::Ranked>,
-    /// The whole in a few sentences: the order of arrays, which is best where, what to distrust.
+    /// A summary in sentences: the order of the arrays, the best one for each use, figures to distrust.
     brief: Vec<String>,
     /// The verdict on each use of arrays.
     verdicts: Vec<Verdict>,
@@ -98,7 +98,7 @@ impl Body<'_> {
     }
 }
 
-/// Which array suits a use, with the reason.
+/// The best array for a use, with the reason.
 #[derive(Serialize, utoipa::ToSchema)]
 struct Verdict {
     /// `File server`.
@@ -111,11 +111,11 @@ struct Verdict {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = AbsentCells)]
 struct Absent<'a> {
-    /// It makes no sense here; otherwise something went wrong.
+    /// Does it make no sense here? Otherwise it failed.
     not_applicable: bool,
     /// The reason.
     reason: &'a str,
-    /// How many.
+    /// Their number.
     cells: usize,
 }
 
@@ -124,7 +124,7 @@ struct Absent<'a> {
 pub(super) struct ListBody {
     /// The methods.
     methods: Vec<Listed>,
-    /// What holds for all of them.
+    /// The rules for all methods.
     rules: Vec<Rule>,
 }
 
@@ -144,7 +144,7 @@ struct Rule {
 struct Listed {
     /// Its number.
     id: &'static str,
-    /// The name by which it is chosen.
+    /// Its name.
     name: &'static str,
     /// Its title.
     title: &'static str,
@@ -249,7 +249,10 @@ fn guard(folder: &Path, target: &str, bed: Option<&[String]>) -> Result<(), Fail
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let other = folder.join("fio.json");
             if other.exists() {
-                let text = format!("{}: it is of no review, and would be lost; name another folder", other.display());
+                let text = format!(
+                    "{}: it does not belong to a review, and would be lost; name another folder",
+                    other.display()
+                );
                 return Err(Failure::refused(text));
             }
         }

@@ -21,16 +21,16 @@ use crate::output::table::Table;
 use crate::quantity::sold;
 use crate::story::{self, Names, Owner, Story, StoryModel};
 
-/// What an array of modelled drives did.
+/// The result of an array of modelled drives.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
     /// The array.
     array: String,
     /// The caches.
     caches: Caches,
-    /// Rate of requests.
+    /// Requests each second.
     iops: f64,
-    /// Rate of data.
+    /// MB each second.
     mbps: f64,
     /// Mean latency.
     mean_ms: f64,
@@ -44,14 +44,14 @@ pub(super) struct Body<'a> {
     capacity_bytes: u64,
     /// Values of the machine's profiles that have a range.
     uncertain_values: usize,
-    /// How far these and chance move the requests per second, where that was asked for.
+    /// The effect of these values and of chance on the requests per second, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<Range>,
-    /// The part that was busiest, in words.
+    /// The busiest part, in words.
     bottleneck: Option<&'a str>,
     /// All figures.
     result: &'a CellResult,
-    /// Latencies of the last requests, if they were asked for.
+    /// Stories of the last requests, if they were asked for.
     #[serde(skip_serializing_if = "<[StoryModel]>::is_empty")]
     stories: &'a [StoryModel],
 }
@@ -73,9 +73,9 @@ pub(super) struct ListBody {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = Profile)]
 struct Entry {
-    /// The name by which it is chosen.
+    /// Its name.
     name: String,
-    /// What it is.
+    /// Its title.
     title: String,
 }
 

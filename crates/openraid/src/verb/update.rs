@@ -26,12 +26,12 @@ use crate::wiping::on_raw_drive;
 /// The part of a superblock that is written: the field and the checksum stand in its first sector.
 const SECTOR: usize = 512;
 
-/// Superblocks that are changed, or would be.
+/// Superblocks that were changed, or would be.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
     /// Were they changed?
     updated: bool,
-    /// The kernel version for which they are made fit.
+    /// The kernel version that can read them then.
     for_kernels_before: String,
     /// The arrays.
     arrays: Vec<Array>,
@@ -47,27 +47,27 @@ struct Array {
     array: String,
     /// Its identity.
     uuid: String,
-    /// What the superblocks name; none if nothing is to be done.
+    /// The logical block in the superblocks; none if no change is needed.
     logical_block_bytes: Option<u64>,
-    /// What an older kernel gives the array.
+    /// The logical block that an older kernel gives the array.
     drives_block_bytes: u64,
     /// Slots without a member.
     missing: Vec<u16>,
 }
 
-/// A superblock that is to be written.
+/// A superblock that changes.
 #[derive(Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = SuperblockChange)]
 struct Change {
-    /// Its drive, or the span in whose data it stands.
+    /// Its drive, or the span whose data contain it.
     member: String,
     /// The array.
     array: String,
     /// Where the superblock is.
     at_sector: u64,
-    /// The logical block that it names.
+    /// Its logical block before.
     from_bytes: u64,
-    /// The one that it gets; 0 for none.
+    /// Its logical block after; 0 for none.
     to_bytes: u64,
 }
 
@@ -172,8 +172,8 @@ fn check(set: &SetPlan, probed: &[ProbedMember], arguments: &UpdateArguments) ->
         .map_err(|error| Failure::new(error.exit(), format!("array {name}: {}", assemble_error(error, &names))))?;
     if !plan.missing.is_empty() && !arguments.degraded {
         return Err(Failure::refused(format!(
-            "array {name}: {} without a member, and a member that keeps its field is refused by older kernels when it comes \
-             back; name all members, or add --degraded to go on without them",
+            "array {name}: {} without a member, and a member that keeps its field is refused by older kernels when it \
+             comes back; name all members, or add --degraded to update the array without them",
             slots_text(plan.missing)
         )));
     }

@@ -154,7 +154,7 @@ fn changed(asked: &Asked) -> serde_json::Value {
 
 /// The outcome of changed claims: each that fails, and the shares.
 fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
-    let mut text = String::from("\nClaims that hold, asked again with other drives, block sizes and seeds\n\n");
+    let mut text = String::from("\nClaims that hold, measured again with other drives, block sizes and seeds\n\n");
     for asked in asked {
         if let Ended::Fails(outcome) = &asked.ended {
             let values = outcome.measured.iter().take(VALUES_SHOWN);

@@ -5,9 +5,9 @@
 //!           +-> model of the drive: when it would be done ----+
 //! ```
 //!
-//! So the engine, its exports and clients run on modelled drives. A paced member never answers before its
-//! drive would; how much later it does is measured. The model is that of the simulation, with the same seed, and each
-//! drive has a phase of its own by its number.
+//! So the engine, its exports and clients run on modelled drives. A paced member never answers before its drive would,
+//! and the delay after that time is measured. The model is that of the simulation, with the same seed, and each drive
+//! has its own phase by its number.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ use super::sparse::SparseMemory;
 use super::ModelSpec;
 use crate::limits::PACED_MEMORY_MAX;
 
-/// The seed of all paced drives: the first one that simulations use.
+/// The seed of all paced drives: the first seed of simulations.
 const SEED: u64 = 1;
 
 /// A paced member that is open.
@@ -64,17 +64,17 @@ fn profile(name: &str) -> Result<DriveProfile, String> {
 }
 
 impl ModelSpec {
-    /// Is there such a drive?
+    /// Is there such a profile?
     ///
     /// # Errors
-    /// In words: no such profile, or a file that is none.
+    /// In words: no such profile, or a file that is not a profile.
     pub fn check_profile(&self) -> Result<(), String> {
         profile(&self.profile).map(drop)
     }
 }
 
 impl PacedMember {
-    /// Find the model of a drive, and make it a member. `file` is its content if it is not in memory.
+    /// Find the model of a drive, and make it a member. `file` has its content, if the content is not in memory.
     ///
     /// # Errors
     /// In words: no such profile, or a size that does not fit.
@@ -113,18 +113,18 @@ impl PacedMember {
         }
     }
 
-    /// What should be known of it.
+    /// Notes for the administrator.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = vec![format!("answers as a {} would", self.title)];
         if matches!(self.store, Store::Memory(_)) && self.sectors.bytes().get() > PACED_MEMORY_MAX {
             let most = Bytes(PACED_MEMORY_MAX);
-            notes.push(format!("in memory: it takes {most} of content at the most; with file=PATH more"));
+            notes.push(format!("in memory, which holds at most {most} of content; file=PATH holds more"));
         }
         notes
     }
 
-    /// Read outside of service, for probing; the model is not asked.
+    /// Read a member that is not in service, for probing; the model adds no time.
     ///
     /// # Errors
     /// In words.
@@ -139,14 +139,14 @@ impl PacedMember {
     }
 }
 
-/// How late answers were.
+/// The delay of answers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Lateness {
-    /// Answers.
+    /// Number of answers.
     pub answers: u64,
-    /// How late all of them together.
+    /// Sum of the delays.
     pub sum: Nanos,
-    /// How late at most.
+    /// Maximum delay.
     pub most: Nanos,
 }
 
@@ -164,7 +164,7 @@ impl std::fmt::Display for Lateness {
         let mean = self.sum.get() / self.answers.max(1);
         let most = millis(self.most.get());
         let answers = if self.answers == 1 { "answer" } else { "answers" };
-        write!(f, "{} {answers}, late by {} on average, {most} at the most", self.answers, millis(mean))
+        write!(f, "{} {answers}, late by {} on average, {most} at most", self.answers, millis(mean))
     }
 }
 
@@ -172,13 +172,13 @@ impl std::fmt::Display for Lateness {
 #[derive(Clone, Copy, Debug)]
 struct Under {
     tag: Tag,
-    /// The store is through with it.
+    /// The result of the store, if it is done.
     stored: Option<Result<(), DriveError>>,
-    /// When the drive would have been done; nothing: it would not be yet.
+    /// When the drive would be done; `None` if it would not be done yet.
     due: Option<Instant>,
 }
 
-/// A paced member at work.
+/// A paced member in service.
 pub struct Paced {
     model: AnyDrive,
     content: Content,
@@ -187,7 +187,7 @@ pub struct Paced {
     lateness: Lateness,
 }
 
-/// The place of the bytes of a paced member at work.
+/// The place of the bytes of a paced member in service.
 #[derive(Debug)]
 pub enum Content {
     /// In memory.
@@ -203,7 +203,7 @@ impl std::fmt::Debug for Paced {
 }
 
 impl Paced {
-    /// Put a member to work as this drive.
+    /// Put a member into service as this drive.
     #[must_use]
     pub fn new(kit: &PacedKit, content: Content, drive: DriveId) -> Self {
         let options =
@@ -221,13 +221,13 @@ impl Paced {
         }
     }
 
-    /// How late it was so far.
+    /// The delays until now.
     #[must_use]
     pub fn lateness(&self) -> Lateness {
         self.lateness
     }
 
-    /// Take a command. If the content is in a file, the caller also gives the command to the kernel, and calls
+    /// Accept a command. If the content is in a file, the caller also gives the command to the kernel, and calls
     /// [`Paced::stored`] when the kernel is done.
     pub fn submit(
         &mut self,
@@ -246,20 +246,20 @@ impl Paced {
         self.model.submit(now, command);
     }
 
-    /// The kernel is through with a command.
+    /// The kernel has finished a command.
     pub fn stored(&mut self, now: Instant, tag: Tag, result: Result<(), DriveError>, done: &mut Vec<Done>) {
         let Some(place) = self.under.iter().position(|under| under.tag == tag) else { return };
         self.under[place].stored = Some(result);
         self.answer(place, now, done);
     }
 
-    /// When it has something to do.
+    /// The time of its next answer.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         self.model.next()
     }
 
-    /// Answer what the drive would have done by now, each thing at its own time.
+    /// Answer the commands that the drive would have finished by now, each at its own time.
     pub fn ripen(&mut self, now: Instant, done: &mut Vec<Done>) {
         while let Some(at) = self.model.next().filter(|at| *at <= now) {
             self.model.advance(at, &mut self.ended);
@@ -280,14 +280,14 @@ impl Paced {
     }
 }
 
-/// What remains of a [`PacedMember`] without its store.
+/// The parts of a [`PacedMember`] without its store.
 pub struct PacedKit {
     kit: DriveKit,
     write_cache: Option<bool>,
 }
 
 impl PacedMember {
-    /// Model and store apart.
+    /// The model without the store.
     #[must_use]
     pub fn kit(&self) -> PacedKit {
         PacedKit { kit: self.kit.clone(), write_cache: self.write_cache }
@@ -398,7 +398,7 @@ mod tests {
         paced.ripen(due + late, &mut done);
         assert_eq!(done.len(), 1);
         assert_eq!(paced.lateness(), Lateness { answers: 1, sum: late, most: late });
-        assert_eq!(paced.lateness().to_string(), "1 answer, late by 0.070 ms on average, 0.070 ms at the most");
+        assert_eq!(paced.lateness().to_string(), "1 answer, late by 0.070 ms on average, 0.070 ms at most");
         done.clear();
         let path = std::env::temp_dir().join(format!("openraid-paced-{}", std::process::id()));
         std::fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
@@ -426,7 +426,7 @@ mod tests {
             assert!(error.contains(words), "{text}: {error}");
         }
         let whole = member("model:wd740gd").expect("a profile");
-        assert!(whole.notes().iter().any(|note| note.contains("with file=PATH more")), "{:?}", whole.notes());
+        assert!(whole.notes().iter().any(|note| note.contains("file=PATH holds more")), "{:?}", whole.notes());
         let part = member("model:wd740gd,size=64M").expect("a part of it");
         assert_eq!((part.info().capacity, part.info().rotational), (Sectors::mib(64), true));
         assert!(whole.info().capacity > Sectors::mib(64 << 10), "all of 74 GB");

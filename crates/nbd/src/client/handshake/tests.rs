@@ -191,7 +191,7 @@ fn broken_answers_are_errors() {
     let long = [&REPLY[..], &[0, 0, 0, 7, 0, 0, 0, 3, 0, 1, 0, 1]].concat();
     let wrong_magic = [&[1u8][..], &reply(7, 1, b"")[1..]].concat();
     for (bytes, expected) in [
-        (wrong_magic, ClientError::Protocol("a wrong number stands where a reply to an option starts")),
+        (wrong_magic, ClientError::Protocol("a reply to an option starts with a wrong number")),
         (reply(8, 1, b""), ClientError::Protocol("a reply to an option that was not sent")),
         (long, ClientError::TooLong("a reply to an option above 64 KiB")),
         (reply(7, 2, b"\0\0\0\0"), ClientError::Protocol("a reply that does not belong to the option")),

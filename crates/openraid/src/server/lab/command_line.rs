@@ -24,7 +24,7 @@ pub fn library() -> &'static Library {
     LIBRARY.get_or_init(Library::builtin)
 }
 
-/// What can be simulated.
+/// Systems, drives and patterns of the simulator.
 pub fn choices() -> ChoicesModel {
     let choice = |(name, title): (&str, &str)| ChoiceModel { name: name.into(), title: title.into() };
     let real = |kind: &DriveKind| !matches!(kind, DriveKind::Constant(_));
@@ -85,7 +85,7 @@ fn few(what: &str, count: usize) -> Result<(), Failure> {
     if count <= LIST_MAX {
         return Ok(());
     }
-    Err(Failure::usage(format!("{what}: give {LIST_MAX} at the most")))
+    Err(Failure::usage(format!("{what}: give {LIST_MAX} at most")))
 }
 
 fn of_review(input: &ReviewInput, folder: &Folder) -> Result<Vec<String>, Failure> {
@@ -101,7 +101,7 @@ fn of_review(input: &ReviewInput, folder: &Folder) -> Result<Vec<String>, Failur
     for array in arrays {
         let subject: Subject = array.parse().map_err(Failure::usage)?;
         if subject.members() > DRIVES_MAX {
-            return Err(Failure::usage(format!("{array}: give {DRIVES_MAX} members at the most")));
+            return Err(Failure::usage(format!("{array}: give {DRIVES_MAX} members at most")));
         }
     }
     if let Some(other) = methods.iter().find(|method| find(method).is_none()) {

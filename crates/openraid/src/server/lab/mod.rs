@@ -57,7 +57,7 @@ impl Laboratory {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What can be simulated.
+    /// Systems, drives and patterns of the simulator.
     pub fn choices() -> ChoicesModel {
         command_line::choices()
     }

@@ -61,7 +61,7 @@ pub fn nearest<'a>(library: &'a Library, system: &str, drive: &Known) -> Option<
     let own = nearest_of(&mut library.drives().filter(fits).filter(is_kind))?;
     let kind = if spins { "hard disk" } else { "SSD" };
     let named = drive.model.as_ref().map_or_else(String::new, |model| format!("there is no profile of {model}: "));
-    Some((own, format!("{named}the {kind} of the nearest size stands for it")))
+    Some((own, format!("{named}the profile of the {kind} with the nearest size is used")))
 }
 
 /// Is a profile one of this model? All words of its title must be in the model; or its name, which is a model number.

@@ -130,7 +130,7 @@ fn stands_for(wanted: Option<&str>, drive: &Known) -> Result<(&'static DriveProf
     let cell = CellSpec { state: ArrayState::Healthy, ..CellSpec::new(SYSTEM, Subject::Single, Pattern::Database) };
     let machine = machine_spec(library(), &cell).map_err(Failure::failed)?;
     let name = machine.drives.first().map(|own| own.head.name.clone()).unwrap_or_default();
-    let why = "nothing but their size is known of files and remote members: the drive that the simulator takes by itself stands for them";
+    let why = "only the size of files and remote members is known: the simulator's default drive is used for them";
     Ok((library().drive(&name).map_err(Failure::usage)?, why.into()))
 }
 

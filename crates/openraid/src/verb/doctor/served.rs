@@ -9,7 +9,7 @@ use crate::members::{open_some, options, spec};
 use crate::model::{ArrayModel, StateWord};
 use crate::output::members::{MemberVerdict, SetVerdict};
 
-/// An array that a server has, and members that it does not use.
+/// A served array, and members that it does not use.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = ServedElsewhere)]
 pub struct ServedArray {
@@ -19,9 +19,9 @@ pub struct ServedArray {
     uuid: String,
     /// Members that the server uses.
     used: Vec<String>,
-    /// Members that it still lists, but does not use.
+    /// Listed members that it does not use.
     listed: Vec<String>,
-    /// Members that were looked at and that it does not use.
+    /// Probed members that it does not use.
     unused: Vec<String>,
 }
 

@@ -62,7 +62,7 @@ fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
     first.extend(safe.iter().filter(alike).map(|plan| told(plan)));
     let mut lines = vec![match first.len() {
         1 => format!("fastest that survives a failure: {}", first[0]),
-        _ => format!("fastest that survive a failure, not told apart by these runs: {}", first.join(", ")),
+        _ => format!("fastest that survive a failure, with no difference that these runs show: {}", first.join(", ")),
     }];
     for Comparison { than, lead, .. } in apart {
         let known = gained(&lead.gain);
@@ -92,7 +92,7 @@ fn cache_size(plan: &LevelPlan) -> Option<String> {
             true if gain.is_below(CACHE_SIZE_PAYS) => "not worth it",
             false if gain.is_above(-CACHE_SIZE_PAYS) => "enough",
             false if gain.is_below(-CACHE_SIZE_PAYS) => "too little",
-            _ => "these runs do not tell",
+            _ => "these runs do not show it",
         };
         let instead = if more { format!(" instead of {}", plan.cache_mib) } else { String::new() };
         Some(format!("of {} MiB{instead}: {}: {worth}", size.cache_mib, gained(&gain)))
@@ -269,7 +269,7 @@ mod tests {
         assert!(large.contains(": worth it") && large.ends_with(": too little"), "{large}");
         // What chance may have done is no advice, whichever way it points.
         let noise = told(-8.0, 8.0, 9.0, true).expect("a sentence");
-        assert_eq!(noise.matches("these runs do not tell").count(), 2, "{noise}");
+        assert_eq!(noise.matches("these runs do not show it").count(), 2, "{noise}");
         assert_eq!(told(0.0, 60.0, 1.0, false), None, "what was not steady is no advice");
         let mut none = plan.clone();
         none.cache_sizes.clear();
@@ -306,7 +306,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "fastest that survive a failure, not told apart by these runs: raid10x4 (719 requests/s), raid5x4 (717 requests/s)",
+                "fastest that survive a failure, with no difference that these runs show: raid10x4 (719 requests/s), \
+                 raid5x4 (717 requests/s)",
                 "  against raid6x4: +63 % (95 %: +59 to +67); estimated values may change that"
             ]
         );

@@ -29,17 +29,17 @@ const MIRROR_DRIVES_MAX: u16 = 3;
 /// Machines of one answer at most.
 const MACHINES_MAX: usize = 64;
 
-/// What arrays of these drives would do.
+/// Predicted figures of arrays of these drives.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Answer<'a> {
     /// The first machine.
     #[serde(flatten)]
     first: &'a Body,
-    /// The other machines, if several drive counts, drives or buses were asked for.
+    /// The other machines, if several numbers of drives, drives or buses were given.
     more: &'a [Body],
-    /// What more drives, other drives and other buses bring.
+    /// The gain of more drives, other drives and other buses.
     across: Vec<String>,
-    /// Which part of a plan this is, if other parts were run elsewhere.
+    /// The part of a plan, if other parts were run elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<PartOf>,
 }
@@ -48,11 +48,11 @@ pub(super) struct Answer<'a> {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = MachinePlan)]
 struct Body {
-    /// Its place among all machines of the plan, from 0 on.
+    /// Its index among all machines of the plan, from 0.
     number: usize,
     /// The controller or host.
     system: String,
-    /// How many drives.
+    /// Number of drives.
     drives: u16,
     /// Profile of the drives.
     drive: String,
@@ -66,13 +66,13 @@ struct Body {
     load: String,
     /// Each level.
     levels: Vec<Planned>,
-    /// The fastest level that survives a failure against each other one that does.
+    /// The fastest level that survives a failure, compared with each other level that does.
     comparisons: Vec<Comparison>,
-    /// The values of the profiles were varied, and other caches tried.
+    /// Were the values of the profiles varied and other caches tried?
     thorough: bool,
-    /// What the levels cost, if prices were given.
+    /// The cost of the levels, if prices were given.
     prices: Vec<Price>,
-    /// What follows, in sentences.
+    /// The conclusions, in sentences.
     advice: Vec<String>,
     /// The level to take, if one can be recommended.
     recommendation: Option<Recommendation>,
@@ -81,13 +81,13 @@ struct Body {
     outstanding: u32,
 }
 
-/// A level against another.
+/// A comparison of two levels.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = LevelComparison)]
 struct Comparison {
     /// The faster array.
     faster: String,
-    /// The other one.
+    /// The slower array.
     than: String,
     /// By how much.
     #[serde(flatten)]

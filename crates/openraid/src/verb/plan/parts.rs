@@ -17,18 +17,18 @@ use crate::exit::{Exit, Failure, Outcome};
 /// The form of a plan.
 const SCHEMA: &str = "openraid/plan/1";
 
-/// Which part of a plan an answer is, and of which plan.
+/// The part of a plan that an answer has.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = PlanPart)]
 pub(super) struct PartOf {
     /// Which part of how many.
     #[serde(flatten)]
     pub shard: Shard,
-    /// Machines of the whole plan.
+    /// Number of machines of the whole plan.
     machines: usize,
     /// The program and its profiles.
     stamp: String,
-    /// A number of all options: other questions have another one.
+    /// A number computed from all options: other questions have another number.
     question: String,
 }
 

@@ -26,9 +26,9 @@ const AS_FAST: f64 = 0.9;
 pub(super) struct Recommendation {
     /// The array.
     array: String,
-    /// Why this one.
+    /// Why this level.
     reasons: Vec<String>,
-    /// Why no other one, level by level.
+    /// Why not the other levels, one by one.
     others: Vec<String>,
 }
 

@@ -81,7 +81,7 @@ impl Bank<'_> {
         let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
         performance.real(&self.facts, |_, _, _| Err(self.gone("it is several")), || Ok(()), ended).map_err(|error| {
             Failure::failed(format!(
-                "{error}. What was measured is kept in {}: the same line goes on there",
+                "{error}. Measured cells are kept in {}: the same command line continues there",
                 self.arguments.out.join("cells").display()
             ))
         })
@@ -169,6 +169,6 @@ pub(super) fn open_one(choice: &Choice, options: &RealOptions) -> Result<Box<dyn
         Choice::Path(path) => Box::new(BlockTarget::open(path, options)?),
         Choice::Nbd(uri) => Box::new(NbdTarget::open(uri, options)?),
         Choice::Null(size) => Box::new(NullTarget::new(*size)),
-        Choice::Simulated(_) => unreachable!("a simulated target is no real one"),
+        Choice::Simulated(_) => unreachable!("a simulated target is not a real one"),
     })
 }

@@ -336,7 +336,7 @@ fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
         return Ok(Some(format!("it holds {}", contents(probed))));
     }
     if matches!(probed.spec.place, Place::Remote(_)) {
-        return Ok(Some("what a remote member holds is not looked at".into()));
+        return Ok(Some("the content of a remote member is not checked".into()));
     }
     let Some(path) = path(&probed.spec) else { return Ok(None) };
     let failed = |error| Failure::cannot_tell(format!("{}: it cannot be read: {error}", probed.spec));
@@ -371,7 +371,7 @@ fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Contex
     if !arguments.name.is_empty() {
         return Ok(arguments.name.contains(&name));
     }
-    context.output.warn(&format!("ALL DATA on {} will be lost. Type its name ({name}) to go on:", probed.spec));
+    context.output.warn(&format!("ALL DATA on {} will be lost. Type its name ({name}) to continue:", probed.spec));
     let mut typed = String::new();
     std::io::BufRead::read_line(&mut std::io::stdin().lock(), &mut typed).map_err(Failure::failed)?;
     Ok(typed.trim() == name)

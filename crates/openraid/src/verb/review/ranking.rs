@@ -26,9 +26,9 @@ pub(super) struct Ranked {
     formula: String,
     /// The rating.
     rating: f64,
-    /// The lowest that the cells' errors allow.
+    /// The lowest rating that the cells' errors allow.
     low: f64,
-    /// The highest.
+    /// The highest one.
     high: f64,
 }
 

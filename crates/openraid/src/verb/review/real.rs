@@ -80,7 +80,7 @@ pub(super) fn review(
 
 /// Options that have no meaning here.
 fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> {
-    const WHAT_IT_IS: &str = "it is what it is";
+    const WHAT_IT_IS: &str = "the real target decides it";
     let machine = &arguments.machine;
     let simulated_only = [
         ("arrays", arguments.arrays.is_some(), "a real target is one array"),
@@ -182,7 +182,7 @@ pub(super) fn confirmed(
     }
     let name = choice.short_name();
     context.output.warn(&format!(
-        "ALL DATA on {} will be lost. Type its name ({name}) to go on, anything else to stop:",
+        "ALL DATA on {} will be lost. Type its name ({name}) to continue, anything else to stop:",
         target(arguments)
     ));
     let mut typed = String::new();

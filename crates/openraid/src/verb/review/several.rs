@@ -83,7 +83,7 @@ fn named(arguments: &ReviewArguments) -> Result<Vec<(String, String)>, Failure> 
             )));
         };
         if found.iter().any(|(known, _)| known == name) || name.starts_with('.') || name == "cells" {
-            let why = "the name is taken, or no name of a folder; give each target a name of its own";
+            let why = "the name is used already, or a folder cannot have it; give each target another name";
             return Err(Failure::usage(format!("--target {word}: {why}")));
         }
         Choice::parse(target).map_err(Failure::usage)?;

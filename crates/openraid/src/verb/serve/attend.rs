@@ -23,7 +23,7 @@ use crate::server::Server;
 /// How often tasks are sampled, and the state on the terminal is redrawn.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What `serve --json` says, a line each.
+/// The output of `serve --json`, one document a line.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Line<'a> {
@@ -35,11 +35,11 @@ pub enum Line<'a> {
         control: String,
         /// Arrays that were not clean.
         recovered: &'a [String],
-        /// Members that arrays were started without.
+        /// Members that are missing in started arrays.
         left_out: &'a [LeftOut],
         /// The console, if there is one.
         console: Option<String>,
-        /// A link that signs in to it once, while no user has a password.
+        /// A link that signs in to the console once, while no user has a password.
         login: Option<String>,
     },
     /// A piece of news.

@@ -99,7 +99,7 @@ fn check_memory(limits: &Limits, bound: &MemoryBound) -> Result<(), String> {
     let remedy = if most.is_zero() {
         format!("give less to --memory ({} now)", human(rest))
     } else {
-        format!("give --cache {} at the most", human(most))
+        format!("give --cache {} at most", human(most))
     };
     Err(format!(
         "the server would need {}: {} for payload, --cache {}, and {} for the tables of the cache; there are {}, {}; {remedy}",
@@ -144,7 +144,7 @@ mod tests {
         let text = check_memory(&limits(Bytes::mib(4096)), &bound(1184)).unwrap_err();
         assert!(text.contains("--cache 4 GiB") && text.contains("there are 1.1 GiB, available"), "{text}");
         // 1,024 MiB are left for a cache and its tables: the largest that is proposed fits, and not by much.
-        let most = text.rsplit("--cache ").next().and_then(|rest| rest.strip_suffix(" MiB at the most")).unwrap();
+        let most = text.rsplit("--cache ").next().and_then(|rest| rest.strip_suffix(" MiB at most")).unwrap();
         let most: u64 = most.parse().unwrap();
         check_memory(&limits(Bytes::mib(most)), &bound(1184)).unwrap();
         check_memory(&limits(Bytes::mib(most + 1)), &bound(1184)).unwrap_err();

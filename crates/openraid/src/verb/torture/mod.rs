@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// How often progress is printed if there is no terminal for a bar.
 const NEWS_EVERY: Duration = Duration::from_secs(60);
 
-/// A run that lost something.
+/// A run that lost data.
 #[derive(Clone, Serialize, utoipa::ToSchema)]
 #[schema(as = LostRun)]
 struct LostBody {
@@ -38,11 +38,11 @@ struct LostBody {
     mode: String,
     /// Level of its array.
     level: String,
-    /// Where its writes were cached.
+    /// The place where its writes were cached.
     policy: String,
-    /// The faults that it met.
+    /// The faults in the run.
     faults: Vec<String>,
-    /// What was lost.
+    /// The lost data.
     text: String,
 }
 
@@ -53,24 +53,24 @@ impl LostBody {
     }
 }
 
-/// A run of the fault simulation, again.
+/// A repeated run of the fault simulation.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct ReplayBody {
     /// Its seed.
     seed: u64,
     /// The scenario, in words.
     run: String,
-    /// Steps that were played.
+    /// Number of steps that were run.
     steps: usize,
-    /// Steps that the seed draws.
+    /// Number of steps that the seed draws.
     steps_drawn: usize,
     /// `survived`, `not promised` or `lost`.
     verdict: &'static str,
     /// Why.
     why: String,
-    /// What happened, a line each.
+    /// The events, one line each.
     story: Vec<String>,
-    /// All commands and answers, a line each; only with `--full`.
+    /// All commands and answers, one line each; only with `--full`.
     details: Option<Vec<String>>,
 }
 

@@ -22,7 +22,7 @@ const POLICIES: [(&str, &str); 8] = [
     ("journal, bitmap", "+BITMAP"),
 ];
 
-/// How runs ended, by mode, policy and level; in the larger table also by fault.
+/// The results of runs by mode, policy and level; in the larger table also by fault.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = TortureLine)]
 struct LineBody {
@@ -31,15 +31,15 @@ struct LineBody {
     /// The fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
-    /// Where writes were cached.
+    /// The place where writes were cached.
     policy: &'static str,
     /// Level of the arrays.
     level: String,
-    /// Runs that survived.
+    /// Number of runs that survived.
     survived: u64,
-    /// Runs in which something was lost that was not promised.
+    /// Number of runs that lost data which no engine could keep.
     not_promised: u64,
-    /// Runs in which something was lost that was promised.
+    /// Number of runs that lost data which the engine had to keep.
     lost: u64,
 }
 
@@ -57,68 +57,68 @@ impl LineBody {
     }
 }
 
-/// How often something went wrong while the engine was in a phase.
+/// Number of faults in a phase of the engine.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = FaultInPhase)]
 struct PairBody {
     /// The fault.
     fault: String,
-    /// What the engine was doing.
+    /// The phase of the engine.
     phase: String,
     /// How often.
     times: u64,
 }
 
-/// Why these runs were not promised anything.
+/// A reason why no engine could keep the data of some runs.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = NotPromised)]
 struct ReasonBody {
     /// The reason.
     why: String,
-    /// How many runs.
+    /// Number of runs.
     runs: u64,
 }
 
-/// What runs of the fault simulation came to.
+/// The result of runs of the fault simulation.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(in crate::verb) struct Body {
-    /// The first seed, and the last.
+    /// The first and the last seed.
     seeds: [u64; 2],
     /// Runs.
     runs: u64,
-    /// Power cuts.
+    /// Number of power cuts.
     power_cuts: u64,
-    /// Kills of the server.
+    /// Number of kills of the server.
     kills: u64,
-    /// Requests of hosts.
+    /// Number of requests of hosts.
     host_requests: u64,
-    /// Events that engines were told.
+    /// Number of events that engines received.
     events: u64,
-    /// Changes of settings.
+    /// Number of changes of settings.
     policy_switches: u64,
-    /// How long it took.
+    /// Duration.
     seconds: f64,
-    /// Why it ended.
+    /// Why the runs ended.
     ended_by: &'static str,
-    /// Runs that were not judged.
+    /// Number of runs that were not judged.
     unjudged: usize,
-    /// Runs that survived.
+    /// Number of runs that survived.
     survived: u64,
-    /// Runs in which something was lost that was not promised.
+    /// Number of runs that lost data which no engine could keep.
     not_promised: u64,
     /// The bug that was planted.
     planted: Option<String>,
     /// The seed of the run that found the bug.
     found_by: Option<u64>,
-    /// Why things were not promised.
+    /// Reasons why no engine could keep the data.
     not_promised_because: Vec<ReasonBody>,
-    /// Runs in which something was lost that was promised.
+    /// Number of runs that lost data which the engine had to keep.
     lost: Vec<LostBody>,
     /// Runs by fault, policy and level.
     table: Vec<LineBody>,
     /// Runs by mode, policy and level.
     kinds: Vec<LineBody>,
-    /// Faults by what the engine was doing.
+    /// Faults by the phase of the engine.
     pairs: Vec<PairBody>,
 }
 
@@ -191,7 +191,7 @@ pub(super) fn text(many: &Many, body: &Body, full: bool) -> String {
     lines.push(format!("survived: {}, not promised: {}, lost: {}", body.survived, body.not_promised, tally.ends.lost));
     if !tally.excuses.is_empty() {
         let excuses: Vec<String> = tally.excuses.iter().map(|(why, count)| format!("{why}: {count}")).collect();
-        lines.push(format!("not promised, and told: {}", excuses.join(", ")));
+        lines.push(format!("not promised because of: {}", excuses.join(", ")));
     }
     lines.extend(ending(many));
     lines.extend(body.lost.iter().take(LOST_TOLD_MAX).map(LostBody::line));

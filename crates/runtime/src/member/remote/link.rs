@@ -1,4 +1,4 @@
-//! The connection to the server: made, negotiated, lost, made again.
+//! The connection to the server: made, negotiated, lost, and made again.
 //!
 //! ```text
 //!  Down --pause over--> Connecting --> Negotiating --> Up
@@ -32,7 +32,7 @@ pub enum Address {
 /// Why a remote member cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RemoteError {
-    /// The name of the server means nothing here.
+    /// The server's name has no address.
     Unresolved(String),
     /// No connection.
     Net(NetError),
@@ -46,23 +46,23 @@ pub enum RemoteError {
     Silent,
     /// The server closed the connection.
     Closed,
-    /// The export takes no writes.
+    /// The export is read-only.
     ReadOnly,
     /// The server has no flush.
     NoFlush,
-    /// The export has a unit that no member can have.
+    /// The export has a block size that no member can have.
     BlockSize(u32),
-    /// The export has no room.
+    /// The export has no bytes.
     Empty,
-    /// After a pause the export is not what it was before.
+    /// After a reconnection the export differs from the one before.
     Changed,
-    /// After a pause another member answers, or an older state of this one.
+    /// After a reconnection another member answers, or an older state of this one.
     Another,
     /// The server may have lost writes that cannot be repeated.
     Forgotten,
-    /// After a pause the server does not do what has to come before commands.
+    /// After a reconnection the server fails the steps that must come before commands.
     Resume(DriveError),
-    /// The server ends.
+    /// The server shuts down.
     ShuttingDown,
 }
 
@@ -121,7 +121,7 @@ pub(super) struct Making {
     deadline: Instant,
     out: Vec<u8>,
     registered: Interest,
-    /// For the next attempt, should this one fail.
+    /// The pause before the next attempt, if this one fails.
     pause: Nanos,
     next: usize,
 }
@@ -132,7 +132,7 @@ pub(super) struct Up {
     pub socket: Socket,
     pub parser: ClientTransmission,
     pub output: Output,
-    /// Bytes received and not understood.
+    /// Bytes received and not parsed yet.
     pub buffer: Vec<u8>,
     pub filled: usize,
     /// The destination of read data that is still in the socket.
@@ -140,7 +140,7 @@ pub(super) struct Up {
     pub registered: Interest,
 }
 
-/// Room to receive replies; data of reads goes past it as far as possible.
+/// Room to receive replies; data of reads bypasses it if possible.
 const BUFFER_BYTES: usize = 64 << 10;
 const _: () = assert!(BUFFER_BYTES >= ClientTransmission::BUFFER_MIN);
 
@@ -151,7 +151,7 @@ impl Link {
 }
 
 impl Remote {
-    /// When [`Remote::on_time`] has something to do.
+    /// The time of the next call of [`Remote::on_time`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let link = match &self.link {
@@ -163,7 +163,7 @@ impl Remote {
         [link.filter(|_| self.lost.is_none()), oldest].into_iter().flatten().min()
     }
 
-    /// Do what the time has come for.
+    /// Carry out the actions that are due.
     pub fn on_time(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
         match &self.link {
             Link::Down { retry_at, .. } if *retry_at <= around.now && self.lost.is_none() => self.begin(around),
@@ -173,14 +173,14 @@ impl Remote {
         let timeout = self.options.command_timeout;
         if self.tasks.iter().any(|(_, task)| around.now.since(task.since) >= timeout) {
             if self.is_up() {
-                // Only without the old connection is it certain that no one writes into the frames any more.
+                // Only after the old connection is closed, it is certain that nothing writes into the frames any more.
                 self.drop_link(RemoteError::Silent, around);
             }
             self.give_up(around.now, done);
         }
     }
 
-    /// The kernel has news of the socket.
+    /// The kernel reports an event of the socket.
     pub fn on_event(&mut self, around: &mut Surroundings<'_>, done: &mut Vec<Done>) {
         let result = match &self.link {
             Link::Down { .. } => Ok(()),
@@ -249,7 +249,7 @@ impl Remote {
                         ClientEvent::NeedMore => {}
                         ClientEvent::Ready(session) if step.consumed == count => break Some(session),
                         ClientEvent::Ready(_) => {
-                            return Err(RemoteError::Protocol("the server sent more than it was asked for".into()))
+                            return Err(RemoteError::Protocol("the server sent more data than requested".into()))
                         }
                         ClientEvent::Failed(error) => return Err(RemoteError::Negotiation(error)),
                         ClientEvent::Listed(_) => return Err(RemoteError::Closed),
@@ -298,7 +298,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Give the connection up; another is tried after a pause.
+    /// Close the connection; another one is tried after a pause.
     pub(super) fn drop_link(&mut self, why: RemoteError, around: &mut Surroundings<'_>) {
         let was_up = self.is_up();
         let (pause, next) = match &self.link {
@@ -319,7 +319,7 @@ impl Remote {
         }
     }
 
-    /// Leave this place to wait: the member goes on at another one.
+    /// Leave this epoll set: the member moves to another one.
     pub fn leave(&mut self, around: &mut Surroundings<'_>) {
         match &self.link {
             Link::Down { .. } => {}
@@ -330,10 +330,10 @@ impl Remote {
         }
     }
 
-    /// Come to this place to wait.
+    /// Join this epoll set.
     ///
     /// # Errors
-    /// The kernel has no room for one more thing to wait for.
+    /// The kernel has no room for one more descriptor.
     pub fn arrive(&mut self, around: &mut Surroundings<'_>) -> Result<(), Errno> {
         match &self.link {
             Link::Up(up) => around.epoll.add(&up.socket, around.token, up.registered),
@@ -365,7 +365,7 @@ impl Making {
     }
 }
 
-/// Tell the kernel what to report, where that changed.
+/// Tell the kernel the events to report, if they changed.
 pub(super) fn register(socket: &Socket, registered: &mut Interest, wanted: Interest, around: &mut Surroundings<'_>) {
     if *registered != wanted {
         let changed = around.epoll.modify(socket, around.token, wanted);

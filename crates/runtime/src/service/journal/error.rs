@@ -1,4 +1,4 @@
-//! Why a journal is not taken into use, in words that name the device and the remedy.
+//! Why a journal is not used, in words that name the device and the remedy.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ pub enum JournalStartError {
     Count(usize),
     /// Two devices of different size.
     Sizes(Sectors, Sectors),
-    /// It is no file, partition or drive of this machine.
+    /// It is not a file, a partition or a drive of this machine.
     NotLocal(String),
     /// A device cannot be opened.
     Open(OpenError),
-    /// What stands on a device cannot be used.
+    /// The content of a device cannot be used.
     Device {
         /// The device.
         device: String,
@@ -38,25 +38,25 @@ pub enum JournalStartError {
         /// It carries the journal alone: nothing on the other one counts.
         is_alone: bool,
     },
-    /// Two devices that do not belong together, or are damaged both.
+    /// Two devices that do not belong together, or are both damaged.
     Mirrors {
         /// The devices.
         devices: String,
         /// Why.
         error: JournalError,
     },
-    /// One of two devices was named alone, and it may have missed what the other one promised.
+    /// One of two devices was named alone, and it may lack writes that the other one acknowledged.
     OtherMissing {
         /// The device that is there.
         device: String,
         /// Which of the two it is.
         mirror: u8,
     },
-    /// Two are there, but one of them never became the other one of the two.
+    /// Two devices are present, but one of them never completed its join.
     NotTheOther {
-        /// The device that is one of two.
+        /// The device that belongs to the pair.
         device: String,
-        /// The one that did not finish joining.
+        /// The device that did not finish joining.
         unfinished: String,
     },
     /// A device cannot be read or written.
@@ -66,7 +66,7 @@ pub enum JournalStartError {
         /// The reason in words.
         why: String,
     },
-    /// The engine does not let a device join.
+    /// The engine does not accept a device that joins.
     JoinRefused {
         /// The device.
         device: String,
@@ -77,15 +77,15 @@ pub enum JournalStartError {
     LeftBehind(String),
     /// A device did not answer for this long.
     Silent(String, Nanos),
-    /// A device is still open here, because it has not answered what was asked of it before.
+    /// A device is still open here, because it has not answered an earlier command.
     Hangs(String),
-    /// The program failed while it was at a device. That says nothing of the device.
+    /// The program failed while it used a device. That does not concern the device.
     Panicked(String),
-    /// A device joins a journal that works.
+    /// The journal that a device should join does not work.
     NotLive,
-    /// One is on its way in.
+    /// A device is joining already.
     Joining,
-    /// That the journal goes on without a device is not written down yet.
+    /// The journal has not recorded yet that it works without a device.
     EpochPending,
     /// It may have carried the journal alone.
     MayHoldMore(String),
@@ -107,7 +107,7 @@ impl fmt::Display for JournalStartError {
                  --size, or partitions of the same size"
             ),
             Self::NotLocal(device) => {
-                write!(f, "{device}: a journal stands on a file, a partition or a drive of this machine; name one")
+                write!(f, "{device}: a journal is on a file, a partition or a drive of this machine; name one")
             }
             Self::Open(error) => write!(f, "journal: {error}"),
             Self::Device { device, error } => write!(f, "journal {device}: {error}"),
@@ -149,9 +149,9 @@ impl fmt::Display for JournalStartError {
                  standard error, and try again"
             ),
             Self::NotLive => f.write_str("the journal does not work; a device can only join a working one"),
-            Self::Joining => f.write_str(
-                "a device is joining the journal already; `openraid journal show` has its progress",
-            ),
+            Self::Joining => {
+                f.write_str("a device is joining the journal already; `openraid journal show` has its progress")
+            }
             Self::EpochPending => f.write_str(
                 "the journal has just changed its devices, and the change is not recorded yet; try again in a moment",
             ),
@@ -160,7 +160,9 @@ impl fmt::Display for JournalStartError {
                 "journal {device}: it was used alone meanwhile, and may hold acknowledged writes that the running journal lacks. \
                  If nothing on it is needed, add --yes --overwrite"
             ),
-            Self::NothingFor(array) => write!(f, "the journal holds nothing for array {array}; nothing has to be given up"),
+            Self::NothingFor(array) => {
+                write!(f, "the journal holds nothing for array {array}; nothing has to be discarded")
+            }
             Self::LostAtOnce => write!(f, "the journal cannot be written; check its device"),
             Self::Service(error) => write!(f, "{error}"),
         }
@@ -183,7 +185,7 @@ fn write_remedy(f: &mut fmt::Formatter<'_>, device: &str, whole: &str, is_alone:
 
 impl JournalStartError {
     /// Is the device itself at fault? It is not if another program uses it, or if it belongs to another controller or a
-    /// newer program: its content then counts.
+    /// newer program: its content is then valid.
     pub(super) fn is_dead(&self) -> bool {
         use MemberError::{Empty, Failed, Missing, ReadOnly};
         match self {
@@ -204,7 +206,7 @@ impl JournalStartError {
     }
 
     /// The same error if the journal's other device can be used and has this superblock. An error about the device's
-    /// user or owner stays as it is.
+    /// user or owner does not change.
     pub(super) fn beside(self, spec: &MemberSpec, whole: &OpenedMember, superblock: &JournalSuperblock) -> Self {
         let made = superblock.device_sectors;
         let cut = |now: Bytes| {

@@ -1,4 +1,4 @@
-//! Writing a journal's superblocks outside of service: a new journal, one that changes hands, promises given up.
+//! Writing the superblocks of a journal that is not in service: a new journal, an adopted one, discarded entries.
 
 use openraid_format::{
     journal_superblock_lba, ArrayState, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES,
@@ -9,7 +9,7 @@ use super::find::FoundDevices;
 use super::JournalStartError;
 use crate::member::{Medium, OpenedMember};
 
-/// Make a new, empty journal on one device or mirrored over two. Whatever stands there is lost.
+/// Make a new, empty journal on one device or mirrored over two. The old content is lost.
 ///
 /// # Errors
 /// A device is too small, or cannot be written.
@@ -21,12 +21,12 @@ pub fn make(
     if devices.is_empty() || devices.len() > 2 {
         return Err(JournalStartError::Count(devices.len()));
     }
-    let mirrors = u8::try_from(devices.len()).expect("two at the most");
+    let mirrors = u8::try_from(devices.len()).expect("two at most");
     let sizes: Vec<Sectors> = devices.iter().map(|device| device.info.capacity).collect();
     if sizes.iter().any(|size| *size != sizes[0]) {
         return Err(JournalStartError::Sizes(sizes[0], sizes[1]));
     }
-    // In blocks that both can write.
+    // In blocks that both devices can write.
     let larger = devices.iter().any(|device| device.info.block.bytes() > BlockSize::B512.bytes());
     let block = if larger { BlockSize::B4096 } else { BlockSize::B512 };
     let mut superblocks = Vec::new();
@@ -79,7 +79,7 @@ fn change(found: &mut FoundDevices, change: impl Fn(&mut JournalSuperblock) -> b
     Ok(())
 }
 
-/// Write both copies, the second when the first is durable.
+/// Write both copies, the second one after the first is durable.
 pub(super) fn write_superblock(device: &OpenedMember, superblock: &JournalSuperblock) -> Result<(), JournalStartError> {
     for copy in [SuperblockCopy::First, SuperblockCopy::Last] {
         write_copy(device, superblock, copy)?;

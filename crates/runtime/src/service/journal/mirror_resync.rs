@@ -1,8 +1,8 @@
-//! The stale one of two journal devices gets the data of the other one. The order of the steps is that of
+//! Copying the data of one journal device to the stale other one. The order of the steps is that of
 //! [`openraid_core::journal::mirror_resync`].
 //!
-//! A thread of its own does it, which may take as long as it likes while the devices answer. A device may well be read and
-//! answer no write, ever, and that must not keep a start waiting.
+//! A thread of its own does it, for as long as the devices answer. A device may answer reads and never answer a write,
+//! and that must not block a start.
 
 use openraid_core::journal::mirror_resync::{HealMark, HealPlan, HealStep};
 use openraid_format::{journal_superblock_lba, SuperblockCopy};
@@ -16,7 +16,7 @@ use super::make::{sync, write, write_copy};
 use super::JournalStartError;
 use crate::member::OpenedMember;
 
-/// Bring a stale device up to date, so that both are used. One that cannot be written, or does not answer for so
+/// Bring a stale device up to date, so that both are used. A device that cannot be written, or does not answer for too
 /// long, is left out: both were read, so the other one has everything.
 ///
 /// # Errors
@@ -45,7 +45,7 @@ pub fn heal(
         }
         Healed::Alone(whole, error) => {
             let name = &whole.spec.text;
-            notes.push(format!("{error}; this device of the journal is behind, and {name} is used alone"));
+            notes.push(format!("{error}; this device of the journal is out of date, and {name} is used alone"));
             found.devices = vec![*whole];
             found.superblocks.remove(plan.stale);
             found.journal.devices[0].0 = DriveId(0);
@@ -58,11 +58,11 @@ fn plan_of(found: &FoundDevices) -> Option<HealPlan> {
     HealPlan::of(&found.journal, [DriveId(0), DriveId(1)], &found.superblocks)
 }
 
-/// What came of it.
+/// The result.
 enum Healed {
     /// Both devices are up to date.
     Both(Vec<OpenedMember>),
-    /// One has everything, and why the other one has not.
+    /// One has everything; why the other one does not.
     Alone(Box<OpenedMember>, JournalStartError),
 }
 
@@ -75,7 +75,7 @@ fn carry_out(plan: &HealPlan, leased: &Leased, held: &Held, silence_max: Nanos) 
         Ok(Ok(())) => return Ok(Healed::Both(leased.take_back())),
         Ok(Err(failed)) => failed,
         Err(unanswered) => {
-            // The one that does not come back hangs. If that is the stale one, nothing was written to the other one.
+            // A device that is not returned hangs. If that is the stale one, nothing was written to the other one.
             let (best, behind) = (leased.take(plan.best), leased.take(plan.stale));
             let silent = if best.is_some() { plan.stale } else { plan.best };
             let is_behind = unanswered == Unanswered::Silent && behind.is_none();
@@ -92,7 +92,7 @@ fn carry_out(plan: &HealPlan, leased: &Leased, held: &Held, silence_max: Nanos) 
     }
 }
 
-/// What went wrong, and on which device.
+/// The error, and the index of its device.
 type Failed = (usize, JournalStartError);
 
 /// A thread that brings a device up to date.
@@ -118,7 +118,7 @@ impl Healing {
         Ok(())
     }
 
-    /// Do something with a device, which has answered then.
+    /// Use a device; it has answered when this returns.
     fn with<T>(
         &self,
         device: usize,
@@ -126,7 +126,7 @@ impl Healing {
     ) -> Result<T, Failed> {
         let done = self.leased.with(device, work);
         self.heartbeat.beat();
-        // The caller has given up.
+        // The caller has stopped waiting.
         let done = done.unwrap_or_else(|| Err(JournalStartError::Hangs(self.leased.specs[device].text.clone())));
         done.map_err(|error| (device, error))
     }
