@@ -12,8 +12,8 @@ export function page(main, name) {
   if (name) return planPage(main, name);
   const jobs = h("section", { className: "card", "aria-live": "polite" });
   const reports = h("section", { className: "card" });
-  const form = h("section", { className: "card" }, h("h2", {}, "New"), h("p", {}, "Reading what can be simulated \u2026"));
-  main.append(h("h1", {}, "Laboratory"), h("p", {}, "What arrays would do, computed by the same engine in virtual time. Jobs run beside the server at the lowest priority, one at a time; no drive is read or written."), jobs, form, reports);
+  const form = h("section", { className: "card" }, h("h2", {}, "New"), h("p", {}, "Reading the list of profiles \u2026"));
+  main.append(h("h1", {}, "Laboratory"), h("p", {}, "Predicted figures of arrays, computed by the same engine in virtual time. Jobs run next to the server at the lowest priority, one at a time; no drive is read or written."), jobs, form, reports);
   /** @type {Set<string>} */
   const chosen = new Set();
   const load = async () => {

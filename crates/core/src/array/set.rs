@@ -171,7 +171,7 @@ pub(crate) struct Set {
 
 impl Set {
     /// A set of this geometry that has neither members nor metadata, with `(block, rows_max)`: the largest logical block of
-    /// its members, and the rows that one of its operations covers at the most.
+    /// its members, and the rows that one of its operations covers at most.
     pub(crate) fn new(
         array: ArrayId,
         geometry: Geometry,
@@ -262,7 +262,7 @@ impl Set {
         self.block
     }
 
-    /// Parity sets: rows that one operation covers at the most.
+    /// Parity sets: rows that one operation covers at most.
     #[inline(always)]
     pub(crate) const fn rows_max(&self) -> u32 {
         self.rows_max

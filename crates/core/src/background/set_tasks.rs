@@ -9,7 +9,7 @@ use super::Task;
 use crate::admin::TaskKind;
 use crate::scrub::{AbortReason, Gap, Scrub, ScrubMode, ScrubStatus};
 
-/// Ranges that wait to be repaired at the most; more are found again when they are read again.
+/// Ranges that wait to be repaired at most; more are found again when they are read again.
 const REPAIRS_MAX: usize = 64;
 /// Repairs of one set in work at once.
 const REPAIRS_IN_WORK_MAX: u32 = 4;

@@ -118,7 +118,7 @@ impl Controller {
             WindowUser::Join => (JournalRead::Join, IoClass::Rebuild),
             WindowUser::Replay => (JournalRead::Replay, IoClass::Metadata),
         };
-        let member = u32::try_from(number).expect("two at the most");
+        let member = u32::try_from(number).expect("two at most");
         let (owner, drive) = (Owner::Journal(JournalWork::Read(read)), self.journal.devices[number].drive);
         let command = Self::journal_command(owner, member, drive)
             .doing(DriveOp::Read, (lba, len), Data::Frames(self.journal.window_of(user)))

@@ -10,7 +10,7 @@ use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Divisor;
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX};
 
-/// Pieces of one request in work at once, at the most.
+/// Pieces of one request in work at once, at most.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
 /// Pieces of a write that may wait for payload at once: a host that announces it and is silent holds no more.
 const PIECES_RECEIVING_MAX: u32 = 2;

@@ -6,7 +6,7 @@ use openraid_units::Bytes;
 use serde::Serialize;
 use std::fmt;
 
-/// When writes are acknowledged, and which caches are on.
+/// The time of acknowledgement, and the caches in use.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Caches {
     /// The controller acknowledges writes from its cache, or when its journal has them; otherwise when the members have

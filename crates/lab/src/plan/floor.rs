@@ -23,7 +23,7 @@ pub enum LoadClass {
 pub const JUDGED: (usize, usize) = (35, 40);
 
 impl LoadClass {
-    /// All of them.
+    /// Number of mismatches.
     pub const ALL: [Self; 4] = [Self::Streams, Self::Reads, Self::Writes, Self::Imitated];
 
     /// In words.

@@ -169,7 +169,7 @@ pub struct LevelPlan {
     pub cache_sizes: Vec<CacheSize>,
     /// What its journal brings, if it has one.
     pub journal: Option<JournalEffect>,
-    /// Write-back by write-through, where the controller can do both and the load writes.
+    /// Write-back divided by write-through, if the controller can do both and the load writes.
     pub write_back_ratio: Option<f64>,
     /// The same over all seeds.
     pub write_back: Option<Gain>,
