@@ -9,16 +9,18 @@
 //!   positions    of disks, with one request at a time at random places: a seek and half a turn each
 //! ```
 //!
-//! What members carry for a byte of the host, with n members, m of them missing, d that hold data of a stripe, p parities,
-//! and d' that hold data of a stripe in a span:
+//! What members carry for a byte of the host, with n members, m of them missing, d that hold data of a stripe, p
+//! parities, and d' that hold data of a stripe in a span:
 //!
 //! ```text
 //!   any load           read 1; written (n - m) / d: all that are there, of a stripe that is written whole
 //!   random reads       parity: ((n - m) + m d') / n, as a lost chunk is read from d' others
-//!   random writes      parity, all there, nothing cached: the fewer of 1 + p read and 1 + p written, d' - 1 read and 1 + p written
+//! random writes      parity, all there, nothing cached: the fewer of 1 + p read and 1 + p written, d' - 1 read and 1 +
+//! p written
 //! ```
 //!
-//! A missing member is the slowest one here, and a member that is being filled counts for reads: both can only raise a ceiling.
+//! A missing member is the slowest one here, and a member that is being filled counts for reads: both can only raise a
+//! ceiling.
 
 use super::ceiling::Ceiling;
 use super::error::CellError;
@@ -210,8 +212,8 @@ fn links(library: &Library, spec: &MachineSpec, array: &Array) -> Result<Vec<Cei
     Ok(rates.map(|rates| array.ceiling("links of the members", &rates, shared)).into_iter().collect())
 }
 
-/// The highest rates of a drive's medium: a disk's in its outermost zone, those of an SSD's controller. A drive with synthetic
-/// times has no such rates.
+/// The highest rates of a drive's medium: a disk's in its outermost zone, those of an SSD's controller. A drive with
+/// synthetic times has no such rates.
 fn medium(drive: &DriveProfile) -> Option<Rates> {
     match &drive.kind {
         DriveKind::Disk(disk) => {
@@ -226,7 +228,8 @@ fn medium(drive: &DriveProfile) -> Option<Rates> {
     }
 }
 
-/// SSDs whose firmware does commands one after the other for a part of their time, at random places with this many bytes each.
+/// SSDs whose firmware does commands one after the other for a part of their time, at random places with this many
+/// bytes each.
 fn firmware(spec: &MachineSpec, array: &Array, bytes: u32) -> Option<Ceiling> {
     let rate = |ns: u64| f64::from(bytes) * 1e3 / ns as f64;
     let own = |drive: &DriveProfile| match &drive.kind {
@@ -239,8 +242,8 @@ fn firmware(spec: &MachineSpec, array: &Array, bytes: u32) -> Option<Ceiling> {
     Some(array.ceiling("firmware of the members", &rates, true))
 }
 
-/// Disks that do one request at a time, each after a seek and half a turn. Mirrors read where the way is shortest, and a cache
-/// sorts its writes: of these nothing is known.
+/// Disks that do one request at a time, each after a seek and half a turn. Mirrors read where the way is shortest, and
+/// a cache sorts its writes: of these nothing is known.
 fn positions(spec: &MachineSpec, array: &Array, load: &Plan) -> Option<Ceiling> {
     let manner = load.spec.manner();
     let whole = load.zone.start == 0 && load.zone.len >= (u64::MAX >> 1) / 4096 * 4096;
@@ -353,7 +356,8 @@ mod tests {
         // SSDs, 562 MB/s read and 533 MB/s written: three read and three written on eight of them, a byte takes
         // 3 / (8 * 562) + 3 / (8 * 533) us.
         same(random("members", "raid6x8", HEALTHY, drive("pm893_960")), [8.0 * 562.0, 729.49]);
-        // With two data members the other one is read, and not the old data and parity: 1 / (3 * 562) + 2 / (3 * 533) us.
+        // With two data members the other one is read, and not the old data and parity: 1 / (3 * 562) + 2 / (3 * 533)
+        // us.
         same(random("members", "raid5x3", HEALTHY, drive("pm893_960")), [3.0 * 562.0, 542.33]);
         // The firmware takes 11 us for a write and nothing else for a read: 2 * 11 / 3 us for 4096 bytes.
         let firmware = random("firmware of the members", "raid5x3", HEALTHY, drive("pm893_960"));

@@ -12,8 +12,8 @@ pub struct JournalEffect {
     pub without: Speed,
     /// What it brings, in requests each second, over all seeds.
     pub gain: Option<Gain>,
-    /// Share of the time with a command at one of its devices, 0 to 1. It has one entry at a time, so at 1 nothing more goes
-    /// through it.
+    /// Share of the time with a command at one of its devices, 0 to 1. It has one entry at a time, so at 1 nothing more
+    /// goes through it.
     pub busy: f64,
 }
 
@@ -77,7 +77,8 @@ mod tests {
         let drives = PlanRequest { drive: Some("s3500_480".into()), ..request(Some("service-fixed"), depth) };
         let cell = drives.cell(Level::Raid5, ArrayState::Healthy);
         let found = run_cell(&library, &cell).unwrap();
-        // An entry is a header and its payload, one after the other on such a device, and has no more writes than there are.
+        // An entry is a header and its payload, one after the other on such a device, and has no more writes than there
+        // are.
         let most = f64::from(depth) / (2.0 * service);
         assert!(found.iops <= most, "{} of {most}", found.iops);
         let limit = found.bottleneck().unwrap();

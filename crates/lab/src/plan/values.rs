@@ -26,8 +26,8 @@ pub struct Uncertain {
     pub(super) against: Vec<String>,
 }
 
-/// Values that one figure fixed together: the rates of a full SSD follow from the time of a page and the number of pages
-/// that each page costs. A slower page goes with fewer of them, or the sheet's rate would not come out.
+/// Values that one figure fixed together: the rates of a full SSD follow from the time of a page and the number of
+/// pages that each page costs. A slower page goes with fewer of them, or the sheet's rate would not come out.
 const FITTED: [(&str, &[&str]); 1] =
     [("flash.program_us", &["upkeep.amplification_random_factor", "upkeep.amplification_sequential_factor"])];
 
@@ -68,9 +68,9 @@ impl Uncertain {
     }
 }
 
-/// The uncertain values of a cell's machine, profile by profile: drive, device of the journal, controller with its quirks,
-/// host, bus, and the link of the controller's ports if drives share it or are faster. A drive's own link is part of its own profile.
-/// Values that the machine does not use are left out.
+/// The uncertain values of a cell's machine, profile by profile: drive, device of the journal, controller with its
+/// quirks, host, bus, and the link of the controller's ports if drives share it or are faster. A drive's own link is
+/// part of its own profile. Values that the machine does not use are left out.
 ///
 /// # Errors
 /// A profile does not exist.

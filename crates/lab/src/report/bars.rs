@@ -1,7 +1,7 @@
 //! Bar charts: one bar for each subject, best first, the spread as a whisker, the value at the end.
 //!
-//! Bars always begin at zero on an even scale: a bar's length is its message. On a scale by powers of ten, where no length
-//! says anything, a mark stands at the value instead.
+//! Bars always begin at zero on an even scale: a bar's length is its message. On a scale by powers of ten, where no
+//! length says anything, a mark stands at the value instead.
 
 use super::data::{Axis, Bar, Bars, Better, Scale};
 use super::format::{drawable, number, tick};

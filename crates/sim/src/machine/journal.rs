@@ -61,8 +61,8 @@ impl Journal {
         self.busy + now
     }
 
-    /// The engine makes the header of an entry last, and it stands first: a device gets both at once, and takes them for
-    /// one stream as real ones do.
+    /// The engine makes the header of an entry last, and it stands first: a device gets both at once, and takes them
+    /// for one stream as real ones do.
     pub fn order(&self, commands: &mut [DriveCommand]) {
         commands.sort_by_key(|command| match self.is_at(command.drive.index()) {
             true => (command.drive.index(), command.lba.get()),

@@ -109,8 +109,8 @@ impl MachineSpec {
         self.drives.iter().any(|drive| self.drive_cache_of(drive))
     }
 
-    /// Is the write cache of this drive on? It is as it left the factory, unless the controller switches it off with its own
-    /// cache, or it is switched by name.
+    /// Is the write cache of this drive on? It is as it left the factory, unless the controller switches it off with
+    /// its own cache, or it is switched by name.
     #[must_use]
     pub fn drive_cache_of(&self, drive: &DriveProfile) -> bool {
         self.drive_cache.unwrap_or_else(|| self.leaves_drive_caches() && drive.write_cache())

@@ -139,8 +139,8 @@ impl Way {
     }
 }
 
-/// The memory of a controller: a server that bytes pass on each way in and out. Payload of hosts waits for it; drives and the
-/// parity engine only take their share, as what they would wait is short.
+/// The memory of a controller: a server that bytes pass on each way in and out. Payload of hosts waits for it; drives
+/// and the parity engine only take their share, as what they would wait is short.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Memory {
     own: Server,

@@ -32,8 +32,8 @@ pub(super) fn by_powers(review: &mut Review) {
     }
 }
 
-/// Do the highest figures of its subjects differ by more than [`FAR_APART`]? A chart with a figure that is not positive has no
-/// such scale.
+/// Do the highest figures of its subjects differ by more than [`FAR_APART`]? A chart with a figure that is not positive
+/// has no such scale.
 fn far_apart(chart: &Chart) -> bool {
     let tops: Vec<f64> = match chart {
         Chart::Lines(lines) => {
