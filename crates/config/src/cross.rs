@@ -1,4 +1,4 @@
-//! What two places of the file must not both use: a drive, an export's name, a listening address.
+//! Objects that two places of the file must not both use: a drive, an export's name, a listening address.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The keys of the file, and what each may be.
+//! The keys of the file, and the valid values of each.
 
 use std::path::PathBuf;
 

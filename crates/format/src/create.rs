@@ -1,4 +1,4 @@
-//! Where a new array puts what on a member.
+//! The layout of a new array on a member.
 //!
 //! ```text
 //!  1.2   0      8 superblock  16 bitmap's room   | bad-block log |  ...  | data_offset: data        to the end

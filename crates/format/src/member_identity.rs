@@ -1,7 +1,7 @@
-//! Which member a superblock belongs to, read from its first sector alone.
+//! The member that a superblock belongs to, read from its first sector alone.
 //!
-//! A drive that was away for a moment may come back as another drive under the same name, or with an older state than
-//! it had promised to keep. One sector tells, and a sector never tears.
+//! A drive that was unreachable for a moment may come back as another drive under the same name, or with a state older
+//! than its acknowledged writes. One sector shows it, and a sector never tears.
 
 use crate::superblock::{at, Superblock, HEADER_BYTES, SUPERBLOCK_MAGIC};
 use crate::{le, Uuid};

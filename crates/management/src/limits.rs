@@ -1,4 +1,4 @@
-//! What clients may use at most.
+//! Maximum use by clients.
 
 use std::time::Duration;
 

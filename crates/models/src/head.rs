@@ -1,4 +1,4 @@
-//! What every profile begins with: which schema, which kind, which name.
+//! The head of every profile: its schema, its kind, its name.
 
 use crate::reader::Section;
 

@@ -1,4 +1,4 @@
-//! How much electricity a drive takes: figures of its sheet. No timing model reads them.
+//! The electricity of a drive: figures of its sheet. No timing model reads them.
 
 use crate::reader::Section;
 use crate::sourced::Sourced;

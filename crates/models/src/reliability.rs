@@ -1,4 +1,4 @@
-//! How often a drive fails, and how often it has unreadable sectors: the manufacturer's figures, or estimates.
+//! The failure rate of a drive, and its rate of unreadable sectors: the manufacturer's figures, or estimates.
 //!
 //! No timing model reads these: they give the probability of data loss while redundancy is missing.
 
@@ -16,8 +16,8 @@ const EXABIT: f64 = 1e18;
 /// Reliability of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReliabilityProfile {
-    /// Drives that fail in a year of continuous work, in parts in a million. A sheet that has a mean time between failures
-    /// has it by `1 - exp(-8760 h / MTBF)`. The high end of its range is what fleets of such drives have seen.
+    /// Drives that fail in a year of continuous work, in parts in a million. A sheet that has a mean time between
+    /// failures has it by `1 - exp(-8760 h / MTBF)`. The high end of its range is what fleets of such drives have seen.
     pub afr: Sourced<u64>,
     /// Sectors that cannot be read in 10^18 bits that are read: a sheet's "one in 10^15" is 1000.
     pub read_errors: Sourced<u64>,

@@ -1,4 +1,4 @@
-//! A value with where it comes from and how sure it is.
+//! A value with its source and its range.
 
 use openraid_units::{Bytes, Nanos};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A solid-state drive: dies, channels, a buffer, and what collecting costs.
+//! A solid-state drive: dies, channels, a buffer, and the cost of garbage collection.
 
 use crate::drive::{slow_time, small};
 use crate::reader::Section;

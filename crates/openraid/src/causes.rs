@@ -1,4 +1,4 @@
-//! Which end of a command an error of the service means.
+//! The exit code for each error of the service.
 
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::AdminError;

@@ -1,6 +1,7 @@
 //! The checks and repairs of each array, kept next to the registry: one line of history for each, the newest last.
 //!
-//! The file is a convenience, as that of the last checks is: a damaged one means that nothing is known.
+//! If the file is damaged, the history is unknown; nothing else depends on it. The same holds for the file of the last
+//! checks.
 
 use openraid_runtime::service::{ArrayView, ServiceStatus};
 use openraid_status::care::{MemberCheckModel, PastCheckModel, SetHistoryModel};

@@ -1,8 +1,8 @@
-//! How checks and repairs ended, kept over the end of the server: md's superblock has no field for it.
+//! The results of checks and repairs, kept after the end of the server: md's superblock has no field for them.
 //!
-//! The file is next to the registry and is replaced as a whole. It is a convenience: a file that is missing, damaged or
-//! of another version means that nothing is known of earlier checks. When a check begins, the file says that it was
-//! aborted; that stays if the server ends before the check does.
+//! The file is next to the registry and is replaced as a whole. If it is missing, damaged or of another version,
+//! earlier checks are unknown; nothing else depends on it. When a check begins, the file records it as aborted; that
+//! stays if the server ends before the check does.
 
 pub use openraid_status::check::{AbortWord, CheckModel, CheckWord, MismatchModel, OutcomeModel};
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,8 @@ impl Checks {
         self.kept(uuid).map(|kept| &kept.check).filter(|check| check.events <= events)
     }
 
-    /// The last one of this array that came to its end and compared, if a later one did not. As above, of this copy of it.
+    /// The last one of this array that came to its end and compared, if a later one did not. As above, of this copy of
+    /// it.
     pub fn complete_of(&self, uuid: &str, events: u64) -> Option<&CheckModel> {
         self.kept(uuid)?.complete.as_ref().filter(|check| check.events <= events)
     }

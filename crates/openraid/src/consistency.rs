@@ -1,4 +1,4 @@
-//! How an array becomes consistent again after a crash: mdadm's names, and openraid's own.
+//! The methods that make an array consistent after a crash: mdadm's names, and openraid's own.
 
 use clap::ValueEnum;
 

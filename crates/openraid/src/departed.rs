@@ -5,7 +5,7 @@
 //!  faulty, order, unknown: stays out until an order adds it
 //! ```
 //!
-//! md's superblocks say that a member is out, not why. So this stands in the registry.
+//! md's superblocks record that a member left, but not why. So the registry has the reason.
 
 use openraid_core::reason::FailReason;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! How a command fails: failures in words, each with its exit code. The table of codes is [`Exit`]: `--help` and the man pages are made from
-//! it, and a test holds the README against it.
+//! Failures of commands: a text and an exit code. The table of codes is [`Exit`]: `--help` and the man pages are made
+//! from it, and a test compares it with the README.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! A command that a server runs as a job of its laboratory: it ends when the server does, and tells its progress more often.
+//! A command that a server runs as a job of its laboratory: it ends with the server, and reports its progress more
+//! often.
 
 use std::io::Read;
 use std::thread;

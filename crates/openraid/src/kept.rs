@@ -1,11 +1,12 @@
-//! The kept settings of an array, and the settings of its next start: from these, the configuration file and the server.
+//! The kept settings of an array, and the settings of its next start: from these, the configuration file and the
+//! server.
 //!
 //! ```text
 //!  profile --> settings that `set` changed --> settings of the file --> journal, cache: what this server can --> Plan
 //! ```
 //!
-//! The file wins for the settings that it names. If this server cannot carry out a setting, a note says so, and the
-//! setting stays kept.
+//! A setting in the file has priority. If this server cannot apply a setting, a note says so, and the setting stays
+//! kept.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! What older Linux kernels make of an array: the logical block in its superblocks.
+//! The logical block in superblocks, and its effect on older Linux kernels.
 //!
-//! Linux 6.19 stores the logical block of an array at offset 224 of each superblock. Kernels before it want zeroes there and
-//! refuse the array ("does not have a valid v1.2 superblock").
+//! Linux 6.19 stores the logical block of an array at offset 224 of each superblock. Older kernels require zeroes there
+//! and refuse the array ("does not have a valid v1.2 superblock").
 
 use openraid_runtime::member::ProbedMember;
 use openraid_units::BlockSize;

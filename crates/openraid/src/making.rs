@@ -1,4 +1,4 @@
-//! New arrays: from what the user asked for to what the engine is to make, checked before anything is written.
+//! New arrays: from the user's request to the engine's command, checked before anything is written.
 
 use openraid_core::array::assemble::Assembly;
 use openraid_core::array::create::{self, CreateSpec, NewDrive};

@@ -1,4 +1,4 @@
-//! Members as the user names them: made absolute, opened, looked at.
+//! Members as the user names them: made absolute, opened, probed.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Messages to a service manager: `sd_notify`'s datagrams, without its library.
 //!
-//! Without `NOTIFY_SOCKET` in the environment nothing is sent. A manager that does not read does not hold the server up.
+//! Without `NOTIFY_SOCKET` in the environment nothing is sent. A manager that does not read does not delay the server.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;

@@ -1,6 +1,6 @@
 //! The patrol reads of each array, kept next to the registry, the newest last.
 //!
-//! The file is a convenience, as the history of checks is: a damaged one means that nothing is known.
+//! If the file is damaged, the history is unknown; nothing else depends on it.
 
 use openraid_status::care::PatrolModel;
 use serde::{Deserialize, Serialize};

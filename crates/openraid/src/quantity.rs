@@ -1,7 +1,7 @@
-//! Sizes, rates and times: read from people, written for people.
+//! Sizes, rates and times: parsing and printing.
 //!
-//! Suffixes are binary, as mdadm's are: `64K` is 65,536 bytes. A plain number of bytes needs no suffix; mdadm's own
-//! plain numbers are kibibytes, which is why `--chunk 64` alone is refused instead of guessed at.
+//! Suffixes are binary, like mdadm's: `64K` is 65,536 bytes. A plain number of bytes needs no suffix. mdadm's plain
+//! numbers are kibibytes, so `--chunk 64` is refused instead of guessed.
 
 use openraid_units::{Bytes, Sectors, SECTOR_BYTES};
 

@@ -1,8 +1,8 @@
-//! The registry: a file that remembers which members an array has, so that `serve NAME` finds them.
+//! The registry: a file with the members of each array, so that `serve NAME` finds them.
 //!
-//! What an array is stands on its members, not here: a lost or stale registry costs naming the members once more, and the settings
-//! that were kept. The file is JSON, replaced as a whole (written to a second file, flushed, renamed), under a
-//! lock of its own, so that two commands at the same time both take effect.
+//! An array is described by its members, not by this file: if the registry is lost or stale, the user must name the
+//! members once more, and the kept settings are lost. The file is JSON, replaced as a whole (written to a second file,
+//! flushed, renamed), under its own lock, so that two commands at the same time both take effect.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -112,8 +112,8 @@ impl Registry {
         Ok(self.entries()?.into_iter().find(|entry| entry.is(uuid, name)))
     }
 
-    /// Remember an array; one of the same name or identity is replaced. Kept settings of the same array stay, if the entry brings
-    /// nothing of its own.
+    /// Remember an array; one of the same name or identity is replaced. Kept settings of the same array stay, if the
+    /// entry brings nothing of its own.
     ///
     /// # Errors
     /// The file cannot be read or written.

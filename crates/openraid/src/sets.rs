@@ -1,6 +1,6 @@
-//! What some members make: the members of each array together, planned without starting anything.
+//! The sets that members form: the members of each array together, planned without a start.
 //!
-//! The core numbers drives; people name them. Everything that leaves here has names.
+//! The core numbers drives; users name them. All results here have names.
 
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate, Verdict};
 use openraid_core::array::create::CreateError;
@@ -66,8 +66,8 @@ impl SetPlan {
     }
 }
 
-/// What an array is called here: its name without the host, whatever md has put into it. Control characters would act on
-/// terminals; an array without a name goes by the start of its identity.
+/// What an array is called here: its name without the host, whatever md has put into it. Control characters would act
+/// on terminals; an array without a name goes by the start of its identity.
 pub fn array_name(superblock: &Superblock) -> String {
     let name: String = superblock.set_name.name().chars().map(|c| if c.is_control() { '_' } else { c }).collect();
     if name.is_empty() {
@@ -147,7 +147,8 @@ pub fn create_error(error: &CreateError, name: Names<'_>) -> String {
     }
 }
 
-/// Two halves of an array that ran without each other: where each of them is, and what it means to bring one to the other.
+/// Two halves of an array that ran without each other: where each of them is, and what it means to bring one to the
+/// other.
 pub fn split_text(own: &Superblock, array: &Superblock) -> String {
     let at = |superblock: &Superblock| {
         format!("event {}, last updated {}", superblock.events, utc(superblock.updated.seconds()))

@@ -1,8 +1,8 @@
-//! The settings of an array, as people write them: names, values, help. `set`, the configuration file, `show`, `--json` and
-//! docs/settings.md have them from here.
+//! The settings of an array for users: names, values, help. `set`, the configuration file, `show`, `--json` and
+//! docs/settings.md are made from here.
 //!
-//! The engine's settings are the table [`Policy::TABLE`]. Four more stand here: they concern the server, or all settings at
-//! once.
+//! The engine's settings are the table [`Policy::TABLE`]. Four more are here: they concern the server, or all settings
+//! at once.
 
 use openraid_core::admin::{Policy, Profile};
 use openraid_core::settings::{Kind, Needs, Spec, Value};

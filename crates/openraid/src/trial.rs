@@ -1,4 +1,4 @@
-//! Arrays tried out: started by the engine itself with all writes kept in memory, so that nothing reaches a member.
+//! Arrays started on trial: by the engine itself, with all writes kept in memory, so that nothing reaches a member.
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::array::assemble::AssembleOptions;

@@ -1,7 +1,7 @@
-//! Signatures wiped from members: what stands at their places is overwritten with zeroes, and nothing else.
+//! Wiping signatures of members: their bytes are overwritten with zeroes, and nothing else is.
 //!
-//! The writes go through a service of this process with the drive as it is, so that files, devices and remote
-//! exports are treated alike.
+//! The writes go through a service of this process with the drive as it is, so that files, devices and remote exports
+//! are treated in the same way.
 
 use openraid_core::admin::{AdminCommand, AdminOutcome};
 use openraid_format::{superblock_lba, ForeignKind, MinorVersion, SUPERBLOCK_BYTES_MAX};

@@ -1,4 +1,4 @@
-//! How checks and repairs ended.
+//! Results of checks and repairs.
 
 use openraid_core::scrub::{AbortReason, MismatchRange, ScrubMode, ScrubOutcome, ScrubStatus};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The event log, as it is told.
+//! The event log for output.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

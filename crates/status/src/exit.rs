@@ -1,5 +1,5 @@
-//! How a command ends: the exit codes. The table is the only one: `--help`, the man pages and the answers of the HTTP API are
-//! made from it.
+//! Exit codes of commands. This table is the only one: `--help`, the man pages and the answers of the HTTP API are made
+//! from it.
 
 use std::process::ExitCode;
 

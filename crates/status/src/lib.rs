@@ -1,12 +1,12 @@
-//! What a server tells, and what it is asked.
+//! The state that a server reports, and the commands that it accepts.
 //!
 //! ```text
-//!  server/view.rs --makes--> ArrayModel, JournalModel ... --shown by--> CLI, --json, HTTP API, console, metrics, Redfish
-//!  all of those   --send---> Command                      --carried out by--> server/orders.rs
+//! server/view.rs --makes--> ArrayModel, JournalModel ... --shown by--> CLI, --json, HTTP API, console, metrics,
+//! Redfish all of those   --send---> Command                      --carried out by--> server/orders.rs
 //! ```
 //!
-//! The crate is plain data: it decides nothing, opens nothing, and asks no server. An interface that shows something about an
-//! array takes it from here, so that no two of them can disagree.
+//! The crate is plain data: it decides nothing, opens nothing, and asks no server. An interface that shows something
+//! about an array takes it from here, so that no two of them can disagree.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Clocks: monotonic time for the engine, CPU time for measurements, wall-clock time for metadata.
 //!
-//! Only the driver of the core may ask what time it is; the core is told.
+//! Only the driver of the core may read a clock; the core receives the time.
 
 use openraid_units::{Instant, Nanos};
 
@@ -34,8 +34,8 @@ pub fn wall_seconds() -> u64 {
     wall().as_secs()
 }
 
-/// Sleeps and timeouts of the calling thread end when they are due. By default Linux lets them end up to 50 us later, so
-/// that it can wake several threads at once.
+/// Sleeps and timeouts of the calling thread end when they are due. By default Linux lets them end up to 50 us later,
+/// so that it can wake several threads at once.
 pub fn make_timers_exact() {
     const SLACK_NS: libc::c_ulong = 1;
     // SAFETY: no memory involved.

@@ -1,5 +1,5 @@
-//! How much memory this process may still have, as the kernel tells it. Read from procfs and the groups of processes
-//! (cgroups, both versions) as text that may be missing or odd; what cannot be read is no bound.
+//! The memory that this process may still allocate, by the kernel's figures. They are read from procfs and the groups
+//! of processes (cgroups, both versions) as text that may be missing or odd; an unreadable figure is not a limit.
 
 use openraid_units::Bytes;
 use std::fs;
@@ -30,12 +30,13 @@ pub fn bound() -> Option<MemoryBound> {
     bound_of(&read)
 }
 
-/// Heaps that all threads of a process share. glibc makes one for each thread up to eight per processor, and memory that a
-/// thread freed stays in its heap: with ten arrays, threads that had opened members left 30 MB.
+/// Heaps that all threads of a process share. glibc makes one for each thread up to eight per processor, and memory
+/// that a thread freed stays in its heap: with ten arrays, threads that had opened members left 30 MB.
 #[cfg(target_env = "gnu")]
 const HEAPS: libc::c_int = 2;
 
-/// Have threads share heaps, so that one reuses what another freed. For programs that stay; call it before any thread is made.
+/// Have threads share heaps, so that one reuses what another freed. For programs that stay; call it before any thread
+/// is made.
 pub fn share_heaps() {
     // SAFETY: the call sets a number of the allocator; a refusal changes nothing.
     #[cfg(target_env = "gnu")]

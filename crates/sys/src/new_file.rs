@@ -1,4 +1,4 @@
-//! Could a file be made? An unnamed one answers, which no other process ever sees.
+//! Checks that a file can be made, with an unnamed file that no other process sees.
 
 use std::ffi::{CStr, CString};
 use std::fs::OpenOptions;
@@ -15,7 +15,8 @@ const WITHOUT_NEW_FILES: [(i64, i32); 3] = [
     (0x1cd1, libc::EACCES),      // devpts
 ];
 
-/// Could a sparse file of this size be made in this folder? A file system without unnamed files is asked for permission only.
+/// Could a sparse file of this size be made in this folder? A file system without unnamed files is asked for permission
+/// only.
 ///
 /// # Errors
 /// The kernel's answer, as it would be for the file.

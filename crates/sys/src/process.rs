@@ -1,8 +1,8 @@
-//! Processes on their way out.
+//! Processes that are ending.
 //!
-//! The kernel takes a killed process apart in steps: its memory goes first, then its sockets, and files that an io_uring has
-//! registered last of all (measured under load: sockets answer for 3 to 5 ms after the signal, locks of files are held for 25
-//! to 30 ms, and each grows with the memory and the writes that are under way).
+//! The kernel takes a killed process apart in steps: its memory goes first, then its sockets, and files that an
+//! io_uring has registered last of all (measured under load: sockets answer for 3 to 5 ms after the signal, locks of
+//! files are held for 25 to 30 ms, and each grows with the memory and the writes that are under way).
 
 use std::fs;
 
@@ -11,8 +11,8 @@ const PF_EXITING: u64 = 4;
 /// SIGKILL in a set of signals.
 const KILL: u64 = 1 << (libc::SIGKILL - 1);
 
-/// Give way to all other threads: the calling thread, and every process that it starts from now on, runs only if no other one
-/// wants the processor (a weight of 15 against 1024). There is no way back.
+/// Give way to all other threads: the calling thread, and every process that it starts from now on, runs only if no
+/// other one wants the processor (a weight of 15 against 1024). There is no way back.
 pub fn give_way() {
     // SAFETY: plain numbers; 0 is the calling thread. Lower priority is never refused, and no data depends on it.
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };

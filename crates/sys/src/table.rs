@@ -1,4 +1,4 @@
-//! The commands in flight: what belongs to each until the kernel has given it back.
+//! The commands in flight, and the objects of each until the kernel has returned it.
 
 use crate::buffer::AlignedBuffer;
 use crate::command::{Command, IoError, Opcode, IN_FLIGHT_MAX};

@@ -1,8 +1,9 @@
-//! How long the arm takes over the share x of the full stroke.
+//! The time of a seek: `t(x) = next + a*sqrt(x) + b*x` over the share x of the full stroke.
 //!
-//! It settles, and before that it speeds up and slows down with all its force, and between the two it goes at its highest
-//! speed if the way is long enough for that ([`ArmMotion`]). A measured curve replaces that if there is one. The times are in
-//! two tables of whole nanoseconds: every short distance, and steps with linear interpolation for long ones.
+//! It settles, and before that it speeds up and slows down with all its force, and between the two it goes at its
+//! highest speed if the way is long enough for that ([`ArmMotion`]). A measured curve replaces that if there is one.
+//! The times are in two tables of whole nanoseconds: every short distance, and steps with linear interpolation for long
+//! ones.
 
 use openraid_models::{ArmMotion, DiskProfile, SeekTable};
 
@@ -31,8 +32,8 @@ pub struct SeekCurve {
 }
 
 impl SeekCurve {
-    /// The curves of a disk with this many cylinders, for reads and for writes. A measured curve is one of reads; the arm
-    /// moves for a write likewise, and settles for longer.
+    /// The curves of a disk with this many cylinders, for reads and for writes. A measured curve is one of reads; the
+    /// arm moves for a write likewise, and settles for longer.
     #[must_use]
     pub fn of(profile: &DiskProfile, cylinders: u32) -> [Self; 2] {
         let (read, write) = (&profile.seek_read, &profile.seek_write);
@@ -47,8 +48,8 @@ impl SeekCurve {
         })
     }
 
-    /// The curve of a disk with this many cylinders, by the nanoseconds for a share of the full stroke; a share of nothing is
-    /// the next cylinder.
+    /// The curve of a disk with this many cylinders, by the nanoseconds for a share of the full stroke; a share of
+    /// nothing is the next cylinder.
     // Seeks are shorter than four seconds by the bounds of profiles.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn new(cylinders: u32, nanos: impl Fn(f64) -> f64) -> Self {

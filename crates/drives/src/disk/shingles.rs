@@ -1,13 +1,14 @@
-//! Overlapping tracks (drive-managed SMR): what a write costs beyond its own way.
+//! Overlapping tracks (drive-managed SMR): the cost of a write beyond its own time.
 //!
-//! A band of tracks can only be written as a whole, in order. A write that begins a band, or goes on where the last such
-//! write ended, goes to its band. Every other one goes into a cache on the medium. When the cache is full, by bytes or by
-//! pieces, the write waits until bands have been rewritten: read, and written with what the cache holds for them. Bands are
-//! taken in the order of their places, round and round. With nothing to do for some time the drive rewrites bands, too.
+//! A band of tracks can only be written as a whole, in order. A write that begins a band, or goes on where the last
+//! such write ended, goes to its band. Every other one goes into a cache on the medium. When the cache is full, by
+//! bytes or by pieces, the write waits until bands have been rewritten: read, and written with what the cache holds for
+//! them. Bands are taken in the order of their places, round and round. With nothing to do for some time the drive
+//! rewrites bands, too.
 //!
-//! With B bands and E pieces in a full cache, writes at random places find 2 E / B pieces in each band that is rewritten (a
-//! sweep takes two cachefuls of writes), so after the cliff each waits for B / (2 E) of the time of a band. Mechanism and
-//! figures: Aghayev and Desnoyers, Skylight, FAST 2015.
+//! With B bands and E pieces in a full cache, writes at random places find 2 E / B pieces in each band that is
+//! rewritten (a sweep takes two cachefuls of writes), so after the cliff each waits for B / (2 E) of the time of a
+//! band. Mechanism and figures: Aghayev and Desnoyers, Skylight, FAST 2015.
 //!
 //! Simplified: a piece in the cache is written and read in the time that its own place takes.
 

@@ -1,4 +1,4 @@
-//! An SSD held against what follows from its parameters.
+//! An SSD compared with figures that follow from its parameters.
 
 use super::*;
 use crate::trial::{closed, command};

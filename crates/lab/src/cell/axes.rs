@@ -1,4 +1,4 @@
-//! What a cell may vary apart from array and pattern: the axes of the language of claims, each with its range there.
+//! The axes of a cell apart from array and pattern: those of the language of claims, each with its range there.
 //!
 //! An absent axis takes the pattern's value, or the system's if the pattern has none.
 

@@ -1,7 +1,7 @@
-//! Drives side by side, as M20 asks for them: each is a target of its own, with a worker of its own on a thread of its own.
+//! Drives side by side for M20: each is a target of its own, with its own worker on its own thread.
 //!
-//! All targets are opened first, then all workers begin at once. Each measures for the same time, so their rates add up.
-//! A drive that cannot be opened or breaks off ends the cell for all.
+//! All targets are opened first, then all workers begin at once. Each measures for the same time, so their rates add
+//! up. A drive that cannot be opened or breaks off ends the cell for all.
 
 use super::error::CellError;
 use super::measure::{footprint, measure};

@@ -1,5 +1,5 @@
-//! Requests that come at their own times: traces, and loads with a rate. Whether or not those before have ended; latency
-//! counts from the time at which a request should have come.
+//! Requests at fixed times: traces, and loads with a rate. They do not wait for earlier requests; latency counts from
+//! the time at which a request should have come.
 
 use super::error::CellError;
 use super::measure::{read_only, Measured};

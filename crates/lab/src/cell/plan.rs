@@ -1,4 +1,4 @@
-//! From a cell to a load: which requests, by whom, where.
+//! From a cell to a load: its requests, workers and positions.
 
 use super::axes::{Axes, Direction, ZoneChoice};
 use super::error::CellError;
@@ -64,8 +64,8 @@ impl Plan {
             return Err(CellError::NotApplicable(reason));
         }
         let zone = zone(axes.zone, spec.manner(), capacity, block, cell.effort.is_a_time())?;
-        // Streams would disturb each other, and each drive of a JBOD has one; at random places only the drives of a JBOD
-        // are told apart.
+        // Streams would disturb each other, and each drive of a JBOD has one; at random places only the drives of a
+        // JBOD are told apart.
         let parts = match (spec.random_percent() < 100.0, is_jbod) {
             (true, true) => workers.max(cell.subject.members()),
             (true, false) => workers,

@@ -1,4 +1,4 @@
-//! When a load has become steady: its rate stands still, and what caches hold does.
+//! The moment at which a load has become steady: its rate and the content of the caches do not change any more.
 
 /// Windows that have to look alike.
 const STEADY_WINDOWS: u32 = 3;

@@ -1,7 +1,7 @@
 //! The transfer graph: a target read from begin to end, as a rate over the place.
 //!
-//! WinBench reads everything; here a stretch is read at each of a hundred places, which gives the same curve (zones of a
-//! disk are far longer than the distance of two places) in a hundredth of the time.
+//! WinBench reads everything; here a range is read at each of a hundred positions, which gives the same curve (zones of
+//! a disk are far longer than the distance of two positions) in a hundredth of the time.
 
 use crate::load::{Request, Source, Step};
 use crate::target::IoKind;

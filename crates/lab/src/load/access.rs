@@ -1,4 +1,4 @@
-//! Access specifications: which sizes, how often, how many of them reads, how many at random places.
+//! Access specifications: sizes, their shares, and the shares of reads and of random positions.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

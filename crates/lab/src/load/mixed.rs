@@ -1,4 +1,5 @@
-//! An access specification carried out: each worker with its own chance, its own zone and its own place in it.
+//! An access specification carried out: each worker has its own random numbers, its own zone and its own position in
+//! it.
 
 use super::access::AccessSpec;
 use super::{Request, Source, Step};
@@ -60,9 +61,9 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// Workers that have a part of a zone each, of this many parts, in turn; with one part all workers share it. If there
-    /// are more parts than workers, a worker has several and goes from one to the next with each request, as a worker
-    /// with several targets does. The seed comes from the cell's identity; each worker's own follows from it.
+    /// Workers that have a part of a zone each, of this many parts, in turn; with one part all workers share it. If
+    /// there are more parts than workers, a worker has several and goes from one to the next with each request, as a
+    /// worker with several targets does. The seed comes from the cell's identity; each worker's own follows from it.
     ///
     /// # Panics
     /// If a worker's zone is smaller than the largest request: the planner of the cell checks that.
@@ -109,8 +110,9 @@ impl Mixed {
         self
     }
 
-    /// Let streams begin at places drawn from the seed, in the first eighth of their zones: farther in a disk is slower,
-    /// and streams are to be compared. The places are whole MiB, and multiples of the largest request's power of two.
+    /// Let streams begin at places drawn from the seed, in the first eighth of their zones: farther in a disk is
+    /// slower, and streams are to be compared. The places are whole MiB, and multiples of the largest request's power
+    /// of two.
     #[must_use]
     pub fn scattered(mut self, seed: u64) -> Self {
         let largest = self.lines.iter().map(|line| u64::from(line.bytes)).max().unwrap_or(0);

@@ -1,7 +1,7 @@
-//! The open loop: requests come at their own times, whether or not those before have ended.
+//! The open loop: requests at fixed times, which do not wait for earlier requests.
 //!
 //! Latency counts from the time at which a request should have come, so that a target that stalls cannot hide the
-//! requests it kept from being asked.
+//! requests that it delayed.
 
 use super::{Request, Source, Step};
 use crate::metrics::Recorder;

@@ -1,7 +1,7 @@
 //! Results in the shape of fio's JSON (version 3), so that programs that read fio's read ours.
 //!
-//! Keys are fio's own. What we do not know is not there: no submission latencies, no context switches. Bandwidth is in
-//! KiB per second under `bw` and in bytes under `bw_bytes`, latencies are in nanoseconds, run times in milliseconds.
+//! Keys are fio's own. Unknown figures are left out: no submission latencies, no context switches. Bandwidth is in KiB
+//! per second under `bw` and in bytes under `bw_bytes`, latencies are in nanoseconds, run times in milliseconds.
 
 use super::histogram::Histogram;
 use super::tally::Tally;

@@ -1,4 +1,4 @@
-//! Counting what ends while a cell is measured.
+//! Counting requests that end while a cell is measured.
 
 use super::histogram::Histogram;
 use super::slices::Slices;

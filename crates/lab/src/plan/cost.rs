@@ -1,4 +1,4 @@
-//! Electricity of an array's drives. Prices are the buyer's: no profile knows what a drive costs today.
+//! Electricity of an array's drives. The user gives prices: no profile has the price of a drive today.
 
 use crate::cell::CellResult;
 use openraid_sim::machine::MachineSpec;

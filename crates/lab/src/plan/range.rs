@@ -1,5 +1,5 @@
-//! How sure a figure is: runs of its cell with other seeds, and with every uncertain value of the profiles at both ends of
-//! its range.
+//! The uncertainty of a figure: runs of its cell with other seeds, and with every uncertain value of the profiles at
+//! both ends of its range.
 
 use super::floor::floor;
 use super::sure::Runs;

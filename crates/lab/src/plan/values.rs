@@ -1,4 +1,4 @@
-//! Values of a machine's profiles that have a range: what every answer about that machine is uncertain by.
+//! Values of a machine's profiles that have a range: the sources of uncertainty in every answer about that machine.
 
 use crate::cell::{machine_spec, CellError, CellSpec};
 use openraid_models::{BusProfile, DriveKind, DriveProfile, Duplex, Edge, Edges, Library, LookupError};

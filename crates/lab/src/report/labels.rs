@@ -1,4 +1,4 @@
-//! How wide text is, and labels moved apart so that none covers another.
+//! The width of text, and labels moved apart so that none covers another.
 
 /// Height of a line of text in a chart, pixels.
 pub const LINE_HEIGHT: f64 = 15.0;

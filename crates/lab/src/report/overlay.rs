@@ -1,4 +1,4 @@
-//! Prediction against measurement: how far apart they are, in figures.
+//! Prediction against measurement: their differences, in figures.
 
 use super::data::{Axis, Cell, Chart, Finding, FindingKind, Lines, Mark, Panel, Row, Series, Table};
 use super::findings::value_at;

@@ -1,4 +1,4 @@
-//! Too many lines for one chart, dealt out to several charts side by side.
+//! Too many lines for one chart, distributed to several charts side by side.
 //!
 //! Arrays with and without redundancy are kept apart, arrays of one shape stay together, and every chart shows the
 //! single drive for comparison. An ideal is drawn in the chart of its array.

@@ -1,5 +1,5 @@
-//! How a subject looks everywhere in a report: its level decides the colour, its member count and variant decide
-//! dashes and marks.
+//! The style of a subject in a whole report: its level decides the colour, its member count and variant decide dashes
+//! and marks.
 //!
 //! The colours differ in lightness as well as hue, so that they stay apart for readers with colour blindness,
 //! and have a contrast of 4.5 to 1 or more with their background, light and dark (WCAG 2.2, 1.4.3).

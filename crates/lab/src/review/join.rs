@@ -1,4 +1,4 @@
-//! Parts of one review, run apart, as the review that they are parts of.
+//! Parts of one review that were run separately, joined to one review.
 
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::Axes;
@@ -35,8 +35,8 @@ impl CellOutcome {
 /// Join all parts of one review, in any order. The result is what one run of the whole review has.
 ///
 /// # Errors
-/// A part is missing or there twice; parts are of different reviews, or were made by different programs or with different
-/// profiles.
+/// A part is missing or there twice; parts are of different reviews, or were made by different programs or with
+/// different profiles.
 pub fn join(mut parts: Vec<ReviewResults>) -> Result<ReviewResults, String> {
     let whole = "is a whole review, no part of one; leave it out";
     let shards = parts.iter().map(|part| part.part.as_ref().map(|own| own.shard));

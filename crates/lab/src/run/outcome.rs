@@ -1,4 +1,4 @@
-//! What came of a cell, as it is kept: a result, or why there is none.
+//! The stored outcome of a cell: a result, or the reason why there is none.
 
 use crate::cell::{CellError, CellResult};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Which program this is, to the byte: what another build has measured is not taken for this one's.
+//! The identity of this program, to the byte: measurements of another build are not used.
 
 use openraid_sim::random::mix;
 use std::sync::OnceLock;

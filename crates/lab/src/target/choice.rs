@@ -1,4 +1,4 @@
-//! Which target a word means, and the proof that its data may be destroyed.
+//! The target that a word names, and the proof that its data may be destroyed.
 
 use super::TargetError;
 use openraid_nbd::NbdUri;

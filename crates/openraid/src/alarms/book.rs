@@ -1,4 +1,4 @@
-//! Since when each state holds, and what was acknowledged. No clock and no file: the caller brings the time.
+//! The begin of each state, and its acknowledgement. No clock and no file: the caller passes the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

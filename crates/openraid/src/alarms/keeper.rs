@@ -1,4 +1,4 @@
-//! The alarms of a running server, and the thread that writes them down: a disk that hangs holds no command up.
+//! The alarms of a running server, and the thread that stores them, so that a hanging disk delays no command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

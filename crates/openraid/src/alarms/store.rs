@@ -5,8 +5,8 @@
 //!    \CRC-32C  \sequence            \bytes of JSON      of what follows the checksum
 //! ```
 //!
-//! A write goes to the half with the lower sequence, so that a torn write leaves the other one. The zeroes are written when the file
-//! is made: a full disk takes no alarm away.
+//! A write goes to the half with the lower sequence, so a torn write leaves the other one. The zeroes are written when
+//! the file is made, so alarms can be stored on a full disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -1,4 +1,4 @@
-//! A test alarm: it goes to sinks at once, whatever their levels are, and is kept nowhere.
+//! A test alarm: it is sent to sinks at once, at any level, and is not stored.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! `openraid config` and the file that it is about.
+//! `openraid config` and its file.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,8 @@ pub enum ConfigVerb {
         /// The file [default: the one that `serve` would read]
         file: Option<PathBuf>,
     },
-    /// Does a device belong to an array that is remembered or in the configuration? Ends with 0 if it does; for udev rules
+    /// Does a device belong to an array that is remembered or in the configuration? Ends with 0 if it does; for udev
+    /// rules
     Member {
         /// The device
         device: PathBuf,

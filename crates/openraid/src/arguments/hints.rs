@@ -1,5 +1,5 @@
-//! Words that people type out of habit, from other tools, and what leads to what they want. A verb that is not known is never
-//! answered with one that destroys, unless it asks for that.
+//! Words of other tools that users type out of habit, and hints to the right command. The hint for an unknown verb
+//! never names a destructive command, unless the word asks for one.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 

@@ -1,4 +1,5 @@
-//! `openraid simulate`, `review`, `compare` and `plan`: arrays before they are bought, and measured when they are there.
+//! `openraid simulate`, `review`, `compare` and `plan`: predictions for arrays before they are bought, and measurements
+//! of arrays.
 
 use crate::quantity;
 use clap::{Args, ValueEnum};
@@ -66,8 +67,8 @@ pub struct MachineArguments {
     /// Write caches of the drives themselves [default: as in the drive's profile]
     #[arg(long, value_name = "STATE")]
     pub drive_cache: Option<DriveCacheWord>,
-    /// Write cache of the controller; on cards with one switch for both, also of the drives [default: as in the profile;
-    /// openraid writes through without a cache, as `serve` does without --cache]
+    /// Write cache of the controller; on cards with one switch for both, also of the drives [default: as in the
+    /// profile; openraid writes through without a cache, as `serve` does without --cache]
     #[arg(long, value_name = "MODE")]
     pub cache: Option<CacheWord>,
     /// Size of the controller's cache in MiB; write-back unless --cache wt is given [default: as in the profile;
@@ -86,8 +87,8 @@ pub struct MachineArguments {
 #[derive(Args, Debug, Clone)]
 pub struct LoadArguments {
     /// The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, response-time,
-    /// latency, streaming; by use: vm, video, backup, home; or a file: a fio job, an Iometer .icf, the output of iostat -x (text or JSON), a trace (blkparse,
-    /// fio iolog, MSR CSV, SPC)
+    /// latency, streaming; by use: vm, video, backup, home; or a file: a fio job, an Iometer .icf, the output of iostat
+    /// -x (text or JSON), a trace (blkparse, fio iolog, MSR CSV, SPC)
     #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
     pub load: String,
     /// Job, access specification or device to use, if the file holds several
@@ -112,8 +113,8 @@ pub struct LoadArguments {
     #[arg(long)]
     pub first_32_gb: bool,
     /// Drive profile of the journal's device; 2xPROFILE if it is mirrored, as `serve --journal` given twice. Writes are
-    /// acknowledged from it; --cache-mib is the size of the cache that goes with it [default: no journal; with one, a cache
-    /// of 64]
+    /// acknowledged from it; --cache-mib is the size of the cache that goes with it [default: no journal; with one, a
+    /// cache of 64]
     #[arg(long, value_name = "[2x]PROFILE")]
     pub journal: Option<String>,
     /// The machine
@@ -199,7 +200,8 @@ Examples:
   openraid review --members d1,d2,d3,d4 --levels single,0x4,10x4,5x4 --caches wb,wt --rank R1 --out own-drives
   openraid review --target md=/dev/md0 --target card=/dev/sdx --target model=sim:openraid --methods web-server --out three")]
 pub struct ReviewArguments {
-    /// sim:PROFILE, a file, a block device, or an NBD address. Several targets go into one report: give each a name, as in
+    /// sim:PROFILE, a file, a block device, or an NBD address. Several targets go into one report: give each a name, as
+    /// in
     /// --target md=/dev/md0 --target card=/dev/sdx [default: sim:openraid; none with --members]
     #[arg(long, value_name = "[NAME=]TARGET")]
     pub target: Vec<String>,
@@ -217,8 +219,8 @@ pub struct ReviewArguments {
     /// Name of the arrays made of --members next to named targets [default: served]
     #[arg(long, value_name = "NAME", requires = "members")]
     pub label: Option<String>,
-    /// Rank arrays by this rating, R1 to R5 or R5-light: the bars of each method that varies the queue, and a list in the answer
-    /// [default: the load's own rating, no list]
+    /// Rank arrays by this rating, R1 to R5 or R5-light: the bars of each method that varies the queue, and a list in
+    /// the answer [default: the load's own rating, no list]
     #[arg(long, value_name = "RATING", value_parser = rating)]
     pub rank: Option<Scheme>,
     /// Arrays of a simulated target, separated by commas [default: those of --levels, else
@@ -421,19 +423,19 @@ pub struct PlanArguments {
     /// Controller profile
     #[arg(long, value_name = "PROFILE", default_value = "openraid")]
     pub system: String,
-    /// With --effort quick: also run every estimated profile value at both ends of its range, the other write cache mode, and
-    /// other cache sizes
+    /// With --effort quick: also run every estimated profile value at both ends of its range, the other write cache
+    /// mode, and other cache sizes
     #[arg(long)]
     pub range: bool,
     /// Levels, separated by commas [default: all that this controller offers for this number of drives]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,
-    /// Your own load: a trace (openraid record, blkparse, fio iolog, MSR CSV, SPC), a fio job, an Iometer .icf, the output of
-    /// iostat -x
+    /// Your own load: a trace (openraid record, blkparse, fio iolog, MSR CSV, SPC), a fio job, an Iometer .icf, the
+    /// output of iostat -x
     #[arg(long, value_name = "FILE", conflicts_with = "load")]
     pub from: Option<PathBuf>,
-    /// Only part I of N of the machines, for runs on several computers; write the answer of each to a file with --json, and
-    /// join all parts with `openraid merge`
+    /// Only part I of N of the machines, for runs on several computers; write the answer of each to a file with --json,
+    /// and join all parts with `openraid merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
     /// Price of a drive, in any currency: the answer has the price of each usable TB

@@ -1,4 +1,4 @@
-//! `openraid validate`: claims about arrays, held against the simulation.
+//! `openraid validate`: claims about arrays, compared with the simulation.
 
 use super::EffortWord;
 use clap::Args;
@@ -25,7 +25,8 @@ pub struct ValidateArguments {
     /// Only claims whose id is, or starts with, this text; may be given several times
     #[arg(long, value_name = "ID")]
     pub only: Vec<String>,
-    /// Ask each claim that holds again with 3, 5, 6 and 8 drives, other block sizes and other seeds; takes several times as long
+    /// Ask each claim that holds again with 3, 5, 6 and 8 drives, other block sizes and other seeds; takes several
+    /// times as long
     #[arg(long)]
     pub perturb: bool,
     /// Requests per measured value

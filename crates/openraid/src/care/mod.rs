@@ -1,4 +1,4 @@
-//! Care for drives: what programs and the engine's figures say of them, apart from the server that asks.
+//! Care for drives: reports of programs and figures of the engine, without the server's state.
 
 pub mod patrol;
 pub mod program;

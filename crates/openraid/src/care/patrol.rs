@@ -1,4 +1,4 @@
-//! Reading a drive from its start to its end, at a bounded rate, to find what cannot be read before it is needed.
+//! Reading a drive from its start to its end at a limited rate, to find unreadable sectors before they are needed.
 
 use std::time::{Duration, Instant};
 

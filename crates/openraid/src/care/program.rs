@@ -1,4 +1,4 @@
-//! Run a program for a moment: its output is bounded, its time too, and one that hangs holds nothing up.
+//! Run a short program: its output and its time are limited, and a hanging program delays nothing.
 
 use std::io::Read;
 use std::path::Path;
@@ -24,7 +24,8 @@ pub struct Ran {
 /// Run a program.
 ///
 /// # Errors
-/// It cannot be started, or did not end in this time. Then it is killed, without waiting for that: a drive may keep it in the kernel.
+/// It cannot be started, or did not end in this time. Then it is killed, without waiting for that: a drive may keep it
+/// in the kernel.
 pub fn run(program: &Path, arguments: &[&str], time_max: Duration) -> Result<Ran, String> {
     let shown = program.display();
     let mut command = Command::new(program);

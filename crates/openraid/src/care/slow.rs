@@ -1,4 +1,4 @@
-//! A drive that is slower than its siblings: the best sign of a failure to come that a controller sees by itself.
+//! A drive that is slower than its siblings: the best sign of a coming failure that a controller sees by itself.
 //!
 //! ```text
 //!  mean time of a command, of each member, over a window --compared with--> the median of the other members

@@ -1,8 +1,9 @@
-//! What a drive says of its own health: the JSON of smartctl in, figures and states out.
+//! The health that a drive reports: from the JSON of smartctl to figures and states.
 //!
-//! Single attributes do not foretell a failure, and their raw values differ by vendor. So the drive's own verdict counts, the
-//! counters of sectors count by their increase since they were first seen, and wear counts by the vendor's percentage. Fields are
-//! those of smartctl 7 (`smartctl --json -a`); a field that is missing, or of another type, is not known.
+//! Single attributes do not predict a failure, and their raw values differ by vendor. So the drive's own verdict
+//! counts, the counters of sectors count by their increase since they were first seen, and wear counts by the vendor's
+//! percentage. Fields are those of smartctl 7 (`smartctl --json -a`); a field that is missing, or of another type, is
+//! unknown.
 
 use openraid_status::alarm::Level;
 use openraid_status::care::SmartModel;

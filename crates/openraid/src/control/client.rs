@@ -1,4 +1,4 @@
-//! Finding servers and asking them.
+//! Finding servers and sending them commands.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -62,8 +62,8 @@ impl Connection {
         read_response(&line)
     }
 
-    /// Wait until the server's process has ended, which closes the connection: its members and sockets can be used again.
-    /// One that takes too long is left alone.
+    /// Wait until the server's process has ended, which closes the connection: its members and sockets can be used
+    /// again. One that takes too long is left alone.
     pub fn wait_for_end(&mut self) {
         let until = Instant::now() + END_TIME_MAX;
         loop {
@@ -111,7 +111,8 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// The one server that was asked for, or all of this user. The registry has the names of arrays that are not served.
+    /// The one server that was asked for, or all of this user. The registry has the names of arrays that are not
+    /// served.
     pub fn new(asked: Option<&Path>, registry: Registry) -> Self {
         Self { asked: asked.map(Path::to_path_buf), folder: super::folder(), registry }
     }
@@ -145,7 +146,8 @@ impl Servers {
         Ok(None)
     }
 
-    /// Wait until a server serves this array, or the raw drives of this name. A server answers here only after its clients can come.
+    /// Wait until a server serves this array, or the raw drives of this name. A server answers here only after its
+    /// clients can come.
     ///
     /// # Errors
     /// No server serves it after this time.

@@ -1,4 +1,5 @@
-//! The server's end of the control socket: a thread for each of a few clients. A client may wait without holding up others.
+//! The server's end of the control socket: one thread for each of a few clients. A client that waits does not delay
+//! others.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

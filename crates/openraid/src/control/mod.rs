@@ -1,7 +1,7 @@
-//! The control socket: how the other verbs speak to a running server.
+//! The control socket: the other verbs send their commands to a running server through it.
 //!
-//! A unix socket of mode 0600. Each message is one JSON object on one line; every request is answered by one line.
-//! Both carry the version of the protocol, and a version that is not known is refused in words.
+//! A unix socket with mode 0600. Each message is one JSON object on one line; every request has one line as its answer.
+//! Both carry the version of the protocol, and an unknown version gets an error text.
 //!
 //! ```text
 //!  {"v":2,"do":"fail","array":"data","member":"/srv/d2"}

@@ -1,7 +1,7 @@
-//! Clients that write and read at random and know what every byte must be.
+//! Clients that write and read at random and know the right value of every byte.
 //!
-//! Every block of 4 KiB has a version; its bytes follow from its number and version, so that nothing needs to be
-//! kept but the versions. Each client has a part of the array to itself.
+//! Every block of 4 KiB has a version; its bytes are computed from its number and version, so only the versions are
+//! stored. Each client has its own part of the array.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

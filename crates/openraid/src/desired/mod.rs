@@ -1,4 +1,4 @@
-//! The configuration file as the program uses it: where it is, which words it may have, and how it is told.
+//! The configuration file in this program: its path, its words, and its output.
 
 pub mod model;
 

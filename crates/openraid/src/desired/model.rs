@@ -1,4 +1,4 @@
-//! The desired state as it is told: each value with its source.
+//! The output of the desired state: each value with its source.
 
 use std::path::PathBuf;
 

@@ -6,8 +6,8 @@
 //!  openraid events --reads, acknowledges--------------+
 //! ```
 //!
-//! Servers and commands of one user share a log; each writes under its lock. It must never hold a server up, and never grow
-//! beyond [`segments::SEGMENTS_MAX`] files of [`segments::SEGMENT_BYTES`].
+//! Servers and commands of one user share a log; each writes under its lock. The log must never delay a server, and
+//! never grow beyond [`segments::SEGMENTS_MAX`] files of [`segments::SEGMENT_BYTES`].
 
 pub mod record;
 pub mod segments;

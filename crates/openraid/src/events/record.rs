@@ -1,4 +1,4 @@
-//! Records of the log: events, and what was acknowledged.
+//! Records of the log: events, and acknowledgements.
 //!
 //! ```text
 //!  a5b6c7d8 {"record":"event","number":17,"at_seconds":1764007123,"level":"warning",...}\n

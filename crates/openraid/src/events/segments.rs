@@ -6,11 +6,11 @@
 //!                       ^ the next line
 //! ```
 //!
-//! A line overwrites zeroes that have blocks already, so that a full disk takes no event away. When all segments are full, or no
-//! new one can be made, the oldest is emptied and used again: the newest events stay.
+//! A line overwrites zeroes whose blocks are allocated already, so events can be stored on a full disk. When all
+//! segments are full, or no new one can be made, the oldest one is emptied and used again: the newest events stay.
 //!
-//! A write that a power cut has torn leaves a line whose checksum is wrong; it is passed over. A line whose number is
-//! not above those before it is left from an earlier use of the file.
+//! A torn write leaves a line with a wrong checksum; it is skipped. A line whose number is not greater than the numbers
+//! before it is left from an earlier use of the file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -1,10 +1,11 @@
-//! Points in time as people write them: how long ago, or a date.
+//! Points in time as users write them: an age, or a date.
 
 use crate::quantity::days_since_1970;
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// Seconds since 1970 of `90s`, `30m`, `2h` or `7d` ago, or of `2026-11-24`, `2026-11-24 18:00` and `2026-11-24T18:00:30`, in UTC.
+/// Seconds since 1970 of `90s`, `30m`, `2h` or `7d` ago, or of `2026-11-24`, `2026-11-24 18:00` and
+/// `2026-11-24T18:00:30`, in UTC.
 ///
 /// # Errors
 /// It is none of these.

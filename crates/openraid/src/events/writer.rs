@@ -1,4 +1,4 @@
-//! The thread that writes events: a disk that is slow, full or gone holds no server up.
+//! The thread that writes events: a slow, full or missing disk does not delay the server.
 
 use std::collections::VecDeque;
 use std::io;

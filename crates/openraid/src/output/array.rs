@@ -1,4 +1,4 @@
-//! An array for people: everything that matters at three in the morning first, and the form of /proc/mdstat.
+//! The text output of an array, with the most important facts first, and the form of /proc/mdstat.
 
 use openraid_config::Access;
 use openraid_units::Bytes;

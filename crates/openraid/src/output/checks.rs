@@ -1,4 +1,4 @@
-//! How a check or repair ended, for people.
+//! The text output of a check's or repair's result.
 
 use openraid_units::Bytes;
 

@@ -1,4 +1,4 @@
-//! Members that are not served: what each of them is, for people and as JSON.
+//! The content of members that are not served, as text and as JSON.
 
 use openraid_core::array::assemble::Verdict;
 use openraid_runtime::member::ProbedMember;
@@ -13,8 +13,8 @@ use crate::sets::{self, SetPlan};
 pub struct MemberVerdict {
     /// The member.
     pub member: String,
-    /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `split`, `duplicate`, `forced`, `stranger`,
-    /// `unreadable`, `refused`.
+    /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `split`, `duplicate`, `forced`,
+    /// `stranger`, `unreadable`, `refused`.
     pub verdict: &'static str,
     /// Its slot, if it has one.
     pub slot: Option<u16>,

@@ -1,7 +1,7 @@
 //! The one place that writes to standard output and standard error.
 //!
-//! With `--json` a verb answers with one document (or one a line while it goes on talking), which names its schema:
-//! `openraid/VERB/NUMBER`. Fields are added without a new number; a field that changes or goes away takes a new one.
+//! With `--json` a verb prints one document (or one on each line, if it prints more than once), which names its schema:
+//! `openraid/VERB/NUMBER`. New fields do not change the number; a field that changes or disappears does.
 
 pub mod array;
 pub mod cache;

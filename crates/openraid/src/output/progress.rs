@@ -1,5 +1,5 @@
-//! Progress on a terminal: a bar with rate and time left. If standard error is no terminal, counted things get a line after
-//! a second and then every ten, and so do bytes that take long as a rule; other bytes get none.
+//! Progress on a terminal: a bar with rate and time left. If standard error is not a terminal, counted work and long
+//! copies get a line after a second and then every ten seconds; other copies get none.
 
 use std::io::Write as _;
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};

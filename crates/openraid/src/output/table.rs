@@ -1,4 +1,4 @@
-//! Tables for people: columns as wide as they must be.
+//! Text tables: columns as wide as their content.
 
 /// A table.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! What a server says while it runs, written by a thread of its own: a reader that stands still (a terminal after Ctrl-S, a pipe
-//! that is not read) holds up nothing but these lines. The event log has them all.
+//! The messages of a running server, written by a thread of its own: a reader that stops reading (a terminal after
+//! Ctrl-S, a pipe) delays only these lines. The event log has all of them.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, SyncSender};

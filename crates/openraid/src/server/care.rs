@@ -1,6 +1,6 @@
-//! Drives are looked after: idle ones are read, all are asked for their health, slow ones are found, lights are set.
+//! Care for drives: idle drives are read, all are asked for their health, slow ones are found, lights are switched.
 //!
-//! A thread does what may take its time, one drive after the other. What it found is kept here; the alarms follow from that.
+//! A thread does the slow work, one drive after the other. Its results are stored here; the alarms follow from them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

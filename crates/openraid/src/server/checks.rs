@@ -1,4 +1,4 @@
-//! Keeping how checks ended.
+//! Storing the results of checks.
 
 use std::sync::PoisonError;
 
@@ -40,8 +40,8 @@ impl Seen {
 impl Server {
     /// Keep what has happened to checks since the last look.
     ///
-    /// News and orders look at the same time. If another thread has seen it first, this waits until that is in the file: an order
-    /// that is answered is kept.
+    /// News and orders look at the same time. If another thread has seen it first, this waits until that is in the
+    /// file: an order that is answered is kept.
     pub(super) fn note_checks(&self, status: &ServiceStatus) {
         let _one_at_a_time = self.noting_checks.lock().unwrap_or_else(PoisonError::into_inner);
         let at = openraid_sys::clock::wall_seconds();

@@ -1,4 +1,4 @@
-//! Members that left the arrays of this server: kept in the registry, and in memory for frequent looks.
+//! Members that left the arrays of this server: stored in the registry, and in memory for frequent queries.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What arrays are to be: kept settings and the configuration file, carried out before hosts come.
+//! The desired state of arrays: kept settings and the configuration file, applied before clients connect.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,7 +104,8 @@ impl Server {
         (plan, notes)
     }
 
-    /// An array begins to run: what it is to be, carried out before hosts come. What should be known of that is told, a line each.
+    /// An array begins to run: what it is to be, carried out before hosts come. What should be known of that is told, a
+    /// line each.
     pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<String> {
         let (Ok(served), Ok(status)) = (self.find(name), self.status()) else { return Vec::new() };
         self.load_departed(&served);

@@ -1,9 +1,9 @@
-//! The write caches inside the members' drives: switched for an array, and put back when it is served no more.
+//! The write caches inside the members' drives: switched for an array, and restored when it is not served any more.
 //!
-//! Whatever they are, promises are safe: members are flushed wherever one depends on it. Off costs speed and takes away
-//! what a drive may lose that lies about its flushes.
+//! Acknowledged writes are safe with either state: members are flushed before an acknowledgement that depends on it.
+//! Off is slower, and protects against drives that ignore flushes.
 //!
-//! The members of an array are told apart by their names, and only names below `/dev` are looked at.
+//! The members of an array are identified by their names, and only names below `/dev` are switched.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The journal of a server: opened before arrays are started, watched over, shown, and given up by name.
+//! The journal of a server: opened before arrays are started, watched, shown; its entries are discarded by array.
 
 use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, JournalStatus};
 use openraid_format::{ForeignKind, Uuid};

@@ -1,5 +1,5 @@
-//! Schedules that the API made: a file next to the registry. The configuration file is people's and is not touched; a schedule of
-//! the file goes before a kept one of the same name.
+//! Schedules made by the API: a file next to the registry. The configuration file belongs to the administrator and is
+//! not changed; a schedule in it has priority over a kept one of the same name.
 //!
 //! The words are those of a table `[schedules.NAME]`, and the same reader checks them.
 

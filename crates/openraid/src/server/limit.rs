@@ -1,11 +1,11 @@
-//! What limits an array now, and which knob moves it: judged by what its parts did in the last seconds.
+//! The limit of an array now, and the setting that raises it: judged by the work of its parts in the last seconds.
 //!
 //! ```text
 //!  samples of the status --difference--> Figures --judge--> a sentence with its figures
 //! ```
 //!
-//! Busy times are those in which a part had anything to do. From them and the numbers of requests follow mean depth and
-//! mean time (Little's law). It must never name a part that the figures do not show.
+//! The busy time of a part is the time in which it had work. From busy times and numbers of requests follow mean depth
+//! and mean time (Little's law). It must never name a part that the figures do not show.
 
 use std::collections::VecDeque;
 
@@ -336,7 +336,8 @@ fn times(count: u64) -> String {
     counted(count, "time", "times")
 }
 
-/// What writes wait for on their way into the cache and the journal: whatever it was most often, if it was often enough.
+/// What writes wait for on their way into the cache and the journal: whatever it was most often, if it was often
+/// enough.
 fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
     let LogWaits { room, device, cache: reload } = figures.logged;
     let most = room.max(device).max(reload).max(figures.cache);

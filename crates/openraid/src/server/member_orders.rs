@@ -1,4 +1,4 @@
-//! Orders about members: fail, add, remove, replace. Each finds its member first, and says which one it found.
+//! Commands for members: fail, add, remove, replace. Each finds its member first, and names it in the answer.
 
 use std::time::Duration;
 
@@ -126,8 +126,8 @@ impl Server {
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
         let (found, described, _) = self.member(&served, member, device)?;
-        // Until its failure is recorded on the others it cannot go, and that takes as long as their writes. Its slot may have
-        // another holder by then.
+        // Until its failure is recorded on the others it cannot go, and that takes as long as their writes. Its slot
+        // may have another holder by then.
         let state_now = || {
             let status = self.status()?;
             let line = set_status(&status, found.set)?.members.iter().find(|line| line.drive == Some(found.drive));

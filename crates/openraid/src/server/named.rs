@@ -1,4 +1,4 @@
-//! Members of a served array by the names that people give them, and the names that the server gives back.
+//! Members of a served array by the names that users give them, and the names that the server reports.
 //!
 //! ```text
 //!  /srv/d2, nbd://host/d2, ram:64M   the name that the member was given; another path to the same file will do
@@ -6,8 +6,8 @@
 //!  drive:5                           the number that this server gave it, which stays while the member is in its array
 //! ```
 //!
-//! A name must mean one member. A slot whose holder has changed is refused while the one that had it before is listed: an order
-//! that was meant for one must not reach the other.
+//! A name must mean one member. A slot whose member has changed is refused while the former member is listed: a command
+//! for one of them must not reach the other.
 
 use std::path::Path;
 

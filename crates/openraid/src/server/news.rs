@@ -1,4 +1,4 @@
-//! The engine's news, with the names of array and member. The words themselves are the engine's.
+//! The engine's notices, with the names of array and member. The texts themselves are the engine's.
 
 use openraid_core::actions::{Notice, NoticeKind};
 use openraid_core::admin::MemberStatus;
@@ -52,7 +52,8 @@ impl Server {
         }
     }
 
-    /// Members that were replaced belong to the array no more: the next server must not look for them, and call them failed.
+    /// Members that were replaced belong to the array no more: the next server must not look for them, and call them
+    /// failed.
     fn forget_replaced(&self, name: &str) {
         let Ok(array) = self.array(name) else { return };
         let mut members = array.sets().into_iter().flat_map(|set| &set.members);

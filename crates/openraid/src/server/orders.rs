@@ -1,4 +1,4 @@
-//! The commands that change something, carried out one at a time.
+//! The commands that change arrays, carried out one at a time.
 
 use std::time::{Duration, Instant};
 

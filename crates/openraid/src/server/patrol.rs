@@ -1,7 +1,7 @@
 //! Patrol reads by schedule: the drives of an array are read one after the other, spares too, and nothing is compared.
 //!
-//! One array at a time. A patrol waits outside of its window, and while the array is not optimal or has something to do. It reads by
-//! descriptors of its own, past the engine: what it finds is told, and repaired by a check.
+//! One array at a time. A patrol waits outside of its window, and while the array is not optimal or has a task. It
+//! reads through its own descriptors, without the engine: unreadable ranges are reported, and a check repairs them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,4 @@
-//! How fast background tasks are: measured over the last seconds, so that a pause or a new limit shows soon and an
-//! old one is forgotten.
+//! The rates of background tasks, measured over the last seconds, so that a pause or a new limit shows soon.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};

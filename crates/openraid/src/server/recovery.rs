@@ -1,4 +1,4 @@
-//! The recovery of an array that is not clean at its start, until its redundancy is whole again, in one line.
+//! One line about the recovery of an array that was not clean at its start, until its redundancy is complete again.
 
 use openraid_core::admin::JournalStatus;
 use openraid_core::array::assemble::{Assembly, PlannedBitmap};

@@ -1,4 +1,4 @@
-//! The configuration file is read again: what can be done without a client noticing is done, the rest is named.
+//! A reload of the configuration file: changes that no client notices are applied, the others are listed.
 
 use std::sync::Arc;
 

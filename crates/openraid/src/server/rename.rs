@@ -1,4 +1,5 @@
-//! Another name for an array that is served: in the superblocks, the registry and the exports. Its UUID stays, with all that the registry keeps.
+//! A new name for a served array: in the superblocks, the registry and the exports. Its UUID stays, with its record in
+//! the registry.
 
 use openraid_config::ArrayId as WishId;
 use openraid_core::admin::AdminCommand;
@@ -75,7 +76,8 @@ impl Server {
         for (span, own) in span_names(started, &served.name, to) {
             self.handle.admin(AdminCommand::Rename { array: started.spans[span].array, name: own })?;
         }
-        // At a start the name is that of the first span: until its block is written, which is one write, nothing has changed.
+        // At a start the name is that of the first span: until its block is written, which is one write, nothing has
+        // changed.
         for (number, span) in started.spans.iter().enumerate().rev() {
             self.write_outer_name(started, span, label).map_err(|failure| {
                 let text = format!(

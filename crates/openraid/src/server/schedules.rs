@@ -1,4 +1,4 @@
-//! Checks by schedule: an array that is well and idle is checked when it is due, inside of the window.
+//! Checks by schedule: an optimal, idle array is checked when the check is due, in the window.
 //!
 //! A check that outlasts the window is paused until the next one. The rate is the array's `scrub.rate`.
 

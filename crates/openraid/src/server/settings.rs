@@ -1,7 +1,7 @@
-//! Settings of an array: read, checked, changed, told.
+//! Settings of an array: read, checked, changed, shown.
 //!
-//! A change that puts data at risk needs a confirmation here, from every client. A setting that is wrong changes nothing, those before it
-//! included. What has no effect on this array is set all the same, and said.
+//! A change that puts data at risk needs a confirmation here, from every client. A wrong setting changes nothing, not
+//! even the settings before it. A setting without effect on this array is stored all the same, and the answer says so.
 
 use openraid_config::Access;
 use openraid_core::admin::{AdminCommand, Policy, Unprotected, WriteCache};

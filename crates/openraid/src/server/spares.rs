@@ -1,6 +1,7 @@
-//! Spares that the configuration file names: of an array or span, taken in at once; of all arrays, when one needs it.
+//! Spares of the configuration file: for an array or span, added at once; for all arrays, added when one needs it.
 //!
-//! A drive for all arrays is not opened until then. It must be free, or hold a superblock of the array: nothing is overwritten.
+//! A drive for all arrays is not opened before that. It must be free, or have a superblock of the array: nothing is
+//! overwritten.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -86,7 +87,8 @@ impl Server {
         entries.iter().any(|entry| entry.kept.taken_out.iter().any(|own| own == member))
     }
 
-    /// Take in the spares that the file names for an array or a span, as far as they are not in. What does not work is told.
+    /// Take in the spares that the file names for an array or a span, as far as they are not in. What does not work is
+    /// told.
     pub fn take_own_spares(&self) -> Vec<String> {
         if self.access == Access::Untouched {
             return Vec::new();

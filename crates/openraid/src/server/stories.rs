@@ -1,4 +1,4 @@
-//! Stories of requests, told to other processes. Steps are recorded while a client wants them.
+//! Stories of requests for other processes. Steps are recorded while a client wants them.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The service's state, in people's words and with people's names.
+//! The service's state in words, with the names of arrays and members.
 
 use openraid_config::Access;
 use openraid_core::admin::{

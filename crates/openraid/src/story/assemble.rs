@@ -1,4 +1,4 @@
-//! From a sequence of steps to stories: which step belongs to which request.
+//! From a sequence of steps to stories: each step belongs to a request.
 
 use std::collections::BTreeMap;
 

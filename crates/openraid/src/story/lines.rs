@@ -1,4 +1,4 @@
-//! From a story's steps to its lines: what began and what ended are put together, with the time between.
+//! From a story's steps to its lines: each begin is joined with its end, with the time between.
 
 use std::collections::BTreeMap;
 

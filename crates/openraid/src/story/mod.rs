@@ -1,10 +1,10 @@
-//! Stories: what became of each host request on its way through the controller, told from the engine's steps.
+//! Stories: the path of each host request through the controller, from the engine's steps.
 //!
 //! ```text
-//!  steps of the engine --assemble--> stories --model--> what the control socket and `--json` carry --text--> for people
+//! steps of the engine --assemble--> stories --model--> what the control socket and `--json` carry --text--> for people
 //! ```
 //!
-//! The same for a served array and for a simulated one. It must never guess: a step that is not kept any more is
+//! The same for a served array and for a simulated one. It must never guess: a step that is not recorded any more is
 //! missing, and the story says so.
 
 mod assemble;

@@ -1,4 +1,4 @@
-//! Stories as the control socket and `--json` carry them. Times are in nanoseconds from the beginning of the story.
+//! Stories for the control socket and `--json`. Times are in nanoseconds from the beginning of the story.
 
 use serde::{Deserialize, Serialize};
 

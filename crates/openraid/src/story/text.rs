@@ -1,4 +1,4 @@
-//! A story for people: one line for each step, with the time since the beginning and how long it took.
+//! A story as text: one line for each step, with the time since the beginning and its duration.
 
 use openraid_units::Bytes;
 

@@ -1,4 +1,4 @@
-//! `openraid alarms`. Servers are asked; alarms that no server looks after are read from the file.
+//! `openraid alarms`: the alarms of servers, or those in the file if no server runs.
 
 use std::path::Path;
 

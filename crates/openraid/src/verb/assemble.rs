@@ -1,4 +1,4 @@
-//! `openraid assemble`: what some members make; remembered, and handed to a running server.
+//! `openraid assemble`: the arrays that members form; recorded, and passed to a running server.
 
 use openraid_core::array::assemble::AssembleOptions;
 use openraid_runtime::member::{MemberSpec, ProbedMember};
@@ -68,7 +68,8 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
     // If none could be opened, the reason has the same lines.
     lines.extend(others.iter().filter(|_| none.is_none()).map(line));
-    // What a journal holds is for the server that serves the array. Nested arrays show only when their spans run: all of it is tried out in memory.
+    // What a journal holds is for the server that serves the array. Nested arrays show only when their spans run: all
+    // of it is tried out in memory.
     let trial = Trial::start_as(
         opened,
         AssembleOptions { force: arguments.force, journal_lost: true, reads_only: false },

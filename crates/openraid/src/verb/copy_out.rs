@@ -1,5 +1,5 @@
-//! `openraid copy-out`: the whole content of an array on standard output. Nothing is written to any member: what the
-//! engine itself would note on them stays in memory.
+//! `openraid copy-out`: the whole content of an array to standard output. Nothing is written to any member: the
+//! engine's own metadata writes stay in memory.
 
 use std::io::Write;
 use std::sync::mpsc::{sync_channel, Receiver};

@@ -1,8 +1,7 @@
 //! `openraid create`: a new array.
 //!
-//! Everything that can be refused is refused before the first write: members are opened, looked at, and the array is
-//! planned as a whole; then foreign signatures are wiped (if that was asked for), and the engine writes the
-//! superblocks.
+//! All errors are found before the first write: members are opened and probed, and the array is planned as a whole.
+//! Then foreign signatures are wiped (if the user asked for it), and the engine writes the superblocks.
 
 use openraid_core::admin::Unprotected;
 use openraid_core::array::assemble::Assembly;

@@ -1,4 +1,5 @@
-//! `openraid doctor`: why each member is or is not usable, and the array tried out with all writes kept in memory.
+//! `openraid doctor`: why each member can or cannot be used, and a trial start of the array with all writes kept in
+//! memory.
 
 mod served;
 
@@ -167,7 +168,8 @@ fn try_out(
     Ok((tried, trial.refused().into_iter().map(|failure| failure.text).collect()))
 }
 
-/// What `serve` has to be told of this array: its name if its members are where the registry has them, or else their paths.
+/// What `serve` has to be told of this array: its name if its members are where the registry has them, or else their
+/// paths.
 fn named_to_serve(array: &ArrayModel, context: &Context) -> String {
     let members = array.sets().into_iter().flat_map(|set| &set.members).filter_map(|member| member.member.clone());
     let members: Vec<String> = members.collect();

@@ -1,4 +1,4 @@
-//! `openraid events`: the event log, asked, followed, acknowledged. No server is needed.
+//! `openraid events`: query, follow and acknowledge the event log. No server is needed.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `openraid explain`: what limits an array, how often the engine decided what, and the stories of its requests.
+//! `openraid explain`: the limit of an array, the engine's decisions by reason, and the stories of its requests.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The documents of `--json`, described from the types that are printed: `docs/json.md` is made from here.
 //!
-//! `OPENRAID_BLESS=1` writes the tables; the test fails if they are not those of the types. `tests/json.rs` reads the page and
-//! holds it against what a run of all verbs prints.
+//! `OPENRAID_BLESS=1` writes the tables; the test fails if they differ from the types. `tests/json.rs` compares the
+//! page with the output of all verbs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

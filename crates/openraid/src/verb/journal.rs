@@ -1,4 +1,4 @@
-//! `openraid journal`: made, shown, adopted, given up.
+//! `openraid journal`: make, show, adopt, discard.
 
 use openraid_format::{ArrayState, Uuid};
 use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};

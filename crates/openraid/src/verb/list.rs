@@ -1,4 +1,4 @@
-//! `openraid list`: the arrays that are remembered or served.
+//! `openraid list`: the arrays that are recorded or served.
 
 use std::fmt::Write;
 

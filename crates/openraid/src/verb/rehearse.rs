@@ -1,14 +1,15 @@
-//! `openraid rehearse`: a prediction held against service, on modelled drives.
+//! `openraid rehearse`: a prediction compared with service, on modelled drives.
 //!
 //! ```text
 //!  cells --> simulated machine, virtual time            --> predicted \
 //!        \-> served array of paced members, by NBD      --> served     > report: mean and 99th percentile, errors
 //! ```
 //!
-//! Both are new for each cell: all cells ask for the same places, and a cache that has read them once has them.
+//! Both are new for each cell, because all cells use the same positions, and a cache would have them after the first
+//! cell.
 //!
-//! The drives are the same model in both, so what differs is the service: its engine is the same, but its thread, its
-//! sockets and its clock are real. It must never give a verdict on a prediction that its members were too late for.
+//! The drives are the same model in both, so only the service differs: its engine is the same, but its thread, its
+//! sockets and its clock are real. It must never judge a prediction with members that were too late for it.
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::limits::Limits;
@@ -48,8 +49,8 @@ const MEAN_AIM: f64 = 10.0;
 const P99_AIM: f64 = 25.0;
 /// The aim is for drives whose answers take as long as this, milliseconds: what the service adds is a tenth of one.
 const AIMED_FROM_MS: f64 = 1.0;
-/// Members whose answers were late by more than this share of the predicted mean, in percent, could not be as fast as their
-/// model: half of [`MEAN_AIM`] would be used up by that alone.
+/// Members whose answers were late by more than this share of the predicted mean, in percent, could not be as fast as
+/// their model: half of [`MEAN_AIM`] would be used up by that alone.
 const LATE_MOST: f64 = 5.0;
 /// Said under each verdict.
 const SAME_MODEL: &str = "Both sides have the same model of the drive: this tests the service, not the model";

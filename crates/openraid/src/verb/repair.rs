@@ -1,4 +1,4 @@
-//! `openraid repair`: everything is read and compared, and what can be attributed is corrected.
+//! `openraid repair`: everything is read and compared, and errors that can be attributed to a member are corrected.
 
 use super::{check, Context};
 use crate::arguments::RepairArguments;

@@ -1,4 +1,4 @@
-//! `openraid replace`: a working member is copied to another one, without a moment of less redundancy.
+//! `openraid replace`: a working member is copied to another one, with full redundancy during the copy.
 
 use super::{ask_to_confirm, member_name, seen, Context};
 use crate::arguments::ReplaceArguments;

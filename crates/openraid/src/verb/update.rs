@@ -1,7 +1,7 @@
-//! `openraid update`: superblocks without what older kernels refuse.
+//! `openraid update`: remove fields from superblocks that older kernels refuse.
 //!
-//! The one thing that is known so far is the logical block that Linux 6.19 stores at offset 224. It is cleared only if hosts see
-//! the same blocks without it, or if the user says that they may see smaller ones. One sector of each member is written.
+//! The only such field is the logical block that Linux 6.19 stores at offset 224. It is cleared only if hosts see the
+//! same blocks without it, or if the user accepts smaller ones. One sector of each member is written.
 
 use openraid_core::array::assemble::{AssembleOptions, Assembly};
 use openraid_format::{Superblock, SUPERBLOCK_BYTES_MAX};
@@ -259,7 +259,8 @@ fn changed_meanwhile(name: &str) -> Failure {
     Failure::refused(format!("{name}: its superblock has changed meanwhile; nothing more was written, try again"))
 }
 
-/// Write the members one after the other, each durably before the next: an interrupted update is finished by the next one.
+/// Write the members one after the other, each durably before the next: an interrupted update is finished by the next
+/// one.
 fn write_members(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());

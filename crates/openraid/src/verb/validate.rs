@@ -1,6 +1,6 @@
-//! `openraid validate`: claims about arrays, held against the simulation.
+//! `openraid validate`: claims about arrays, compared with the simulation.
 //!
-//! It must never change a model to make a claim come out, and never hide one that does not.
+//! It must never change a model to make a claim hold, and never hide one that does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The test bed of a simulated system, and what its ways can carry.
+//! The test bed of a simulated system, and the limits of its data paths.
 
 use super::super::data::Fact;
 use crate::cell::{bus, drive_state, machine_spec, ways, Caches, Ceiling, CellError, CellSpec};

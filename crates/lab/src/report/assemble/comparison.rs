@@ -1,4 +1,4 @@
-//! Two runs of the same cells side by side: what changed, and by how much.
+//! Two runs of the same cells side by side, and their differences.
 
 use super::super::data::{Axis, Better, Cell, Fact, Finding, FindingKind, Review, Row, Section, Table};
 use super::super::format::{change, percent};

@@ -1,4 +1,4 @@
-//! How long requests take: percentiles, how they are distributed, and all there is about one load.
+//! The latency of requests: percentiles, distribution, and all figures of one load.
 
 use super::super::data::{Axis, Better, Chart, Heat, Lines, Point, Scale, Section, Series, Subject, Unit};
 use super::super::format::{list, number};

@@ -1,4 +1,4 @@
-//! What holds the speed down, and what makes a result doubtful.
+//! Reasons that limit the speed, and reasons to doubt a result.
 
 use super::super::data::{Evidence, Finding, FindingKind, GuideKind, Lines, Part, Point};
 use super::super::format::{list, percent, percent_range, place, value};

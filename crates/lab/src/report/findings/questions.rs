@@ -1,11 +1,12 @@
-//! Answers to questions other than which is best: how much cache pays, how far apart repetitions are, the effect of a
+//! Answers to other questions than the best array: how much cache pays, the spread of repetitions, the effect of a
 //! change.
 
 use super::super::data::{Bar, Bars, Better, Lines, Point, Series};
 use super::super::format::{change, fixed, list, percent, place, value};
 use super::{best, drawn, finite, steady, value_at, TIE};
 
-/// How much cache pays: of each line the first place that is level with its best one, lines with the same place together.
+/// How much cache pays: of each line the first place that is level with its best one, lines with the same place
+/// together.
 #[must_use]
 pub fn enough(lines: &Lines, what: &str) -> String {
     steady::told_of_lines(lines, |lines| {

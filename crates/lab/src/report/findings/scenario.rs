@@ -1,5 +1,5 @@
-//! Which array suits which use, in sentences: the order, by how much, the reason that the counters give, and what to
-//! distrust.
+//! The best array for each use, in sentences: the order, the lead, the reason that the counters show, and reasons to
+//! distrust the result.
 
 use super::super::data::{Cell, Evidence, Point, Row, Subject, Table, Unit};
 use super::super::format::{fixed, list, percent, value};

@@ -1,6 +1,7 @@
 //! A program with the arguments of mdadm's PROGRAM: the event, the array, and the member if there is one.
 //!
-//! mdadm has no event for most ends of states: the program is called for an end only if mdadm has one. The environment says the rest.
+//! mdadm has no event for most ends of states: the program is called for an end only if mdadm has one. The environment
+//! variables have further details.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The thread of a sink: it waits for something to tell, tells it, and tries again with growing pauses.
+//! The thread of a sink: it waits for alarms, sends them, and retries with growing pauses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};

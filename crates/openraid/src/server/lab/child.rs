@@ -1,5 +1,5 @@
-//! A job is this program again, as a child: at the lowest priority, its output bounded, its time too. When the server ends, by
-//! whatever cause, the child's standard input closes and it ends as well.
+//! A job is this program again, as a child process with the lowest priority and limits on output and time. When the
+//! server ends, for any reason, the child's standard input closes and it ends as well.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;

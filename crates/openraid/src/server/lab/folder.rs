@@ -1,4 +1,4 @@
-//! The folder of reports: each report is a folder in it. Nothing else in it, and nothing outside of it, can be read from here.
+//! The folder of reports: each report is a folder in it. This module reads nothing else in it, and nothing outside.
 
 use std::fs;
 use std::io::{ErrorKind, Read};

@@ -1,4 +1,4 @@
-//! Which drive profile stands for a drive: the one of its model, else one of its kind with the nearest size.
+//! The drive profile for a drive: the one of its model, or the one of its kind with the nearest size.
 
 use openraid_models::{DriveKind, DriveProfile, Library};
 use openraid_runtime::member::{Medium, OpenedMember, Place};

@@ -1,4 +1,4 @@
-//! Predictions for the wizard: `openraid plan --effort quick` on the profile that stands for the drives.
+//! Predictions for the wizard: `openraid plan --effort quick` with the nearest profile of the drives.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

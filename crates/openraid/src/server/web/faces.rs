@@ -1,8 +1,8 @@
-//! Arrays in as many states as the table has rows, on members in memory, and every face of the server is compared with the table: the
+//! Arrays in the states of a table, on members in memory. Every interface of the server is compared with the table: the
 //! command line, the API, Redfish, metrics, alarms. The console shows the API's documents.
 //!
-//! What the table says was worked out by hand from the level and the orders. The member whose loss makes an array fail keeps its
-//! slot: the others do not record it any more.
+//! The expected values were derived by hand from the level and the commands. The member whose loss makes an array fail
+//! keeps its slot, because the others do not record it any more.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -27,7 +27,8 @@ use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{mdstat, text};
 use crate::words;
 
-/// name | level, members, spares | orders | health, losses that are survived | in sync, rebuilding, spare, missing, faulty | task
+/// name | level, members, spares | orders | health, losses that are survived | in sync, rebuilding, spare, missing,
+/// faulty | task
 const TABLE: &str = "
 one       | single 1 0 |                              | optimal 0  | 1 0 0 0 0 | -
 stripe    | 0 3 0      |                              | optimal 0  | 3 0 0 0 0 | -

@@ -1,4 +1,4 @@
-//! New arrays by HTTP: planned, checked and made as `openraid create` does, and served at once.
+//! New arrays by HTTP: planned, checked and made like `openraid create`, and served at once.
 
 use openraid_core::array::assemble::Assembly;
 use openraid_core::slots::SlotSet;

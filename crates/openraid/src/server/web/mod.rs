@@ -1,4 +1,5 @@
-//! The HTTP interfaces of a server: what the crate `management` asks is answered as the control socket answers it.
+//! The HTTP interfaces of a server: requests of the crate `management` get the same answers as those of the control
+//! socket.
 
 #[cfg(test)]
 mod faces;

@@ -1,4 +1,4 @@
-//! Members whose array a server has while it runs without them: half of a split mirror, a member that was left out.
+//! Members of an array that a server runs without them: half of a split mirror, a member that was left out.
 
 use openraid_runtime::member::ProbedMember;
 use openraid_sys::Use;

@@ -1,4 +1,4 @@
-//! Which of the levels to take, and why: safe first, then fast, then large.
+//! The recommended level, and why: safe first, then fast, then large.
 //!
 //! ```text
 //!   1  levels that survive a failure, and lose data within five years in at most 1 of 100 cases; if there is none, the

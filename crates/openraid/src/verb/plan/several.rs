@@ -1,4 +1,4 @@
-//! Several machines in one answer: what more drives, other drives and another bus bring.
+//! Several machines in one answer: the gain of more drives, other drives and another bus.
 
 use openraid_lab::plan::Planned;
 use openraid_units::Bytes;

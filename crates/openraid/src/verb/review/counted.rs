@@ -1,4 +1,4 @@
-//! An array of this process as a target that tells what its engine has decided, so that a report can name reasons.
+//! An array of this process as a target that reports its engine's decisions, so that a report can name reasons.
 
 use openraid_lab::target::{Counters, HostIo, IoDone, NbdTarget, Target, TargetError, TargetFacts};
 use openraid_runtime::service::ServiceHandle;

@@ -6,10 +6,10 @@
 //!      make -> first sync -> cells over NBD, kept one by one -> stop -> wipe the metadata
 //! ```
 //!
-//! A cell that needs another cache, a missing member or a fresh start (M14, M16, M17, M29, M31) gets the array made again in that state,
-//! with the stripes as they are: what they hold does not matter to a measurement.
+//! A cell that needs another cache, a missing member or a fresh start (M14, M16, M17, M29, M31) gets the array made
+//! again in that state, with the stripes as they are: their content does not matter to a measurement.
 //!
-//! A second write cache of the same array takes over the stripes of the first, which agree: it is not synchronised again.
+//! A second write cache of the same array uses the stripes of the first one, which agree: it is not synchronised again.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -243,7 +243,8 @@ fn check_options(arguments: &ReviewArguments, subjects: &[Subject]) -> Result<()
     Ok(())
 }
 
-/// Members that hold nothing, or what this folder's review left on them. They are noted down before anything is written.
+/// Members that hold nothing, or what this folder's review left on them. They are noted down before anything is
+/// written.
 fn check_members(arguments: &ReviewArguments, probed: &[ProbedMember], context: &Context) -> Result<Known, Failure> {
     let file = arguments.out.join(KNOWN);
     let identities: Vec<(String, String)> =

@@ -1,4 +1,4 @@
-//! While a server runs: news are told, signals followed, the service manager hears that the loop answers.
+//! While a server runs: print news, handle signals, and tell the service manager that the loop answers.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Arc;
@@ -97,8 +97,8 @@ impl Attendance<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     next = Instant::now() + tick;
-                    // The loop that serves has answered: a loop that hangs is not reported as alive. An error means that it is
-                    // ending: the event comes.
+                    // The loop that serves has answered: a loop that hangs is not reported as alive. An error means
+                    // that it is ending: the event comes.
                     if self.server.sample().is_ok() {
                         notifier.alive();
                     }

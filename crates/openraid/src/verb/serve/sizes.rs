@@ -1,4 +1,4 @@
-//! How much memory a server takes, and whether that can be.
+//! The memory that a server needs, and a check that the machine has it.
 
 use openraid_core::cache::figures::table_bytes;
 use openraid_core::limits::{Limits, POOL_BYTES_MAX};

@@ -1,4 +1,4 @@
-//! Which arrays a server is to serve: named on the command line, remembered, in the configuration file.
+//! The arrays that a server should serve: named on the command line, recorded, in the configuration file.
 
 use openraid_config::{ArrayId, DesiredArray};
 use openraid_runtime::member::MemberSpec;

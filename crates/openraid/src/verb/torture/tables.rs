@@ -1,4 +1,4 @@
-//! What many runs came to, as tables for people and as a document.
+//! The results of many runs, as text tables and as a document.
 
 use openraid_sim::fault::verdict::{Ends, Kind, Line};
 use openraid_sim::fault::{Fault, Mode, Phase, Tally};
