@@ -12,7 +12,7 @@ use std::fmt;
 pub const FILE_BYTES_MAX: usize = 16 << 20;
 /// A claim file has not more claims.
 pub const CLAIMS_MAX: usize = 20_000;
-/// This many errors of one file are told.
+/// This many errors of one file are reported.
 const ERRORS_TOLD: usize = 20;
 
 /// The cause of the claimed behaviour.

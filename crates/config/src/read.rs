@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<Desired, Problems> 
         let what = format!("not TOML: {}", error.message().trim().replace('\n', ", "));
         reader.complain(at, "", &what, "correct the line");
     }
-    // What follows a line that is no TOML may be misread: only the lines themselves are told.
+    // What follows a line that is no TOML may be misread: only the lines themselves are reported.
     let mut desired = Desired::default();
     if errors.is_empty() {
         desired = read(&Section::top(&reader, table.get_ref()), words);

@@ -95,7 +95,7 @@ impl fmt::Display for MdLevel {
     }
 }
 
-/// How RAID 0 goes on when its smaller members are full. Kernels before 3.14 and since then placed the chunks
+/// How RAID 0 continues when its smaller members are full. Kernels before 3.14 and since then placed the chunks
 /// differently, without saying so on disk; since 5.4 the superblock says which.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Raid0Layout {

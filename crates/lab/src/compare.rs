@@ -102,7 +102,7 @@ pub fn trials(a: &ReviewResults, b: &ReviewResults) -> (Vec<Trial>, Vec<Trial>) 
     (named(a, b), named(b, a))
 }
 
-/// The cells of a method as they are compared, with what came of them.
+/// The cells of a method as they are compared, with their results.
 fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Outcome)> {
     let all = || method.cells.iter().map(|known| &known.cell.axes);
     let Some(first) = all().next() else { return Vec::new() };

@@ -14,7 +14,7 @@ pub struct BusProfile {
     pub name: String,
     /// Other names that mean the same.
     pub aliases: Vec<String>,
-    /// One line for people.
+    /// One line as text.
     pub title: String,
     /// Rate towards the host that can be had.
     pub read: Sourced<Rate>,

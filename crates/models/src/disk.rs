@@ -82,7 +82,7 @@ pub struct DiskProfile {
     pub positioning_margin: Sourced<Nanos>,
     /// Firmware time of a flush.
     pub flush: Sourced<Nanos>,
-    /// Other commands go on while it flushes (SCSI); otherwise they wait (ATA).
+    /// Other commands continue while it flushes (SCSI); otherwise they wait (ATA).
     pub flush_queued: bool,
     /// Its tracks overlap, and the drive hides that (drive-managed SMR).
     pub shingled: Option<ShingledProfile>,

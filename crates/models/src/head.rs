@@ -16,7 +16,7 @@ pub struct Head {
     pub name: String,
     /// Other names that mean the same profile.
     pub aliases: Vec<String>,
-    /// One line for people.
+    /// One line as text.
     pub title: String,
     /// Year in which it came to market; zero where that means nothing.
     pub year: u32,

@@ -70,7 +70,7 @@ pub struct SsdProfile {
     pub queue_depth: Sourced<u32>,
     /// Firmware time of a flush.
     pub flush: Sourced<Nanos>,
-    /// Other commands go on while it flushes (NVMe, SCSI); otherwise they wait (ATA).
+    /// Other commands continue while it flushes (NVMe, SCSI); otherwise they wait (ATA).
     pub flush_queued: bool,
     /// Pages programmed for each page written at random places of a full drive, in thousandths.
     pub amplification_random: Sourced<u64>,

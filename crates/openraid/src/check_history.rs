@@ -17,7 +17,7 @@ const SCHEMA: &str = "openraid/check-history/1";
 const CHECKS_MAX: usize = 24;
 /// Arrays that are kept; the one that was checked longest ago goes first.
 const ARRAYS_MAX: usize = 1024;
-/// A larger file is none.
+/// A larger file is invalid.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// A check of this array that has just begun or ended.

@@ -13,7 +13,7 @@ use crate::registry::Registry;
 const SCHEMA: &str = "openraid/checks/1";
 /// Arrays, or spans, whose last check is kept; the oldest is forgotten for one more.
 const CHECKS_MAX: usize = 1024;
-/// Such a file is never larger; a larger one is none.
+/// Such a file is never larger; a larger one is invalid.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

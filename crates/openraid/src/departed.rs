@@ -10,7 +10,7 @@
 use openraid_core::reason::FailReason;
 use serde::{Deserialize, Serialize};
 
-/// Members of one array that are remembered; the oldest is forgotten for one more.
+/// Members of one array that are recorded; the oldest is forgotten for one more.
 const DEPARTED_MAX: usize = 64;
 /// A member that comes back so often in [`RETURNS_WINDOW_SECONDS`] has a bad connection, and stays out.
 pub const RETURNS_MAX: usize = 3;
@@ -126,7 +126,7 @@ pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
     list.push(fresh);
 }
 
-/// A member came back by itself. How often it did is remembered.
+/// A member came back by itself. How often it did is recorded.
 pub fn note_return(list: &mut [Departed], member: &str, now: u64) {
     if let Some(own) = list.iter_mut().find(|own| own.member == member) {
         own.why = Why::Returned;

@@ -21,7 +21,7 @@ pub fn drives_block(set: &SetPlan, members: &[ProbedMember]) -> BlockSize {
     set.members.iter().map(|place| members[*place].info.block).max().unwrap_or(BlockSize::B512)
 }
 
-/// The same for people, with what to do.
+/// The same as text, with what to do.
 pub fn note(set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
     let (named, drives) = (logical_block(set, members)?, drives_block(set, members));
     let what = format!(

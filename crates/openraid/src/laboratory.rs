@@ -399,7 +399,7 @@ pub fn may_be_written(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A number for people: three figures that count.
+/// A number as text: three figures that count.
 pub fn figure(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,

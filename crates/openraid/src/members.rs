@@ -280,7 +280,7 @@ fn is_same_place(one: &MemberSpec, other: &MemberSpec) -> bool {
     }
 }
 
-/// The array that is remembered by this name, unless a file has it. Any name: md takes more than `create` does.
+/// The array that is recorded by this name, unless a file has it. Any name: md takes more than `create` does.
 ///
 /// # Errors
 /// The registry cannot be read.

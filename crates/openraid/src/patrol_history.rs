@@ -13,7 +13,7 @@ const SCHEMA: &str = "openraid/patrol-history/1";
 const PATROLS_MAX: usize = 24;
 /// Arrays that are kept; the one that was read longest ago goes first.
 const ARRAYS_MAX: usize = 1024;
-/// A larger file is none.
+/// A larger file is invalid.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const FILE: &str = "patrol-history";
 

@@ -54,12 +54,12 @@ pub fn rate(text: &str) -> Result<Sectors, String> {
     }
 }
 
-/// A size for people: `1.5 GiB`, `64 KiB`, `512 bytes`.
+/// A size as text: `1.5 GiB`, `64 KiB`, `512 bytes`.
 pub fn human(bytes: Bytes) -> String {
     bytes.readable().to_string()
 }
 
-/// The size of a drive for people: as drives are sold, in powers of ten, and in powers of two: `18.0 TB (16.3 TiB)`.
+/// The size of a drive as text: as drives are sold, in powers of ten, and in powers of two: `18.0 TB (16.3 TiB)`.
 pub fn sold(bytes: Bytes) -> String {
     const UNITS: [(u64, &str); 2] = [(1_000_000_000_000, "TB"), (1_000_000_000, "GB")];
     let unit = UNITS.into_iter().find(|(unit, _)| bytes.get() >= *unit);
@@ -78,12 +78,12 @@ pub fn one_line(text: &str) -> String {
     text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// A rate for people.
+/// A rate as text.
 pub fn human_rate(bytes_per_second: u64) -> String {
     format!("{}/s", human(Bytes(bytes_per_second)))
 }
 
-/// A length of time for people, two units at most: `2 h 5 min`, `12 s`.
+/// A length of time as text, two units at most: `2 h 5 min`, `12 s`.
 pub fn human_seconds(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -94,7 +94,7 @@ pub fn human_seconds(seconds: u64) -> String {
     }
 }
 
-/// A short time for people: `250 ms`, `1.25 s`, `5 s`.
+/// A short time as text: `250 ms`, `1.25 s`, `5 s`.
 pub fn human_millis(millis: u64) -> String {
     match (millis, millis % 1000 / 10) {
         (0..1000, _) => format!("{millis} ms"),

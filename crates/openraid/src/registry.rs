@@ -21,7 +21,7 @@ const SCHEMA: &str = "openraid/registry/2";
 const SCHEMA_BEFORE: &str = "openraid/registry/1";
 /// Journals that it remembers; the one that was used first is forgotten for one more.
 const JOURNALS_MAX: usize = 64;
-/// A registry is never larger; a larger file is none.
+/// A registry is never larger; a larger file is invalid.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// A recorded array.
@@ -88,7 +88,7 @@ impl Registry {
         Self { path: asked.map_or_else(default_path, Path::to_path_buf) }
     }
 
-    /// All arrays that are remembered.
+    /// All arrays that are recorded.
     ///
     /// # Errors
     /// The file is there and cannot be read, or is no registry.
@@ -128,7 +128,7 @@ impl Registry {
         })
     }
 
-    /// Change the kept settings of an array; false if it is not remembered.
+    /// Change the kept settings of an array; false if it is not recorded.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -143,7 +143,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// Forget an array; true if it was remembered.
+    /// Forget an array; true if it was recorded.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -201,7 +201,7 @@ impl Registry {
         Ok(self.read()?.journals.iter().filter_map(known).collect())
     }
 
-    /// A journal is in use. A limited number of earlier journals is remembered.
+    /// A journal is in use. A limited number of earlier journals is recorded.
     ///
     /// # Errors
     /// The file cannot be read or written.

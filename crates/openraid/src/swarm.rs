@@ -17,7 +17,7 @@ use openraid_sim::fault::{Account, Bug, Report, Scenario};
 /// Enough for the deepest run.
 const STACK_BYTES: usize = 4 << 20;
 
-/// A run that goes on in this thread.
+/// A run that continues in this thread.
 struct Running {
     scenario: Scenario,
     account: Rc<RefCell<Account>>,
@@ -52,7 +52,7 @@ impl Swarm {
         Self { bug, sender, reports, running: 0 }
     }
 
-    /// Runs that go on.
+    /// Runs that continue.
     pub fn running(&self) -> usize {
         self.running
     }
@@ -79,7 +79,7 @@ impl Swarm {
     /// Wait for the end of any run.
     ///
     /// # Panics
-    /// None goes on.
+    /// None continues.
     pub fn ended(&mut self) -> (Scenario, Report) {
         assert!(self.running > 0, "bug: no run goes on");
         self.running -= 1;
@@ -89,7 +89,7 @@ impl Swarm {
     /// As [`Swarm::ended`], but `None` if no run ends in this time.
     ///
     /// # Panics
-    /// None goes on.
+    /// None continues.
     pub fn ended_within(&mut self, time: Duration) -> Option<(Scenario, Report)> {
         assert!(self.running > 0, "bug: no run goes on");
         match self.reports.recv_timeout(time) {

@@ -16,7 +16,7 @@ use crate::sets;
 #[derive(Debug)]
 pub struct Trial {
     service: Service,
-    /// What came of the members.
+    /// The result of the members.
     pub started: Started,
     /// Why some of them make nothing, with their names.
     why: Vec<Failure>,

@@ -99,7 +99,7 @@ const fn known_layouts(level: MdLevel) -> &'static str {
     }
 }
 
-/// A layout for people; nothing if the level has none.
+/// A layout as text; nothing if the level has none.
 pub fn layout_text(level: MdLevel, layout: u32) -> Option<String> {
     match level {
         MdLevel::Linear | MdLevel::Raid1 | MdLevel::Raid4 => None,

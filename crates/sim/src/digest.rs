@@ -12,7 +12,7 @@ use crate::random::mix;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Digest {
     state: u64,
-    /// Actions taken in.
+    /// Number of hashed actions.
     pub actions: u64,
 }
 

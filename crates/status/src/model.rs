@@ -681,7 +681,7 @@ pub struct ServerModel {
     pub kernels: String,
     /// Fallbacks taken.
     pub notes: Vec<String>,
-    /// It goes on when the last array is stopped.
+    /// It continues when the last array is stopped.
     #[serde(default)]
     pub stays: bool,
     /// Alarms of the server itself, without those of its arrays.

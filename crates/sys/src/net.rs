@@ -58,7 +58,7 @@ pub enum NetError {
 /// The program that serves at an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// This process, which goes on.
+    /// This process, which continues.
     Running(u32),
     /// This process, which the kernel is about to take apart.
     Leaving(u32),
@@ -119,7 +119,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// What came of a receive or send.
+/// The result of a receive or send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// This many bytes, at least one.
@@ -148,7 +148,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// What came of an accept.
+/// The result of an accept.
 #[derive(Debug)]
 pub enum Accepted {
     /// A connection, non-blocking.
@@ -334,7 +334,7 @@ impl Socket {
         Ok(Self::of(fd))
     }
 
-    /// Has the connection attempt ended? `Ok(false)` while it goes on.
+    /// Has the connection attempt ended? `Ok(false)` while it continues.
     ///
     /// # Errors
     /// Why it failed.

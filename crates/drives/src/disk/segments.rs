@@ -45,7 +45,7 @@ pub enum Lookup {
     },
 }
 
-/// Regions that are told apart, a power of two: many times the segments of any disk.
+/// Regions that are distinguished, a power of two: many times the segments of any disk.
 const REGIONS: usize = 1024;
 
 /// How many segments begin in each region of the disk. A region is at least as long as a segment, so that a segment's
@@ -214,7 +214,7 @@ impl Segments {
         let (begins, ready) = (there(lba + 1).max(now), there(end).max(now));
         let wanted = (end + self.ahead).min(geometry.sectors());
         if stopped {
-            // It goes on when half of what it was ahead is used up, with a wait for its place to come round.
+            // It continues when half of what it was ahead is used up, with a wait for its place to come round.
             if running.limit < geometry.sectors() && running.limit - end < self.ahead / 2 {
                 let turn = u64::from(geometry.turn());
                 let media = geometry.place(running.limit).media;
@@ -323,7 +323,7 @@ impl Segments {
         }
     }
 
-    /// How far reading on has come, if it goes on.
+    /// How far reading on has come, if it continues.
     #[must_use]
     pub fn position(&self, geometry: &Geometry, now: u64) -> Option<u64> {
         let running = self.running.as_ref()?;

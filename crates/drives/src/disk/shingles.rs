@@ -1,6 +1,6 @@
 //! Overlapping tracks (drive-managed SMR): the cost of a write beyond its own time.
 //!
-//! A band of tracks can only be written as a whole, in order. A write that begins a band, or goes on where the last
+//! A band of tracks can only be written as a whole, in order. A write that begins a band, or continues where the last
 //! such write ended, goes to its band. Every other one goes into a cache on the medium. When the cache is full, by
 //! bytes or by pieces, the write waits until bands have been rewritten: read, and written with what the cache holds for
 //! them. Bands are taken in the order of their places, round and round. With nothing to do for some time the drive
@@ -25,7 +25,7 @@ pub(super) struct Shingles {
     used: (u64, u64),
     /// The same for each band that has any.
     bands: BTreeMap<u64, (u64, u64)>,
-    /// Where a write goes on that is in order.
+    /// Where a write continues that is in order.
     next: u64,
     /// The band after the one that was rewritten last.
     sweep: u64,

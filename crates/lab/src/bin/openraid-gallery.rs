@@ -1,7 +1,7 @@
 //! Runs the five reviews again on simulated machines and writes a page for each, with an index.
 //!
-//! Usage: `openraid-gallery FOLDER [quick|normal] [NAME ...]`. Cells are kept in the folder: an interrupted run goes
-//! on where it was. It writes nothing outside of that folder.
+//! Usage: `openraid-gallery FOLDER [quick|normal] [NAME ...]`. Cells are kept in the folder: an interrupted run
+//! continues where it was. It writes nothing outside of that folder.
 
 #![forbid(unsafe_code)]
 
@@ -94,7 +94,7 @@ fn one(library: &Library, edition: &Edition, effort: Effort, store: &Store, fold
     })
 }
 
-/// Cells and what came of them, by method.
+/// Cells and their results, by method.
 fn json(chapters: &[Chapter]) -> Result<String, String> {
     let mut methods = serde_json::Map::new();
     for chapter in chapters {

@@ -65,7 +65,7 @@ impl Plan {
         }
         let zone = zone(axes.zone, spec.manner(), capacity, block, cell.effort.is_a_time())?;
         // Streams would disturb each other, and each drive of a JBOD has one; at random places only the drives of a
-        // JBOD are told apart.
+        // JBOD are distinguished.
         let parts = match (spec.random_percent() < 100.0, is_jbod) {
             (true, true) => workers.max(cell.subject.members()),
             (true, false) => workers,

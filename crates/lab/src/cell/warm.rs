@@ -1,4 +1,4 @@
-//! The warm-up of a load: from the first request to the state in which it goes on for ever.
+//! The warm-up of a load: from the first request to the state in which it continues for ever.
 //!
 //! ```text
 //!   holds back?   a simulated cache took the first writes: it is filled
@@ -95,7 +95,7 @@ fn settle<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> Result
     Ok(())
 }
 
-/// What came of a warm-up.
+/// The result of a warm-up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Warmth {
     /// As steady as it gets.

@@ -116,7 +116,7 @@ impl ClosedLoop {
     /// Returns early when the source has come to its end and nothing is outstanding.
     ///
     /// # Errors
-    /// The target cannot go on.
+    /// The target cannot continue.
     pub fn run<T: Target + ?Sized, S: Source + ?Sized>(
         &mut self,
         target: &mut T,

@@ -31,7 +31,7 @@ impl Zone {
     }
 }
 
-/// Where a worker goes on.
+/// Where a worker continues.
 struct Strand {
     zone: Zone,
     /// The end of the previous request, from the zone's start.

@@ -211,8 +211,8 @@ impl PlanRequest {
         Ok(planned)
     }
 
-    /// One more seed for the levels that survive a failure and are not told apart from the fastest of them, until they are,
-    /// or differ by too little to matter.
+    /// One more seed for the levels that survive a failure and are not distinguished from the fastest of them, until
+    /// they are, or differ by too little to matter.
     fn contest<F: Fn(usize, usize) + Sync>(
         &self,
         library: &Library,

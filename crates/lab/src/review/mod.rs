@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 /// The form of a review's results.
 pub const REVIEW_SCHEMA: &str = "openraid/lab-review/1";
 
-/// A cell and what came of it.
+/// A cell and its result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CellOutcome {
     /// The cell.
     pub cell: CellSpec,
-    /// What came of it.
+    /// Its result.
     pub outcome: Outcome,
 }
 

@@ -12,7 +12,7 @@ pub struct Absence {
     pub reason: String,
 }
 
-/// What came of a cell.
+/// The result of a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {

@@ -60,8 +60,8 @@ pub fn fingerprint(library: &Library) -> String {
     format!("{VERSION} {:016x} {:016x}", super::program_digest(), profiles_digest(library))
 }
 
-/// The same for people: the version, and of program and profiles the first eight digits of the [`fingerprint`]'s, by which
-/// two builds of one version are told apart.
+/// The same as text: the version, and of program and profiles the first eight digits of the [`fingerprint`]'s, by which
+/// two builds of one version are distinguished.
 #[must_use]
 pub fn build(library: &Library) -> String {
     let (program, profiles) = (super::program_digest() >> 32, profiles_digest(library) >> 32);
@@ -96,8 +96,8 @@ impl Store {
         self.folder.join(format!("{:016x}.json", cell.digest()))
     }
 
-    /// What came of a cell before, if it is kept and still holds. Results alone are: why a cell has none is found at once,
-    /// and may not be so the next time, when the target is opened for writing.
+    /// The result of a cell before, if it is kept and still holds. Results alone are: why a cell has none is found at
+    /// once, and may not be so the next time, when the target is opened for writing.
     #[must_use]
     pub fn get(&self, cell: &CellSpec) -> Option<Outcome> {
         let mut text = String::new();

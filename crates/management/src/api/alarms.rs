@@ -42,7 +42,7 @@ pub struct TestInput {
     sink: Option<String>,
 }
 
-/// What came of a test.
+/// The result of a test.
 #[derive(Serialize, ToSchema)]
 pub struct TestsModel {
     /// Each sink that was tried.

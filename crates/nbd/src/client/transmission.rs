@@ -179,7 +179,7 @@ pub enum ReplyEvent {
         /// Whole wire records in the buffer.
         records: Range<usize>,
     },
-    /// The server reports an error. The request goes on until it is done.
+    /// The server reports an error. The request continues until it is done.
     Error {
         /// Which request.
         cookie: Cookie,

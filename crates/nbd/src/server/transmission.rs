@@ -113,7 +113,7 @@ pub struct Refusal {
     pub reason: Reason,
 }
 
-/// Why a connection cannot go on.
+/// Why a connection cannot continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fatal {
     /// These bytes stand where a request should start: the two sides are out of step.

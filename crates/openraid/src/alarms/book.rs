@@ -82,7 +82,7 @@ impl Alarm {
         }
     }
 
-    /// As it is told.
+    /// For output.
     pub fn model(&self) -> AlarmModel {
         AlarmModel {
             id: self.what.id(),
@@ -236,7 +236,7 @@ impl Book {
 }
 
 impl Alarm {
-    /// The state goes on; its words may have changed. If it became worse, it has to be acknowledged again.
+    /// The state continues; its words may have changed. If it became worse, it has to be acknowledged again.
     fn follow(&mut self, condition: &Condition) -> bool {
         let what = shortened(condition);
         if what == self.what {
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(pending(&book), []);
         book.observe(&data, 30, &[]);
         assert_eq!(pending(&book), [("DegradedArray".into(), Some(30))]);
-        // A state that came and went while the sink could not be reached is told, too.
+        // A state that came and went while the sink could not be reached is reported, too.
         book.observe(&data, 40, std::slice::from_ref(&fail));
         book.observe(&data, 41, &[]);
         assert_eq!(pending(&book), [("DegradedArray".into(), Some(30)), ("Fail".into(), Some(41))]);

@@ -46,7 +46,7 @@ pub struct State {
 }
 
 impl Shared {
-    /// What came of a message to a sink.
+    /// The result of a message to a sink.
     pub fn note_sent(&self, sink: &str, alarms: &[Alarm], sent: &Result<(), String>) {
         let mut state = lock(&self.state);
         let before = match sent {
@@ -75,7 +75,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Read the kept alarms. `is_known` says whether an array, by its UUID or name, is still remembered.
+    /// Read the kept alarms. `is_known` says whether an array, by its UUID or name, is still recorded.
     ///
     /// # Errors
     /// The system makes no thread.
@@ -150,7 +150,7 @@ impl Keeper {
         own.map(Alarm::model).collect()
     }
 
-    /// Alarms go to these sinks from now on; what does not work is told.
+    /// Alarms go to these sinks from now on; what does not work is reported.
     pub fn set_sinks(&self, wishes: &[DesiredSink]) -> Vec<String> {
         let mut running = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
         {

@@ -169,7 +169,7 @@ impl Servers {
         }
     }
 
-    /// The raw drives that were remembered under one name, each an export of its own: `NAME-0`, `NAME-1` and so on.
+    /// The raw drives that were recorded under one name, each an export of its own: `NAME-0`, `NAME-1` and so on.
     ///
     /// # Errors
     /// The server that was asked for does not answer.

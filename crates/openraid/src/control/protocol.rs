@@ -30,7 +30,7 @@ pub enum Answer {
     Journal(Option<Box<JournalModel>>),
     /// The desired state in force.
     Config(Box<ConfigModel>),
-    /// What came of reading the file again.
+    /// The result of reading the file again.
     Reloaded(Box<ReloadModel>),
     /// Alarms.
     Alarms(Vec<AlarmModel>),

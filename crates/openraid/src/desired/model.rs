@@ -70,7 +70,7 @@ pub struct SpareConfigModel {
     pub line: u32,
 }
 
-/// A sink, as it is told.
+/// A sink for output.
 pub fn sink(own: &DesiredSink) -> SinkModel {
     let target = match &own.kind {
         SinkKind::Exec { program } => program.display().to_string(),
@@ -82,7 +82,7 @@ pub fn sink(own: &DesiredSink) -> SinkModel {
     SinkModel { name: own.name.clone(), kind, level, target, line: own.line, error: None }
 }
 
-/// A schedule, as it is told.
+/// A schedule for output.
 pub fn schedule(own: &DesiredSchedule) -> ScheduleModel {
     let time = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
     ScheduleModel {

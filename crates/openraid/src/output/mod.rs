@@ -84,7 +84,7 @@ impl Output {
         exit
     }
 
-    /// A document of a verb that goes on talking, as a line.
+    /// A document of a verb that continues talking, as a line.
     pub fn line_of<T: Serialize + ToSchema>(&self, exit: Exit, body: &T) -> String {
         json(&Document { schema: self.schema(), body, exit: exit.code() })
     }
@@ -112,7 +112,7 @@ impl Output {
         exit
     }
 
-    /// A line for people; nothing in JSON.
+    /// A line as text; nothing in JSON.
     pub fn say(&self, text: &str) {
         if !self.json {
             print(text);

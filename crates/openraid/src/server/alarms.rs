@@ -71,7 +71,7 @@ impl Server {
         model.alarms = self.alarms.observe(&subject(model), &found);
     }
 
-    /// The array is served no more, by an order: nothing is wrong with it here.
+    /// The array is not served any more, by an order: nothing is wrong with it here.
     pub(super) fn end_alarms(&self, served: &Served) {
         let key = served.uuid().unwrap_or_else(|| served.name.clone());
         self.state().troubles.expected.retain(|(name, uuid)| !is_served(served, name, uuid.as_deref()));

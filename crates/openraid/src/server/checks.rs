@@ -70,7 +70,7 @@ impl Server {
         if fresh.is_empty() {
             return;
         }
-        // The file is a convenience: if it cannot be written, a warning says so, and everything goes on.
+        // The file is a convenience: if it cannot be written, a warning says so, and everything continues.
         let kept = Checks::keep(&self.registry, &fresh);
         if let Err(failure) = kept.and_then(|()| CheckHistory::keep(&self.registry, past)) {
             output::warn(&failure.text);

@@ -20,7 +20,7 @@ use crate::output;
 pub(super) type AllDeparted = BTreeMap<String, Vec<Departed>>;
 
 impl Server {
-    /// An array begins to run: read the remembered members that left it.
+    /// An array begins to run: read the recorded members that left it.
     pub(super) fn load_departed(&self, served: &Served) {
         let Some(uuid) = served.uuid() else { return };
         // If the registry cannot be read, the server has said so at its start.
@@ -73,8 +73,7 @@ impl Server {
         self.change_departed(served, |list| list.retain(|own| own.member != text));
     }
 
-    /// Arrays have been started: note remembered members that are not in them, so that they come back with their
-    /// drives.
+    /// Arrays have been started: note recorded members that are not in them, so that they come back with their drives.
     pub fn note_absent(&self, taken: &Taken) {
         let at = openraid_sys::clock::wall_seconds();
         let all = self.state().arrays.clone();

@@ -44,7 +44,7 @@ impl Server {
         self.in_force().and_then(|in_force| in_force.wish(served).cloned())
     }
 
-    /// An array whose members the file names is remembered, so that its settings can be kept.
+    /// An array whose members the file names is recorded, so that its settings can be kept.
     ///
     /// # Errors
     /// The registry cannot be written.
@@ -104,8 +104,8 @@ impl Server {
         (plan, notes)
     }
 
-    /// An array begins to run: what it is to be, carried out before hosts come. What should be known of that is told, a
-    /// line each.
+    /// An array begins to run: what it is to be, carried out before hosts come. What should be known of that is
+    /// reported, a line each.
     pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<String> {
         let (Ok(served), Ok(status)) = (self.find(name), self.status()) else { return Vec::new() };
         self.load_departed(&served);
@@ -137,7 +137,7 @@ impl Server {
         self.registry.keep(served.uuid().as_deref(), &served.name, change).err().map(|failure| failure.text)
     }
 
-    /// Give every set its policy, and the drives theirs; what does not work is told.
+    /// Give every set its policy, and the drives theirs; what does not work is reported.
     pub(super) fn carry_out_plan(&self, status: &ServiceStatus, served: &Served, plan: &Plan) -> Vec<String> {
         let mut notes = Vec::new();
         let policy = plan.policy;

@@ -318,7 +318,7 @@ impl Server {
         Ok(model(true, format!("discarded: {what}")))
     }
 
-    /// The identities of an array's sets: it is served, remembered, or named by one of them.
+    /// The identities of an array's sets: it is served, recorded, or named by one of them.
     fn sets_of(&self, status: &ServiceStatus, array: &str) -> Result<Vec<Uuid>, Failure> {
         if let Ok(served) = self.find(array) {
             let sets = served.sets();

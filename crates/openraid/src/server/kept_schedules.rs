@@ -12,7 +12,7 @@ use crate::exit::Failure;
 
 /// The name of the file after the registry's own.
 const FILE: &str = "schedules";
-/// A larger file is none.
+/// A larger file is invalid.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Characters of a name, at most.
 const NAME_MAX: usize = 64;

@@ -29,7 +29,7 @@ pub(super) struct Consent {
 }
 
 impl Server {
-    /// The registry is a convenience: if it cannot be written, a warning says so, and everything goes on.
+    /// The registry is a convenience: if it cannot be written, a warning says so, and everything continues.
     pub(super) fn note(&self, name: &str) {
         if let Err(failure) = self.remember(name) {
             output::warn(&failure.text);

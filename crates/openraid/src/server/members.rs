@@ -30,7 +30,7 @@ pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayS
 /// The remedy if this server has the drive already.
 pub(super) const NAME_ANOTHER: &str = "name another drive";
 
-/// What came of a drive that was to come in.
+/// The result of a drive that was to come in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Joining {
     /// It is in.

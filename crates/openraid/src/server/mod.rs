@@ -71,7 +71,7 @@ pub struct Server {
     state: Mutex<State>,
     /// One command that changes arrays at a time.
     changing: Mutex<()>,
-    /// It goes on when the last array is stopped.
+    /// It continues when the last array is stopped.
     stays: bool,
     /// The service manager, if there is one.
     notifier: Notifier,
@@ -184,7 +184,7 @@ pub struct ServerOptions {
     pub without_flush: bool,
     /// The configuration that it goes by, if it has one.
     pub in_force: Option<InForce>,
-    /// It goes on when the last array is stopped.
+    /// It continues when the last array is stopped.
     pub stays: bool,
     /// The options that it was started with.
     pub chosen: Vec<ValueModel>,

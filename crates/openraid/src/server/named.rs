@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(members.described(&first, "ram:32M"), "ram:32M (serial WD-WMAKE1)", "as the order names it");
         let already = members.already(&first);
         assert!(already.starts_with("ram:32M (slot 0, in sync, serial WD-WMAKE1) is a member of data"), "{already}");
-        // Two of one name are told apart by it.
+        // Two of one name are distinguished by it.
         let refused = members.find("ram:33M").expect_err("two have this name").text;
         for found in [&second, &third] {
             assert!(refused.contains(&format!("drive:{}  {}", found.drive, members.described(found, ""))), "{refused}");

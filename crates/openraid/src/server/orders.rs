@@ -44,7 +44,7 @@ pub(super) fn wait_at_most<T>(
     }
 }
 
-/// What came of a command, said of the array or member that it was for.
+/// The result of a command, said of the array or member that it was for.
 pub(super) fn told<T>(name: &str, done: Result<T, ServiceError>) -> Result<(), Failure> {
     done.map(drop).map_err(|error| Failure::from(error).of(name))
 }

@@ -25,7 +25,7 @@ use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord};
 use crate::patrol_history;
 use crate::quantity::counted;
 
-/// How often a patrol that waits looks whether it may go on.
+/// How often a patrol that waits looks whether it may continue.
 const WAIT: Duration = Duration::from_millis(500);
 /// A patrol that did not come to its end is begun again after a day, or earlier if the schedule is shorter.
 const AFTER_ABORT_SECONDS: u64 = 86_400;

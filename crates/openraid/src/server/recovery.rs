@@ -23,7 +23,7 @@ pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<Str
     parts.extend(
         logged.map(|count| format!("{} of the partial parity log replayed", counted(count, "entry", "entries"))),
     );
-    // A place to go on from is recorded by a clean stop only: a new array's first sync, say.
+    // A place to continue from is recorded by a clean stop only: a new array's first sync, say.
     let stopped_in_a_sync =
         parts.is_empty() && plan.bitmap.is_none() && plan.resync_from.is_some_and(|at| !at.is_zero());
     let state = if stopped_in_a_sync { "not in sync yet" } else { "not clean at the start" };

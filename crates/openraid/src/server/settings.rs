@@ -120,7 +120,7 @@ impl Server {
         self.has_journal() && never_protected(status, served).is_none()
     }
 
-    /// Keep what was set for the next start. What keeps it from lasting is told, a line each.
+    /// Keep what was set for the next start. What keeps it from lasting is reported, a line each.
     fn keep(&self, served: &Served, settings: &[(String, String)], journalled: Option<bool>) -> Vec<String> {
         if settings.is_empty() {
             return Vec::new();

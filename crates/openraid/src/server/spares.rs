@@ -19,7 +19,7 @@ use super::view::Served;
 use super::{Access, Server};
 use crate::quantity::counted;
 
-/// A drive that could not be taken in is tried again after this time.
+/// A drive that could not be added is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The last attempts.
@@ -31,7 +31,7 @@ pub(super) struct Tried(Vec<Attempt>);
 pub(super) struct Attempt {
     member: String,
     at: Instant,
-    /// Why it was not taken in.
+    /// Why it was not added.
     pub(super) refused: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Server {
     }
 
     /// Take in the spares that the file names for an array or a span, as far as they are not in. What does not work is
-    /// told.
+    /// reported.
     pub fn take_own_spares(&self) -> Vec<String> {
         if self.access == Access::Untouched {
             return Vec::new();
@@ -153,7 +153,7 @@ impl Server {
         }
     }
 
-    /// Give a spare for all arrays to a set that lacks a member and has no spare of its own; what came of that.
+    /// Give a spare for all arrays to a set that lacks a member and has no spare of its own; the result.
     fn give_spares(&self) -> Vec<News> {
         let pool: Vec<DesiredSpare> = self.spares().into_iter().filter(|spare| spare.whom == SpareFor::All).collect();
         if pool.is_empty() || self.access == Access::Untouched {

@@ -17,7 +17,7 @@ use crate::registry::Entry;
 use crate::sets;
 use crate::trial;
 
-/// What came of some members.
+/// The result of some members.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Names of the arrays that are served now.
@@ -112,7 +112,7 @@ impl Server {
     ) -> Result<(String, Vec<String>), Failure> {
         let mut served = Served::of(started.clone());
         if self.state().arrays.iter().any(|other| other.name == served.name) || served.name.is_empty() {
-            // Two arrays of one name can be told apart by their identity.
+            // Two arrays of one name can be distinguished by their identity.
             let uuid = started.superblock.set_uuid.to_string();
             served.name = format!("{}-{}", served.name, &uuid[..8]).trim_start_matches('-').into();
         }

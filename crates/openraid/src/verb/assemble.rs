@@ -151,10 +151,10 @@ fn finish(
     }
 }
 
-/// Forget an array that is remembered.
+/// Forget an array that is recorded.
 ///
 /// # Errors
-/// It is not remembered, or the registry cannot be written.
+/// It is not recorded, or the registry cannot be written.
 pub fn forget(name: &str, context: &Context) -> Outcome {
     if !context.registry.forget(name)? {
         return Err(Failure::refused(format!("no array named {name:?} is remembered; see `openraid list`")));

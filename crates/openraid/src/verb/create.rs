@@ -347,7 +347,7 @@ fn remember(context: &Context, body: &Body) {
     }
 }
 
-/// Raw drives have no metadata: they are opened to see that they can be, and remembered.
+/// Raw drives have no metadata: they are opened to see that they can be, and recorded.
 fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberSpec]) -> Outcome {
     let only_for_arrays = [
         (arguments.layout.is_some(), "--layout"),

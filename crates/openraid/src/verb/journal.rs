@@ -283,7 +283,7 @@ fn joining_text(join: Option<&JournalJoinModel>) -> String {
     format!(" (is being brought up to date: {percent} %)")
 }
 
-/// The state of a journal for people.
+/// The state of a journal as text.
 fn state_text(state: &str) -> &'static str {
     match state {
         "live" => "active",
@@ -296,7 +296,7 @@ fn state_text(state: &str) -> &'static str {
     }
 }
 
-/// A journal for people.
+/// A journal as text.
 pub fn text(journal: &JournalModel) -> String {
     let mut facts = Table::plain().indented(2);
     facts.row(["state", state_text(&journal.state)]);

@@ -62,7 +62,7 @@ fn is_same(array: &ArrayModel, entry: &Entry) -> bool {
 /// The note on an array whose writes its journal should acknowledge, and does not; `openraid show` says why.
 const NOT_PROTECTED: &str = "NOT PROTECTED by a journal";
 
-/// Arrays that are served, then arrays that are only remembered, a line each.
+/// Arrays that are served, then arrays that are only recorded, a line each.
 pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
     if served.is_empty() && remembered.is_empty() {
         return String::new();

@@ -130,7 +130,7 @@ pub(super) struct DoneBody<'a> {
     array: Option<&'a ArrayModel>,
 }
 
-/// Have the server of an array do something, and tell what came of it.
+/// Have the server of an array do something, and report its result.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

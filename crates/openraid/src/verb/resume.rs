@@ -1,4 +1,4 @@
-//! `openraid resume`: background work of an array goes on.
+//! `openraid resume`: background work of an array continues.
 
 use super::{ask, Context};
 use crate::arguments::ArrayArgument;

@@ -36,7 +36,7 @@ const ARRAYS: [&str; 4] = ["single", "raid0x4", "raid10x4", "raid5x4"];
 /// Methods without `--methods`.
 const METHODS: [&str; 4] = ["response-time", "sequential", "database", "file-server"];
 
-/// Reasons of cells without a result that are told; all are in the results.
+/// Reasons of cells without a result that are reported; all are in the results.
 const REASONS_MAX: usize = 5;
 
 /// The targets to measure.

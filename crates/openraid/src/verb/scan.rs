@@ -69,7 +69,7 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
-/// What to do with arrays that start and are not remembered with the members that were found: members that were moved, or
+/// What to do with arrays that start and are not recorded with the members that were found: members that were moved, or
 /// came from another machine.
 fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context) -> Result<Option<String>, Failure> {
     let known = context.registry.entries()?;

@@ -306,7 +306,7 @@ fn begin(
         let why = Failure::joined(&reasons, Exit::Refused);
         return Err(Failure { text: format!("nothing can be served:\n  {}", why.text), ..why });
     }
-    // Arrays that only the file names are remembered from now on, so that settings can be kept.
+    // Arrays that only the file names are recorded from now on, so that settings can be kept.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
     reasons.iter().for_each(|reason| context.output.warn(&reason.text));
     taken.failed = reasons;

@@ -1,4 +1,4 @@
-//! `openraid stop`: an array is served no more, or a server ends.
+//! `openraid stop`: an array is not served any more, or a server ends.
 
 use super::{tell_done, Context};
 use crate::arguments::StopArguments;

@@ -196,7 +196,7 @@ impl Set {
         self.places.iter().copied()
     }
 
-    /// The content of its full members. The start of their data is remembered: superblocks may be damaged.
+    /// The content of its full members. The start of their data is recorded: superblocks may be damaged.
     #[must_use]
     pub fn members<'a>(&mut self, world: &'a World) -> Members<'a> {
         self.note_places(world);

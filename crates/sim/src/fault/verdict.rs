@@ -9,7 +9,7 @@ use super::phase::Phase;
 use super::scenario::{Mode, Scenario};
 use super::worded::worded;
 
-/// Letters by which failures are told apart.
+/// Letters by which failures are distinguished.
 const KIND_LETTERS_MAX: usize = 40;
 
 /// The result of a run.

@@ -22,7 +22,7 @@ const LONG_STREAM_BYTES: u64 = 32 << 20;
 const STREAM_AFTER: u32 = 4;
 /// A stream that has been silent for this long is not long any more.
 const SILENT_AFTER: Nanos = Nanos::from_millis(2);
-/// Streams that are told apart.
+/// Streams that are distinguished.
 const STREAMS_MAX: usize = 16;
 
 /// Requests that go on with each other.
@@ -47,7 +47,7 @@ enum Lesson {
     Distrust,
 }
 
-/// How a request goes on.
+/// How a request continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Passage {
     /// Into the cache, as any other.
@@ -76,7 +76,7 @@ pub(super) struct Gate {
 
 impl Gate {
     /// A controller that makes up its mind after this many requests (zero is one that does not adapt), or has learned
-    /// already that loads are random; and that does not cache shorter writes than these, unless they go on.
+    /// already that loads are random; and that does not cache shorter writes than these, unless they continue.
     pub fn new(after: u32, distrust: bool, through_below: Bytes) -> Self {
         let lesson = match (after, distrust) {
             (0, _) => Lesson::Fixed,
@@ -103,7 +103,7 @@ impl Gate {
         }
     }
 
-    /// A request comes in: how does it go on?
+    /// A request comes in: how does it continue?
     pub fn look(&mut self, io: &HostIo, now: Instant) -> Passage {
         let indifferent = matches!(self.lesson, Lesson::Fixed | Lesson::Trust) && self.through_below == 0;
         if indifferent || io.kind == IoKind::Flush {

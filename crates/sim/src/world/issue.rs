@@ -155,7 +155,7 @@ impl World {
     }
 
     fn issue_job(&mut self, job: &ParityJob, columns: &[JobColumn]) {
-        // There may be several copies under way for one tag; they are counted, not told apart.
+        // There may be several copies under way for one tag; they are counted, not distinguished.
         let ticket = if job.kind == JobKind::Copy { self.next_ticket() } else { self.ticket(job.tag) };
         jobs::claim(ticket, job, columns, &mut self.claims);
         if job.kind == JobKind::Copy {

@@ -492,7 +492,7 @@ impl World {
             && self.admin_waiting.is_empty()
     }
 
-    /// Until all requests and commands have ended; background work may go on.
+    /// Until all requests and commands have ended; background work may continue.
     pub fn run_until_answered(&mut self) {
         while !self.hosts.is_empty() || !self.admin_waiting.is_empty() {
             self.must_step("requests have no answer");

@@ -10,7 +10,7 @@ use crate::cell::LatencySummary;
 use crate::metrics::{Histogram, Slice};
 use std::ops::Range;
 
-/// Numbers of a result below a millisecond are told in microseconds.
+/// Numbers of a result below a millisecond are reported in microseconds.
 const MILLISECOND_NS: f64 = 1e6;
 /// Bands of a distribution begin here, ns.
 const BANDS_FROM: u64 = 10_000;

@@ -30,7 +30,7 @@ use crate::run::Outcome;
 use figure::title;
 use std::collections::BTreeSet;
 
-/// A cell and what came of it.
+/// A cell and its result.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The cell.
@@ -39,7 +39,7 @@ pub struct Trial {
     pub outcome: Outcome,
 }
 
-/// What came of a method.
+/// The result of a method.
 #[derive(Clone, Debug)]
 pub struct Chapter {
     /// The method.
@@ -172,7 +172,7 @@ fn called(spec: &CellSpec) -> String {
     }
 }
 
-/// Kinds of smaller sets that are told; the notes of the cells have all.
+/// Kinds of smaller sets that are reported; the notes of the cells have all.
 const SCALED_TOLD: usize = 3;
 
 /// A kind of flag, and the sentence about cells that have it.

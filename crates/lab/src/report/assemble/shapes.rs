@@ -16,7 +16,7 @@ use super::{outstanding_axis, push, push_answered, size_axis, streaming, Trial};
 use crate::cell::{CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice};
 use crate::metrics::Scheme;
 
-/// From this size on the speed of random requests is told in MB/s, below in requests per second.
+/// From this size on the speed of random requests is reported in MB/s, below in requests per second.
 const LARGE: u32 = 64 << 10;
 
 /// A direction as a participle.

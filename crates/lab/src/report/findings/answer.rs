@@ -8,7 +8,7 @@ use super::compare::times;
 use super::{drawn, finite, steady, value_at, TIE};
 use std::collections::BTreeSet;
 
-/// Changes of the lead are told one by one where there are not more leaders in turn.
+/// Changes of the lead are reported one by one where there are not more leaders in turn.
 const REIGNS_TOLD: usize = 4;
 /// The percentile that distributions are compared at.
 const RARE: f64 = 99.0;

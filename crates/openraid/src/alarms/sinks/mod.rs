@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A sink gets the difference between the states that hold and the states that it has taken. So one state is one
-//! message, a server that was killed goes on from the same point, and a sink that comes back gets a summary. Each sink
-//! has its own thread: a sink that hangs holds up neither another sink nor the server.
+//! message, a server that was killed continues from the same point, and a sink that comes back gets a summary. Each
+//! sink has its own thread: a sink that hangs holds up neither another sink nor the server.
 
 mod exec;
 mod journald;

@@ -87,7 +87,7 @@ impl Laboratory {
         }
         let origin = Origin { command: command.clone(), user: user.to_owned() };
         if let Some(report) = self.folder.report(name.clone()) {
-            // A review that was ended goes on where it was.
+            // A review that was ended continues where it was.
             let is_same = self.folder.origin(&name).is_some_and(|known| known.command == command);
             if report.kind != "part" || !is_same {
                 return Err(Failure::refused(format!(

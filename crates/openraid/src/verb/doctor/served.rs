@@ -93,7 +93,7 @@ impl ServedArray {
         lines.join("\n")
     }
 
-    /// The half that is served goes on by itself; the other one has writes of its own, which `add` overwrites.
+    /// The half that is served continues by itself; the other one has writes of its own, which `add` overwrites.
     fn choice_text(&self, halves: &[&str]) -> String {
         let (name, served, other) = (&self.array, self.used.join(" "), halves.join(" "));
         let adds: Vec<String> = halves.iter().map(|half| format!("openraid add {name} {half} --yes")).collect();

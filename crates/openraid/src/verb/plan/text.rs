@@ -1,4 +1,4 @@
-//! A plan as tables for people.
+//! A plan as text tables.
 
 use openraid_lab::plan::{events_max, LevelPlan, Missing, Planned, Rebuild, Speed, EVENT_LIMIT, JUDGED};
 use openraid_units::Bytes;
@@ -26,7 +26,7 @@ fn speed(speed: &Speed) -> String {
     format!("{} / {}", figure(speed.iops), figure(speed.mean_ms))
 }
 
-/// A machine's plan for people, without the recommendation.
+/// A machine's plan as text, without the recommendation.
 pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
     let units = Units::of(possible(&body.levels).map(|plan| plan.capacity).max().unwrap_or(0));
     let heads = [
@@ -167,7 +167,7 @@ pub(super) fn chance(share: f64) -> String {
     format!("{percent:.2}")
 }
 
-/// The units in which the arrays of a plan are told: as drives are sold, and in powers of two.
+/// The units in which the arrays of a plan are reported: as drives are sold, and in powers of two.
 struct Units {
     names: [&'static str; 2],
     sizes: [u64; 2],

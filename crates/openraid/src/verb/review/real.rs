@@ -110,7 +110,7 @@ pub(super) fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> Strin
     let mut identity: Vec<String> =
         facts.bed.iter().filter(|line| line.starts_with("model:") || line.starts_with("serial:")).cloned().collect();
     if let Choice::Path(path) = choice {
-        // Another file under the same name is another target. Devices are told apart by model and serial number.
+        // Another file under the same name is another target. Devices are distinguished by model and serial number.
         if let Ok(file) = fs::metadata(path).map_err(drop).and_then(|known| known.is_file().then_some(known).ok_or(()))
         {
             let born = file.created().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());

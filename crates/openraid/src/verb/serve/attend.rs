@@ -80,7 +80,7 @@ impl Attendance<'_> {
         loop {
             match self.service.events().recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
-                    // What came since the last tick is told, too.
+                    // What came since the last tick is reported, too.
                     self.tell_collected();
                     return (exit, self.voice);
                 }

@@ -30,7 +30,7 @@ pub fn is_service(arguments: &ServeArguments, file: Option<&InForce>) -> bool {
 /// The arrays to serve.
 ///
 /// # Errors
-/// A name that names nothing, or nothing is remembered.
+/// A name that names nothing, or nothing is recorded.
 pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InForce>) -> Result<Wanted, Failure> {
     let mut wanted = Wanted::default();
     for folder in &arguments.scan {
@@ -70,7 +70,7 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
     Ok(wanted)
 }
 
-/// The file's entry for a remembered array.
+/// The file's entry for a recorded array.
 fn wish_of<'w>(entry: &Entry, wishes: &'w [DesiredArray]) -> Option<&'w DesiredArray> {
     let by_uuid = |wish: &&DesiredArray| match &wish.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
@@ -95,14 +95,14 @@ pub fn served_already(failure: Failure, names: &[String], context: &Context) -> 
 }
 
 impl Wanted {
-    /// Names of the remembered arrays that have a wanted member.
+    /// Names of the recorded arrays that have a wanted member.
     pub fn names(&self, context: &Context) -> Vec<String> {
         let entries = context.registry.entries().unwrap_or_default().into_iter();
         let is_wanted = |text: &String| self.members.iter().any(|member| member.text == *text);
         entries.filter(|entry| entry.members.iter().any(is_wanted)).map(|entry| entry.name).collect()
     }
 
-    /// Everything that is remembered or in the file. One array that cannot be found does not keep the others away.
+    /// Everything that is recorded or in the file. One array that cannot be found does not keep the others away.
     fn add_all(&mut self, entries: &[Entry], wishes: &[DesiredArray]) {
         let mut known = Vec::new();
         for entry in entries {

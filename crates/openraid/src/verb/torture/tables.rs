@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Ending, LostBody, Many};
 use crate::output::table::Table;
 
-/// Lost runs that are told; all of them are in the document.
+/// Lost runs that are reported; all of them are in the document.
 const LOST_TOLD_MAX: usize = 20;
 /// Policies by name, and the heads of their columns.
 const POLICIES: [(&str, &str); 8] = [

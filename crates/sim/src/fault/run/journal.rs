@@ -293,7 +293,8 @@ impl Run<'_> {
         }
     }
 
-    /// Turn bits of a device, without a word in its list of what it got wrong: it is told apart by what becomes of it.
+    /// Turn bits of a device, without a word in its list of what it got wrong: it is distinguished by what becomes of
+    /// it.
     fn turn(&mut self, wound: &Wound, (byte, mask): (usize, u8)) {
         let drive = self.world.drive_mut(wound.drive);
         drive.flip(wound.lba, byte, mask);

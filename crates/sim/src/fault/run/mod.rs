@@ -93,7 +93,7 @@ pub fn run(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>
     }
 }
 
-/// A run that goes on.
+/// A run that continues.
 #[derive(Debug)]
 struct Run<'a> {
     scenario: &'a Scenario,

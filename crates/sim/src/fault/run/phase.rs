@@ -74,7 +74,7 @@ impl Seat {
     }
 }
 
-/// The state remembered from one event to the next.
+/// The state recorded from one event to the next.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Seen {
     bits: Vec<u32>,

@@ -12,7 +12,7 @@ use crate::oracle::members::Misfit;
 use crate::oracle::Mismatch;
 use crate::words::count;
 
-/// Complaints about redundancy that are told.
+/// Complaints about redundancy that are reported.
 const MISFITS_TOLD_MAX: usize = 8;
 
 impl Run<'_> {
