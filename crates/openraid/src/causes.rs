@@ -13,9 +13,9 @@ use openraid_sys::{MemberError, NetError};
 
 use crate::exit::{Exit, Failure};
 
-/// An error that knows how a command ends that met it.
+/// An error with the exit code of a command that meets it.
 pub trait Cause: std::fmt::Display {
-    /// The end.
+    /// The exit code.
     fn exit(&self) -> Exit;
 }
 

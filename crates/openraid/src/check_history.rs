@@ -13,11 +13,11 @@ use crate::model::ArrayModel;
 use crate::registry::Registry;
 
 const SCHEMA: &str = "openraid/check-history/1";
-/// Checks of one array, or span, that are kept.
+/// Maximum number of stored checks of one array or span.
 const CHECKS_MAX: usize = 24;
-/// Arrays that are kept; the one that was checked longest ago goes first.
+/// Maximum number of arrays; the one with the oldest check is dropped first.
 const ARRAYS_MAX: usize = 1024;
-/// A larger file is invalid.
+/// Maximum size of the file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// A check of this array that has just begun or ended.
@@ -53,7 +53,7 @@ struct OfArray {
     checks: Vec<PastCheckModel>,
 }
 
-/// All of it.
+/// The whole history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CheckHistory {
     schema: String,
@@ -66,19 +66,19 @@ impl Default for CheckHistory {
     }
 }
 
-/// Something for the history.
+/// An entry for the history.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// The array, or span.
     pub uuid: String,
     /// The check.
     pub past: PastCheckModel,
-    /// It is the end of the check whose beginning is the newest entry.
+    /// Is it the end of the check whose begin is the newest entry?
     pub ends_newest: bool,
 }
 
 impl CheckHistory {
-    /// The history that is kept next to a registry.
+    /// The history next to a registry.
     pub fn read(registry: &Registry) -> Self {
         let text = registry.read_beside("check-history", FILE_BYTES_MAX);
         let known: Option<Self> = text.and_then(|text| serde_json::from_str(&text).ok());
@@ -90,7 +90,7 @@ impl CheckHistory {
         self.arrays.iter().find(|own| own.uuid == uuid).map_or(&[], |own| &own.checks)
     }
 
-    /// Keep these.
+    /// Store these entries.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -11,16 +11,16 @@ use crate::exit::Failure;
 use crate::registry::Registry;
 
 const SCHEMA: &str = "openraid/checks/1";
-/// Arrays, or spans, whose last check is kept; the oldest is forgotten for one more.
+/// Maximum number of arrays or spans with a stored check; the oldest is dropped for a new one.
 const CHECKS_MAX: usize = 1024;
-/// Such a file is never larger; a larger one is invalid.
+/// Maximum size of the file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Kept {
     uuid: String,
     check: CheckModel,
-    /// The last one before it that came to its end and compared, if this one did not.
+    /// The last complete check before it, if this one was not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     complete: Option<CheckModel>,
 }
@@ -39,20 +39,19 @@ impl Default for Checks {
 }
 
 impl Checks {
-    /// The results that are kept next to a registry.
+    /// The results next to a registry.
     pub fn read(registry: &Registry) -> Self {
         let text = registry.read_beside("checks", FILE_BYTES_MAX);
         let known: Option<Self> = text.and_then(|text| serde_json::from_str(&text).ok());
         known.filter(|known| known.schema == SCHEMA).unwrap_or_default()
     }
 
-    /// The last one of this array. One that says more events than the array has seen is of another copy of it.
+    /// The last check of this array. A check with more events than the array has seen belongs to another copy of it.
     pub fn of(&self, uuid: &str, events: u64) -> Option<&CheckModel> {
         self.kept(uuid).map(|kept| &kept.check).filter(|check| check.events <= events)
     }
 
-    /// The last one of this array that came to its end and compared, if a later one did not. As above, of this copy of
-    /// it.
+    /// The last complete check of this array, if a later one was not complete. As above, of this copy of it.
     pub fn complete_of(&self, uuid: &str, events: u64) -> Option<&CheckModel> {
         self.kept(uuid)?.complete.as_ref().filter(|check| check.events <= events)
     }
@@ -61,7 +60,7 @@ impl Checks {
         self.arrays.iter().find(|kept| kept.uuid == uuid)
     }
 
-    /// Keep the last results of these arrays, and leave those of other servers.
+    /// Store the last results of these arrays, and keep those of other servers.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -75,7 +74,7 @@ impl Checks {
         })
     }
 
-    /// The last check of this array. One that did not compare everything does not take away what an earlier one found.
+    /// Set the last check of this array. An incomplete check does not replace the result of an earlier complete one.
     pub fn put(&mut self, uuid: &str, check: CheckModel) {
         let before = self.kept(uuid).cloned().filter(|_| !check.is_complete());
         let complete = before.and_then(|kept| kept.complete.or(Some(kept.check).filter(CheckModel::is_complete)));

@@ -18,7 +18,7 @@ pub enum ConsistencyWord {
 }
 
 impl ConsistencyWord {
-    /// As the user writes it.
+    /// The word on the command line.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Resync => "resync",
@@ -29,7 +29,7 @@ impl ConsistencyWord {
     }
 }
 
-/// Does a new array get a bitmap? Nothing: as its size wants it.
+/// Does a new array get a bitmap? `None`: its size decides.
 ///
 /// # Errors
 /// Two options that contradict each other.

@@ -10,9 +10,9 @@
 use openraid_core::reason::FailReason;
 use serde::{Deserialize, Serialize};
 
-/// Members of one array that are recorded; the oldest is forgotten for one more.
+/// Maximum number of recorded members of one array; the oldest is dropped for a new one.
 const DEPARTED_MAX: usize = 64;
-/// A member that comes back so often in [`RETURNS_WINDOW_SECONDS`] has a bad connection, and stays out.
+/// A member that returns this number of times within [`RETURNS_WINDOW_SECONDS`] has a bad connection, and stays out.
 pub const RETURNS_MAX: usize = 3;
 /// See [`RETURNS_MAX`].
 pub const RETURNS_WINDOW_SECONDS: u64 = 86_400;
@@ -21,17 +21,17 @@ pub const RETURNS_WINDOW_SECONDS: u64 = 86_400;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// It was not there any more, or did not answer.
+    /// It vanished, or did not answer.
     Vanished,
-    /// It was not there when the array was started.
+    /// It was absent when the array was started.
     Absent,
-    /// It came back.
+    /// It returned.
     Returned,
-    /// It made errors.
+    /// It had errors.
     Faulty,
-    /// An order failed it.
+    /// A command failed it.
     Order,
-    /// It was left out at a start, and nothing is known of the reason.
+    /// It was left out at a start, for an unknown reason.
     Unknown,
 }
 
@@ -52,7 +52,7 @@ impl Why {
         }
     }
 
-    /// Does it say nothing of an earlier reason?
+    /// Does it say nothing about an earlier reason?
     const fn is_weak(self) -> bool {
         matches!(self, Self::Absent | Self::Unknown)
     }
@@ -105,13 +105,13 @@ impl Departed {
         }
     }
 
-    /// Does it come back by itself when it is there again?
+    /// Is it added again automatically when it returns?
     pub fn may_return(&self, now: u64) -> bool {
         self.stays_out(now).is_none() && self.why != Why::Returned
     }
 }
 
-/// A member left. A reason that says nothing does not replace one that does.
+/// A member left. A weak reason does not replace a better one.
 pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
     if let Some(at) = list.iter().position(|own| own.is(&fresh)) {
         if fresh.why.is_weak() && list[at].why != Why::Returned {
@@ -126,7 +126,7 @@ pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
     list.push(fresh);
 }
 
-/// A member came back by itself. How often it did is recorded.
+/// A member was added again automatically. The number of its returns is recorded.
 pub fn note_return(list: &mut [Departed], member: &str, now: u64) {
     if let Some(own) = list.iter_mut().find(|own| own.member == member) {
         own.why = Why::Returned;

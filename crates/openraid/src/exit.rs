@@ -5,7 +5,7 @@ use std::fmt;
 
 pub use openraid_status::Exit;
 
-/// Why a command did not do what it was asked. The text names the thing and the remedy.
+/// Why a command failed. The text names the object and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// The exit code.
@@ -15,7 +15,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// With this end.
+    /// With this exit code.
     pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
         Self { exit, text: text.to_string() }
     }
@@ -23,7 +23,7 @@ impl Failure {
     pub fn failed(text: impl fmt::Display) -> Self {
         Self::new(Exit::Error, text)
     }
-    /// The order is understood; it would do harm, or does not fit the state. Nothing was changed.
+    /// The command is understood, but would do harm or does not fit the state. Nothing was changed.
     pub fn refused(text: impl fmt::Display) -> Self {
         Self::new(Exit::Refused, text)
     }
@@ -31,7 +31,7 @@ impl Failure {
     pub fn array_failed(text: impl fmt::Display) -> Self {
         Self::new(Exit::Failed, text)
     }
-    /// The state cannot be found out.
+    /// The state is unknown.
     pub fn cannot_tell(text: impl fmt::Display) -> Self {
         Self::new(Exit::CannotTell, text)
     }
@@ -40,14 +40,14 @@ impl Failure {
         Self::new(Exit::Usage, text)
     }
 
-    /// The same, said of a thing.
+    /// The same, for an object.
     #[must_use]
     pub fn of(self, name: impl fmt::Display) -> Self {
         Self { text: format!("{name}: {}", self.text), ..self }
     }
 
-    /// Several in one: a line for each, and the end that weighs most. An array that does not start weighs more than an
-    /// operation that failed, and that more than a refusal.
+    /// Several failures as one: a line for each, and the most severe exit code. An array that does not start is more
+    /// severe than a failed operation, and that is more severe than a refusal.
     pub fn joined(failures: &[Self], otherwise: Exit) -> Self {
         let weight = |exit: &Exit| match exit {
             Exit::Failed => 3,

@@ -54,7 +54,7 @@ fn superblocks(level: &str, count: usize) -> Vec<Vec<u8>> {
     bytes.collect()
 }
 
-/// Make the checksum right: the sum of the words, carries added once, with the checksum itself as zero.
+/// Correct the checksum: the sum of the words, with carries added once, and the checksum itself as zero.
 fn mend(bytes: &mut [u8]) {
     let entries = usize::try_from(u32::from_le_bytes([bytes[220], bytes[221], bytes[222], bytes[223]])).expect("u32");
     let end = (256 + 2 * entries.min(1000)).min(bytes.len());

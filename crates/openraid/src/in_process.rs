@@ -53,18 +53,18 @@ impl InProcess {
     /// An array of this server as a target.
     ///
     /// # Errors
-    /// The temporary folder's path makes no address.
+    /// The path of the temporary folder cannot be an address.
     pub fn choice(&self, array: &str) -> Result<Choice, Failure> {
         Choice::parse(&Listening::Unix(self.socket.clone()).uri(array)).map_err(Failure::failed)
     }
 
-    /// The socket at which clients come in.
+    /// The socket for clients.
     #[cfg(test)]
     pub fn socket(&self) -> &std::path::Path {
         &self.socket
     }
 
-    /// End it.
+    /// Stop the server.
     pub fn stop(self) {
         self.service.stop();
     }

@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::exit::Exit;
 
-/// The variable of the environment that says so.
+/// The environment variable of such a job.
 pub const MARK: &str = "OPENRAID_JOB";
 
 /// Is this process such a job?
@@ -14,7 +14,7 @@ pub fn is_one() -> bool {
     std::env::var_os(MARK).is_some()
 }
 
-/// If it is one: end as soon as the server closes standard input, also by its own end.
+/// In such a job: end when the server closes standard input, also by its own end.
 pub fn attend() {
     if !is_one() {
         return;

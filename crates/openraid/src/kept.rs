@@ -18,11 +18,11 @@ use crate::departed::Departed;
 use crate::server::DriveCacheOption;
 use crate::settings::{apply, is_reset};
 
-/// The setting that stands for what hosts may do.
+/// The setting for the access of hosts.
 pub const ACCESS: &str = "access";
 /// The setting of the caches inside the members' drives.
 pub const DRIVE_CACHE: &str = "drive.cache";
-/// The setting that says whether members that vanished come back by themselves.
+/// Are vanished members added again automatically?
 pub const READD: &str = "members.readd";
 /// The setting that is a whole set of settings.
 pub const PROFILE: &str = "profile";
@@ -47,18 +47,18 @@ pub struct Kept {
     pub departed: Vec<Departed>,
 }
 
-/// Does a member that vanished come back by itself?
+/// Is a member that vanished added again automatically?
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Readd {
-    /// Yes, as soon as it is there again.
+    /// Yes, when it returns.
     #[default]
     Auto,
-    /// An order adds it.
+    /// Only by a command.
     Never,
 }
 
 impl Readd {
-    /// As it is written.
+    /// The printed word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -77,7 +77,7 @@ impl std::str::FromStr for Readd {
 }
 
 impl Kept {
-    /// Keep what was set. A profile replaces every setting that it has a value for.
+    /// Store the settings. A profile replaces every setting for which it has a value.
     pub fn note(&mut self, settings: &[(String, String)]) {
         for (key, value) in settings {
             if key == PROFILE {
@@ -85,7 +85,7 @@ impl Kept {
                 self.settings.retain(|key, _| [ACCESS, DRIVE_CACHE, READD].contains(&key.as_str()));
                 continue;
             }
-            // A reset is an order: what stays is that the policy is on.
+            // A reset is a command; the stored value is that the policy is on.
             let value = if is_reset(key, value) { "on" } else { value };
             self.settings.insert(key.clone(), value.into());
         }
@@ -101,24 +101,24 @@ pub struct Able {
     pub journal: bool,
 }
 
-/// How an array starts.
+/// The start of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Its policy.
     pub policy: Policy,
-    /// The profile that it began with.
+    /// The profile at its start.
     pub profile: Option<String>,
-    /// The wish for the caches inside its drives.
+    /// The setting for the caches inside its drives.
     pub drive_cache: Option<DriveCacheOption>,
-    /// What hosts may do.
+    /// The access of hosts.
     pub access: Access,
-    /// Do members that vanished come back by themselves?
+    /// Are vanished members added again automatically?
     pub readd: Readd,
-    /// Kept settings that do not apply here, and risks; a line each, without the array's name.
+    /// Kept settings that do not apply here, and risks; one a line, without the array's name.
     pub notes: Vec<String>,
 }
 
-/// How an array starts. `journalled`: whether the journal acknowledges its writes, if the command line says so.
+/// The start of an array. `journalled` is the command line's choice for the journal, if it has one.
 pub fn plan(kept: &Kept, file: Option<&DesiredArray>, able: Able, journalled: Option<bool>) -> Plan {
     let of_file = file.map_or(&[][..], |wish| &wish.settings[..]);
     let in_file = |key: &str| of_file.iter().find(|own| own.key == key).map(|own| own.value.as_str());

@@ -11,7 +11,7 @@ use crate::sets::SetPlan;
 /// The field's effect on older kernels.
 pub const REFUSED_BEFORE_6_19: &str = "kernels before 6.19 refuse a superblock that names it";
 
-/// The logical block that the superblocks of a set name: the largest.
+/// The logical block in the superblocks of a set: the largest.
 pub fn logical_block(set: &SetPlan, members: &[ProbedMember]) -> Option<BlockSize> {
     set.members.iter().filter_map(|place| members[*place].look.superblock.as_ref()?.logical_block()).max()
 }
@@ -21,7 +21,7 @@ pub fn drives_block(set: &SetPlan, members: &[ProbedMember]) -> BlockSize {
     set.members.iter().map(|place| members[*place].info.block).max().unwrap_or(BlockSize::B512)
 }
 
-/// The same as text, with what to do.
+/// The same as text, with the remedy.
 pub fn note(set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
     let (named, drives) = (logical_block(set, members)?, drives_block(set, members));
     let what = format!(

@@ -21,7 +21,7 @@ use crate::arguments::{
 use crate::exit::Failure;
 use crate::output::progress::Progress;
 
-/// The profiles that are built in, and those of a folder.
+/// The built-in profiles, and those of a folder.
 ///
 /// # Errors
 /// A profile of the folder is wrong.
@@ -32,7 +32,7 @@ pub fn library(folder: Option<&Path>) -> Result<Library, Failure> {
     }
 }
 
-/// How much is measured.
+/// The length of the measurements.
 pub const fn effort(word: EffortWord) -> Effort {
     match word {
         EffortWord::Quick => Effort::QUICK,
@@ -41,7 +41,7 @@ pub const fn effort(word: EffortWord) -> Effort {
     }
 }
 
-/// A load as it was asked for.
+/// The chosen load.
 #[derive(Debug)]
 pub struct Load {
     /// Its pattern.
@@ -52,15 +52,15 @@ pub struct Load {
     pub trace: Option<Trace>,
 }
 
-/// The load that was asked for.
+/// The chosen load.
 ///
 /// # Errors
-/// No such load, a file that cannot be understood, options that contradict it.
+/// No such load, a file that cannot be read as a load, options that contradict it.
 pub fn asked(arguments: &LoadArguments) -> Result<Load, Failure> {
     load(&arguments.load, arguments.job.as_deref(), axes(arguments)?)
 }
 
-/// Loads that `simulate`, `plan` and the console offer, each with what it is.
+/// The loads of `simulate`, `plan` and the console, with a description of each.
 pub const LOADS: [(&str, &str); 14] = [
     ("database", "random 8 KiB, two thirds reads"),
     ("sequential", "one stream of reads"),
@@ -78,15 +78,15 @@ pub const LOADS: [(&str, &str); 14] = [
     ("home", "files of a household"),
 ];
 
-/// The names of [`LOADS`], with commas between them.
+/// The names of [`LOADS`], separated by commas.
 pub fn load_names() -> String {
     LOADS.map(|(name, _)| name).join(", ")
 }
 
-/// A load by its name or from a file, with axes that were given.
+/// A load by its name or from a file, with the given axes.
 ///
 /// # Errors
-/// No such load, a file that cannot be understood, axes that contradict it.
+/// No such load, a file that cannot be read as a load, axes that contradict it.
 pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failure> {
     if let Some((pattern, way)) = named(word) {
         if job.is_some() {
@@ -127,7 +127,7 @@ fn named(word: &str) -> Option<(Pattern, Option<Direction>)> {
 /// A load from a file: a trace, a fio job, an Iometer .icf, the output of iostat.
 ///
 /// # Errors
-/// Why the file cannot be understood, without its name.
+/// Why the file cannot be read as a load, without its name.
 pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let open = || File::open(path).map(BufReader::new).map_err(unreadable);
@@ -173,7 +173,7 @@ pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, Str
     Ok(Load { pattern: Pattern::Custom(job.spec), axes: axes.or(&own), trace: None })
 }
 
-/// The one of a file's loads that is wanted, or the only one.
+/// The wanted load of a file, or its only one.
 fn one<T>(mut all: Vec<T>, wanted: Option<&str>, name: impl Fn(&T) -> &str) -> Result<T, String> {
     let place = match wanted {
         Some(wanted) => all.iter().position(|one| name(one) == wanted),
@@ -187,7 +187,7 @@ fn one<T>(mut all: Vec<T>, wanted: Option<&str>, name: impl Fn(&T) -> &str) -> R
     }
 }
 
-/// A time of a file in whole seconds; none if it is zero.
+/// A time of a file in whole seconds; `None` if it is zero.
 fn seconds(what: &str, time: Option<Nanos>) -> Result<Option<u32>, String> {
     const SECOND: u64 = 1_000_000_000;
     let Some(time) = time.filter(|time| *time > Nanos::ZERO) else { return Ok(None) };
@@ -196,7 +196,7 @@ fn seconds(what: &str, time: Option<Nanos>) -> Result<Option<u32>, String> {
     fits.map(Some).ok_or_else(|| format!("{what} of {time} is not possible; give whole seconds, one day at most"))
 }
 
-/// Bytes that an option takes, as an axis has them.
+/// The bytes of an option as an axis.
 fn bytes(what: &str, size: Option<openraid_units::Bytes>) -> Result<Option<u32>, Failure> {
     let small = size.map(|size| u32::try_from(size.get()));
     small.transpose().map_err(|_| Failure::usage(format!("--{what}: give at most 4 GiB")))
@@ -205,11 +205,11 @@ fn bytes(what: &str, size: Option<openraid_units::Bytes>) -> Result<Option<u32>,
 /// The axes of a machine.
 ///
 /// # Errors
-/// A value that cannot be.
+/// A value that is not valid.
 pub fn machine(arguments: &MachineArguments) -> Result<Axes, Failure> {
     let axes = Axes {
         drive: arguments.drive.clone(),
-        // A default that is named makes no other cell.
+        // A default that is given explicitly does not make another cell.
         fresh: (arguments.drive_state == Some(DriveStateWord::Fresh)).then_some(true),
         drive_cache: arguments.drive_cache.map(|word| word == DriveCacheWord::On),
         cache: arguments.cache.map(|cache| match cache {
@@ -225,10 +225,10 @@ pub fn machine(arguments: &MachineArguments) -> Result<Axes, Failure> {
     Ok(axes)
 }
 
-/// Are there SSDs, where they are to be fresh?
+/// Are there SSDs, if they should be fresh?
 ///
 /// # Errors
-/// None of the cells has any; a profile that is not there.
+/// None of the cells has any; a profile does not exist.
 pub fn state_fits<'a>(library: &Library, mut cells: impl Iterator<Item = &'a CellSpec>) -> Result<(), Failure> {
     let wrong = |cell: &CellSpec| match machine_spec(library, cell) {
         Ok(spec) if spec.drives.iter().any(|drive| matches!(drive.kind, DriveKind::Ssd(_))) => None,
@@ -247,10 +247,10 @@ pub fn state_fits<'a>(library: &Library, mut cells: impl Iterator<Item = &'a Cel
     }
 }
 
-/// Do drives and a journal that were asked for fit the ports of a system? If none are asked for, the system has its own drives.
+/// Do the given drives and journal fit the ports of a system? Without given drives, the system has its own.
 ///
 /// # Errors
-/// They do not; a profile that is not there.
+/// They do not; a profile does not exist.
 pub fn drive_fits(library: &Library, system: &str, machine: &Axes) -> Result<(), Failure> {
     for (option, wanted) in [("--drive", &machine.drive), ("--journal", &machine.journal)] {
         let words = wanted.as_deref().map_or_else(Vec::new, mixed);
@@ -314,7 +314,7 @@ fn axes(arguments: &LoadArguments) -> Result<Axes, Failure> {
     Ok(axes)
 }
 
-/// An axis as its option is called.
+/// An axis by the name of its option.
 pub fn flagged(error: &AxisError) -> Failure {
     let option = match error.axis {
         "rd" => "--reads",
@@ -334,18 +334,18 @@ pub fn flagged(error: &AxisError) -> Failure {
     Failure::usage(format!("{option}: {}", error.reason))
 }
 
-/// Why a cell has no result, as a command says it.
+/// Why a cell has no result, as a command's error.
 pub fn refused(error: CellError) -> Failure {
     match error {
         CellError::Axis(error) => flagged(&error),
-        // An array that cannot be was asked for, as one that is no word; or a load that this array cannot have.
+        // An impossible array, like an unknown word, or a load that this array cannot have, is wrong usage.
         CellError::Unknown(_) | CellError::Impossible(_) | CellError::NotApplicable(_) => Failure::usage(error),
         _ => Failure::failed(error),
     }
 }
 
-/// As many runs at the same time as there are processors, and a callback that is told how many of how many have ended: the bar learns on
-/// the way how many are to come.
+/// The number of parallel runs, which is the number of processors, and a callback for the number of ended runs and of
+/// all runs: the bar learns the latter on the way.
 pub fn runs_at_once() -> (usize, impl Fn(usize, usize) + Sync) {
     let progress = Mutex::new(Progress::counting("runs", 0));
     let ended = move |done: usize, all: usize| {
@@ -356,8 +356,8 @@ pub fn runs_at_once() -> (usize, impl Fn(usize, usize) + Sync) {
     (std::thread::available_parallelism().map_or(1, Into::into), ended)
 }
 
-/// What makes a figure uncertain most of all, where that is worth a word: of values with what each changes, the largest
-/// first, and chance, all in percent.
+/// The largest source of uncertainty of a figure, if it is worth a sentence: from values with their effects, the
+/// largest first, and chance, all in percent.
 pub fn least_certain(values: &[(String, f64)], chance_percent: f64) -> Option<String> {
     let value = values.first().filter(|(_, change)| *change >= 1.0 && *change >= chance_percent);
     match value {
@@ -369,15 +369,15 @@ pub fn least_certain(values: &[(String, f64)], chance_percent: f64) -> Option<St
     }
 }
 
-/// The range of a figure as a table has it: percent below and above, and what of that is chance.
+/// The range of a figure for a table: percent below and above, and the part of chance in it.
 pub fn range_of(low_percent: f64, high_percent: f64, chance_percent: f64) -> String {
     format!("-{low_percent:.0} to +{high_percent:.0} %, chance {chance_percent:.1} %")
 }
 
-/// May a page be written here? Only where nothing is, or a page that this program wrote before.
+/// May a page be written here? Only if there is no file, or a page of this program.
 ///
 /// # Errors
-/// Something else is there.
+/// There is another file.
 pub fn may_be_written(path: &Path) -> Result<(), Failure> {
     let refused = |why: &str| {
         Err(Failure::refused(format!("{}: {why}, and would be lost; name another file, or remove it", path.display())))
@@ -399,7 +399,7 @@ pub fn may_be_written(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A number as text: three figures that count.
+/// A number as text, with three significant figures.
 pub fn figure(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,

@@ -15,7 +15,7 @@ pub struct Lockless {
     pub counts: LocklessCounts,
 }
 
-/// The lockless bitmap of a member, if it has one that can be read.
+/// The lockless bitmap of a member, if it has a readable one.
 pub fn of_member(member: &ProbedMember) -> Option<Lockless> {
     let own = member.look.superblock.as_ref()?;
     member.look.bitmap_error.filter(|error| *error == BitmapError::Lockless)?;
@@ -24,7 +24,7 @@ pub fn of_member(member: &ProbedMember) -> Option<Lockless> {
     Some(Lockless { header, counts: header.count(area, own.events) })
 }
 
-/// What cannot be trusted of an array that is read, by the bitmap of its newest member. `array` is a set, not a nested array.
+/// Ranges of an array that cannot be trusted, by the bitmap of its newest member. `array` is a set, not a nested array.
 pub fn doubts(members: &[ProbedMember], array: &ArrayModel) -> Option<String> {
     let is_member = |own: &Superblock| Some(own.set_uuid.to_string()) == array.uuid;
     let of_set = members.iter().filter(|member| member.look.superblock.as_ref().is_some_and(is_member));

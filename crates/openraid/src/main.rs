@@ -70,7 +70,7 @@ fn main() -> ExitCode {
                 eprintln!("openraid: {text}");
                 return Exit::Usage.into();
             }
-            // A reader that closes the pipe is no error.
+            // A reader that closes the pipe is not an error.
             let _ = error.print();
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return if asked { Exit::Fine.into() } else { Exit::Usage.into() };

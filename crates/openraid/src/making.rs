@@ -18,14 +18,14 @@ use openraid_models::ArrayLevel;
 
 /// mdadm's own default.
 const CHUNK_DEFAULT: Sectors = Sectors::kib(512);
-/// What members of a linear array are rounded to, as with mdadm.
+/// The rounding of members of a linear array, as in mdadm.
 const ROUNDING_DEFAULT: Sectors = Sectors::kib(64);
-/// From this much of each member on a new array gets a bitmap, as with mdadm.
+/// Minimum size of each member at which a new array gets a bitmap, as in mdadm.
 const BITMAP_FROM: Sectors = Bytes::gib(100).sectors_floor();
-/// Spans of 50 and 60 if the command line does not say.
+/// Number of spans of 50 and 60 without an option.
 const SPANS_DEFAULT: u16 = 2;
 
-/// The order.
+/// The request.
 #[derive(Clone, Debug)]
 pub struct CreateOptions<'a> {
     /// Name of the array.
@@ -42,11 +42,11 @@ pub struct CreateOptions<'a> {
     pub members: &'a [String],
     /// Spares.
     pub spares: &'a [String],
-    /// Use no more than this of each member.
+    /// Maximum size to use of each member.
     pub size: Option<Sectors>,
     /// No first sync.
     pub assume_clean: bool,
-    /// Bitmap; nothing: as large arrays need it.
+    /// Bitmap; `None`: large arrays get one.
     pub bitmap: Option<bool>,
     /// Partial parity log, in place of a bitmap.
     pub ppl: bool,
@@ -54,10 +54,10 @@ pub struct CreateOptions<'a> {
     pub minor: MinorVersion,
 }
 
-/// One set: places in the list of members that are there.
+/// One set: indices in the list of present members.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// Slots; nothing for a missing one.
+    /// Slots; `None` for a missing member.
     pub slots: Vec<Option<usize>>,
     /// Spares.
     pub spares: Vec<usize>,
@@ -68,7 +68,7 @@ pub struct Span {
 pub struct Shape {
     /// Name of the array.
     pub name: String,
-    /// What the user calls its level.
+    /// The user's name for its level.
     pub level: ArrayLevel,
     /// Level of each set.
     pub md: MdLevel,
@@ -80,21 +80,21 @@ pub struct Shape {
     pub minor: MinorVersion,
     /// The sets: one, or the spans of a nested array.
     pub spans: Vec<Span>,
-    /// Use no more than this of each member.
+    /// Maximum size to use of each member.
     pub size: Option<Sectors>,
     /// No first sync.
     pub assume_clean: bool,
-    /// Bitmap; nothing: as large arrays need it.
+    /// Bitmap; `None`: large arrays get one.
     pub bitmap: Option<bool>,
     /// Partial parity log, in place of a bitmap.
     pub ppl: bool,
 }
 
 impl Shape {
-    /// Check an order. Present members are counted in order, spares after them.
+    /// Check a request. Present members are counted in order, spares after them.
     ///
     /// # Errors
-    /// What does not fit together, as wrong usage.
+    /// Options that do not fit together, as wrong usage.
     pub fn of(wish: &CreateOptions<'_>) -> Result<Self, Failure> {
         let md =
             words::md_level(wish.level).ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
@@ -155,7 +155,7 @@ impl Shape {
         Ok(())
     }
 
-    /// Plan every set. `sizes` and `names` are of the members that are there.
+    /// Plan every set. `sizes` and `names` are those of the present members.
     ///
     /// # Errors
     /// Why it cannot be made, with the names of the members.
@@ -210,7 +210,7 @@ impl Shape {
         plans[0].geometry.full_stripe()
     }
 
-    /// The size that it will have.
+    /// The size of the array.
     pub fn size(&self, plans: &[Assembly]) -> Sectors {
         if !self.is_nested() {
             return plans[0].geometry.capacity();
@@ -224,10 +224,10 @@ impl Shape {
         plans.iter().map(of_span).sum()
     }
 
-    /// Make it, from the members that are there and as it was planned.
+    /// Make the array from the present members, by the plan.
     ///
     /// # Errors
-    /// What the engine refuses.
+    /// The engine's refusal.
     pub fn make(
         &self,
         service: &ServiceHandle,

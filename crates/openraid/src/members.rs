@@ -16,11 +16,11 @@ use crate::registry::{Entry, Registry};
 /// The word for a slot without a member.
 pub const MISSING: &str = "missing";
 
-/// A member's name with an absolute path, so that it means the same to a server and in the registry. Links stay: a
-/// name like `/dev/disk/by-id/...` is better than what it leads to.
+/// A member's name with an absolute path, so that it means the same to a server and in the registry. Links stay: a name
+/// like `/dev/disk/by-id/...` is better than its target.
 ///
 /// # Errors
-/// It names nothing.
+/// The name is not valid.
 pub fn spec(text: &str) -> Result<MemberSpec, Failure> {
     let spec: MemberSpec = text.parse().map_err(Failure::usage)?;
     match &spec.place {
@@ -45,10 +45,10 @@ pub fn spec(text: &str) -> Result<MemberSpec, Failure> {
 }
 
 /// The same for a name that a user has just written: a drive's profile that does not exist is a typing error. A name in
-/// the registry is taken as it is, because the array may start without that member.
+/// the registry is not checked, because the array may start without that member.
 ///
 /// # Errors
-/// As [`spec`], or it is no drive's profile.
+/// As [`spec`], or there is no such profile.
 pub fn written_spec(text: &str) -> Result<MemberSpec, Failure> {
     let spec = spec(text)?;
     if let Place::Model(model) = &spec.place {
@@ -57,7 +57,7 @@ pub fn written_spec(text: &str) -> Result<MemberSpec, Failure> {
     Ok(spec)
 }
 
-/// A path that means the same everywhere, in UTF-8.
+/// An absolute path in UTF-8.
 fn absolute(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(path)
         .map_err(|error| Failure::failed(format!("{text}: the path cannot be made absolute: {error}")))?;
@@ -68,12 +68,12 @@ fn absolute(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     Ok(absolute)
 }
 
-/// Is a member's content gone with this process?
+/// Is a member's content lost when this process ends?
 pub fn is_memory(spec: &MemberSpec) -> bool {
     matches!(&spec.place, Place::Ram(_) | Place::Model(ModelSpec { file: None, .. }))
 }
 
-/// The same for members of an array that outlives the command: memory does not.
+/// The same for members of an array that outlives the command; memory is refused.
 ///
 /// # Errors
 /// As [`written_spec`], or it is memory.
@@ -87,28 +87,28 @@ pub fn lasting_spec(text: &str) -> Result<MemberSpec, Failure> {
     Ok(spec)
 }
 
-/// How long opening a member may take in this process, if that was said.
+/// Maximum time to open a member in this process, if it was set.
 static PATIENCE: OnceLock<Nanos> = OnceLock::new();
 
-/// From now on, opening a member may take this long.
+/// Set the maximum time to open a member.
 pub fn set_patience(patience: Nanos) {
-    // It is said once, at the start.
+    // It is set once, at the start.
     let _ = PATIENCE.set(patience);
 }
 
-/// How to open members.
+/// Options to open members.
 pub fn options(usage: Use) -> member::OpenOptions {
     let mut options = member::OpenOptions::new(usage);
     options.patience = PATIENCE.get().copied().unwrap_or(options.patience);
     options.command_timeout = Limits::default().command_timeout;
     if usage != Use::Exclusive {
-        // A few reads: the page cache is good enough, and leaves the flags of the file alone.
+        // A few reads: the page cache is sufficient, and does not change the flags of the file.
         options.direct = Direct::Never;
     }
     options
 }
 
-/// Members that were opened, and for each of the others why not.
+/// Opened members, and for each of the others the reason why not.
 pub type Opened = (Vec<(OpenedMember, ProbedMember)>, Vec<(String, Failure)>);
 
 /// Open as many of these as can be opened.
@@ -124,17 +124,18 @@ pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
     (opened, failed)
 }
 
-/// The same member, whose writes stay in memory.
+/// The same member with writes kept in memory.
 pub fn in_memory((opened, probed): (OpenedMember, ProbedMember)) -> (OpenedMember, ProbedMember) {
     let opened = opened.overlaid();
     let probed = ProbedMember { info: opened.info, ..probed };
     (opened, probed)
 }
 
-/// Refuse to start an array if a member can be read and not written: the array would run without it, and it would miss
-/// later writes.
+/// Refuse to start an array if a member is readable but write-protected: the array would run without it, and it would
+/// miss later writes.
 ///
 /// # Errors
+/// The member's name, and the remedy.
 /// Its name, and what can be done.
 pub fn refuse_protected(
     specs: &[MemberSpec],
@@ -148,7 +149,7 @@ pub fn refuse_protected(
     Err(Failure::joined(&refusals, Exit::Refused))
 }
 
-/// The sets of members that can be read and not be written, and why each is not started.
+/// The sets with write-protected members, and why each is not started.
 pub fn protected(
     specs: &[MemberSpec],
     opened: &[(OpenedMember, ProbedMember)],
@@ -173,7 +174,7 @@ pub fn protected(
     protected.iter().filter_map(refusal).collect()
 }
 
-/// A member that is not where it was has most often been moved.
+/// A member that is missing at its path was moved in most cases.
 fn not_opened(error: OpenError) -> Failure {
     let is_missing = matches!(error, OpenError::Local(MemberError::Missing { .. }));
     let failure = Failure::from(error);
@@ -185,16 +186,16 @@ fn not_opened(error: OpenError) -> Failure {
     failure
 }
 
-/// Why a path is no member, whatever is tried with it.
+/// Why a path can never be a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
-    /// Nothing is there.
+    /// It does not exist.
     Missing,
-    /// The file holds less than one sector.
+    /// The file has less than one sector.
     TooSmall,
 }
 
-/// Why a member that could not be opened is none; nothing if that is not the reason.
+/// Why a member that could not be opened can never be one; `None` if that is not the reason.
 pub fn unfit(spec: &MemberSpec) -> Option<Unfit> {
     let Place::Path(path) = &spec.place else { return None };
     match fs::metadata(path) {
@@ -203,9 +204,9 @@ pub fn unfit(spec: &MemberSpec) -> Option<Unfit> {
     }
 }
 
-/// Members of which none could be opened: how many they are, and for each why. `whose` is empty or ` of NAME`.
+/// The error if no member could be opened: their number, and the reason for each. `whose` is empty or ` of NAME`.
 ///
-/// If the user has written paths at which no member can be, the names are wrong; otherwise the state is unknown.
+/// If the user has given paths that can never be members, the names are wrong; otherwise the state is unknown.
 pub fn none_opened(
     whose: &str,
     names: &[String],
@@ -223,7 +224,7 @@ pub fn none_opened(
     Failure::new(exit_of_none(names, specs, registry), lines.join("\n  "))
 }
 
-/// How a command ends if none of its members could be opened; see [`none_opened`].
+/// The exit code if no member could be opened; see [`none_opened`].
 pub fn exit_of_none(names: &[String], specs: &[MemberSpec], registry: &Registry) -> Exit {
     let is_written = names.iter().all(|name| matches!(remembered(name, registry), Ok(None)));
     if is_written && specs.iter().all(|spec| unfit(spec).is_some()) {
@@ -233,7 +234,7 @@ pub fn exit_of_none(names: &[String], specs: &[MemberSpec], registry: &Registry)
     }
 }
 
-/// Open all of these.
+/// Open all members.
 ///
 /// # Errors
 /// One of them cannot be opened; the text has a line for each that cannot.
@@ -249,11 +250,11 @@ pub fn open_every(
     Err(Failure::joined(&failures, Exit::Error))
 }
 
-/// Members by the names that the user wrote. The name of an array in the registry stands for its members. If the user
-/// writes both an array and a member of it, the member counts once.
+/// Members by the names that the user wrote. The name of an array in the registry means its members. If the user writes
+/// both an array and a member of it, the member counts once.
 ///
 /// # Errors
-/// A name that names nothing, a registry that cannot be read.
+/// A name that is not valid, a registry that cannot be read.
 pub fn named(names: &[String], registry: &Registry) -> Result<Vec<MemberSpec>, Failure> {
     let mut of_arrays: Vec<MemberSpec> = Vec::new();
     let mut written = Vec::new();
@@ -270,7 +271,7 @@ pub fn named(names: &[String], registry: &Registry) -> Result<Vec<MemberSpec>, F
     Ok(of_arrays)
 }
 
-/// Do both name one file or device?
+/// Do both name the same file or device?
 fn is_same_place(one: &MemberSpec, other: &MemberSpec) -> bool {
     match (&one.place, &other.place) {
         (Place::Path(one), Place::Path(other)) => {
@@ -280,7 +281,8 @@ fn is_same_place(one: &MemberSpec, other: &MemberSpec) -> bool {
     }
 }
 
-/// The array that is recorded by this name, unless a file has it. Any name: md takes more than `create` does.
+/// The array with this name in the registry, unless a file has the name. Any name: md accepts more names than `create`
+/// does.
 ///
 /// # Errors
 /// The registry cannot be read.
@@ -291,12 +293,12 @@ pub fn remembered(name: &str, registry: &Registry) -> Result<Option<Entry>, Fail
     registry.find(name)
 }
 
-/// May this be an array's name, and is it no file?
+/// May this be an array's name, and is it not a file?
 pub fn looks_like_a_name(text: &str) -> bool {
     crate::words::array_name(text).is_ok() && !Path::new(text).exists()
 }
 
-/// The path of a member that is to be a new file.
+/// The path of a member for a new file.
 fn new_path<'a>(option: &str, spec: &'a MemberSpec) -> Result<&'a Path, Failure> {
     match &spec.place {
         Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => Ok(path),
@@ -313,25 +315,25 @@ fn cannot_be_made(spec: &MemberSpec, error: &std::io::Error) -> Failure {
     Failure::failed(format!("{spec}: the file cannot be made: {error}"))
 }
 
-/// Zeroes that are written to a new file in one go.
+/// Number of zero bytes that are written to a new file at once.
 const FILL_BYTES: usize = 1 << 20;
 
-/// Files that were made for a command, removed again unless it succeeds.
+/// Files made for a command; they are removed unless it succeeds.
 #[derive(Debug, Default)]
 pub struct NewFiles {
     paths: Vec<PathBuf>,
 }
 
 impl NewFiles {
-    /// Make sparse files of this size for those of the members that are paths.
+    /// Make sparse files of this size for the members that are paths.
     ///
     /// # Errors
-    /// A file is there already, or cannot be made. What was made is removed.
+    /// A file exists already, or cannot be made. New files are removed.
     pub fn make(specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
         Self::make_for("--file-size", specs, size)
     }
 
-    /// Could [`NewFiles::make`] make them? Nothing is made.
+    /// Could [`NewFiles::make`] make them? No file is made.
     ///
     /// # Errors
     /// As [`NewFiles::make`].
@@ -365,7 +367,7 @@ impl NewFiles {
         Ok(files)
     }
 
-    /// The same, with every byte written, so that no write to them later fails because the file system is full.
+    /// The same with all bytes written, so that later writes do not fail because the file system is full.
     ///
     /// # Errors
     /// As [`NewFiles::make`], or there is no room.
@@ -391,7 +393,7 @@ impl NewFiles {
         Ok(files)
     }
 
-    /// They are wanted.
+    /// Keep the files.
     pub fn keep(mut self) {
         self.paths.clear();
     }
@@ -400,13 +402,13 @@ impl NewFiles {
 impl Drop for NewFiles {
     fn drop(&mut self) {
         for path in &self.paths {
-            // Nothing was in it; if it cannot be removed, the user sees an empty file.
+            // They were empty; if one cannot be removed, the user sees an empty file.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Files and block devices in a folder, in the order of their names; folders and others are passed by.
+/// Files and block devices in a folder, in the order of their names; other entries are skipped.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -422,7 +424,7 @@ pub fn in_folder(folder: &Path) -> Result<Vec<MemberSpec>, Failure> {
         }
     }
     paths.sort();
-    // Several names in /dev/disk lead to one drive: it is looked at once.
+    // Several names in /dev/disk lead to one drive: it is listed once.
     let mut seen = Vec::new();
     paths.retain(|path| {
         let Ok(resolved) = path.canonicalize() else { return false };
@@ -433,7 +435,7 @@ pub fn in_folder(folder: &Path) -> Result<Vec<MemberSpec>, Failure> {
     Ok(paths.iter().filter_map(|path| path.to_str()).filter_map(|path| spec(path).ok()).collect())
 }
 
-/// All block devices that hold bytes of their own.
+/// All block devices with their own content.
 pub fn block_devices() -> Vec<MemberSpec> {
     let Ok(partitions) = fs::read_to_string("/proc/partitions") else { return Vec::new() };
     let names = partitions.lines().skip(2).filter_map(|line| line.split_whitespace().nth(3));

@@ -36,17 +36,17 @@ impl Notifier {
 
     fn send(&self, text: &str) {
         if let Some((socket, address)) = &self.socket {
-            // A manager that is gone or full is not waited for.
+            // If the manager is gone, or its queue is full, the message is dropped.
             let _ = socket.send_to_addr(text.as_bytes(), address);
         }
     }
 
-    /// Clients can come.
+    /// Clients can connect.
     pub fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={status}"));
     }
 
-    /// How the server is, in a line.
+    /// The state of the server in one line.
     pub fn status(&self, status: &str) {
         self.send(&format!("STATUS={status}"));
     }
@@ -57,7 +57,7 @@ impl Notifier {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
     }
 
-    /// The server ends.
+    /// The server stops.
     pub fn stopping(&self) {
         self.send("STOPPING=1\nSTATUS=stopping");
     }
@@ -69,7 +69,7 @@ impl Notifier {
         }
     }
 
-    /// How often to look, so that the manager hears in time: at least three times in its own.
+    /// The interval of messages to the manager: at most a third of its own limit.
     pub fn tick(&self, usual: Duration) -> Duration {
         self.watchdog.map_or(usual, |watchdog| usual.min(watchdog / 3))
     }

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::events::Level;
 use openraid_status::alarm::{AlarmModel, Condition};
 
-/// Alarms that hold; of more the least important are left out, and an alarm counts them.
+/// Maximum number of open alarms; if there are more, the least severe are left out, and an alarm gives their number.
 pub const ACTIVE_MAX: usize = 512;
-/// Alarms that ended and are still listed; the oldest are forgotten first.
+/// Maximum number of ended alarms in the list; the oldest are dropped first.
 pub const ENDED_MAX: usize = 128;
-/// A text or a name is never longer, in bytes.
+/// Maximum length of a text or a name, in bytes.
 pub const TEXT_BYTES_MAX: usize = 500;
 
 /// The subject of a state.
@@ -23,7 +23,7 @@ pub enum Subject {
     Server(String),
 }
 
-/// An alarm that is kept.
+/// A stored alarm.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Alarm {
     /// The fault.
@@ -34,21 +34,21 @@ pub struct Alarm {
     pub server: Option<String>,
     /// Its begin: seconds since 1970.
     pub since: u64,
-    /// When it ended.
+    /// Its end.
     pub until: Option<u64>,
-    /// When it was acknowledged.
+    /// The time of its acknowledgement.
     pub acknowledged: Option<u64>,
-    /// What sinks have been told of it, by the name of the sink.
+    /// The messages that sinks have accepted, by the name of the sink.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub told: BTreeMap<String, Told>,
 }
 
-/// The last message about an alarm that a sink has taken.
+/// The last message about an alarm that a sink has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Told {
-    /// That it holds, at this level.
+    /// The level in the message.
     pub level: Level,
-    /// That it is over.
+    /// Did the message report the end?
     pub ended: bool,
 }
 
@@ -98,15 +98,15 @@ impl Alarm {
 /// All alarms.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Book {
-    /// Alarms that hold and alarms that ended, in the order in which they began.
+    /// Open and ended alarms, in the order of their begins.
     pub alarms: Vec<Alarm>,
-    /// Sinks that are known: a new one is not told of alarms that ended before.
+    /// Known sinks: a new sink gets no messages about alarms that ended before.
     #[serde(default)]
     pub sinks: BTreeSet<String>,
 }
 
 impl Book {
-    /// These states of a subject hold now, and no others. Has anything changed?
+    /// A subject has these states now, and no others. Returns whether anything changed.
     pub fn observe(&mut self, subject: &Subject, now: u64, conditions: &[Condition]) -> bool {
         let mut changed = false;
         for alarm in self.alarms.iter_mut().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject)) {
@@ -145,7 +145,7 @@ impl Book {
         changed
     }
 
-    /// Take note of the alarms that hold and fit; their names.
+    /// Acknowledge the open alarms that fit. Returns their names.
     pub fn acknowledge(&mut self, now: u64, fits: impl Fn(&Alarm) -> bool) -> Vec<String> {
         let open = |alarm: &&mut Alarm| alarm.until.is_none() && alarm.acknowledged.is_none();
         let fitting = self.alarms.iter_mut().filter(open).filter(|alarm| fits(alarm));
@@ -157,7 +157,7 @@ impl Book {
             .collect()
     }
 
-    /// End the alarms of arrays that are not known any more, and give those of servers that are gone to this one.
+    /// End the alarms of unknown arrays, and give the alarms of ended servers to this one.
     pub fn retire(&mut self, now: u64, is_known: impl Fn(&str) -> bool, heir: &str, is_gone: impl Fn(&str) -> bool) {
         for alarm in self.alarms.iter_mut().filter(|alarm| alarm.until.is_none()) {
             match alarm.subject() {
@@ -168,7 +168,7 @@ impl Book {
         }
     }
 
-    /// From now on there are these sinks. Messages that are due to others are dropped.
+    /// Set the list of sinks. Pending messages to other sinks are dropped.
     pub fn set_sinks(&mut self, names: &BTreeSet<String>) {
         for alarm in &mut self.alarms {
             alarm.told.retain(|name, _| names.contains(name));
@@ -179,13 +179,13 @@ impl Book {
         self.sinks.clone_from(names);
     }
 
-    /// The alarms that a sink is owed a message about.
+    /// The alarms for which a sink needs a message.
     pub fn pending(&self, sink: &str, least: Level, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
         let own = self.alarms.iter().filter(|alarm| is_own(&alarm.subject()));
         own.filter(|alarm| alarm.is_pending(sink, least)).cloned().collect()
     }
 
-    /// A sink has been told of these alarms, as they were then.
+    /// A sink has accepted messages about these alarms, in this state.
     pub fn note_told(&mut self, sink: &str, sent: &[Alarm]) {
         for alarm in &mut self.alarms {
             let is_it = |sent: &&Alarm| sent.since == alarm.since && sent.what.is_same(&alarm.what);
@@ -196,7 +196,7 @@ impl Book {
         }
     }
 
-    /// The alarms of a subject that hold, the most important first.
+    /// The open alarms of a subject, the most severe first.
     pub fn of(&self, subject: &Subject) -> Vec<AlarmModel> {
         let own = self.alarms.iter().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject));
         let mut models: Vec<AlarmModel> = own.map(Alarm::model).collect();
@@ -214,7 +214,7 @@ impl Book {
 
     fn limit(&mut self) {
         let mut more = self.alarms.iter().filter(|alarm| alarm.until.is_some()).count().saturating_sub(ENDED_MAX);
-        // Alarms that every sink knows of go first.
+        // Alarms that every sink knows are dropped first.
         for all_told in [true, false] {
             let is_told =
                 |alarm: &Alarm| self.sinks.iter().all(|sink| alarm.told.get(sink).is_some_and(|told| told.ended));
@@ -236,7 +236,7 @@ impl Book {
 }
 
 impl Alarm {
-    /// The state continues; its words may have changed. If it became worse, it has to be acknowledged again.
+    /// The state continues; its text may have changed. If it became worse, it must be acknowledged again.
     fn follow(&mut self, condition: &Condition) -> bool {
         let what = shortened(condition);
         if what == self.what {
@@ -331,7 +331,7 @@ mod tests {
         book.retire(30, |uuid| uuid == "9", "8", |name| name == "7");
         assert_eq!(book.of(&server("8")).len(), 1);
         assert_eq!(told(&book)[1], ("data:Fail".into(), 10, Some(30), None), "the array is not remembered");
-        // A clock that was set back makes no alarm end before it began.
+        // A clock that was set back does not let an alarm end before it began.
         book.observe(&server("8"), 5, &[]);
         assert_eq!(told(&book)[0].2, Some(10));
     }
@@ -352,7 +352,7 @@ mod tests {
         book.observe(&data, 20, &[degraded.clone(), condition("RebuildStarted", Level::Info)]);
         assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
         let sent = book.pending("mail", Level::Warning, |_| true);
-        // It gets worse while the message is on its way: that is another message.
+        // It becomes worse while the message is being sent: that is another message.
         book.observe(&data, 21, &[Condition { level: Level::Critical, ..degraded.clone() }]);
         book.note_told("mail", &sent);
         assert_eq!(pending(&book), [("DegradedArray".into(), None)]);

@@ -6,7 +6,7 @@ use crate::output::array::{mismatches_text, state_line};
 use crate::quantity::counted;
 use openraid_status::alarm::Condition;
 
-/// All states of an array that should be known of.
+/// All states of an array that need attention.
 pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
     let mut found = Vec::new();
     let name = &array.name;
@@ -107,7 +107,7 @@ fn failed(
         Some(slot) => ("Fail", format!("slot {slot} ({drive})")),
         None => ("FailSpare", format!("the spare {drive}")),
     };
-    // A spare may have taken its place already.
+    // A spare may have taken its slot already.
     let level = if array.health == HealthWord::Optimal { Level::Warning } else { Level::Critical };
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
     let next = member.drive.map(|number| format!("openraid remove {} drive:{number}", array.name));

@@ -15,7 +15,7 @@ use super::store::Store;
 use crate::output;
 use openraid_status::alarm::{AlarmModel, Condition};
 
-/// After this time a write that failed is tried again.
+/// Pause before a failed write is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// State that the server, the writing thread and the threads of sinks share.
@@ -23,25 +23,25 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 pub struct Shared {
     /// The alarms.
     pub state: Mutex<State>,
-    /// Something in them has changed.
+    /// Signals a change of the alarms.
     pub changed: Condvar,
-    /// The file cannot be written.
+    /// Does writing the file fail?
     fails: AtomicBool,
 }
 
 /// The alarms of a server.
 #[derive(Debug, Default)]
 pub struct State {
-    /// All of them, and those of other servers as they were at the start.
+    /// All alarms, with those of other servers as they were at the start.
     pub book: Book,
-    /// Subjects that this server looks after.
+    /// Subjects of this server.
     pub own: Vec<Subject>,
-    /// Not in the file yet.
+    /// Is there a change that is not in the file yet?
     is_new: bool,
     ends: bool,
-    /// Why a sink did not take its last message, by its name.
+    /// Why the last message to a sink failed, by the sink's name.
     failures: BTreeMap<String, String>,
-    /// What became of sinks: their names, and why they fail, if they do.
+    /// News about sinks: their names, and why they fail, if they do.
     news: Vec<(String, Option<String>)>,
 }
 
@@ -67,7 +67,7 @@ impl Shared {
 /// The alarms of a server.
 #[derive(Debug)]
 pub struct Keeper {
-    /// Its name, under which its own alarms are kept.
+    /// The name of the server, under which its own alarms are stored.
     server: String,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -75,10 +75,10 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Read the kept alarms. `is_known` says whether an array, by its UUID or name, is still recorded.
+    /// Read the stored alarms. `is_known` says whether an array, by its UUID or name, is still recorded.
     ///
     /// # Errors
-    /// The system makes no thread.
+    /// The system has no room for a thread.
     pub fn start(store: Store, server: String, now: u64, is_known: impl Fn(&str) -> bool) -> io::Result<Self> {
         let mut book = Book::default();
         let retired = store.change(|mut kept: Book| {
@@ -99,7 +99,7 @@ impl Keeper {
         Ok(Self { server, shared, thread: Some(thread), sinks: Mutex::default() })
     }
 
-    /// Alarms that are not kept: those of a demonstration.
+    /// Alarms that are not stored: those of a demonstration.
     pub fn in_memory() -> Self {
         let server = format!("process {}", std::process::id());
         let own = vec![Subject::Server(server.clone())];
@@ -111,7 +111,7 @@ impl Keeper {
         lock(&self.shared.state)
     }
 
-    /// These states of a subject hold now, and no others; the alarms of it that hold.
+    /// A subject has these states now, and no others. Returns its open alarms.
     pub fn observe(&self, subject: &Subject, conditions: &[Condition]) -> Vec<AlarmModel> {
         let mut state = self.state();
         if !state.own.contains(subject) {
@@ -129,7 +129,7 @@ impl Keeper {
         self.observe(&Subject::Server(self.server.clone()), conditions)
     }
 
-    /// Take note of alarms that hold: the one of this name, those of this array, or all; their names.
+    /// Acknowledge open alarms: the one with this name, those of this array, or all. Returns their names.
     pub fn acknowledge(&self, which: &str) -> Vec<String> {
         let mut state = self.state();
         let state = &mut *state;
@@ -143,14 +143,14 @@ impl Keeper {
         known
     }
 
-    /// All alarms that this server looks after, ended ones included.
+    /// All alarms of this server, ended ones included.
     pub fn all(&self) -> Vec<AlarmModel> {
         let state = self.state();
         let own = state.book.alarms.iter().filter(|alarm| state.own.contains(&alarm.subject()));
         own.map(Alarm::model).collect()
     }
 
-    /// Alarms go to these sinks from now on; what does not work is reported.
+    /// Use these sinks from now on. Returns the failures.
     pub fn set_sinks(&self, wishes: &[DesiredSink]) -> Vec<String> {
         let mut running = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
         {
@@ -160,7 +160,7 @@ impl Keeper {
             state.failures.retain(|name, _| names.contains(name));
             state.is_new = true;
         }
-        // The line is only where it stands.
+        // The line does not matter for a comparison.
         let is_same = |a: &DesiredSink, b: &DesiredSink| (&a.name, a.level, &a.kind) == (&b.name, b.level, &b.kind);
         running.retain(|own| {
             let stays = wishes.iter().any(|wish| is_same(wish, &own.wish));
@@ -182,12 +182,12 @@ impl Keeper {
         notes
     }
 
-    /// Sinks that did not take their last message, and why.
+    /// Sinks whose last message failed, and why.
     pub fn failing_sinks(&self) -> Vec<(String, String)> {
         self.state().failures.clone().into_iter().collect()
     }
 
-    /// What became of sinks since the last call: why one fails, or none if it works again.
+    /// News about sinks since the last call: why one fails, or `None` if it works again.
     pub fn sink_news(&self) -> Vec<(String, Option<String>)> {
         mem::take(&mut self.state().news)
     }
@@ -198,12 +198,12 @@ impl Keeper {
     }
 }
 
-/// Is an alarm meant: by its name, by its array, or by `all`?
+/// Does the word mean this alarm: its name, its array, or `all`?
 pub fn is_meant(alarm: &Alarm, which: &str) -> bool {
     which == "all" || alarm.what.id() == which || alarm.what.array.as_deref() == Some(which)
 }
 
-/// A server without a name of its own is known by its process.
+/// A server without a name is identified by its process.
 fn is_gone(server: &str) -> bool {
     let process = server.strip_prefix("process ").and_then(|number| number.parse::<u32>().ok());
     process.is_some_and(|number| {
@@ -211,7 +211,7 @@ fn is_gone(server: &str) -> bool {
     })
 }
 
-/// The state, whatever became of a thread that held it.
+/// The state, also if a thread panicked while it held the lock.
 pub fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

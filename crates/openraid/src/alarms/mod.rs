@@ -1,4 +1,4 @@
-//! Alarms: states that an administrator should know of, with the time since when they hold.
+//! Alarms: states that need an administrator's attention, with their begin.
 //!
 //! ```text
 //!  ArrayModel --conditions--> Vec<Condition>   faults that exist now: a pure function of the model
@@ -8,7 +8,7 @@
 //!                               Store           next to the registry: two halves of a file of a fixed size
 //! ```
 //!
-//! An event says that something changed; an alarm says that something is wrong, also if it was wrong before the server started.
+//! An event reports a change; an alarm reports a fault, also one that existed before the server started.
 
 pub mod book;
 pub mod conditions;

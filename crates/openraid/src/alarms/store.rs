@@ -1,4 +1,4 @@
-//! The file that alarms are kept in: two halves of a fixed size, written in turns.
+//! The file of alarms: two halves of a fixed size, written in turns.
 //!
 //! ```text
 //!  | 0a1b2c3d 00000000000000000017 0000004711\n{"alarms":[...]}\n 0 0 0 ... | the other half |
@@ -35,12 +35,12 @@ struct Half {
 }
 
 impl Store {
-    /// The file of this name; it may not be there yet.
+    /// The file with this path; it may not exist yet.
     pub const fn at(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// What was written last; the default if there is nothing, or nothing that can be read.
+    /// The last stored value; the default if there is none, or none that can be read.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -55,7 +55,7 @@ impl Store {
         }
     }
 
-    /// Change it while no other process does, and have it on the disk.
+    /// Change the value under the file's lock, and make the change durable.
     ///
     /// # Errors
     /// The file cannot be made, read or written.
@@ -78,7 +78,7 @@ impl Store {
         file.sync_data()
     }
 
-    /// The file in its full size. It is made under another name: one that is too short is none.
+    /// The file in its full size. It is made under another name, so a file that is too short is not used.
     fn open(&self) -> io::Result<File> {
         let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path);
         match open(&self.path) {
@@ -92,7 +92,7 @@ impl Store {
             let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
             file.write_all_at(&vec![0; 2 * HALF_BYTES], 0)?;
             file.sync_all()?;
-            // Another process may have made it meanwhile: that one stays.
+            // Another process may have made it in the meantime: that one stays.
             match fs::hard_link(&fresh, &self.path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
                 _ => File::open(folder)?.sync_all(),
@@ -129,7 +129,7 @@ fn half(bytes: &[u8]) -> Option<Half> {
     (crc32c(checked) == sum).then(|| Half { sequence, json: checked[HEAD_BYTES - 8..].to_vec() })
 }
 
-/// The newer half, or the other one if the newer one is not understood.
+/// The newer half, or the other one if the newer one cannot be read.
 fn value_of<T: Default + DeserializeOwned>(halves: &[Option<Half>; 2]) -> T {
     let mut known: Vec<&Half> = halves.iter().flatten().collect();
     known.sort_by_key(|half| std::cmp::Reverse(half.sequence));

@@ -10,7 +10,7 @@ use crate::exit::Failure;
 use openraid_status::alarm::{AlarmModel, Condition};
 pub use openraid_status::care::TestModel;
 
-/// Send a test alarm to the sink of this name, or to all, at the same time.
+/// Send a test alarm to the sink with this name, or to all at the same time.
 ///
 /// # Errors
 /// There is no such sink, or none at all.

@@ -12,11 +12,11 @@ use crate::exit::{unknown_array, Failure};
 use crate::model::ArrayModel;
 use crate::registry::Registry;
 
-/// A server that does not answer for this long is not asked any more. Stopping an array waits for its members.
+/// Maximum time of an answer. Stopping an array waits for its members.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
-/// A server that was stopped has ended after this time.
+/// Maximum time of a server's end after a stop.
 const END_TIME_MAX: Duration = Duration::from_secs(60);
-/// How often servers are looked for while one is waited for.
+/// Interval of the search for servers while one is expected.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A connection to one server.
@@ -45,7 +45,7 @@ impl Connection {
         Ok(Self { path: path.into(), stream: BufReader::new(stream) })
     }
 
-    /// Ask, and wait for the answer.
+    /// Send a command, and wait for the answer.
     ///
     /// # Errors
     /// The server's refusal, or it does not answer.
@@ -63,23 +63,23 @@ impl Connection {
     }
 
     /// Wait until the server's process has ended, which closes the connection: its members and sockets can be used
-    /// again. One that takes too long is left alone.
+    /// again. Returns after the maximum time in any case.
     pub fn wait_for_end(&mut self) {
         let until = Instant::now() + END_TIME_MAX;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            // A timeout of zero would be none.
+            // A timeout of zero would mean no timeout.
             if left.is_zero() || self.stream.get_ref().set_read_timeout(Some(left)).is_err() {
                 return;
             }
-            // Nothing more is asked: what comes is the end, or a line that no caller waits for.
+            // No command is sent any more: the next read is the end, or a line that no caller waits for.
             if !self.stream.read(&mut [0; 64]).is_ok_and(|count| count > 0) {
                 return;
             }
         }
     }
 
-    /// Ask for one array.
+    /// Query one array.
     ///
     /// # Errors
     /// As [`Connection::ask`].
@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// Ask for all arrays.
+    /// Query all arrays.
     ///
     /// # Errors
     /// As [`Connection::ask`].
@@ -102,7 +102,7 @@ impl Connection {
     }
 }
 
-/// The servers there are.
+/// The servers.
 #[derive(Debug)]
 pub struct Servers {
     asked: Option<PathBuf>,
@@ -111,8 +111,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// The one server that was asked for, or all of this user. The registry has the names of arrays that are not
-    /// served.
+    /// The given server, or all servers of this user. The registry has the names of arrays that are not served.
     pub fn new(asked: Option<&Path>, registry: Registry) -> Self {
         Self { asked: asked.map(Path::to_path_buf), folder: super::folder(), registry }
     }
@@ -146,15 +145,15 @@ impl Servers {
         Ok(None)
     }
 
-    /// Wait until a server serves this array, or the raw drives of this name. A server answers here only after its
-    /// clients can come.
+    /// Wait until a server serves this array, or the raw drives with this name. A server answers here only after
+    /// clients can connect.
     ///
     /// # Errors
     /// No server serves it after this time.
     pub fn wait_for(&self, array: &str, time: Duration) -> Result<(), Failure> {
         let until = Instant::now() + time;
         loop {
-            // A socket that is not there yet is no answer either.
+            // A socket that does not exist yet is not an answer either.
             let raw = || self.raw_drives(array).is_ok_and(|raw| !raw.is_empty());
             if matches!(self.serving(array), Ok(Some(_))) || raw() {
                 return Ok(());
@@ -169,7 +168,7 @@ impl Servers {
         }
     }
 
-    /// The raw drives that were recorded under one name, each an export of its own: `NAME-0`, `NAME-1` and so on.
+    /// The raw drives with one name, each an export of its own: `NAME-0`, `NAME-1` and so on.
     ///
     /// # Errors
     /// The server that was asked for does not answer.

@@ -17,11 +17,11 @@ use openraid_sys::{listen_patiently, Listener};
 use super::protocol::{read_request, write_response, Answer, Command, LINE_BYTES_MAX};
 use crate::exit::Failure;
 
-/// Clients at once; one more is told so.
+/// Maximum number of clients at once; a further one gets an error.
 const CLIENTS_MAX: usize = 32;
-/// A client that says nothing for this long is disconnected.
+/// A client that sends nothing for this long is disconnected.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// A request is never longer: the longest names the members of a large array.
+/// Maximum length of a request: the longest one names the members of a large array.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
 const _: () = assert!(REQUEST_BYTES_MAX <= LINE_BYTES_MAX);
@@ -34,12 +34,12 @@ pub trait Answerer: Send + Sync + 'static {
     /// The refusal in words.
     fn answer(&self, command: Command) -> Result<Answer, Failure>;
 
-    /// The answer to [`Command::StopAll`] is written: the server may end now, because the client has its answer.
+    /// The answer to [`Command::StopAll`] is sent: the server may end now, because the client has its answer.
     fn end(&self);
 }
 
-/// Listen at the socket that was asked for, or at one named after this process. Returns its path, and what keeps
-/// its file: dropped, it is removed.
+/// Listen at the given socket, or at one named after this process. Returns its path, and a guard that removes its file
+/// when it is dropped.
 ///
 /// # Errors
 /// Another server listens there, or the folder cannot be made.
@@ -69,17 +69,17 @@ pub fn listen(asked: Option<&Path>, answerer: Arc<dyn Answerer>) -> Result<(Path
     Ok((path, listener))
 }
 
-/// Remove the sockets that servers of this folder have left: each is named after its process.
+/// Remove the sockets that ended servers have left in this folder: each is named after its process.
 fn clear_stale(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let process = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".sock")?.parse::<u32>().ok());
         let Some(process) = process else { continue };
         let is_gone = !Path::new(&format!("/proc/{process}")).exists();
-        // One that runs where its process cannot be seen answers.
+        // A server whose process is not visible here still answers.
         let refuses = || UnixStream::connect(&path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
         if is_gone && refuses() {
-            // If another server is quicker, it is gone as well.
+            // If another server is faster, the file is gone as well.
             let _ = fs::remove_file(&path);
         }
     }
@@ -89,7 +89,7 @@ fn accept(listener: &UnixListener, answerer: &Arc<dyn Answerer>) {
     let clients = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((stream, _)) = listener.accept() else {
-            // Out of descriptors, say: it passes, and spinning does not help.
+            // For example no descriptors: a pause helps, polling does not.
             thread::sleep(Duration::from_millis(100));
             continue;
         };

@@ -13,7 +13,7 @@ use crate::story::{RequestsModel, StoriesModel};
 
 /// The version of the protocol.
 pub const VERSION: u32 = 2;
-/// A message is never longer: an array of 128 members with all its figures takes a tenth of it.
+/// Maximum length of a message: an array of 128 members with all its figures takes a tenth of it.
 pub const LINE_BYTES_MAX: u64 = 4 << 20;
 
 /// An answer of a server.
@@ -30,34 +30,34 @@ pub enum Answer {
     Journal(Option<Box<JournalModel>>),
     /// The desired state in force.
     Config(Box<ConfigModel>),
-    /// The result of reading the file again.
+    /// The result of a reload.
     Reloaded(Box<ReloadModel>),
     /// Alarms.
     Alarms(Vec<AlarmModel>),
-    /// The names of alarms that are acknowledged now.
+    /// The names of alarms that the command acknowledged.
     Acknowledged(Vec<String>),
     /// The result of a test alarm.
     Tested(Vec<TestModel>),
-    /// What limits an array.
+    /// The limit of an array.
     Limit(Box<LimitModel>),
     /// Stories.
     Stories(Box<StoriesModel>),
     /// Number of requests of hosts.
     Requests(Box<RequestsModel>),
-    /// The data that a journal holds for an array, and whether they were given up.
+    /// The data that a journal holds for an array, and whether they were discarded.
     Loss(LossModel),
-    /// Nothing was done: it wants to be confirmed.
+    /// Nothing was done: a confirmation is needed.
     Confirm {
-        /// What would be lost.
+        /// The data that would be lost.
         text: String,
         /// The command to continue with.
         name: String,
     },
-    /// It was done: what, and the array afterwards.
+    /// The command was carried out: the result, and the array after it.
     Done {
         /// In words.
         text: String,
-        /// The array, if it is still there.
+        /// The array, if it still exists.
         array: Option<Box<ArrayModel>>,
     },
 }
@@ -117,7 +117,7 @@ pub fn write_request(command: &Command) -> String {
 /// A request from a line.
 ///
 /// # Errors
-/// It is none; in words.
+/// The line is not a request; in words.
 pub fn read_request(line: &str) -> Result<Command, Failure> {
     check_version(line, "client")?;
     let request: Result<Request, _> = serde_json::from_str(line);
@@ -180,7 +180,7 @@ mod tests {
         let command = Command::Fail { array: "data".into(), member: "/srv/d2".into(), unsynced: false, device: None };
         assert_eq!(read_request(line), Ok(command.clone()));
         assert_eq!(write_request(&command), line);
-        // The name that a span had before is still taken.
+        // The former name of a span is still accepted.
         let before =
             "{\"v\":2,\"do\":\"add\",\"array\":\"data\",\"member\":\"/srv/d2\",\"leg\":1,\"overwrite\":false}\n";
         let command = Command::Add {

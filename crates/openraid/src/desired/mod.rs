@@ -40,7 +40,7 @@ impl Words for CommandLine {
     }
 }
 
-/// The file that is read if none is named, and if it is there: the machine's, of root; the user's own.
+/// The file that is read if none is named, if it exists: the machine's file for root, or the user's own.
 pub fn default_path() -> Option<PathBuf> {
     let system = PathBuf::from(SYSTEM_PATH);
     if is_root() && system.exists() {
@@ -57,7 +57,7 @@ pub fn default_path() -> Option<PathBuf> {
 /// The text of a configuration.
 ///
 /// # Errors
-/// It cannot be read, is no file, or is no text.
+/// It cannot be read, is not a file, or is not text.
 pub fn text_of(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let refuse = |why: String| Failure::refused(format!("the configuration {shown} {why}"));
@@ -73,10 +73,10 @@ pub fn text_of(path: &Path) -> Result<String, Failure> {
         .map_err(|error| refuse(format!("is not UTF-8 text (byte {})", error.utf8_error().valid_up_to())))
 }
 
-/// Read a configuration.
+/// Parse a configuration.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All its problems.
 pub fn parse(text: &str) -> Result<Desired, Problems> {
     openraid_config::parse(text, &CommandLine)
 }
@@ -91,7 +91,7 @@ pub fn failure(path: &Path, problems: &Problems) -> Failure {
 /// Read a configuration.
 ///
 /// # Errors
-/// It cannot be read, or everything that is wrong with it.
+/// It cannot be read, or all its problems.
 pub fn load(path: &Path) -> Result<Desired, Failure> {
     parse(&text_of(path)?).map_err(|problems| failure(path, &problems))
 }

@@ -23,7 +23,7 @@ pub enum SourceWord {
     File,
     /// `openraid set`, which is kept.
     Set,
-    /// An option of `serve`, which goes before the file.
+    /// An option of `serve`, which has priority over the file.
     CommandLine,
 }
 
@@ -137,7 +137,7 @@ fn of_file(key: &str, value: String, line: u32) -> ValueModel {
     ValueModel { key: key.into(), value, from: SourceWord::File, line: Some(line) }
 }
 
-/// The values that the file has for the interfaces over HTTP.
+/// The file's values for the HTTP interfaces.
 fn management_values(own: &DesiredManagement) -> Vec<ValueModel> {
     let path = |key: &str, own: &Option<Placed<PathBuf>>| {
         own.as_ref().map(|own| of_file(key, own.value.display().to_string(), own.line))
@@ -157,7 +157,7 @@ fn management_values(own: &DesiredManagement) -> Vec<ValueModel> {
     all.into_iter().flatten().collect()
 }
 
-/// The values that the file has for the server.
+/// The file's values for the server.
 pub fn server_values(desired: &Desired) -> Vec<ValueModel> {
     let (own, value) = (&desired.server, of_file);
     let paths = |all: &[PathBuf]| -> String {
@@ -244,7 +244,7 @@ fn array(entry: Option<&Entry>, wish: Option<&DesiredArray>) -> ArrayConfigModel
 }
 
 impl ConfigModel {
-    /// For people.
+    /// As text.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         let rows = |values: &[ValueModel]| {
@@ -311,7 +311,7 @@ fn source(value: &ValueModel) -> String {
 }
 
 impl ReloadModel {
-    /// For people.
+    /// As text.
     pub fn text(&self) -> String {
         let mut lines = vec![format!("{} is read again", self.path)];
         if self.applied.is_empty() && self.restart.is_empty() && self.notes.is_empty() {

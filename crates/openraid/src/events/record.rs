@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::server::news::News;
 
-/// A text is never longer, in bytes: the rest is cut off.
+/// Maximum length of a text, in bytes: the rest is cut off.
 const TEXT_BYTES_MAX: usize = 4000;
 /// Digits of the checksum, and the blank after them.
 const HEAD_BYTES: usize = 9;
 
-/// Events that had another name before, and the name that they have now.
+/// Events that had another name before, and their present names.
 const RENAMED: &[(&str, &str)] = &[("FlushInDoubt", "FlushFailed")];
 
 /// An event that is not in the log yet.
@@ -40,7 +40,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A piece of news as it happens.
+    /// An event from a piece of news, with the present time.
     pub fn now(news: &News) -> Self {
         let mut text = news.text.clone();
         let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
@@ -64,7 +64,7 @@ pub struct Event {
     pub number: u64,
     /// Its severity.
     pub level: Level,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub what: Draft,
     /// Was it acknowledged?
@@ -76,7 +76,7 @@ pub struct Event {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
 pub enum Record {
-    /// Something happened.
+    /// An event.
     Event(Event),
     /// Events of these numbers are acknowledged.
     Acknowledged {
@@ -106,7 +106,7 @@ impl Record {
         format!("{:08x} {json}\n", crc32c(json.as_bytes())).into_bytes()
     }
 
-    /// From a line without its end; nothing if it is damaged.
+    /// From a line without its end; `None` if it is damaged.
     pub fn of(line: &[u8]) -> Option<Self> {
         let (head, json) = line.split_at_checked(HEAD_BYTES)?;
         let sum = u32::from_str_radix(std::str::from_utf8(head).ok()?.strip_suffix(' ')?, 16).ok()?;
@@ -114,7 +114,7 @@ impl Record {
         record.map(Self::in_words_of_today)
     }
 
-    /// Logs keep the words in which they were written, so that an older one may have an older name of an event.
+    /// Logs keep the words in which they were written, so an old entry may have an old name of an event.
     fn in_words_of_today(mut self) -> Self {
         if let Self::Event(event) = &mut self {
             if let Some((_, name)) = RENAMED.iter().find(|(before, _)| *before == event.what.event) {
@@ -143,7 +143,7 @@ mod tests {
             // The digits of the checksum may be written in either case.
             assert!(Record::of(&bad).is_none() || bit / 8 < 8, "bit {bit}");
         }
-        // A log of before the renaming: its own words, and those of today.
+        // A log from before the renaming: its own words, and the present ones.
         let old = r#"{"record":"event","number":3,"level":"critical","at_seconds":5,"event":"FlushInDoubt","array":"data","leg":1,"slot":0,"member":null,"text":""}"#;
         let Some(Record::Event(read)) = Record::of(format!("{:08x} {old}", crc32c(old.as_bytes())).as_bytes()) else {
             panic!("an old record is read");

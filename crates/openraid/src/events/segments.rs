@@ -23,7 +23,7 @@ use super::record::{Draft, Event, Level, Record};
 
 /// Size of a segment.
 pub const SEGMENT_BYTES: u64 = 256 << 10;
-/// Segments of a log.
+/// Maximum number of segments of a log.
 pub const SEGMENTS_MAX: usize = 16;
 
 /// A log.
@@ -38,14 +38,14 @@ pub struct Log {
 pub struct Content {
     /// Events, oldest first.
     pub events: Vec<Event>,
-    /// Lines that are damaged, and what was left of torn ones.
+    /// Number of damaged lines, with the remains of torn ones.
     pub damaged: u64,
 }
 
-/// The bytes written.
+/// An entry to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// Something happened.
+    /// An event.
     Event(Draft),
     /// Events of these numbers are acknowledged.
     Acknowledge {
@@ -74,7 +74,7 @@ struct Part {
     scanned: Scanned,
 }
 
-/// Segments that a reader has read already.
+/// Segments that a reader has read before.
 #[derive(Debug, Default)]
 pub struct Seen(BTreeMap<PathBuf, Part>);
 
@@ -84,7 +84,7 @@ impl Log {
         Self { folder, segments_max: SEGMENTS_MAX }
     }
 
-    /// Everything that is there; nothing if there is no log.
+    /// The whole content; nothing if there is no log.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -92,7 +92,7 @@ impl Log {
         self.read_again(&mut Seen::default())
     }
 
-    /// The same, for a reader that comes again and again: only segments that have changed since are read.
+    /// The same for a reader that reads repeatedly: only segments that have changed since then are read.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -108,7 +108,7 @@ impl Log {
             let part = match known.filter(|own| own.modified.is_some()) {
                 Some(part) => part,
                 None => match fs::read(&path) {
-                    // A server is just using it again.
+                    // A server is emptying it for a new use now.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     bytes => Part { modified, from, scanned: scan(from, &bytes?) },
                 },
@@ -129,7 +129,7 @@ impl Log {
         Ok(content)
     }
 
-    /// Append, and have it on the disk.
+    /// Append entries, and make them durable.
     ///
     /// # Errors
     /// Nothing can be written: the folder cannot be made, or there is no room for the first segment.
@@ -157,7 +157,7 @@ impl Log {
 
     fn last_number(&self) -> io::Result<u64> {
         let mut last = 0;
-        // A segment that has just been emptied holds nothing: then the one before it says.
+        // A segment that has just been emptied has no records: the one before it has the last number.
         for (first, path) in self.segments()?.into_iter().rev().take(2) {
             let scanned = scan(first, &fs::read(path)?);
             last = last.max(scanned.records.last().map_or(first - 1, Record::number));
@@ -368,7 +368,7 @@ mod tests {
         let bytes = fs::read(&path).unwrap();
         let len = bytes.iter().position(|byte| *byte == 0).unwrap();
         for cut in 0..len {
-            // A power cut: what came after this byte was never written.
+            // A power cut: the bytes after this one were never written.
             let mut torn = bytes.clone();
             torn[cut..].fill(0);
             fs::write(&path, &torn).unwrap();
@@ -377,7 +377,7 @@ mod tests {
             assert_eq!(found.last().map(String::as_str), Some("after the cut"), "{cut}");
             assert!(found.len() <= 4 && found[..found.len() - 1].iter().zip(["a", "b", "c"]).all(|(a, b)| a == b));
         }
-        // A bit that went bad in the middle.
+        // A damaged bit in the middle.
         let mut bad = bytes.clone();
         bad[len / 2] ^= 1;
         fs::write(&path, &bad).unwrap();
@@ -393,7 +393,7 @@ mod tests {
         let log = folder.log(4);
         log.append(&[event("a"), event("b"), event("c")]).unwrap();
         let (_, path) = log.segments().unwrap().pop().unwrap();
-        // Renamed to be used again, and then the power went.
+        // Renamed for a new use, and then a power cut.
         fs::rename(&path, folder.0.join(format!("events-{:020}.log", 4))).unwrap();
         assert_eq!(texts(&log), [""; 0]);
         log.append(&[event("d")]).unwrap();

@@ -12,27 +12,27 @@ use super::record::Draft;
 use super::segments::{Entry, Log};
 use crate::output;
 
-/// Events on their way to the thread.
+/// Maximum number of events in the queue to the thread.
 const QUEUE_MAX: usize = 1024;
-/// Events that are kept while they cannot be written: the newest.
+/// Maximum number of events that are kept while they cannot be written: the newest.
 const KEPT_MAX: usize = 1024;
-/// How often it is tried again.
+/// Pause before the next attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// A way to the log.
+/// A handle to the log.
 #[derive(Debug)]
 pub struct Writer {
     sender: Option<SyncSender<Draft>>,
-    /// Events that found the queue full.
+    /// Number of events that found the queue full.
     lost: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    /// A thread that writes to this log.
+    /// Start a thread that writes to this log.
     ///
     /// # Errors
-    /// The system makes no thread.
+    /// The system has no room for a thread.
     pub fn start(log: Log) -> io::Result<Self> {
         let (sender, drafts) = sync_channel(QUEUE_MAX);
         let lost = Arc::new(AtomicU64::new(0));

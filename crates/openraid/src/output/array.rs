@@ -28,7 +28,7 @@ pub fn title(array: &ArrayModel) -> String {
     parts.join(", ")
 }
 
-/// Health in a word.
+/// The word for a health.
 pub const fn health_text(health: HealthWord) -> &'static str {
     match health {
         HealthWord::Optimal => "optimal",
@@ -57,13 +57,13 @@ pub fn survives_text(losses: u32) -> String {
     }
 }
 
-/// Mismatches that the last check or repair found and left, in words; nothing if there are none.
+/// Mismatches that the last check or repair found and left, in words; `None` if there are none.
 pub fn mismatches_text(array: &ArrayModel) -> Option<String> {
     let left: u64 = array.sets().iter().map(|set| set.mismatches_left()).sum();
     (left > 0).then(|| format!("{} at the last check", counted(left, "mismatched sector", "mismatched sectors")))
 }
 
-/// Health, and the mismatches that are known of.
+/// Health, and known mismatches.
 pub fn health_line(array: &ArrayModel) -> String {
     let health = health_text(array.health);
     mismatches_text(array).map_or_else(|| health.into(), |found| format!("{health}, {found}"))
@@ -109,7 +109,7 @@ fn consistency(array: &ArrayModel) -> String {
     }
 }
 
-/// Redundancy that is not there yet, in words.
+/// Missing redundancy, in words.
 pub fn unsynced_text(array: &ArrayModel) -> &'static str {
     match array.level.as_str() {
         "raid1" | "raid10" => "copies not in sync",
@@ -117,7 +117,7 @@ pub fn unsynced_text(array: &ArrayModel) -> &'static str {
     }
 }
 
-/// The journal's part for an array, in a line.
+/// The journal's state for an array, in a line.
 pub fn protection_text(journal: &ProtectionModel) -> String {
     match &journal.reason {
         None if journal.session == "on" => "active, holds writes that the members do not have yet".into(),
@@ -173,7 +173,7 @@ fn had_slot(member: &MemberModel) -> String {
     member.left_slot.map_or_else(String::new, |slot| format!(", had slot {slot}"))
 }
 
-/// Everything about an array.
+/// The whole text of an array.
 pub fn text(array: &ArrayModel) -> String {
     let mut lines = vec![format!("{}: {}", array.name, title(array))];
     let mut facts = Table::plain().indented(2);
@@ -243,7 +243,7 @@ pub fn text(array: &ArrayModel) -> String {
     lines.join("\n")
 }
 
-/// Alarms of more than information, a line each.
+/// Alarms above the level of information, one a line.
 fn alarm_lines(array: &ArrayModel) -> Vec<String> {
     let alarms = array.alarms.iter().filter(|alarm| alarm.what.level > Level::Info);
     let line = |alarm: &AlarmModel| {
@@ -253,7 +253,7 @@ fn alarm_lines(array: &ArrayModel) -> Vec<String> {
     alarms.map(line).collect()
 }
 
-/// The profile in force, what differs from it, and what holds while the array is degraded.
+/// The profile in force, the differences from it, and the settings while the array is degraded.
 fn profile_lines(profile: &ProfileModel) -> Vec<String> {
     let unset = if profile.set { "" } else { " (default)" };
     let changes: Vec<String> =
@@ -268,7 +268,7 @@ fn profile_lines(profile: &ProfileModel) -> Vec<String> {
     vec![format!("{}{unset}{changed}", profile.name), degraded]
 }
 
-/// What hosts may do, in words.
+/// The access of hosts, in words.
 fn access_text(word: &str) -> &str {
     match word.parse() {
         Ok(Access::ReadOnly) => "read-only: writes of clients are refused",
@@ -277,7 +277,7 @@ fn access_text(word: &str) -> &str {
     }
 }
 
-/// The logical block where it is not the usual one, or where the superblocks name it.
+/// The logical block if it is not 512 bytes, or if the superblocks name it.
 fn block_text(array: &ArrayModel) -> Option<String> {
     let named = array.sets().into_iter().chain([array]).find_map(|set| set.superblock_block_bytes);
     match named {
@@ -477,7 +477,7 @@ fn algorithm(level: &str, layout: Option<&str>) -> u32 {
     number.unwrap_or(0)
 }
 
-/// md counts the pages of its counters that are in memory: those in which a region is marked.
+/// md counts the pages of its counters in memory: the pages with a marked region.
 fn mdstat_bitmap(bitmap: &BitmapModel) -> String {
     const PAGE_KIB: u64 = 4;
     let BitmapModel { chunk_bytes, pages, pages_marked, .. } = bitmap;

@@ -35,7 +35,7 @@ pub fn amplification(array: &ArrayModel) -> Vec<Amplification> {
     sets.flat_map(of_set).collect()
 }
 
-/// With two decimals; a dash if there is nothing to divide by.
+/// With two decimals; a dash if the divisor is zero.
 pub fn ratio(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".into();
@@ -51,7 +51,7 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{} %", u128::from(part) * 100 / u128::from(whole))
 }
 
-/// The cache, a line each.
+/// The cache, one fact a line.
 pub fn lines(array: &ArrayModel) -> Vec<String> {
     let Some(cache) = &array.cache else { return vec!["  cache: none (serve --cache SIZE)".into()] };
     let size = |bytes: u64| human(Bytes(bytes));

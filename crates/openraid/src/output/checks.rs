@@ -6,10 +6,10 @@ use crate::checks::{AbortWord, CheckModel, CheckWord, MismatchModel, OutcomeMode
 use crate::model::ArrayModel;
 use crate::quantity::{human, utc};
 
-/// Ranges that `show` names.
+/// Maximum number of ranges in `show`.
 const RANGES_SHOWN_MAX: usize = 8;
 
-/// How the last check of a set ended, in words.
+/// The result of a set's last check, in words.
 pub fn outcome_text(check: &CheckModel, set: &ArrayModel) -> String {
     let mut text = match &check.outcome {
         OutcomeModel::Clean => "no mismatches".into(),
@@ -47,7 +47,7 @@ fn counts(kind: CheckWord, mismatches: u64, repaired: u64, left: u64, set: &Arra
     format!("repaired {repaired}, {left} mismatch{plural} left{why}")
 }
 
-/// Why mismatches are left, and what can be done about them.
+/// Why mismatches are left, and the remedy.
 fn unattributed(level: &str) -> String {
     match level {
         "raid4" | "raid5" => format!("RAID {} cannot attribute; `--trust-data` rewrites parity", &level[4..]),
@@ -56,11 +56,11 @@ fn unattributed(level: &str) -> String {
     }
 }
 
-/// When and how the last check ended, with the places of mismatches that are left: lines.
+/// Time and result of the last check, with the places of mismatches that are left: lines.
 pub fn last_check(check: &CheckModel, set: &ArrayModel) -> Vec<String> {
     let kind = if check.kind == CheckWord::Check { "" } else { "repair: " };
     let when = utc(check.at_seconds);
-    // Seconds are of no use here.
+    // Seconds are not needed here.
     let when = when.get(..16).unwrap_or(&when);
     let mut lines = vec![format!("{when}, {kind}{}", outcome_text(check, set))];
     lines.extend(check.ranges.iter().filter(|range| !range.repaired).take(RANGES_SHOWN_MAX).map(range_text));
@@ -87,7 +87,7 @@ fn range_text(range: &MismatchModel) -> String {
     }
 }
 
-/// How the last checks of all sets of an array ended, in one line; nothing if none is known.
+/// The results of the last checks of all sets of an array, in one line; `None` if none is known.
 pub fn summary(array: &ArrayModel) -> Option<String> {
     let one = |set: &&ArrayModel| set.last_check.as_ref().map(|check| outcome_text(check, set));
     let all: Vec<Option<String>> = array.sets().iter().map(one).collect();

@@ -6,33 +6,33 @@ use super::array::{health_line, task_line};
 use crate::model::{ArrayModel, StateWord, TaskModel};
 use crate::quantity::{counted, human_rate, human_seconds};
 
-/// Cells of a bar.
+/// Width of a bar in characters.
 const BAR_CELLS: u64 = 24;
-/// Without a terminal a task gets a new line after this many per cent.
+/// Without a terminal a task gets a new line after this progress, in per cent.
 const PLAIN_STEP: u64 = 10;
 
 /// The display.
 #[derive(Debug)]
 pub struct Live {
     terminal: bool,
-    /// Lines that stand on the terminal below everything else.
+    /// Number of drawn lines at the end of the terminal.
     drawn: usize,
     last_plain: Vec<String>,
 }
 
 impl Live {
-    /// A display; on a terminal it redraws, elsewhere it writes a line when something has changed.
+    /// A display; on a terminal it redraws, elsewhere it prints a line for each change.
     pub fn new() -> Self {
         Self { terminal: super::is_terminal(), drawn: 0, last_plain: Vec::new() }
     }
 
-    /// Something that stays on the screen, above the state.
+    /// Print a text that stays on the screen, above the state.
     pub fn say(&mut self, text: &str) {
         self.clear();
         super::print(text);
     }
 
-    /// The state now. `extra` follows the arrays and is for terminals only.
+    /// Draw the present state. `extra` follows the arrays and is for terminals only.
     pub fn update(&mut self, arrays: &[ArrayModel], extra: &[String]) {
         if !self.terminal {
             return self.plain(arrays);
@@ -41,7 +41,7 @@ impl Live {
         lines.extend(extra.iter().cloned());
         self.clear();
         let mut out = io::stdout().lock();
-        // A line that is too long is cut, not wrapped: the lines are counted.
+        // A line that is too long is cut, not wrapped, because the lines are counted.
         let _ = write!(out, "\x1b[?7l");
         for line in &lines {
             let _ = writeln!(out, "{line}");

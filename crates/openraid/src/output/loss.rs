@@ -7,29 +7,29 @@ use openraid_runtime::service::journal::{lost_ranges, sum, LostRange, Tally};
 use crate::model::{LossModel, LostRangeModel};
 use crate::quantity::{counted, human};
 
-/// This many places are named in words.
+/// Maximum number of places in words.
 const PLACES_TOLD: usize = 4;
-/// This many are named in documents, which are one line of the control socket: a log has room for more.
+/// Maximum number in documents, which are one line of the control socket: a log has room for more.
 const RANGES_MAX: usize = 10_000;
 
 /// The data that a log holds for some sets.
 pub struct Loss {
-    /// How much.
+    /// The amount.
     pub tally: Tally,
-    /// Ranges in which hosts wrote it.
+    /// The ranges of the lost host writes.
     ranges: Vec<LostRange>,
-    /// Are places those of spans?
+    /// Are the places in spans?
     has_spans: bool,
 }
 
 impl Loss {
-    /// Look it up.
+    /// Compute the loss.
     #[must_use]
     pub fn of(journal: &FoundJournal, sets: &[Uuid]) -> Self {
         Self { tally: sum(journal, sets), ranges: lost_ranges(journal, sets), has_spans: sets.len() > 1 }
     }
 
-    /// In words: how much, and where hosts wrote it.
+    /// The loss in words: the amount, and the places.
     #[must_use]
     pub fn text(&self) -> String {
         let Tally { entries, data, redos, .. } = self.tally;
@@ -58,7 +58,7 @@ impl Loss {
         }
     }
 
-    /// As documents and the control socket have it.
+    /// The loss for documents and the control socket.
     #[must_use]
     pub fn model(&self, given_up: bool, text: String) -> LossModel {
         let range = |range: &LostRange| LostRangeModel {

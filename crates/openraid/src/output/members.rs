@@ -103,7 +103,7 @@ fn missing_of(error: &openraid_core::array::assemble::AssembleError) -> Vec<u16>
     }
 }
 
-/// What a member is by its own superblock, if the array as a whole could not be planned.
+/// The verdict by a member's own superblock, if the array as a whole could not be planned.
 fn unplanned(member: &ProbedMember, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
     let own = member.look.superblock.as_ref().expect("members of a set have superblocks");
     let verdict = match set.newest.roles.get(own.dev_number) {
@@ -117,7 +117,7 @@ fn unplanned(member: &ProbedMember, set: &SetPlan, members: &[ProbedMember]) -> 
     of_verdict(member, verdict, set, members)
 }
 
-/// The members of a set that it starts without, and why.
+/// The members that are missing at a start of a set, and why.
 pub fn left_out(set: &SetPlan, members: &[ProbedMember]) -> Vec<LeftOut> {
     let places = set.members.iter().filter_map(|place| Some((*place, set.verdict(*place)?)));
     let lines = places.filter(|(_, verdict)| verdict.is_left_out()).map(|(place, verdict)| LeftOut {

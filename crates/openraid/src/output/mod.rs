@@ -20,9 +20,9 @@ use utoipa::ToSchema;
 
 use crate::exit::{Exit, Failure};
 
-/// Forms that have changed: they have the number 2. All others have the number 1.
+/// Forms that have changed: they have the number 2; all others have the number 1.
 const SECOND_FORMS: &[&str] = &[
-    // `span` and `spans` were `leg` and `legs`.
+    // The keys `span` and `spans` were `leg` and `legs`.
     "add",
     "alarms",
     "check",
@@ -44,12 +44,12 @@ const SECOND_FORMS: &[&str] = &[
     "stop",
 ];
 
-/// How to answer.
+/// The form of the answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// In JSON.
+    /// JSON?
     pub json: bool,
-    /// The verb that answers, as its documents are named.
+    /// The verb in the names of its documents.
     pub verb: &'static str,
     /// The verb as the user types it.
     pub typed: &'static str,
@@ -84,7 +84,7 @@ impl Output {
         exit
     }
 
-    /// A document of a verb that continues talking, as a line.
+    /// A document of a verb with several documents, as a line.
     pub fn line_of<T: Serialize + ToSchema>(&self, exit: Exit, body: &T) -> String {
         json(&Document { schema: self.schema(), body, exit: exit.code() })
     }
@@ -94,7 +94,7 @@ impl Output {
         print_json(&Document { schema: self.schema(), body, exit: exit.code() });
     }
 
-    /// The document of a command that ends well, as a file keeps it.
+    /// The document of a successful command, for a file.
     pub fn kept<T: Serialize + ToSchema>(&self, body: &T) -> String {
         let document = Document { schema: self.schema(), body, exit: Exit::Fine.code() };
         json(&document) + "\n"
@@ -112,19 +112,19 @@ impl Output {
         exit
     }
 
-    /// A line as text; nothing in JSON.
+    /// A line of text; nothing in JSON.
     pub fn say(&self, text: &str) {
         if !self.json {
             print(text);
         }
     }
 
-    /// Something that did not go as it should, but does not end the command.
+    /// A warning that does not end the command.
     pub fn warn(&self, text: &str) {
         warn(text);
     }
 
-    /// The end of a command that failed: in words on standard error, and in JSON where that is wanted.
+    /// The end of a failed command: text on standard error, and JSON if `--json` was given.
     pub fn fail(&self, failure: &Failure) -> Exit {
         if self.json {
             let schema = "openraid/error/1".into();
@@ -134,7 +134,7 @@ impl Output {
         self.complain(failure)
     }
 
-    /// The same with a document of the verb's own, whose fields say more than the words.
+    /// The same with the verb's own document, which has more details than the text.
     pub fn fail_with<T: Serialize + ToSchema>(&self, failure: &Failure, body: &T) -> Exit {
         if self.json {
             self.document(failure.exit, body);
@@ -162,7 +162,7 @@ fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a document that is not JSON: {error}"))
 }
 
-/// A text on standard output, with a line end. A closed pipe does not stop the work.
+/// Print a text with a line end to standard output. A closed pipe does not stop the work.
 pub fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.trim_end_matches('\n').as_bytes());

@@ -12,21 +12,21 @@ use openraid_units::Bytes;
 
 use crate::quantity::{eta_seconds, human, human_rate, human_seconds};
 
-/// Time until the first line if there is no bar: faster work needs none.
+/// Time until the first line if there is no bar: shorter work has no line.
 const FIRST_LINE: Duration = Duration::from_secs(1);
 /// Time between two lines.
 const NEXT_LINE: Duration = Duration::from_secs(10);
-/// Both, if a server reads the lines.
+/// Both times, if a server reads the lines.
 const JOB_LINE: Duration = Duration::from_millis(500);
 
 const BYTES: &str = "{prefix} [{bar:30}] {percent:>3} % {bytes} of {total_bytes}  {msg}";
 const THINGS: &str = "{prefix} [{bar:30}] {pos} of {len}  {msg}";
 
-/// A bar over bytes, or things.
+/// A bar for bytes, or for counted work.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
-    /// Writes lines if there is no bar, until its end of the channel is gone.
+    /// Writes lines if there is no bar, until its end of the channel is dropped.
     lines: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -41,12 +41,12 @@ impl Progress {
         Self::with(what, total_bytes, BYTES).in_lines(|bytes| human(Bytes(bytes)))
     }
 
-    /// A bar that counts up to `total` things, with a word in front.
+    /// A bar that counts up to `total`, with a word in front.
     pub fn counting(what: &str, total: u64) -> Self {
         Self::with(what, total, THINGS).in_lines(|count| count.to_string())
     }
 
-    /// Lines from now on if there is no bar, also while nothing ends.
+    /// Print lines if there is no bar, also without progress.
     fn in_lines(mut self, amount: fn(u64) -> String) -> Self {
         if !self.bar.is_hidden() {
             return self;
@@ -60,7 +60,7 @@ impl Progress {
                 wait = next;
             }
         };
-        // Without a thread there are no lines, which nothing depends on.
+        // Without a thread there are no lines; nothing depends on them.
         let thread = Builder::new().name("progress".into()).spawn(tell).ok();
         self.lines = thread.map(|thread| (end, thread));
         self
@@ -74,13 +74,13 @@ impl Progress {
         };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|error| panic!("bug: no template: {error}"));
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        // Before the word, which draws it.
+        // Set before the word, which draws the bar.
         bar.set_style(style.progress_chars("=> "));
         bar.set_prefix(what.to_owned());
         Self { bar, lines: None }
     }
 
-    /// The number of things to do has turned out to be `total`.
+    /// The number of things to do is now known to be `total`.
     pub fn expect(&self, total: u64) {
         self.bar.set_length(total);
     }

@@ -19,16 +19,16 @@ use crate::quantity::counted;
 /// Faults of a server that its status does not show.
 #[derive(Debug, Default)]
 pub(super) struct Troubles {
-    /// What could not be started, and what was not as it was to be.
+    /// Start failures, and deviations from the desired state.
     start: Vec<String>,
-    /// Arrays that were to be served: name and UUID.
+    /// Arrays that should be served: name and UUID.
     expected: Vec<(String, Option<String>)>,
-    /// Why the configuration file was refused at the last reload.
+    /// Why the last reload refused the configuration file.
     configuration: Option<String>,
 }
 
 impl Server {
-    /// Events of the start. Every fault is an alarm from now on.
+    /// The events of the start. Every fault is an alarm from now on.
     pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<(String, Option<String>)>) -> Vec<News> {
         let problems =
             || taken.failed.iter().map(|failure| &failure.text).filter(|text| !super::journal::is_choice(text));
@@ -71,14 +71,14 @@ impl Server {
         model.alarms = self.alarms.observe(&subject(model), &found);
     }
 
-    /// The array is not served any more, by an order: nothing is wrong with it here.
+    /// A command stopped the array: end its alarms here.
     pub(super) fn end_alarms(&self, served: &Served) {
         let key = served.uuid().unwrap_or_else(|| served.name.clone());
         self.state().troubles.expected.retain(|(name, uuid)| !is_served(served, name, uuid.as_deref()));
         self.alarms.observe(&Subject::Array(key), &[]);
     }
 
-    /// The last attempt to read the configuration file: why it was refused, if it was.
+    /// The result of the last read of the configuration file: why it was refused, if it was.
     pub fn note_configuration(&self, refused: Option<String>) {
         self.state().troubles.configuration = refused;
     }
@@ -121,7 +121,7 @@ impl Server {
         self.alarms.observe_server(&found)
     }
 
-    /// Arrays that were to be served and are not: name and UUID.
+    /// Arrays that should be served and are not: name and UUID.
     pub(super) fn disappeared(&self) -> Vec<(String, Option<String>)> {
         let state = self.state();
         let is_missing = |(name, uuid): &&(String, Option<String>)| {
@@ -130,7 +130,7 @@ impl Server {
         state.troubles.expected.iter().filter(is_missing).cloned().collect()
     }
 
-    /// Look at the state of everything, so that alarms begin and end without being asked for; all arrays.
+    /// Check all states, so that alarms begin and end without a query. Returns all arrays.
     pub fn watch(&self) -> Vec<ArrayModel> {
         let news = self.alarms.sink_news().into_iter().map(|(sink, why)| match why {
             Some(why) => plain("SinkFailed", format!("sink {sink}: {why}; it is tried again")),
@@ -178,12 +178,12 @@ fn is_served(served: &Served, name: &str, uuid: Option<&str>) -> bool {
     }
 }
 
-/// An array, as alarms know it.
+/// The subject of an array's alarms.
 pub fn subject(array: &ArrayModel) -> Subject {
     Subject::Array(array.uuid.clone().unwrap_or_else(|| array.name.clone()))
 }
 
-/// mdadm's SparesMissing: the file names a spare for this array, or for all, and it cannot be had.
+/// mdadm's SparesMissing: the file names a spare for this array, or for all, and the spare is not available.
 fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Condition> {
     let Some(in_force) = &state.in_force else { return Vec::new() };
     let members = || model.sets().into_iter().flat_map(|set| &set.members);
@@ -206,7 +206,7 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
                 found.push(of(drive, own(drive), text));
             }
             openraid_config::SpareFor::All if lacks => {
-                // A drive that another array has is no help here.
+                // A drive of another array does not help here.
                 let is_used = |why: &str| why.contains(super::members::NAME_ANOTHER);
                 let next = |why| if is_used(why) { format!("openraid add {} DRIVE", model.name) } else { own(drive) };
                 let refused = state.tried_spares.refused(drive);
@@ -219,7 +219,7 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
 }
 
 impl Tried {
-    /// Why this spare was not taken in at the last attempt.
+    /// Why the last attempt to add this spare failed.
     fn refused(&self, member: &str) -> Option<&str> {
         self.last(member).and_then(|tried| tried.refused.as_deref())
     }

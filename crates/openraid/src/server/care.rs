@@ -27,9 +27,9 @@ use crate::members::{options, spec};
 use crate::model::{ArrayModel, MemberModel, StateWord};
 use crate::output;
 
-/// How often it is looked whether anything is due.
+/// Interval of the checks for due work.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Members are compared with their siblings over so long a time.
+/// Period for the comparison of members with their siblings.
 const SLOW_WINDOW: Duration = Duration::from_secs(60);
 /// Maximum time of smartctl for one drive. A drive that spins up takes about ten seconds.
 const SMART_TIME_MAX: Duration = Duration::from_secs(30);
@@ -37,18 +37,18 @@ const SMART_TIME_MAX: Duration = Duration::from_secs(30);
 const LED_TIME_MAX: Duration = Duration::from_secs(10);
 /// Maximum factor by which the interval of health checks grows for a drive that does not answer.
 const PATIENCE_MAX: u32 = 64;
-/// Paths at which smartctl is looked for.
+/// Paths of smartctl.
 const SMARTCTL: &[&str] =
     &["/usr/sbin/smartctl", "/usr/local/sbin/smartctl", "/usr/bin/smartctl", "/usr/local/bin/smartctl"];
 
-/// The health of a drive, as far as it is known.
+/// The known health of a drive.
 #[derive(Debug, Default)]
 struct Health {
     asked: Option<Instant>,
     now: Option<SmartModel>,
-    /// As it was seen first.
+    /// The first report.
     first: Option<SmartModel>,
-    /// Why it is not known.
+    /// Why it is unknown.
     trouble: Option<String>,
 }
 
@@ -57,7 +57,7 @@ struct Health {
 struct Idle {
     commands: u64,
     since: Instant,
-    /// Attempts in a row that failed, and why the last one did.
+    /// Number of failed attempts in a row, and why the last one failed.
     failures: u32,
     trouble: Option<String>,
 }
@@ -82,7 +82,7 @@ pub(super) struct Care {
     has_no_smartctl: bool,
 }
 
-/// A drive as it was seen first, in the file.
+/// The first report of a drive, in the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct First {
     /// Its serial number, or its name if it has none.
@@ -90,10 +90,10 @@ struct First {
     first: SmartModel,
 }
 
-/// The file of drives as they were seen first.
+/// The file of first reports.
 const FIRST_FILE: &str = "drives";
 const FIRST_FILE_BYTES_MAX: u64 = 4 << 20;
-/// Drives in it; the one that came first goes for one more.
+/// Maximum number of drives in it; the oldest entry is dropped for a new one.
 const FIRST_MAX: usize = 1024;
 
 impl Server {
@@ -101,7 +101,7 @@ impl Server {
         self.in_force().map(|own| own.desired.care.clone()).unwrap_or_default()
     }
 
-    /// Look after the drives in another thread, if it is time.
+    /// Start the care for drives in another thread, if it is due.
     pub fn begin_care(self: &Arc<Self>) {
         let is_time = self.state().care.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
         if !is_time || self.access == Access::Untouched || self.caring.swap(true, Ordering::Relaxed) {
@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// Read drives that have had no command for a while: one that is dead is known before it is needed.
+    /// Read drives that had no command for a while, so that a dead drive is found before it is needed.
     fn probe_idle(&self, status: &ServiceStatus, wish: &DesiredCare) {
         let Some(interval) = wish.idle_probe.map(Duration::from_secs) else {
             self.state().care.idle.clear();
@@ -138,14 +138,14 @@ impl Server {
                 continue;
             }
             let mut options = options(Use::Examine);
-            // The page cache knows nothing of the drive.
+            // The page cache would hide the drive's state.
             options.direct = Direct::Try;
             let trouble = member::open_and_probe(&spec, options).err().map(|error| error.to_string());
             self.note_probe(&view.member, trouble);
         }
     }
 
-    /// Is a drive to be read now?
+    /// Should a drive be read now?
     fn is_idle(&self, view: &DriveView, interval: Duration) -> bool {
         let commands = view.load.commands;
         let fresh = || Idle { commands, since: Instant::now(), failures: 0, trouble: None };
@@ -185,7 +185,7 @@ impl Server {
             self.state().care.health.clear();
             return;
         };
-        // A program that is named is asked of files as well: they may stand for a drive that it knows.
+        // A program from the configuration is asked about files as well: they may represent a drive that it knows.
         let is_device = |view: &&DriveView| wish.smartctl.is_some() || is_device(&view.member);
         let drives = status.drives.iter().filter(|view| view.member.starts_with('/')).filter(is_device);
         let due: Vec<&DriveView> = drives.filter(|view| self.is_health_due(&view.member, interval)).collect();
@@ -214,13 +214,13 @@ impl Server {
         own.asked = Some(Instant::now());
         match found {
             Ok(Some(now)) => (own.now, own.first, own.trouble) = (Some(now), first, None),
-            // It sleeps: what was known stays.
+            // The drive sleeps: keep the last report.
             Ok(None) => own.trouble = None,
             Err(why) => own.trouble = Some(why),
         }
     }
 
-    /// The drive as it was seen first. A drive is known by its serial number.
+    /// The first report of a drive. A drive is identified by its serial number.
     fn first_of(&self, member: &str, now: &SmartModel) -> SmartModel {
         let drive = now.serial.clone().unwrap_or_else(|| member.to_owned());
         let read = || -> Vec<First> {
@@ -267,7 +267,7 @@ impl Server {
         care.slow = slow_now;
     }
 
-    /// Tell the program of the lights what has changed.
+    /// Call the program for the lights with the changes.
     fn set_lights(&self, wish: &DesiredCare) {
         let Some(program) = &wish.led else { return };
         let Ok(arrays) = self.arrays() else { return };
@@ -332,7 +332,7 @@ fn pace(before: &[DriveView], now: &DriveView) -> Pace {
     Pace { commands, time_ns: now.load.working.stays.saturating_sub(before.load.working.stays) }
 }
 
-/// Fill in what drives say of themselves.
+/// Add the health of drives to the model.
 pub(super) fn add_health(model: &mut ArrayModel, state: &State) {
     let sets = model.spans.iter_mut().flat_map(|span| &mut span.members).chain(&mut model.members);
     for member in sets {
@@ -341,7 +341,7 @@ pub(super) fn add_health(model: &mut ArrayModel, state: &State) {
     }
 }
 
-/// What should be known of the drives of an array.
+/// States of an array's drives that need attention.
 pub(super) fn conditions(model: &ArrayModel, status: &ServiceStatus, state: &State) -> Vec<Condition> {
     let mut found = Vec::new();
     for (place, set) in model.sets().into_iter().enumerate() {
@@ -359,7 +359,7 @@ pub(super) fn conditions(model: &ArrayModel, status: &ServiceStatus, state: &Sta
             };
             found.extend(of_member(member, name, status, state).into_iter().map(|(event, level, text)| {
                 let condition = of(event, level, text);
-                // A spare is not copied, and of a silent drive nothing can be: another one is added.
+                // A spare is not copied, and a silent drive cannot be: add another drive instead.
                 let is_spare = member.state == StateWord::Spare || event == "DriveSilent";
                 let next_step =
                     if is_spare { Some(format!("openraid show {}", model.name)) } else { condition.next_step };
@@ -412,7 +412,7 @@ fn of_member(
     found
 }
 
-/// What should be known of the server itself.
+/// States of the server itself that need attention.
 pub(super) fn of_server(state: &State) -> Option<Condition> {
     let text = "smartctl is not installed, so the health of drives is unknown; install smartmontools, or write \
                 smart = \"never\" into [care] of the configuration file";

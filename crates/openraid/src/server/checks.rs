@@ -17,9 +17,9 @@ use crate::output;
 /// The state of an array's checks at the last look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
-    /// One runs, since then.
+    /// A check has been running since this time.
     Running(Instant),
-    /// One ended.
+    /// A check has ended.
     Ended(u32, Instant),
 }
 
@@ -38,10 +38,10 @@ impl Seen {
 }
 
 impl Server {
-    /// Keep what has happened to checks since the last look.
+    /// Store the changes of checks since the last call.
     ///
-    /// News and orders look at the same time. If another thread has seen it first, this waits until that is in the
-    /// file: an order that is answered is kept.
+    /// News and commands call this at the same time. If another thread has seen a change first, this waits until the
+    /// change is in the file: an answered command is stored.
     pub(super) fn note_checks(&self, status: &ServiceStatus) {
         let _one_at_a_time = self.noting_checks.lock().unwrap_or_else(PoisonError::into_inner);
         let at = openraid_sys::clock::wall_seconds();
@@ -53,7 +53,7 @@ impl Server {
             for view in &status.arrays {
                 let Some(seen) = Seen::of(view) else { continue };
                 let Some(superblock) = &view.status.superblock else { continue };
-                // A status that was taken earlier and comes later says nothing new.
+                // A status that was read earlier, but arrives later, has nothing new.
                 let known = state.seen_checks.get(&view.status.array).copied();
                 if known.is_some_and(|known| known == seen || known.at() > seen.at()) {
                     continue;
@@ -70,14 +70,14 @@ impl Server {
         if fresh.is_empty() {
             return;
         }
-        // The file is a convenience: if it cannot be written, a warning says so, and everything continues.
+        // If the file cannot be written, a warning says so; nothing else depends on it.
         let kept = Checks::keep(&self.registry, &fresh);
         if let Err(failure) = kept.and_then(|()| CheckHistory::keep(&self.registry, past)) {
             output::warn(&failure.text);
         }
     }
 
-    /// Begin a check or repair of all sets of an array in which something can be compared.
+    /// Begin a check or repair of all sets of an array that can be compared.
     pub(super) fn check(&self, name: &str, kind: CheckWord) -> Result<Answer, Failure> {
         let served = self.find(name)?;
         let mut began = 0;
@@ -103,7 +103,7 @@ impl Server {
         self.done(text, name)
     }
 
-    /// End the check or repair of all sets of an array in which one is running.
+    /// End the check or repair of all sets of an array that run one.
     pub(super) fn stop_check(&self, name: &str) -> Result<Answer, Failure> {
         let served = self.find(name)?;
         let status = self.status()?;
@@ -136,7 +136,7 @@ fn check_now(view: &ArrayView, at: u64) -> CheckModel {
     }
 }
 
-/// Say of an array, and of its spans, how their last checks ended; nothing while one runs.
+/// Add the results of the last checks to an array and its spans; nothing while one runs.
 pub fn add_checks(array: &mut ArrayModel, checks: &Checks) {
     for span in &mut array.spans {
         add_checks(span, checks);

@@ -20,16 +20,16 @@ use crate::output;
 pub(super) type AllDeparted = BTreeMap<String, Vec<Departed>>;
 
 impl Server {
-    /// An array begins to run: read the recorded members that left it.
+    /// An array begins to run: read the record of the members that left it.
     pub(super) fn load_departed(&self, served: &Served) {
         let Some(uuid) = served.uuid() else { return };
-        // If the registry cannot be read, the server has said so at its start.
+        // If the registry cannot be read, the server has reported it at its start.
         let known = self.registry.known(Some(&uuid), &served.name).ok().flatten();
         let list = known.map(|entry| entry.kept.departed).unwrap_or_default();
         self.state().departed.insert(uuid, list);
     }
 
-    /// Change the list of members that left an array. A failure to keep it is reported.
+    /// Change the list of members that left an array. A failure to store it is reported.
     pub(super) fn change_departed(&self, served: &Served, change: impl FnOnce(&mut Vec<Departed>)) {
         let Some(uuid) = served.uuid() else { return };
         let list = {
@@ -67,13 +67,14 @@ impl Server {
         self.change_departed(&served, |list| note(list, fresh));
     }
 
-    /// An order added the member or took it out: forget why it left.
+    /// A command added or removed the member: delete the reason why it left.
     pub(super) fn forget_departed(&self, served: &Served, member: &str) {
         let text = spec(member).map_or_else(|_| member.to_owned(), |own| own.text);
         self.change_departed(served, |list| list.retain(|own| own.member != text));
     }
 
-    /// Arrays have been started: note recorded members that are not in them, so that they come back with their drives.
+    /// Arrays have been started: record known members that are missing, so that they are added again when their drives
+    /// return.
     pub fn note_absent(&self, taken: &Taken) {
         let at = openraid_sys::clock::wall_seconds();
         let all = self.state().arrays.clone();
@@ -86,7 +87,7 @@ impl Server {
             for member in entry.members.iter().filter(|member| !has(&array, member)) {
                 let verdict = taken.left_out.iter().find(|own| own.member.member == **member);
                 let (why, reason) = match verdict.map(|own| own.member.verdict) {
-                    // A command that names members leaves the others out on purpose: half of a mirror, for instance.
+                    // A command that names members leaves the others out on purpose: half of a mirror, for example.
                     None if !self.stays && spec(member).is_ok_and(|own| is_at_path(&own)) => {
                         (Why::Unknown, "it was there when the array was started without it")
                     }
@@ -113,7 +114,7 @@ pub(super) fn has(array: &ArrayModel, drive: &str) -> bool {
     members.any(|member| member.member.as_deref() == Some(drive))
 }
 
-/// Members that are there, are missed, and stay out all the same: the administrator decides.
+/// Members that are present and missing in the array, but are not added automatically: the administrator decides.
 pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) -> Vec<Condition> {
     let list = model.uuid.as_ref().and_then(|uuid| state.departed.get(uuid));
     if !lacks(model) {

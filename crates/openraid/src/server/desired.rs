@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::kept::{plan, Able, Kept, Plan};
 use crate::output;
 
-/// The configuration that a server goes by.
+/// The configuration of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InForce {
     /// Its file.
@@ -25,7 +25,7 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// The file's entry for an array. Its UUID goes before its name.
+    /// The file's entry for an array. An entry by UUID has priority over one by name.
     pub fn wish(&self, served: &Served) -> Option<&DesiredArray> {
         let uuid = served.started.as_ref().map(|started| started.superblock.set_uuid);
         let by = |is: &dyn Fn(&WishId) -> bool| self.desired.arrays.iter().find(|wish| is(&wish.id));
@@ -35,7 +35,7 @@ impl InForce {
 }
 
 impl Server {
-    /// The configuration that this server goes by, if it has one.
+    /// The configuration of this server, if it has one.
     pub(super) fn in_force(&self) -> Option<Arc<InForce>> {
         self.state().in_force.clone()
     }
@@ -44,7 +44,7 @@ impl Server {
         self.in_force().and_then(|in_force| in_force.wish(served).cloned())
     }
 
-    /// An array whose members the file names is recorded, so that its settings can be kept.
+    /// Record an array whose members the file names, so that its settings can be kept.
     ///
     /// # Errors
     /// The registry cannot be written.
@@ -57,7 +57,7 @@ impl Server {
         Ok(())
     }
 
-    /// Settings that the file names as well: its values hold again after a restart.
+    /// Settings that the file has as well: the file's values apply again after a restart.
     pub(super) fn overruled_by_file(&self, served: &Served, settings: &[(String, String)]) -> Vec<String> {
         let Some(in_force) = self.in_force() else { return Vec::new() };
         let Some(wish) = in_force.wish(served) else { return Vec::new() };
@@ -80,7 +80,7 @@ impl Server {
         served: &Served,
         journalled: Option<bool>,
     ) -> (Plan, Vec<String>) {
-        // If the registry cannot be read, the server has said so at its start.
+        // If the registry cannot be read, the server has reported it at its start.
         let known = self.registry.known(served.uuid().as_deref(), &served.name).ok().flatten();
         let mut kept = known.map(|entry| entry.kept).unwrap_or_default();
         let sets = status.arrays.iter().filter(|view| served.sets().contains(&view.status.array));
@@ -104,8 +104,7 @@ impl Server {
         (plan, notes)
     }
 
-    /// An array begins to run: what it is to be, carried out before hosts come. What should be known of that is
-    /// reported, a line each.
+    /// An array begins to run: apply its desired state before clients connect. Returns notes, one a line.
     pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<String> {
         let (Ok(served), Ok(status)) = (self.find(name), self.status()) else { return Vec::new() };
         self.load_departed(&served);
@@ -137,7 +136,7 @@ impl Server {
         self.registry.keep(served.uuid().as_deref(), &served.name, change).err().map(|failure| failure.text)
     }
 
-    /// Give every set its policy, and the drives theirs; what does not work is reported.
+    /// Set the policy of every set and the caches of the drives. Returns the failures.
     pub(super) fn carry_out_plan(&self, status: &ServiceStatus, served: &Served, plan: &Plan) -> Vec<String> {
         let mut notes = Vec::new();
         let policy = plan.policy;
@@ -159,7 +158,7 @@ impl Server {
         notes
     }
 
-    /// Let clients come to an array, unless it is blocked. An export that cannot be opened is reported.
+    /// Open the exports of an array, unless it is blocked. Returns the exports that cannot be opened.
     ///
     /// # Errors
     /// No export can be opened.
@@ -188,7 +187,7 @@ impl Server {
         self.access != Access::ReadWrite || access != ArrayAccess::ReadWrite
     }
 
-    /// Say what hosts may do. Clients stay connected unless the array is blocked.
+    /// Set the access of clients. They stay connected unless the array is blocked.
     pub(super) fn set_access(&self, name: &str, access: ArrayAccess) -> Result<(), Failure> {
         let served = self.find(name)?;
         let before = served.access;

@@ -17,7 +17,7 @@ use super::Server;
 use crate::exit::Failure;
 use crate::model::ArrayModel;
 
-/// The wish for the caches of an array's drives.
+/// The setting for the caches of an array's drives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DriveCacheOption {
     /// As they were found.
@@ -29,7 +29,7 @@ pub enum DriveCacheOption {
     Off,
 }
 
-/// The first word of each is the one that is written; `as-found` was it before.
+/// The first word of each is the printed one; `as-found` is the former word.
 const WORDS: [(&str, DriveCacheOption); 4] = [
     ("on", DriveCacheOption::On),
     ("off", DriveCacheOption::Off),
@@ -38,7 +38,7 @@ const WORDS: [(&str, DriveCacheOption); 4] = [
 ];
 
 impl DriveCacheOption {
-    /// As it is written.
+    /// The printed word.
     pub fn word(self) -> &'static str {
         WORDS.iter().find(|(_, wish)| *wish == self).map_or("", |(word, _)| word)
     }
@@ -53,16 +53,16 @@ impl FromStr for DriveCacheOption {
     }
 }
 
-/// The wishes for drives' caches, and their states before.
+/// The settings for drives' caches, and their earlier states.
 #[derive(Debug, Default)]
 pub struct DriveCaches {
     /// By the array's name.
     wishes: BTreeMap<String, DriveCacheOption>,
-    /// The state of each member's cache before it was switched.
+    /// The state of each member's cache before the change.
     found: BTreeMap<String, bool>,
 }
 
-/// The drives of an array whose caches are to be switched.
+/// The drives of an array whose caches will be switched.
 pub type Drives = Vec<(String, DriveCache)>;
 
 /// The cache of a member, if it is a drive of this machine.
@@ -71,7 +71,7 @@ fn cache_of(member: &str) -> Option<DriveCache> {
     path.starts_with("/dev").then(|| DriveCache::of(path)).flatten()
 }
 
-/// The cache of a member that can be switched; why it cannot.
+/// The cache of a member that can be switched, or why it cannot.
 fn switchable(member: &str) -> Result<DriveCache, String> {
     if member.contains("://") {
         return Err(format!("{member}: the server that exports it controls its cache; switch the cache there"));
@@ -91,7 +91,7 @@ fn members(status: &ServiceStatus, served: &Served) -> Vec<String> {
 }
 
 impl Server {
-    /// The drives that a wish is about. Nothing is changed.
+    /// The drives of a setting. Nothing is changed.
     ///
     /// # Errors
     /// The caches of some members cannot be switched: which, and why.
@@ -123,7 +123,7 @@ impl Server {
         )))
     }
 
-    /// Do what was planned, and have members that come later do the same.
+    /// Carry out the plan, for later members too.
     ///
     /// # Errors
     /// A drive refuses; those before it are switched.
@@ -146,7 +146,7 @@ impl Server {
         self.state().drive_caches.wishes.get(array).copied().unwrap_or_default()
     }
 
-    /// Have all members of an array do what was wished for it; why some do not.
+    /// Apply the array's setting to all its members. Returns the failures.
     pub(super) fn keep_drive_caches(&self, array: &str) -> Vec<String> {
         let wish = self.drive_cache_wish(array);
         let (Ok(served), Ok(status)) = (self.find(array), self.status()) else { return Vec::new() };
@@ -174,7 +174,7 @@ impl Server {
         self.state().drive_caches.restore(|_| true)
     }
 
-    /// Fill in what only the drives know.
+    /// Add the states that only the drives know.
     pub(super) fn add_drive_caches(&self, model: &mut ArrayModel, wish: DriveCacheOption) {
         let fill = |set: &mut ArrayModel| {
             crate::settings::add_json(&mut set.settings, crate::kept::DRIVE_CACHE, wish.word());

@@ -1,8 +1,8 @@
 //! Drives that appear: members that vanished, spares of the configuration file, members of arrays that were not there.
 //!
-//! A thread looks at the paths every [`LOOK_EVERY`]. That works for files, for devices without udev, and for names
-//! below `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not
-//! taken. Only drives in the registry or the configuration are opened; no other drive is touched.
+//! A thread checks the paths every [`LOOK_EVERY`]. That works for files, for devices without udev, and for names below
+//! `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not used. Only
+//! drives in the registry or the configuration are opened.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,24 +29,24 @@ use crate::kept::Readd;
 use crate::members::{options, spec};
 use crate::model::ArrayModel;
 
-/// How often it is looked for drives.
+/// Interval of the search for drives.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A drive that was not taken is tried again after this time.
+/// Pause before a drive that was not used is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
-/// An address is asked again after this time, whether a server is there or not.
+/// Interval of attempts to reach an address, with or without a server there.
 const ASK_AFTER: Duration = Duration::from_secs(30);
 
-/// A drive that is looked for.
+/// A drive that is searched.
 #[derive(Debug)]
 struct Plug {
     is_there: bool,
-    /// When it was tried last, since it is there.
+    /// The last attempt since the drive appeared.
     tried: Option<Instant>,
-    /// Why it was not taken.
+    /// Why the drive was not used.
     refused: Option<String>,
 }
 
-/// All drives that are looked for, by name.
+/// All drives that are searched, by name.
 #[derive(Debug, Default)]
 pub(super) struct Plugs {
     looked: Option<Instant>,
@@ -54,17 +54,17 @@ pub(super) struct Plugs {
 }
 
 impl Plugs {
-    /// Is a drive there, as far as was seen at the last look?
+    /// Was the drive present at the last check?
     pub(super) fn is_there(&self, member: &str) -> bool {
         self.all.get(member).is_some_and(|plug| plug.is_there)
     }
 
-    /// Why a drive was not taken at the last attempt.
+    /// Why the last attempt to use a drive failed.
     pub(super) fn refused(&self, member: &str) -> Option<String> {
         self.all.get(member).and_then(|plug| plug.refused.clone())
     }
 
-    /// A drive was looked for; is it to be tried?
+    /// Note the presence of a drive. Should it be tried?
     fn see(&mut self, member: &str, is_there: bool, retry: Duration) -> bool {
         let plug = self.all.entry(member.to_owned()).or_insert(Plug { is_there, tried: None, refused: None });
         plug.is_there = is_there;
@@ -81,7 +81,7 @@ impl Plugs {
     }
 }
 
-/// Is something at the place of a member? An address counts as there until it is asked.
+/// Does the path of a member exist? An address counts as present until it is tried.
 fn is_there(spec: &MemberSpec) -> bool {
     matches!(spec.place, Place::Remote(_)) || is_at_path(spec)
 }
@@ -95,7 +95,7 @@ pub(super) fn is_at_path(spec: &MemberSpec) -> bool {
 }
 
 impl Server {
-    /// Look for drives in another thread, if it is time and any is missed.
+    /// Search for missing drives in another thread, if it is due.
     pub fn begin_looking_for_drives(self: &Arc<Self>) {
         let is_time = self.state().plugs.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
         if !is_time || self.access != Access::ReadWrite || self.looking.swap(true, Ordering::Relaxed) {
@@ -125,7 +125,7 @@ impl Server {
         news
     }
 
-    /// The drive's specification, if it is there and it is time to try it.
+    /// The drive's specification, if it is present and due for a try.
     fn is_due(&self, member: &str) -> Option<MemberSpec> {
         let spec = spec(member).ok()?;
         let retry = if matches!(spec.place, Place::Remote(_)) { ASK_AFTER } else { RETRY_AFTER };
@@ -143,7 +143,7 @@ impl Server {
                 continue;
             }
             let came = self.take_back(served, own, &spec);
-            // What was not tried for want of time is tried at the next look.
+            // A drive that was not tried because of a running command is tried at the next check.
             if came != Ok(false) {
                 self.state().plugs.note(&own.member, came.as_ref().err().cloned());
             }
@@ -161,9 +161,9 @@ impl Server {
         news
     }
 
-    /// Take a member back; false if it is not time yet.
+    /// Add a former member again; false if it is not due yet.
     fn take_back(&self, served: &Served, own: &Departed, spec: &MemberSpec) -> Result<bool, String> {
-        // Nothing is held meanwhile: a drive may take seconds to answer.
+        // No lock is held here: a drive may take seconds to answer.
         let looked = member::open_and_probe(spec, options(Use::Examine)).map_err(|error| error.to_string())?.1;
         let Some(superblock) = looked.look.superblock else {
             return Err("another drive is in its place: it has no superblock of the array".into());
@@ -172,7 +172,7 @@ impl Server {
         if own.device.as_ref().is_some_and(|known| *known != device) {
             return Err("another drive is in its place: its superblock has another identity".into());
         }
-        // An order goes first: the next look comes.
+        // A command has priority: the next check tries again.
         let Ok(_one_at_a_time) = self.changing.try_lock() else { return Ok(false) };
         let set =
             self.set_with(served, &superblock).ok_or("another drive is in its place: it belongs to another array")?;
@@ -195,8 +195,8 @@ impl Server {
         })
     }
 
-    /// The server still holds a member that failed: let it go, so that it can be opened again. False while its failure
-    /// is not recorded, or if the drive is a working member under another name, and so is missed no more.
+    /// The server still holds a member that failed: release it, so that it can be opened again. False while its failure
+    /// is not recorded, or if the drive is a working member under another name, and so is not missing any more.
     fn let_go(&self, served: &Served, set: ArrayId, member: &str, device: Uuid) -> Result<bool, String> {
         let status = self.status().map_err(|failure| failure.text)?;
         let lines = &set_status(&status, set).map_err(|failure| failure.text)?.members;
@@ -216,7 +216,7 @@ impl Server {
         }
     }
 
-    /// Spares that the file names for this array, and that were not there at the start.
+    /// Spares that the file names for this array, and that were absent at the start.
     fn look_for_spares(&self, array: &ArrayModel, served: &Served) {
         let spares = self.in_force().map(|own| own.desired.spares.clone()).unwrap_or_default();
         for spare in spares.iter().filter(|spare| !has(array, &spare.member)) {
@@ -231,7 +231,7 @@ impl Server {
         }
     }
 
-    /// Arrays that were to be served and could not be started: as soon as all members are there.
+    /// Arrays that should be served and could not be started: start them when all members are present.
     fn look_for_arrays(&self) -> Vec<News> {
         let mut news = Vec::new();
         for (name, uuid) in self.disappeared() {

@@ -30,25 +30,25 @@ pub struct OwnJournal {
     keeper: JournalKeeper,
 }
 
-/// How a note begins that an array does not use the journal.
+/// The begin of a note that an array does not use the journal.
 const NOT_ACTIVE: &str = "write journal not active: ";
-/// Why it does not, if that is its setting.
+/// The reason, if that is the array's setting.
 const BY_CHOICE: &str = "write.cache=through";
 
-/// Does a note only say that an array could use the journal? That is no fault.
+/// Does a note only say that an array could use the journal? That is not a fault.
 pub(super) fn is_choice(note: &str) -> bool {
     note.split_once(NOT_ACTIVE).is_some_and(|(_, why)| why.starts_with(BY_CHOICE))
 }
 
 impl Server {
-    /// Open the journal, and have it watched over. Returns what an administrator should know.
+    /// Open the journal, and watch it. Returns notes for the administrator.
     ///
     /// # Errors
     /// It cannot be used.
     pub fn open_journal(&self, request: JournalRequest) -> Result<Vec<String>, Failure> {
         let mut started = self.handle.attach_journal(&request)?;
         self.handle.wait_for_journal()?;
-        // Before any write is acknowledged: from here on only these devices have acknowledged data.
+        // Before any write is acknowledged: only these devices have acknowledged data from now on.
         let keeper = JournalKeeper::start(self.handle(), request)?;
         if self.journal.set(OwnJournal { keeper }).is_err() {
             return Err(Failure::refused("the server has a journal already"));
@@ -57,7 +57,7 @@ impl Server {
         Ok(started.notes)
     }
 
-    /// Remember when the journal was opened, and on how many devices it is.
+    /// Record the opening of the journal, and its number of devices.
     fn remember_journal(&self) -> Result<(), Failure> {
         let Some(journal) = self.status()?.journal else { return Ok(()) };
         let devices = u8::try_from(journal.devices.len()).unwrap_or(u8::MAX);
@@ -73,7 +73,7 @@ impl Server {
         self.journal.get().is_some()
     }
 
-    /// What became of the journal since the last call.
+    /// News of the journal since the last call.
     pub fn journal_news(&self) -> Vec<News> {
         let Some(own) = self.journal.get() else { return Vec::new() };
         let news = own.keeper.news().into_iter().map(|news| match news {
@@ -90,7 +90,7 @@ impl Server {
         news.collect()
     }
 
-    /// Everything there is to tell of the journal.
+    /// The status of the journal.
     ///
     /// # Errors
     /// The service has ended.
@@ -100,7 +100,7 @@ impl Server {
         let trouble = own.and_then(|own| own.keeper.trouble());
         let mut model = match (&status.journal, own) {
             (Some(journal), _) => Some(self.model_of(&status, journal, trouble)),
-            // It is being looked for.
+            // The server is searching for it.
             (None, Some(own)) => Some(JournalModel {
                 state: "lost".into(),
                 trouble,
@@ -141,7 +141,7 @@ impl Server {
             works: *works,
         };
         let mut devices: Vec<JournalDeviceModel> = journal.devices.iter().map(device).collect();
-        // One that was let go of because it does not answer.
+        // A device that was released because it does not answer.
         let away = self.journal.get().map(|own| missing(status, &own.keeper.request())).unwrap_or_default();
         for spec in away {
             if devices.iter().all(|known| known.device != spec.text) {
@@ -202,7 +202,7 @@ impl Server {
         Some(format!("{NOT_ACTIVE}{remedy}"))
     }
 
-    /// Let a device join the journal: this one, or the one that was dropped.
+    /// Let a device join the journal: this one, or the dropped one.
     pub(super) fn join_journal(&self, device: Option<&str>, overwrite: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
         let own = self.journal.get().ok_or_else(|| {
@@ -233,8 +233,7 @@ impl Server {
         Ok(Answer::Done { text, array: None })
     }
 
-    /// Does a device hold nothing at all? Refused if it holds anything other than a journal; the join checks a journal
-    /// itself.
+    /// Is a device empty? Refused if it has anything other than a journal; the join checks a journal itself.
     fn is_blank(&self, device: &MemberSpec) -> Result<bool, Failure> {
         let (mut opened, mut failures) = open_some(std::slice::from_ref(device), options(Use::Examine));
         if let Some((_, failure)) = failures.pop() {
@@ -251,7 +250,7 @@ impl Server {
         }
     }
 
-    /// A journal that was full is opened again: what fills it is about to be brought to members, or given up.
+    /// Open a full journal again: its entries will be written to members, or discarded.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -264,7 +263,7 @@ impl Server {
         }
     }
 
-    /// Give up what the journal holds for an array that does not run; without `lost` only say what that is.
+    /// Discard the entries of an array that does not run; without `lost` only report them.
     pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
         let own = self.journal.get().ok_or_else(|| {
@@ -287,7 +286,7 @@ impl Server {
             )));
         }
         let entries: u64 = known.iter().map(|known| known.waiting).sum();
-        // What waits for an array that is not here stays where it is, whatever else is written meanwhile.
+        // Entries of an absent array stay in place during other writes.
         let found = look(&own.keeper.request().devices, options(Use::Examine), &LookFor::default()).ok();
         let loss = found.map(|found| Loss::of(&found.journal, &uuids)).filter(|loss| loss.tally.entries > 0);
         let what = if let Some(loss) = &loss {
@@ -318,7 +317,7 @@ impl Server {
         Ok(model(true, format!("discarded: {what}")))
     }
 
-    /// The identities of an array's sets: it is served, recorded, or named by one of them.
+    /// The identities of an array's sets, for an array that is served or recorded, or by the identity of a set.
     fn sets_of(&self, status: &ServiceStatus, array: &str) -> Result<Vec<Uuid>, Failure> {
         if let Ok(served) = self.find(array) {
             let sets = served.sets();
@@ -348,7 +347,7 @@ fn set_name(status: &ServiceStatus, uuid: Uuid) -> Option<String> {
     superblocks.find(|own| own.set_uuid == uuid).map(crate::sets::array_name)
 }
 
-/// How a journal is, in a word.
+/// A word for the state of a journal.
 const fn state_word(state: JournalState) -> &'static str {
     match state {
         JournalState::None => "unused",

@@ -12,19 +12,19 @@ use crate::exit::Failure;
 
 /// The name of the file after the registry's own.
 const FILE: &str = "schedules";
-/// A larger file is invalid.
+/// Maximum size of the file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Characters of a name, at most.
+/// Maximum length of a name, in characters.
 const NAME_MAX: usize = 64;
 
-/// A schedule in the words that it was asked for with, and what they mean.
+/// A schedule in the words of the request, and its meaning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeptSchedule {
     asked: Asked,
     means: DesiredSchedule,
 }
 
-/// A string of TOML; JSON's are such.
+/// A TOML string; a JSON string is a valid one.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -47,7 +47,7 @@ fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
         Failure::usage(format!("{key}: {}; {}", problem.what, problem.remedy))
     })?;
     let means = read.schedules.into_iter().next().expect("the text has one");
-    // No line of a file has it.
+    // It has no line in a file.
     Ok(KeptSchedule { asked: asked.clone(), means: DesiredSchedule { line: 0, ..means } })
 }
 
@@ -98,10 +98,11 @@ impl Server {
         }
     }
 
-    /// Keep a schedule; a kept one of this name is replaced.
+    /// Store a schedule; a stored one with this name is replaced.
     ///
     /// # Errors
-    /// A value cannot be; the configuration file has one of this name; there are too many; it cannot be written down.
+    /// A value is not valid; the configuration file has a schedule with this name; there are too many; the file cannot
+    /// be written.
     pub(super) fn keep_schedule(&self, asked: &Asked) -> Result<DesiredSchedule, Failure> {
         let own = understood(asked)?;
         for name in &asked.arrays {
@@ -123,10 +124,10 @@ impl Server {
         Ok(own.means)
     }
 
-    /// Forget a kept schedule; true if there was one.
+    /// Remove a stored schedule; true if there was one.
     ///
     /// # Errors
-    /// The configuration file has it; the change cannot be written down.
+    /// The configuration file has it; the file cannot be written.
     pub(super) fn forget_schedule(&self, name: &str) -> Result<bool, Failure> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.refuse_of_file(name)?;
@@ -139,7 +140,7 @@ impl Server {
         self.write_schedules(kept).map(|()| true)
     }
 
-    /// An array has another name: kept schedules follow it.
+    /// An array has a new name: change it in stored schedules.
     pub(super) fn rename_in_schedules(&self, name: &str, to: &str) {
         let mut kept = self.kept_schedules();
         let mut is_changed = false;

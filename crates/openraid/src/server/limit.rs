@@ -20,19 +20,19 @@ use crate::exit::Failure;
 use crate::model::{LimitModel, PartModel};
 use crate::quantity::{counted, human_rate};
 
-/// The window: the last this many nanoseconds.
+/// Length of the window.
 const WINDOW: Nanos = Nanos::from_secs(2);
-/// Below this nothing can be said.
+/// Minimum length of the window for an answer.
 const WINDOW_MIN: Nanos = Nanos::from_millis(200);
-/// A part that works for this share of the time, in per cent, limits.
+/// Minimum busy time of a part that limits, in per cent.
 const BUSY: u64 = 85;
-/// Waits for memory of this share of the requests, in per cent, limit.
+/// Minimum share of requests that wait for memory, if memory limits, in per cent.
 const MEMORY_WAITS: u64 = 5;
-/// Waits for the cache, and for other requests, of this share.
+/// The same for waits for the cache, and for other requests.
 const CACHE_WAITS: u64 = 10;
 /// See [`CACHE_WAITS`].
 const LOCK_WAITS: u64 = 20;
-/// A member that takes this many per cent of what the others take on average is slower than they.
+/// Minimum mean time of a member's commands, in per cent of the other members' mean, at which it counts as slow.
 const SLOWER: u64 = 150;
 
 /// The statuses of the last seconds.
@@ -40,7 +40,7 @@ const SLOWER: u64 = 150;
 pub struct Samples(VecDeque<ServiceStatus>);
 
 impl Samples {
-    /// Keep one more.
+    /// Add a status.
     pub fn keep(&mut self, status: ServiceStatus) {
         while self.0.get(1).is_some_and(|second| status.at.since(second.at) >= WINDOW) {
             self.0.pop_front();
@@ -62,30 +62,30 @@ pub struct DriveFigures {
     pub slot: Option<u16>,
     /// Share of the time in which it had a command, per mille.
     pub busy: u64,
-    /// Commands it had on average, in tenths.
+    /// Mean number of its commands, in tenths.
     pub depth: u64,
-    /// Commands.
+    /// Number of commands.
     pub commands: u64,
     /// Mean time of a command in it.
     pub service: Nanos,
-    /// Mean time that a command waited for it.
+    /// Mean time of a command in its queue.
     pub queued: Nanos,
 }
 
-/// Everything in the window.
+/// The figures of the window.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Figures {
-    /// How long it was.
+    /// Length of the window.
     pub window: Nanos,
     /// Requests of hosts, and writes among them.
     pub requests: u64,
     /// See `requests`.
     pub writes: u64,
-    /// Bytes both ways.
+    /// Bytes in both directions.
     pub bytes: u64,
     /// Mean number of requests in the array, in tenths.
     pub depth: u64,
-    /// Share of the time in which any was inside, per mille.
+    /// Share of the time with a request in the array, per mille.
     pub inside: u64,
     /// Mean time of a request.
     pub mean: Nanos,
@@ -95,7 +95,7 @@ pub struct Figures {
     pub journal: Vec<DriveFigures>,
     /// Share of the time that the server's thread used a CPU, per mille.
     pub processor: u64,
-    /// Share of the time that it looked for requests before it went to sleep, per mille.
+    /// Share of the time that the thread polled for requests before it slept, per mille.
     pub looking: u64,
     /// Waits: for memory, for room in the cache, for the journal, for other requests.
     pub memory: u64,
@@ -105,9 +105,9 @@ pub struct Figures {
     pub logged: LogWaits,
     /// See `memory`.
     pub locks: u64,
-    /// How much of the journal's ring is taken, in per cent.
+    /// Used part of the journal's ring, in per cent.
     pub fill: u64,
-    /// Does something run in the background?
+    /// Does a background task run?
     pub background: bool,
     /// Is every write acknowledged by the members?
     pub through: bool,
@@ -118,7 +118,7 @@ pub struct Figures {
 pub struct LogWaits {
     /// Room in its ring.
     pub room: u64,
-    /// The entry before, on its way to the device.
+    /// The previous entry, which is being written to the device.
     pub device: u64,
     /// A cache that could load more of it again.
     pub cache: u64,
@@ -146,7 +146,7 @@ fn per_mille(part: u64, whole: u64) -> u64 {
     u64::try_from(u128::from(part) * 1000 / u128::from(whole.max(1))).unwrap_or(u64::MAX)
 }
 
-/// How many there were on average, in tenths.
+/// The mean number, in tenths.
 fn mean_inside(before: &Occupied, now: &Occupied, window: Nanos) -> u64 {
     let stays = now.stays.saturating_sub(before.stays);
     u64::try_from(stays * 10 / u128::from(window.get().max(1))).unwrap_or(u64::MAX)
@@ -157,7 +157,7 @@ fn mean_stay(before: &Occupied, now: &Occupied, count: u64) -> Nanos {
     Nanos(u64::try_from(stays / u128::from(count.max(1))).unwrap_or(u64::MAX))
 }
 
-/// What happened between two statuses.
+/// The difference of two statuses.
 fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &Served) -> Option<Figures> {
     let (old, new) = (view(before, served)?, view(now, served)?);
     let window = now.at.since(before.at);
@@ -224,14 +224,14 @@ fn tenths(value: u64) -> String {
     format!("{}.{}", value / 10, value % 10)
 }
 
-/// A part that may limit: its name as `--json` has it, what it does, and what helps.
+/// A part that may limit: its name in `--json`, its work, and the remedy.
 struct Verdict {
     part: &'static str,
     what: String,
     knob: String,
 }
 
-/// Which part it is, in a sentence.
+/// The limiting part, in a sentence.
 pub fn judge(name: &str, figures: &Figures) -> LimitModel {
     let verdict = verdict(figures);
     let seconds = tenths(figures.window.get() / 100_000_000);
@@ -336,8 +336,7 @@ fn times(count: u64) -> String {
     counted(count, "time", "times")
 }
 
-/// What writes wait for on their way into the cache and the journal: whatever it was most often, if it was often
-/// enough.
+/// The most frequent wait of writes for the cache and the journal, if it was frequent enough.
 fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
     let LogWaits { room, device, cache: reload } = figures.logged;
     let most = room.max(device).max(reload).max(figures.cache);
@@ -385,7 +384,7 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
     })
 }
 
-/// No client asks: what the members do all the same.
+/// No client sends requests: the work of the members in spite of that.
 fn unasked(figures: &Figures) -> String {
     let nothing = "nothing: no client asks for anything";
     let Some(member) = figures.members.iter().filter(|own| own.commands > 0).max_by_key(|own| own.busy) else {
@@ -405,7 +404,7 @@ fn drive_text(drive: &DriveFigures) -> String {
     )
 }
 
-/// A member limits: it is slower than the others, or all have too much to do.
+/// A member limits: it is slower than the others, or all have too much work.
 fn busiest(figures: &Figures, member: &DriveFigures) -> Verdict {
     let others: Vec<&DriveFigures> = figures.members.iter().filter(|other| other.slot != member.slot).collect();
     let mean = others.iter().map(|other| other.service.get()).sum::<u64>() / (others.len() as u64).max(1);
@@ -430,7 +429,7 @@ fn busiest(figures: &Figures, member: &DriveFigures) -> Verdict {
     Verdict { part: "member", what, knob }
 }
 
-/// No part is busy: the clients ask for too little at once.
+/// No part is busy: the clients send too few requests at once.
 fn by_depth(figures: &Figures, member: Option<&DriveFigures>) -> Verdict {
     let idle = 100 - (figures.inside / 10).min(100);
     let busy = member.map_or(0, |member| member.busy / 10);

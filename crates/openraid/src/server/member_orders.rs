@@ -16,31 +16,31 @@ use crate::control::Answer;
 use crate::exit::Failure;
 use crate::output;
 
-/// A slot that needs a member has the new one after this time; the superblocks of all members are written before.
+/// Maximum time until a slot that needs a member has the new one; the superblocks of all members are written before.
 const TAKE_OVER_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The consents of a user for a drive that comes in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Consent {
-    /// Whatever is on it may be lost.
+    /// The drive's content may be lost.
     pub overwrite: bool,
-    /// It may be the other half of a split array.
+    /// The drive may be the other half of a split array.
     pub split: bool,
 }
 
 impl Server {
-    /// The registry is a convenience: if it cannot be written, a warning says so, and everything continues.
+    /// If the registry cannot be written, a warning says so; nothing else depends on it.
     pub(super) fn note(&self, name: &str) {
         if let Err(failure) = self.remember(name) {
             output::warn(&failure.text);
         }
-        // A member that came in follows what the others were told.
+        // A new member gets the array's setting for drive caches.
         for failure in self.keep_drive_caches(name) {
             output::warn(&failure);
         }
     }
 
-    /// A member of an array, by one of its names and the identity that it was seen with.
+    /// A member of an array, by one of its names and the identity that the client saw.
     fn member(&self, served: &Served, text: &str, device: Option<&str>) -> Result<(Found, String, String), Failure> {
         let status = self.status()?;
         let members = Members::of(&status, served);
@@ -126,8 +126,8 @@ impl Server {
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
         let (found, described, _) = self.member(&served, member, device)?;
-        // Until its failure is recorded on the others it cannot go, and that takes as long as their writes. Its slot
-        // may have another holder by then.
+        // It cannot be removed until its failure is recorded on the others, which takes as long as their writes. Its
+        // slot may have another member by then.
         let state_now = || {
             let status = self.status()?;
             let line = set_status(&status, found.set)?.members.iter().find(|line| line.drive == Some(found.drive));
@@ -156,7 +156,7 @@ impl Server {
         self.done(text, name)
     }
 
-    /// Why a working member is not taken out. A slot does not name a working member: an order by slot means the member
+    /// Why a working member is not removed. A slot does not name a working member: a command by slot means the member
     /// that failed.
     fn works(&self, served: &Served, found: &Found, asked: &str) -> Result<Failure, Failure> {
         let status = self.status()?;
@@ -210,7 +210,7 @@ impl Server {
         };
         let replaced = self.replace_when_ready(name, &AdminCommand::Replace { array: found.set, slot, with: drive });
         replaced.map_err(|failure| match drive.filter(|_| joined) {
-            // It was added for this alone.
+            // It was added only for this.
             Some(drive) => Failure { text: failure.text + &self.take_out_again(name, found.set, drive), ..failure },
             None => failure,
         })?;
@@ -246,7 +246,7 @@ impl Server {
         })
     }
 
-    /// A spare is not needed any more; what went wrong with that.
+    /// A spare is not needed any more. Returns the error, if there is one.
     fn take_out_again(&self, name: &str, array: ArrayId, drive: DriveId) -> String {
         let removed = told(name, self.handle.admin(AdminCommand::Remove { array, drive }));
         match removed.map(|()| self.release(drive)) {
@@ -273,6 +273,6 @@ enum Replacement {
     Spare(DriveId),
     /// A drive that was added as a spare for this.
     Joined(DriveId),
-    /// Nothing yet: this is to be confirmed.
+    /// None yet: a confirmation is needed.
     Confirm(String),
 }

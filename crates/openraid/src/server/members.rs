@@ -1,4 +1,4 @@
-//! Members that come into a served array.
+//! Members that join a served array.
 
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
@@ -27,22 +27,22 @@ pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayS
     view.map(|view| &view.status).ok_or_else(|| Failure::cannot_tell("the array does not run any more"))
 }
 
-/// The remedy if this server has the drive already.
+/// The remedy if this server already uses the drive.
 pub(super) const NAME_ANOTHER: &str = "name another drive";
 
-/// The result of a drive that was to come in.
+/// The result of a drive's join.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Joining {
-    /// It is in.
+    /// It has joined.
     Joined(Joined),
-    /// It is not in yet: this wants to be confirmed.
+    /// It has not joined: a confirmation is needed.
     Confirm {
         /// What would be lost.
         text: String,
     },
 }
 
-/// How a new member came in.
+/// How a new member joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Joined {
     /// Its number.
@@ -52,7 +52,7 @@ pub(super) struct Joined {
 }
 
 impl Server {
-    /// The set that a new member is for: the span that was asked for, else the one that needs it.
+    /// The set for a new member: the given span, or else the one that needs it.
     pub(super) fn set_for_new(
         &self,
         status: &ServiceStatus,
@@ -114,7 +114,7 @@ impl Server {
         self.attach_and_add(set, &array, returning, opened).map(Joining::Joined)
     }
 
-    /// Refuse a drive that this server has already: it would say of itself that another program uses it.
+    /// Refuse a drive that this server uses already: the open would report that another program uses it.
     fn check_unused(&self, status: &ServiceStatus, served: &Served, text: &str) -> Result<(), Failure> {
         let members = Members::of(status, served);
         if let Some(found) = members.named(text)?.first() {
@@ -129,10 +129,10 @@ impl Server {
         Err(Failure::refused(format!("this server uses {text} {whose}; {NAME_ANOTHER}")))
     }
 
-    /// Refuse an export of this server as a member: an array would wait for itself, or this server for its own end.
+    /// Refuse an export of this server as a member: an array would wait for itself, or the server for its own end.
     ///
     /// # Errors
-    /// It is one.
+    /// It is an export of this server.
     pub(super) fn refuse_own_export(&self, spec: &MemberSpec) -> Result<(), Failure> {
         let Place::Remote(uri) = &spec.place else { return Ok(()) };
         let is_own = |listening: &Listening| match (&uri.transport, listening) {
@@ -196,13 +196,13 @@ fn is_device(status: &ArrayStatus, own: &Superblock) -> bool {
     status.members.iter().any(|line| line.device == Some(own.device_uuid))
 }
 
-/// Slots whose members are good everywhere.
+/// Slots whose members are in sync everywhere.
 fn in_sync(status: &ArrayStatus) -> SlotSet {
     let full = status.members.iter().filter(|line| line.state == MemberState::InSync && !line.replacement);
     full.filter_map(|line| line.slot).collect()
 }
 
-/// Refuse a drive with the identity of a member that is listed: the member itself under another name, or a copy of it.
+/// Refuse a drive with the identity of a listed member: the member itself under another name, or a copy of it.
 fn check_copy(members: &Members<'_>, own: &Superblock, text: &str, consent: Consent) -> Result<(), Failure> {
     let Some(listed) = members.with_device(own.device_uuid)? else { return Ok(()) };
     if matches!(listed.member.state, MemberState::Faulty(_) | MemberState::Failing(_)) {
@@ -217,10 +217,10 @@ fn check_copy(members: &Members<'_>, own: &Superblock, text: &str, consent: Cons
     )))
 }
 
-/// Refuse a drive that holds something, unless the user said that it may be lost.
+/// Refuse a drive with content, unless the user said that it may be lost.
 ///
 /// # Errors
-/// What it holds, and how to use it anyway.
+/// The content, and how to use the drive anyway.
 pub fn check_free(probed: &ProbedMember, overwrite: bool) -> Result<(), Failure> {
     if overwrite || probed.look.foreign.is_empty() && probed.look.superblock_error.is_none() {
         return Ok(());
@@ -232,7 +232,7 @@ pub fn check_free(probed: &ProbedMember, overwrite: bool) -> Result<(), Failure>
     )))
 }
 
-/// What stands on a drive, for people.
+/// The content of a drive, as text.
 pub fn contents(probed: &ProbedMember) -> String {
     let mut found: Vec<String> = Vec::new();
     if let Some(superblock) = &probed.look.superblock {
@@ -249,10 +249,10 @@ pub fn contents(probed: &ProbedMember) -> String {
     found.join(", ")
 }
 
-/// Does this host name the address at which a server of this machine listens?
+/// Does this host name an address at which a server of this machine listens?
 fn is_of_host(own: IpAddr, host: &str, port: u16) -> bool {
     let Ok(addresses) = (host.trim_matches(['[', ']']), port).to_socket_addrs() else { return false };
-    // One that listens everywhere has each address to which a socket of this machine can be bound.
+    // A server that listens on all addresses has each address to which a socket of this machine can be bound.
     let is_local = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
     let mut addresses = addresses.map(|address| address.ip());
     addresses.any(|ip| ip == own || own.is_unspecified() && is_local(ip))
@@ -267,7 +267,7 @@ mod tests {
         let (loopback, everywhere) = ([127, 0, 0, 1].into(), [0, 0, 0, 0].into());
         assert!(is_of_host(loopback, "127.0.0.1", 1) && is_of_host(everywhere, "127.0.0.1", 1));
         assert!(is_of_host(loopback, "localhost", 1) && !is_of_host(loopback, "127.0.0.2", 1));
-        // An address of documentation is no machine's.
+        // An address for documentation belongs to no machine.
         assert!(!is_of_host(everywhere, "192.0.2.7", 1) && !is_of_host(loopback, "192.0.2.7", 1));
     }
 }

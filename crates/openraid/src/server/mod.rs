@@ -69,7 +69,7 @@ pub struct Server {
     /// The journal that it was started with.
     journal: OnceLock<journal::OwnJournal>,
     state: Mutex<State>,
-    /// One command that changes arrays at a time.
+    /// Held by the one command that changes arrays.
     changing: Mutex<()>,
     /// It continues when the last array is stopped.
     stays: bool,
@@ -77,34 +77,34 @@ pub struct Server {
     notifier: Notifier,
     /// The options that it was started with.
     chosen: Vec<ValueModel>,
-    /// A spare is being given to an array.
+    /// Is a spare being added to an array?
     giving: AtomicBool,
-    /// It is looked for drives that appeared.
+    /// Does a search for drives run?
     looking: AtomicBool,
-    /// Drives are looked after.
+    /// Does the care for drives run?
     caring: AtomicBool,
-    /// A patrol read is under way.
+    /// Does a patrol read run?
     patrolling: AtomicBool,
     /// Its alarms.
     alarms: Keeper,
     /// The HTTP interfaces, if it has any.
     management: OnceLock<Arc<openraid_management::Management>>,
-    /// Held while how checks ended is brought to its file.
+    /// Held while the results of checks are written to their file.
     noting_checks: Mutex<()>,
 }
 
-/// The places that a server may write to.
+/// Where a server may write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Writes of clients, and the writes that arrays need.
     ReadWrite,
-    /// Clients may not write. The journal brings what it holds to the members.
+    /// Clients may not write. The journal's entries are written to the members.
     ReadOnly,
-    /// Nothing reaches any member: the engine's own writes stay in memory, and members may be write-protected.
+    /// No member is written: the engine's own writes stay in memory, and members may be write-protected.
     Untouched,
 }
 
-/// An address at which clients come in.
+/// An address for clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Listening {
     /// Host and port.
@@ -125,7 +125,7 @@ impl Listening {
     }
 }
 
-/// A part of an address, with all that would end it or mean something else written as `%XX`.
+/// A part of an address, with special characters as `%XX`.
 fn escaped(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
     let one = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -136,18 +136,18 @@ fn escaped(text: &str) -> String {
 struct State {
     arrays: Vec<Served>,
     rates: Rates,
-    /// The last statuses, to say what limits.
+    /// The last statuses, to compute the limit.
     samples: Samples,
-    /// The client for which steps of requests are kept.
+    /// The client for which steps of requests are recorded.
     keeping: Keeping,
-    /// The wishes for the drives' own caches.
+    /// The settings for the drives' own caches.
     drive_caches: DriveCaches,
-    /// The last check of each array, and what was seen of that here.
+    /// The last check of each array, and its state here.
     checks: Checks,
     seen_checks: checks::SeenChecks,
-    /// Nothing is left to be served, by the user's own wish.
+    /// Has the user stopped the last array?
     emptied: bool,
-    /// The configuration that it goes by.
+    /// The configuration of the server.
     in_force: Option<Arc<InForce>>,
     /// News of other threads that are not reported yet.
     told: Vec<News>,
@@ -155,24 +155,24 @@ struct State {
     tried_spares: spares::Tried,
     /// Members that left, by the array's UUID.
     departed: departed::AllDeparted,
-    /// Which drives are there, and when their like was looked for.
+    /// The presence of drives, and the times of the searches.
     plugs: hotplug::Plugs,
-    /// Knowledge of drives that the engine does not have.
+    /// Facts about drives that the engine does not know.
     care: care::Care,
     /// The last patrol read of each array.
     patrols: patrol::LastPatrols,
-    /// Checks that were begun by schedule.
+    /// Checks that schedules began.
     scheduled: schedules::Scheduled,
-    /// Schedules that the API made; read when they are asked for first.
+    /// Schedules made by the API; read at the first use.
     kept_schedules: Option<Vec<kept_schedules::KeptSchedule>>,
     /// Faults of the server that its status does not show.
     troubles: alarms::Troubles,
 }
 
-/// How a server is made.
+/// The options of a server.
 #[derive(Debug)]
 pub struct ServerOptions {
-    /// A way to ask the engine.
+    /// The handle to the engine.
     pub handle: ServiceHandle,
     /// The registry to keep up to date.
     pub registry: Registry,
@@ -180,9 +180,9 @@ pub struct ServerOptions {
     pub listens: Vec<Listening>,
     /// What the server writes.
     pub access: Access,
-    /// Take remote members without flush.
+    /// Accept remote members without flush.
     pub without_flush: bool,
-    /// The configuration that it goes by, if it has one.
+    /// The configuration, if it has one.
     pub in_force: Option<InForce>,
     /// It continues when the last array is stopped.
     pub stays: bool,
@@ -195,8 +195,8 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// A server for this process alone: its registry is in a folder of its own, clients come in at one socket, and it forgets
-    /// its alarms.
+    /// A server for this process alone: its registry is in its own folder, clients connect at one socket, and its
+    /// alarms are not stored.
     pub fn private(handle: ServiceHandle, folder: &Path, socket: &Path) -> Self {
         Self {
             handle,
@@ -241,7 +241,7 @@ impl Server {
         })
     }
 
-    /// A way to ask the engine.
+    /// The handle to the engine.
     pub fn handle(&self) -> ServiceHandle {
         self.handle.clone()
     }
@@ -254,7 +254,7 @@ impl Server {
         self.handle.status().map_err(Failure::from)
     }
 
-    /// Take a sample of how far background tasks are; call it about once a second.
+    /// Take a sample of the progress of background tasks; call it about once a second.
     ///
     /// # Errors
     /// The service has ended.
@@ -278,12 +278,12 @@ impl Server {
         &self.notifier
     }
 
-    /// What it writes.
+    /// Where it may write.
     pub const fn access(&self) -> Access {
         self.access
     }
 
-    /// How the server is, in a line.
+    /// The state of the server in one line.
     pub fn summary(&self) -> String {
         let Ok(status) = self.status() else { return "ending".into() };
         let state = self.state();
@@ -304,7 +304,7 @@ impl Server {
         std::mem::take(&mut self.state().told)
     }
 
-    /// Have news told by the thread that tells them.
+    /// Add news for the thread that reports them.
     pub fn add_told(&self, news: Vec<News>) {
         self.state().told.extend(news);
     }
@@ -322,7 +322,7 @@ impl Server {
         Ok(Answer::Config(Box::new(config)))
     }
 
-    /// Has the last array been stopped on demand, and ends the server with it?
+    /// Has a command stopped the last array, so that the server ends?
     pub fn is_emptied(&self) -> bool {
         !self.stays && self.state().emptied
     }
@@ -366,7 +366,7 @@ impl Server {
         self.state().arrays.iter().find(|served| served.name == name).cloned().ok_or_else(|| not_served(name))
     }
 
-    /// Which array runs under this number, and which of its spans it is.
+    /// The array with this number, and the index of its span.
     pub fn name_of(&self, array: openraid_units::ArrayId) -> Option<(String, Option<usize>)> {
         self.state().arrays.iter().find_map(|served| {
             if served.array == array {
@@ -397,7 +397,7 @@ impl Server {
     }
 }
 
-/// Fill in the setting that the engine does not know.
+/// Add the setting that the engine does not know.
 fn add_readd(model: &mut ArrayModel, served: &Served) {
     for set in model.spans.iter_mut().map(|span| &mut span.settings).chain([&mut model.settings]) {
         crate::settings::add_json(set, crate::kept::READD, served.readd.word());

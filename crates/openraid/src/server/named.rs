@@ -61,7 +61,8 @@ impl<'a> Members<'a> {
     /// Find a member by one of its names.
     ///
     /// # Errors
-    /// None has the name, or several have, or the slot has another holder than it had; the text lists what there is.
+    /// No member has the name, or several have it, or the slot has another member than before; the text lists the
+    /// members.
     pub fn find(self, text: &str) -> Result<Found, Failure> {
         if let Some(place) = text.strip_prefix("slot:") {
             return self.in_slot(place);
@@ -85,10 +86,10 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The same; and it must still be the one with this identity, if one is given.
+    /// The same, for the member with this identity, if one is given.
     ///
     /// # Errors
-    /// As [`Members::find`], or it is another one by now.
+    /// As [`Members::find`], or it is another member now.
     pub fn find_seen(self, text: &str, device: Option<&str>) -> Result<Found, Failure> {
         let found = self.find(text)?;
         let own = found.member.device.map(|device| device.to_string());
@@ -112,7 +113,7 @@ impl<'a> Members<'a> {
         Ok(self.all()?.into_iter().filter(is_it).collect())
     }
 
-    /// Is this meant for a member that is there? A place and a number are.
+    /// Does the text mean a present member? Slots and numbers do.
     ///
     /// # Errors
     /// The array does not run any more.
@@ -128,7 +129,7 @@ impl<'a> Members<'a> {
         Ok(self.all()?.into_iter().find(|found| found.member.device == Some(device)))
     }
 
-    /// Why a member that is listed cannot come in, and what to do.
+    /// Why a listed member cannot join, and the remedy.
     pub fn already(self, found: &Found) -> String {
         let (described, name, order) = (self.described(found, ""), &self.served.name, self.order_name(found));
         match found.member.state {
@@ -145,7 +146,7 @@ impl<'a> Members<'a> {
         Failure::refused(format!("{text} is not a member of array {}; its members are: {known}", self.served.name))
     }
 
-    /// One line for each: number, name, slot, state.
+    /// A line for each: number, name, slot, state.
     fn list(self, members: &[Found]) -> String {
         let line = |found: &Found| format!("  drive:{}  {}", found.drive, self.described(found, ""));
         members.iter().map(line).collect::<Vec<String>>().join("\n")
@@ -177,7 +178,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The name by which an order finds this member and no other: its own, or its number if others have the same name.
+    /// The name by which a command finds only this member: its own, or its number if others have the same name.
     pub fn order_name(self, found: &Found) -> String {
         let own = self.view(found.drive).map(|view| view.member.as_str()).unwrap_or_default();
         let is_same = |other: &Found| self.view(other.drive).is_some_and(|view| view.member == own);
@@ -225,7 +226,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Members that failed or were replaced, as orders name them. One whose failure is not recorded yet counts.
+    /// Members that failed or were replaced, by their names for commands. A member whose failure is not recorded yet
+    /// counts.
     pub fn faulty(self) -> Vec<String> {
         let all = self.all().unwrap_or_default();
         let faulty =

@@ -33,7 +33,7 @@ pub struct News {
 }
 
 impl Server {
-    /// A piece of news with names; nothing if the event is none.
+    /// The news of an event, with names; `None` if the event is not news.
     pub fn news(&self, event: &ServiceEvent) -> Option<News> {
         match event {
             ServiceEvent::Notice(notice) => self.notice(notice),
@@ -52,8 +52,8 @@ impl Server {
         }
     }
 
-    /// Members that were replaced belong to the array no more: the next server must not look for them, and call them
-    /// failed.
+    /// Replaced members do not belong to the array any more: the next server must not search for them and report them
+    /// as failed.
     fn forget_replaced(&self, name: &str) {
         let Ok(array) = self.array(name) else { return };
         let mut members = array.sets().into_iter().flat_map(|set| &set.members);
@@ -106,7 +106,7 @@ impl Server {
         }
         let mut changes = Vec::new();
         if let NoticeKind::PolicyChanged { from, to } = notice.kind {
-            // All spans of a nested array are set alike: the first one speaks for the array.
+            // All spans of a nested array have the same settings: the first one represents the array.
             if span.take().is_some_and(|span| span > 0) {
                 return None;
             }
@@ -126,7 +126,7 @@ impl Server {
         if let Some(span) = span {
             place.push_str(&format!(", span {span}"));
         }
-        // The array is degraded, or has failed; slot and member only say through which.
+        // The array is degraded or failed; slot and member only name the cause.
         let is_of_member = !matches!(notice.kind, NoticeKind::Degraded { .. } | NoticeKind::Failed);
         if let Some(slot) = notice.slot.filter(|_| is_of_member) {
             place.push_str(&format!(", slot {slot}"));

@@ -15,12 +15,12 @@ use crate::exit::{Exit, Failure};
 use crate::members::{open_some, options, refuse_protected, spec};
 use crate::model::HealthWord;
 
-/// A member may still be failing, or be made ready, for this long.
+/// Maximum time for a member's failure to be recorded, or for a new member to be ready.
 const RECORDING_TIME_MAX: Duration = Duration::from_secs(30);
-/// How often that is looked at.
+/// Interval of the checks for that.
 const RECORDING_PAUSE: Duration = Duration::from_millis(20);
 
-/// Look until nothing has to be waited for any more, or the time is over; what was seen last.
+/// Check until the condition ends, or the time is over. Returns the last value.
 pub(super) fn wait_while<T>(
     look: impl Fn() -> Result<T, Failure>,
     is_to_wait: impl Fn(&T) -> bool,
@@ -28,7 +28,7 @@ pub(super) fn wait_while<T>(
     wait_at_most(RECORDING_TIME_MAX, look, is_to_wait)
 }
 
-/// As [`wait_while`], for another time.
+/// As [`wait_while`], with another time.
 pub(super) fn wait_at_most<T>(
     time: Duration,
     look: impl Fn() -> Result<T, Failure>,
@@ -138,7 +138,7 @@ impl Server {
         told(name, self.handle.admin(command))
     }
 
-    /// Give a command to every set of an array. If one refuses, those before it have done it.
+    /// Send a command to every set of an array. If one refuses, the sets before it have carried it out.
     pub(super) fn each_set(&self, name: &str, command: impl Fn(ArrayId) -> AdminCommand) -> Result<Served, Failure> {
         let served = self.find(name)?;
         for set in served.sets() {
@@ -156,7 +156,7 @@ impl Server {
         if !force {
             refuse_protected(&specs, &opened, &failed)?;
         }
-        // It may be the array that filled it.
+        // This may be the array that filled the journal.
         self.open_full_journal()?;
         let how = Taking { force, journal_lost, nesting: Nesting::Follow, journalled: None };
         let taken = self.take(opened, how)?;

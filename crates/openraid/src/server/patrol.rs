@@ -25,9 +25,9 @@ use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord};
 use crate::patrol_history;
 use crate::quantity::counted;
 
-/// How often a patrol that waits looks whether it may continue.
+/// Interval at which a waiting patrol checks whether it may continue.
 const WAIT: Duration = Duration::from_millis(500);
-/// A patrol that did not come to its end is begun again after a day, or earlier if the schedule is shorter.
+/// Pause before an incomplete patrol begins again: a day, or less if the schedule is shorter.
 const AFTER_ABORT_SECONDS: u64 = 86_400;
 
 /// The last patrol of each array, by its UUID.
@@ -63,7 +63,7 @@ impl Server {
         }
     }
 
-    /// The last patrol of an array; it is read once.
+    /// The last patrol of an array; the file is read once.
     fn last_patrol(&self, uuid: &str) -> Option<PatrolModel> {
         let known = self.state().patrols.get(uuid).cloned();
         known.unwrap_or_else(|| {
@@ -161,7 +161,7 @@ impl Server {
     /// May a patrol read now?
     ///
     /// # Errors
-    /// It is over, and why.
+    /// It must end, and why.
     fn may_go_on(&self, schedule: &DesiredSchedule, array: &str) -> Result<bool, &'static str> {
         if !self.schedules().iter().any(|own| own.name == schedule.name && own.task == schedule.task) {
             return Err("the schedule was changed");
@@ -178,12 +178,12 @@ impl Server {
     }
 }
 
-/// Is it well, and is nothing being done to it?
+/// Is it optimal, and without a task?
 fn is_at_rest(array: &ArrayModel) -> bool {
     array.health == HealthWord::Optimal && array.tasks().next().is_none()
 }
 
-/// Conditions for places that the last patrol could not read.
+/// Conditions for ranges that the last patrol could not read.
 pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
     let last = model.uuid.as_ref().and_then(|uuid| state.patrols.get(uuid)).and_then(Option::as_ref);
     let members = last.into_iter().flat_map(|last| &last.members).filter(|own| own.errors > 0);

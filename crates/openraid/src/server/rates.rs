@@ -7,9 +7,9 @@ use openraid_core::admin::{TaskKind, TaskStatus};
 use openraid_runtime::service::ServiceStatus;
 use openraid_units::ArrayId;
 
-/// Samples are kept this long.
+/// Maximum age of samples.
 const WINDOW: Duration = Duration::from_secs(20);
-/// Below this a rate is a guess.
+/// Minimum length of samples for a rate.
 const WINDOW_MIN: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Note how far every task is.
+    /// Note the progress of every task.
     pub fn sample(&mut self, status: &ServiceStatus, now: Instant) {
         for view in &status.arrays {
             let array = view.status.array;
@@ -51,7 +51,7 @@ impl Rates {
         }
     }
 
-    /// Bytes of each member a second; zero if it is not known yet.
+    /// Bytes of each member a second; 0 if the rate is unknown.
     pub fn of(&self, array: ArrayId) -> u64 {
         let Some(track) = self.tracks.get(&array) else { return 0 };
         let (Some((first, from)), Some((last, to))) = (track.samples.front(), track.samples.back()) else { return 0 };

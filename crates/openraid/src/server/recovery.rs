@@ -7,7 +7,7 @@ use openraid_units::Bytes;
 use crate::quantity::{counted, human};
 use crate::sets::{self, SetPlan};
 
-/// The line for an array that these members make; nothing if it is clean and no journal holds anything for it.
+/// The line for an array of these members; `None` if it is clean and no journal has entries for it.
 pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<String> {
     let plan = set.plan.as_ref().ok()?;
     let waiting = journal.into_iter().flat_map(|journal| &journal.arrays).filter(|own| own.set_uuid == set.uuid);
@@ -23,7 +23,7 @@ pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<Str
     parts.extend(
         logged.map(|count| format!("{} of the partial parity log replayed", counted(count, "entry", "entries"))),
     );
-    // A place to continue from is recorded by a clean stop only: a new array's first sync, say.
+    // Only a clean stop records a position to continue from: that of a new array's first sync, for example.
     let stopped_in_a_sync =
         parts.is_empty() && plan.bitmap.is_none() && plan.resync_from.is_some_and(|at| !at.is_zero());
     let state = if stopped_in_a_sync { "not in sync yet" } else { "not clean at the start" };
@@ -44,7 +44,7 @@ fn resync_text(plan: &Assembly) -> String {
 fn bitmap_text(bitmap: &PlannedBitmap) -> String {
     let chunk = Bytes(u64::from(bitmap.header.chunk));
     let regions = bitmap.header.sync_size.bytes().get().div_ceil(chunk.get());
-    // Bits after the last region mean nothing.
+    // Bits after the last region have no meaning.
     let ones: u64 = bitmap.bits.iter().map(|byte| u64::from(byte.count_ones())).sum();
     let marked = ones.min(regions);
     let size = human(Bytes(marked.saturating_mul(chunk.get()).min(bitmap.header.sync_size.bytes().get())));

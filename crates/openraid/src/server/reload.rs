@@ -13,7 +13,7 @@ use crate::desired::model::ReloadModel;
 use crate::exit::Failure;
 
 impl Server {
-    /// Read the file again. A file with any problem changes nothing.
+    /// Read the file again. A file with a problem changes nothing.
     pub(super) fn reload(&self) -> Result<Answer, Failure> {
         let before = self.in_force().ok_or_else(|| {
             Failure::refused("this server has no configuration file; start it with `openraid serve --config FILE`")
@@ -48,7 +48,7 @@ impl Server {
         Ok(told)
     }
 
-    /// An array becomes what the file says now.
+    /// Apply the file's present values to an array.
     fn follow_file(&self, served: &Served, wish: Option<&DesiredArray>, told: &mut ReloadModel) -> Result<(), Failure> {
         let name = &served.name;
         let status = self.status()?;
@@ -68,7 +68,7 @@ impl Server {
         self.follow_exports(name, wish, told)
     }
 
-    /// New names are opened. A name that went away takes no new clients; clients that came by it stay connected.
+    /// Open new exports. A removed export accepts no new clients; its connected clients stay.
     fn follow_exports(&self, name: &str, wish: Option<&DesiredArray>, told: &mut ReloadModel) -> Result<(), Failure> {
         let served = self.find(name)?;
         let wanted = wish.map(|wish| wish.exports.clone()).filter(|exports| !exports.is_empty());
@@ -98,7 +98,7 @@ impl Server {
         Ok(())
     }
 
-    /// Arrays that the file names since now are started.
+    /// Start arrays that are new in the file.
     fn take_new(&self, before: &InForce, now: &InForce, told: &mut ReloadModel) {
         let served: Vec<Served> = self.state().arrays.clone();
         for wish in &now.desired.arrays {
@@ -132,7 +132,7 @@ impl Server {
     }
 }
 
-/// The note on an array with unknown members.
+/// The note about an array with unknown members.
 pub fn unknown(wish: &DesiredArray) -> String {
     format!(
         "line {}: array {} is not remembered, and the file names no members of it; write members = [\"...\"], or assemble it \

@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::sets;
 use crate::words::array_name;
 
-/// The spans of a nested array that are called after it, `NAME.0` and so on, and their names after it is renamed.
+/// The spans of a nested array whose names follow its own, `NAME.0` and so on, and their new names.
 fn span_names(started: &StartedArray, name: &str, to: &str) -> Vec<(usize, SetName)> {
     let renamed = |(number, span): (usize, &StartedArray)| {
         let own = span.superblock.set_name;
@@ -40,7 +40,7 @@ impl Server {
         let host = started.superblock.set_name;
         let host = host.text().split_once(':').map(|(host, _)| host.to_owned());
         let label = SetName::new(host.as_deref(), to).map_err(Failure::usage)?;
-        // Clients find the new name before the old one is taken away; connected ones stay.
+        // Clients find the new name before the old one is withdrawn; connected ones stay.
         let has_own = served.exports.iter().any(|export| export == name);
         if has_own && served.access != openraid_config::Access::Blocked {
             self.open_export(&served, to)?;
@@ -76,7 +76,7 @@ impl Server {
         for (span, own) in span_names(started, &served.name, to) {
             self.handle.admin(AdminCommand::Rename { array: started.spans[span].array, name: own })?;
         }
-        // At a start the name is that of the first span: until its block is written, which is one write, nothing has
+        // At a start the name of the first span counts: until its block is written, which is one write, nothing has
         // changed.
         for (number, span) in started.spans.iter().enumerate().rev() {
             self.write_outer_name(started, span, label).map_err(|failure| {
@@ -111,7 +111,7 @@ impl Server {
         Ok(())
     }
 
-    /// Refuse a name that another array has.
+    /// Refuse a name of another array.
     fn refuse_taken(&self, to: &str) -> Result<(), Failure> {
         let is_served = self.state().arrays.iter().any(|own| own.name == to || own.exports.iter().any(|own| own == to));
         if is_served || self.registry.find(to)?.is_some() {
@@ -137,7 +137,7 @@ impl Server {
         state.scheduled.rename(name, to);
     }
 
-    /// The line of the configuration file that knows an array by its name.
+    /// The line of the configuration file with this name.
     fn line_of_file(&self, name: &str) -> Option<u32> {
         let in_force = self.in_force()?;
         let is_it = |id: &WishId| matches!(id, WishId::Name(own) if own == name);

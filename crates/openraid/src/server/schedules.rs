@@ -12,21 +12,21 @@ use crate::checks::{CheckWord, OutcomeModel};
 use crate::control::Command;
 use crate::model::{ArrayModel, HealthWord, TaskModel};
 
-/// After a check that did not come to its end the next one waits a day, or less if the schedule is shorter.
+/// Pause after an incomplete check: a day, or less if the schedule is shorter.
 const AFTER_ABORT_SECONDS: u64 = 86_400;
 
-/// After a refusal the next attempt waits so long.
+/// Pause after a refusal.
 const AFTER_REFUSAL_SECONDS: u64 = 3600;
 
-/// A time that is further in the future than this is not believed.
+/// Maximum distance of a stored time in the future that is accepted.
 const CLOCK_SLACK_SECONDS: u64 = 86_400;
 
-/// What schedules have done.
+/// The work of schedules.
 #[derive(Debug, Default)]
 pub(super) struct Scheduled {
-    /// Checks that were begun by schedule: by the array's name, whether the check is paused.
+    /// Checks that schedules began: is the check paused, by the array's name.
     running: BTreeMap<String, bool>,
-    /// When the server refused a step, by the array's name.
+    /// The time of a refused step, by the array's name.
     refused: BTreeMap<String, u64>,
 }
 
@@ -48,7 +48,7 @@ enum Step {
 }
 
 impl Server {
-    /// Begin, pause and resume checks of these arrays, as the schedules say.
+    /// Begin, pause and resume checks of these arrays by the schedules.
     pub fn follow_schedules(&self, arrays: &[ArrayModel]) {
         let mut schedules = self.schedules();
         schedules.retain(|own| own.task == ScheduleTask::Check);
@@ -80,7 +80,7 @@ impl Server {
     }
 
     fn carry_out_step(&self, array: &ArrayModel, schedule: &DesiredSchedule, step: Step, now: u64) -> Option<News> {
-        // An order of the administrator goes first: the next tick comes.
+        // An administrator's command has priority: the next tick tries again.
         let _one_at_a_time = self.changing.try_lock().ok()?;
         let name = array.name.clone();
         let (command, text) = match step {
@@ -107,7 +107,7 @@ fn check_of(array: &ArrayModel) -> Option<&TaskModel> {
     array.tasks().map(|(_, task)| task).find(|task| task.kind.is_check())
 }
 
-/// The next step for an array. `paused` is known of a check that was begun by schedule.
+/// The next step for an array. `paused` is known for a check that a schedule began.
 fn step(array: &ArrayModel, schedule: &DesiredSchedule, paused: Option<bool>, now: u64) -> Option<Step> {
     let is_open = schedule.is_open(now);
     match (check_of(array), paused) {
@@ -131,8 +131,8 @@ fn is_due(array: &ArrayModel, schedule: &DesiredSchedule, now: u64) -> bool {
     })
 }
 
-/// Has this time passed since then? A beginning in the future was written by a clock that has been set back since: how
-/// long ago that was is not known, and it counts as long ago.
+/// Has this time passed since then? A begin in the future was written by a clock that has been set back since; the real
+/// time is unknown, and counts as long ago.
 pub(super) fn is_over(since: u64, seconds: u64, now: u64) -> bool {
     now.saturating_sub(since) >= seconds || since > now.saturating_add(CLOCK_SLACK_SECONDS)
 }

@@ -35,7 +35,7 @@ impl Server {
         let change = self.change_of(&status, &served, before, settings)?;
         let policy = change.policy;
         if policy.write_cache == WriteCache::Volatile && before.write_cache != WriteCache::Volatile {
-            // An impossible change is refused without a question for a confirmation.
+            // An impossible change is refused before any question for a confirmation.
             if status.cache.is_none() {
                 return Err(Failure::refused(format!("{name}: the server has no cache; start it with --cache SIZE")));
             }
@@ -63,7 +63,7 @@ impl Server {
         self.done(text, name)
     }
 
-    /// What settings come to. Nothing is changed.
+    /// The effect of settings. Nothing is changed.
     fn change_of(
         &self,
         status: &ServiceStatus,
@@ -120,7 +120,7 @@ impl Server {
         self.has_journal() && never_protected(status, served).is_none()
     }
 
-    /// Keep what was set for the next start. What keeps it from lasting is reported, a line each.
+    /// Store the settings for the next start. Returns the failures, one a line.
     fn keep(&self, served: &Served, settings: &[(String, String)], journalled: Option<bool>) -> Vec<String> {
         if settings.is_empty() {
             return Vec::new();
@@ -153,7 +153,7 @@ fn is_journalled(policy: &Policy) -> bool {
     policy.write_cache == WriteCache::Journal
 }
 
-/// Why the journal, or one that the server had, can never protect an array, if that is so.
+/// Why a journal, present or former, can never protect an array, if that is so.
 pub(super) fn never_protected(status: &ServiceStatus, served: &Served) -> Option<Unprotected> {
     let sets = served.sets();
     status.arrays.iter().filter(|view| sets.contains(&view.status.array)).find_map(|view| {
@@ -170,12 +170,12 @@ pub(super) fn never_protected(status: &ServiceStatus, served: &Served) -> Option
     })
 }
 
-/// Is every byte of it there several times?
+/// Does it have several copies of every byte?
 fn has_copies(superblock: &Superblock) -> bool {
     matches!(superblock.level, MdLevel::Raid1 | MdLevel::Raid10) && superblock.raid_disks > 1
 }
 
-/// A volatile cache wants a confirmation.
+/// A volatile cache needs a confirmation.
 fn unconfirmed(settings: &[(String, String)], has_journal: bool, never: Option<Unprotected>) -> Failure {
     let cause = settings.iter().rev().find(|(key, _)| matches!(key.as_str(), "write.cache" | "profile"));
     let cause = cause.map_or_else(String::new, |(key, value)| format!("{key}={value}: "));
@@ -191,7 +191,7 @@ fn unconfirmed(settings: &[(String, String)], has_journal: bool, never: Option<U
     ))
 }
 
-/// Settings that this array, or this server, has no use for.
+/// Settings without effect on this array or this server.
 pub(super) fn without_effect(wanted: &[(String, String)], status: &ServiceStatus, served: &Served) -> Vec<String> {
     let copies = |view: &openraid_runtime::service::ArrayView| view.status.superblock.as_ref().is_some_and(has_copies);
     let sets = served.sets();

@@ -26,7 +26,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Tried(Vec<Attempt>);
 
-/// An attempt to take a spare in.
+/// An attempt to add a spare.
 #[derive(Debug)]
 pub(super) struct Attempt {
     member: String,
@@ -56,7 +56,7 @@ impl Server {
         self.in_force().map(|in_force| in_force.desired.spares.clone()).unwrap_or_default()
     }
 
-    /// A drive was taken out by an order: a spare of the file stays out until it is added by an order.
+    /// A command removed a drive: a spare of the file stays out until a command adds it.
     pub(super) fn keep_out(&self, served: &Served, member: &str) {
         if !self.spares().iter().any(|spare| spare.member == member) {
             return;
@@ -70,7 +70,7 @@ impl Server {
         }
     }
 
-    /// A drive was added by an order.
+    /// A command added a drive.
     pub(super) fn let_in(&self, member: &str) {
         for entry in self.registry.entries().unwrap_or_default() {
             if entry.kept.taken_out.iter().any(|own| own == member) {
@@ -87,8 +87,7 @@ impl Server {
         entries.iter().any(|entry| entry.kept.taken_out.iter().any(|own| own == member))
     }
 
-    /// Take in the spares that the file names for an array or a span, as far as they are not in. What does not work is
-    /// reported.
+    /// Add the spares that the file names for an array or a span, if they are missing. Returns the failures.
     pub fn take_own_spares(&self) -> Vec<String> {
         if self.access == Access::Untouched {
             return Vec::new();
@@ -136,7 +135,7 @@ impl Server {
         }
     }
 
-    /// Look in another thread whether an array needs a spare for all arrays: a drive may take its time to be opened.
+    /// Check in another thread whether an array needs a spare for all arrays: the open of a drive may take long.
     pub fn begin_giving_spares(self: &Arc<Self>) {
         let has_any = self.spares().iter().any(|spare| spare.whom == SpareFor::All);
         if !has_any || self.needy().is_none() || self.giving.swap(true, Ordering::Relaxed) {
@@ -153,13 +152,13 @@ impl Server {
         }
     }
 
-    /// Give a spare for all arrays to a set that lacks a member and has no spare of its own; the result.
+    /// Add a spare for all arrays to a set that lacks a member and has no spare of its own. Returns the result.
     fn give_spares(&self) -> Vec<News> {
         let pool: Vec<DesiredSpare> = self.spares().into_iter().filter(|spare| spare.whom == SpareFor::All).collect();
         if pool.is_empty() || self.access == Access::Untouched {
             return Vec::new();
         }
-        // A command that changes arrays goes first: the next tick comes.
+        // A command that changes arrays has priority: the next tick tries again.
         let Ok(_one_at_a_time) = self.changing.try_lock() else { return Vec::new() };
         let Some((served, set)) = self.needy() else { return Vec::new() };
         let mut news = Vec::new();
@@ -184,7 +183,7 @@ impl Server {
         news
     }
 
-    /// A set that lacks more members than its own spares can fill in for.
+    /// A set that lacks more members than its own spares can replace.
     fn needy(&self) -> Option<(Served, ArrayId)> {
         let status = self.status().ok()?;
         let all: Vec<Served> = self.state().arrays.clone();

@@ -1,4 +1,4 @@
-//! Taking arrays into service.
+//! Start of service for arrays.
 
 use openraid_core::admin::{AdminCommand, AdminOutcome};
 use openraid_core::array::assemble::AssembleOptions;
@@ -17,34 +17,34 @@ use crate::registry::Entry;
 use crate::sets;
 use crate::trial;
 
-/// The result of some members.
+/// The result for some members.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Names of the arrays that are served now.
     pub served: Vec<String>,
-    /// Arrays that were not started and why, and deviations from the desired state; a line each.
+    /// Arrays that were not started and why, and deviations from the desired state, one a line.
     pub failed: Vec<Failure>,
-    /// The recoveries of arrays that were not clean, a line each.
+    /// The recoveries of arrays that were not clean, one a line.
     pub recovered: Vec<String>,
-    /// Members that arrays were started without: stale ones, copies, the other half of a split array.
+    /// Members that are missing in started arrays: stale ones, copies, the other half of a split array.
     pub left_out: Vec<LeftOut>,
 }
 
-/// How arrays are taken into service.
+/// Options for the start of arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taking {
-    /// Take stale members, and start dirty, degraded arrays.
+    /// Use stale members, and start dirty, degraded arrays.
     pub force: bool,
-    /// Start without the journal that holds promises.
+    /// Start without the journal that holds acknowledged writes.
     pub journal_lost: bool,
     /// Look for stripes over arrays.
     pub nesting: Nesting,
-    /// Are writes to be promised by the journal? Nothing: as they were before.
+    /// Should the journal protect the writes? `None`: as before.
     pub journalled: Option<bool>,
 }
 
 impl Server {
-    /// Start and serve every array that these members make.
+    /// Start and serve every array of these members.
     ///
     /// # Errors
     /// The service has ended.
@@ -62,7 +62,7 @@ impl Server {
         let started = self.handle.assemble(members, request)?;
         for (_, name, error) in &started.failed {
             match error {
-                // Among the reasons above, with the names of the members.
+                // They are among the reasons above, with the names of the members.
                 StartError::Assemble(_) | StartError::NotAMember(..) => {}
                 StartError::SpansMissing { .. } => failed.push(trial::spans_missing(name, error)),
                 _ => failed.push(Failure::from(error.clone()).of(format_args!("array {name}"))),
@@ -82,7 +82,7 @@ impl Server {
         Ok(Taken { served, failed, recovered, left_out })
     }
 
-    /// If nothing reaches the members, a rebuild or a resync would only fill memory.
+    /// If no member is written, a rebuild or a resync would only fill memory.
     fn hold_background(&self, started: &StartedArray) -> Result<(), Failure> {
         if self.access != Access::Untouched {
             return Ok(());
@@ -101,7 +101,7 @@ impl Server {
         self.serve_journalled(started, None).map(|(name, _)| name)
     }
 
-    /// The same with a word on the journal, as in [`Taking`]; with the name comes what should be known of its settings.
+    /// The same with a choice for the journal, as in [`Taking`]. Returns the name and notes about its settings.
     ///
     /// # Errors
     /// As [`Server::serve_started`].
@@ -170,7 +170,7 @@ impl Server {
         state.arrays.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
-    /// Stop an array and serve it no more.
+    /// Stop an array and end its service.
     ///
     /// # Errors
     /// The engine's refusal.
@@ -206,7 +206,7 @@ impl Server {
         Ok(())
     }
 
-    /// Bring the registry up to date with the members that an array has now.
+    /// Update the registry with the present members of an array.
     ///
     /// # Errors
     /// The registry cannot be written.

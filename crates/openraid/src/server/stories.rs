@@ -14,14 +14,14 @@ use crate::story::{
     assemble, request_word, Names, Owner, RequestModel, RequestsModel, StoriesModel, Story, StoryModel,
 };
 
-/// Stories in one answer at most.
+/// Maximum number of stories in one answer.
 const STORIES_MAX: usize = 200;
-/// Requests in one answer at most.
+/// Maximum number of requests in one answer.
 const REQUESTS_MAX: usize = 8_192;
-/// A follower that has not asked for this long has gone: steps are no longer recorded for it.
+/// A follower that has not asked for this long has left: steps are not recorded for it any more.
 const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// The client for which steps are kept.
+/// The client for which steps are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Keeping {
     /// No client.
@@ -29,25 +29,25 @@ pub enum Keeping {
     Off,
     /// A follower that asked at this time.
     Follower(Instant),
-    /// Every client, until an order ends it.
+    /// Every client, until a command ends it.
     On,
 }
 
-/// Which stories are asked for.
+/// The requested stories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// Requests that ended since this number.
     Since(u64),
-    /// The one of this request, ended or not.
+    /// The story of this request, ended or not.
     Request(u64),
-    /// That of the last request that ended.
+    /// The story of the last request that ended.
     Last,
     /// This number of the slowest requests.
     Slowest(usize),
 }
 
 impl Server {
-    /// Keep steps from now on, or do not.
+    /// Record steps from now on, or stop recording.
     ///
     /// # Errors
     /// The service has ended.
@@ -65,7 +65,7 @@ impl Server {
         Ok(Answer::Done { text, array: None })
     }
 
-    /// Stop recording for followers that have gone.
+    /// Stop recording for followers that have left.
     pub(super) fn forget_followers(&self) -> Result<(), Failure> {
         let gone = match self.state().keeping {
             Keeping::Follower(asked) => asked.elapsed() > FOLLOWER_SILENCE_MAX,
@@ -78,10 +78,10 @@ impl Server {
         Ok(())
     }
 
-    /// Tell stories of an array.
+    /// The stories of an array.
     ///
     /// # Errors
-    /// It is not served here, steps are not kept, or the request's are not any more.
+    /// It is not served here, steps are not recorded, or the request's steps are gone.
     pub fn stories(&self, name: &str, wanted: Wanted) -> Result<StoriesModel, Failure> {
         let served = self.find(name)?;
         if let Wanted::Since(_) = wanted {
@@ -95,7 +95,7 @@ impl Server {
         };
         let names = names(&self.status()?, &served);
         let first = told - steps.len() as u64;
-        // A number from before the recording was started again is void; the largest number asks for no steps yet.
+        // A number from before the present recording is void; the largest number asks for no steps yet.
         let wanted = match wanted {
             Wanted::Since(since) if since > told && since != u64::MAX => Wanted::Since(0),
             wanted => wanted,
@@ -108,10 +108,10 @@ impl Server {
         Ok(StoriesModel { stories, next: told, left_out: left_out as u64, lost_steps, kept: kept(&all, &names) })
     }
 
-    /// Stories of the slowest requests, or of one, recorded as long as it is asked for.
+    /// Stories of the slowest requests, or of one, recorded while clients ask for them.
     ///
     /// # Errors
-    /// It is not served here; nothing is known of the request.
+    /// It is not served here; the request is unknown.
     pub fn watched(&self, name: &str, wanted: Wanted) -> Result<StoriesModel, Failure> {
         self.find(name)?;
         self.follow()?;
@@ -129,7 +129,7 @@ impl Server {
             return Err(Failure::refused(format!("{name}: steps of requests are not recorded any more; try again")));
         };
         let first = told - steps.len() as u64;
-        // A number that is older than the kept steps counts nothing any more.
+        // A number that is older than the recorded steps has no meaning any more.
         let since = if since > told && since != u64::MAX { 0 } else { since };
         let arrived = (first..).zip(&steps).filter(|(number, _)| *number >= since);
         let own = arrived.filter_map(|(number, step)| match step.what {
@@ -172,7 +172,7 @@ fn names(status: &ServiceStatus, served: &Served) -> Names {
     }
 }
 
-/// Numbers of the first and the last request of the array that is there.
+/// Numbers of the first and the last recorded request of the array.
 fn kept(all: &[Story], names: &Names) -> Option<(u64, u64)> {
     let mut numbers = all.iter().filter(|story| names.is_of(story)).filter_map(|story| match story.owner {
         Owner::Request(number) => Some(number),

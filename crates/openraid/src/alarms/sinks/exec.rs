@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::{line, Batch, SEND_TIME_MAX, SINGLES_MAX};
 use crate::alarms::AlarmModel;
 
-/// How often it is looked whether the program has ended.
+/// Interval of the checks for the end of the program.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn send(program: &Path, batch: &Batch) -> Result<(), String> {

@@ -9,7 +9,7 @@ use openraid_config::{MailTls, SinkKind};
 use super::{line, Batch, SEND_TIME_MAX};
 use crate::quantity::utc;
 
-/// A subject is never longer, in characters.
+/// Maximum length of a subject, in characters.
 const SUBJECT_MAX: usize = 150;
 
 pub(super) fn send(kind: &SinkKind, batch: &Batch) -> Result<(), String> {

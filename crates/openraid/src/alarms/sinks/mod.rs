@@ -6,9 +6,9 @@
 //!    +------note_told-----------+   after the sink has taken it
 //! ```
 //!
-//! A sink gets the difference between the states that hold and the states that it has taken. So one state is one
-//! message, a server that was killed continues from the same point, and a sink that comes back gets a summary. Each
-//! sink has its own thread: a sink that hangs holds up neither another sink nor the server.
+//! A sink gets the difference between the present states and the states that it has accepted. So one state is one
+//! message, a server that was killed continues from the same point, and a sink that works again gets a summary. Each
+//! sink has its own thread: a hanging sink delays neither another sink nor the server.
 
 mod exec;
 mod journald;
@@ -25,12 +25,12 @@ use openraid_config::{DesiredSink, SinkKind};
 use crate::quantity::{counted, one_line};
 use openraid_status::alarm::AlarmModel;
 
-/// A sink that has not taken a message after this time has failed.
+/// A sink that has not accepted a message within this time has failed.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(20);
-/// More alarms than this are one message instead of one for each.
+/// Maximum number of alarms with one message each; more are sent as one message.
 const SINGLES_MAX: usize = 5;
 
-/// Alarms that a sink is to be told of.
+/// Alarms for one message to a sink.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Batch {
     /// The name of this machine.
@@ -40,7 +40,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// All of them in a line.
+    /// A summary in one line.
     fn summary(&self) -> String {
         if let [one] = &self.alarms[..] {
             return line(one);
@@ -53,7 +53,7 @@ impl Batch {
     }
 }
 
-/// An alarm in a line.
+/// An alarm in one line.
 fn line(alarm: &AlarmModel) -> String {
     let state = if alarm.until_seconds.is_some() { "over: " } else { "" };
     let text = one_line(&alarm.what.text);
@@ -63,7 +63,7 @@ fn line(alarm: &AlarmModel) -> String {
 /// Send a batch.
 ///
 /// # Errors
-/// Why the sink did not take it, in words.
+/// Why the sink did not accept it, in words.
 pub fn send(sink: &DesiredSink, batch: &Batch) -> Result<(), String> {
     match &sink.kind {
         SinkKind::Exec { program } => exec::send(program, batch),

@@ -10,16 +10,16 @@ use super::{host, send, Batch};
 use crate::alarms::book::Alarm;
 use crate::alarms::keeper::{lock, Shared};
 
-/// Alarms that come within this time of the first one share its message.
+/// Alarms within this time of the first one share its message.
 const COLLECT: Duration = Duration::from_millis(700);
-/// The first pause after a failure. It doubles up to the longest.
+/// The first pause after a failure. It doubles up to the maximum.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
-/// The longest pause.
+/// The maximum pause.
 const RETRY_LONGEST: Duration = Duration::from_secs(300);
-/// How often a sleeping thread looks whether it is still wanted.
+/// Interval at which a sleeping thread checks whether it should end.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A sink at work.
+/// A running sink.
 #[derive(Debug)]
 pub struct Running {
     /// The sink's configuration.
@@ -28,7 +28,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Start the thread of a sink. It is never waited for: a sink may hang.
+    /// Start the thread of a sink. No code waits for its end, because a sink may hang.
     ///
     /// # Errors
     /// The system makes no thread.
@@ -39,7 +39,7 @@ impl Running {
         Ok(Self { wish, ends })
     }
 
-    /// It is not wanted any more.
+    /// End the sink.
     pub fn end(&self) {
         self.ends.store(true, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ fn pending(wish: &DesiredSink, shared: &Shared) -> Vec<Alarm> {
     state.book.pending(&wish.name, wish.level, |subject| state.own.contains(subject))
 }
 
-/// False if the sink is not wanted any more.
+/// Returns false if the sink should end.
 fn wait_for_alarms(wish: &DesiredSink, shared: &Shared, ends: &AtomicBool) -> bool {
     loop {
         if ends.load(Ordering::Relaxed) {

@@ -9,8 +9,8 @@ use super::{Batch, SEND_TIME_MAX};
 use crate::alarms::AlarmModel;
 use crate::quantity::utc;
 
-/// Alertmanager ends an alert after five minutes without news of it, unless the alert has an end. A state is sent once;
-/// while it holds, the message has an end this far in the future.
+/// Alertmanager ends an alert after five minutes without news, unless the alert has an end. A state is sent once; while
+/// it lasts, the message has an end this far in the future.
 const FAR_AWAY_SECONDS: u64 = 366 * 86_400;
 
 pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), String> {
@@ -24,7 +24,7 @@ pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), St
 /// Send a document to another server.
 ///
 /// # Errors
-/// Why it did not take it.
+/// Why the server did not accept it.
 pub fn post(url: &str, body: &Value) -> Result<(), String> {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder()

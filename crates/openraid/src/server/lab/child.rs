@@ -13,16 +13,16 @@ use crate::job::MARK;
 
 /// The running program, also after an upgrade has replaced its file.
 const OWN_PROGRAM: &str = "/proc/self/exe";
-/// Standard output; more is an error.
+/// Maximum size of standard output; more is an error.
 const OUTPUT_BYTES_MAX: u64 = 32 << 20;
-/// Words on standard error that are kept: the last ones.
+/// Maximum size of the kept end of standard error.
 const WORDS_BYTES_MAX: usize = 4096;
-/// A line of standard error; more is cut off.
+/// Maximum length of a line of standard error; the rest is cut off.
 const LINE_BYTES_MAX: u64 = 4096;
-/// How often it is looked whether the child has ended.
+/// Interval of the checks for the child's end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a child and its server tell each other.
+/// The data that a child's thread and the server share.
 #[derive(Debug, Default)]
 pub struct Watch {
     is_cancelled: AtomicBool,
@@ -32,17 +32,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// It is to end.
+    /// Cancel the job.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Was it to end?
+    /// Is it cancelled?
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Runs that are done, and all of them, if that is known.
+    /// Number of runs that are done, and of all runs, if they are known.
     pub fn progress(&self) -> Option<(u64, u64)> {
         let total = self.total.load(Ordering::Relaxed);
         (total > 0).then(|| (self.done.load(Ordering::Relaxed).min(total), total))
@@ -52,7 +52,7 @@ impl Watch {
         self.words.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A line of standard error: progress, or something to tell.
+    /// A line of standard error: progress, or a message.
     fn line(&self, line: &str) {
         if let Some((done, total)) = progress(line) {
             self.done.store(done, Ordering::Relaxed);
@@ -83,13 +83,13 @@ fn progress(line: &str) -> Option<(u64, u64)> {
 /// # Errors
 /// Why it has no result, in words.
 pub fn run(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8>, String> {
-    // This thread only waits: it gives way so that the child inherits that.
+    // This thread only waits: it lowers its priority, which the child inherits.
     openraid_sys::give_way();
     let mut command = Command::new(OWN_PROGRAM);
     command.arg0("openraid").args(arguments).env(MARK, "1").env_remove("NOTIFY_SOCKET");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("the job cannot be started: {error}"))?;
-    // Open as long as the child is wanted.
+    // Open while the child should run.
     let _input = child.stdin.take();
     let (output, errors) = (child.stdout.take(), child.stderr.take());
     let (status, output) = thread::scope(|scope| {

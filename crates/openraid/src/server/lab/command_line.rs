@@ -11,14 +11,14 @@ use super::folder::{check_name, Folder};
 use crate::exit::Failure;
 use crate::laboratory::{load_names, LOADS};
 
-/// Arrays, methods, levels, numbers of drives or profiles of one job.
+/// Maximum number of arrays, methods, levels, numbers of drives or profiles of one job.
 const LIST_MAX: usize = 24;
-/// Members of a simulated array.
+/// Maximum number of members of a simulated array.
 const DRIVES_MAX: u16 = 64;
 /// The controller if none is named.
 pub const SYSTEM: &str = "openraid";
 
-/// The profiles that are built in.
+/// The built-in profiles.
 pub fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(Library::builtin)

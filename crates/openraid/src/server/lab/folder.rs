@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 
-/// Reports that are kept at most.
+/// Maximum number of reports.
 pub const REPORTS_MAX: usize = 200;
-/// Characters of a report's name.
+/// Maximum length of a report's name, in characters.
 const NAME_CHARACTERS_MAX: usize = 64;
-/// A file of a report.
+/// Maximum size of a file of a report.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Files of a report that can be read.
 const FILES: [&str; 5] = ["report.html", "results.json", "fio.json", "plan.json", "comparison.json"];
-/// How a report came to be.
+/// The file with the origin of a report.
 const ORIGIN: &str = "job.json";
 
-/// How a report came to be.
+/// The origin of a report.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Origin {
     /// The command line.
@@ -120,7 +120,7 @@ impl Folder {
         Some(ReportModel { kind: kind.into(), command, at_seconds: at.map_or(0, |at| at.as_secs()), files, name })
     }
 
-    /// How a report came to be.
+    /// The origin of a report.
     pub fn origin(&self, name: &str) -> Option<Origin> {
         serde_json::from_slice(&self.open(name, ORIGIN).ok()??).ok()
     }
@@ -130,7 +130,7 @@ impl Folder {
         metadata.is_file().then_some(metadata.len())
     }
 
-    /// A file of a report. A link is none: it could lead elsewhere.
+    /// A file of a report. Links are not followed, because they could lead elsewhere.
     ///
     /// # Errors
     /// It is too long, or cannot be read.

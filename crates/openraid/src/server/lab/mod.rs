@@ -19,14 +19,14 @@ use crate::exit::Failure;
 use child::Watch;
 use folder::{Folder, Origin, REPORTS_MAX};
 
-/// Jobs that are shown: the last ones.
+/// Maximum number of jobs in the list: the last ones.
 const JOBS_MAX: usize = 16;
-/// A job that takes longer is ended.
+/// Maximum time of a job.
 const JOB_TIME_MAX: Duration = Duration::from_secs(2 * 60 * 60);
-/// Words of a job's result.
+/// Maximum length of a job's result, in characters.
 const TEXT_CHARACTERS_MAX: usize = 2000;
 
-/// A job, and the way to end it.
+/// A job, and its handle to cancel it.
 #[derive(Debug)]
 struct Job {
     model: JobModel,
@@ -47,7 +47,7 @@ fn now() -> u64 {
 }
 
 impl Laboratory {
-    /// With this folder of reports, which may not be there yet.
+    /// A laboratory with this folder of reports, which may not exist yet.
     pub fn at(folder: PathBuf) -> Arc<Self> {
         let (jobs, predictions) = (Mutex::default(), predict::Predictions::default());
         Arc::new(Self { folder: Folder(folder), jobs, predictions })
@@ -87,7 +87,7 @@ impl Laboratory {
         }
         let origin = Origin { command: command.clone(), user: user.to_owned() };
         if let Some(report) = self.folder.report(name.clone()) {
-            // A review that was ended continues where it was.
+            // A review that was cancelled continues where it was.
             let is_same = self.folder.origin(&name).is_some_and(|known| known.command == command);
             if report.kind != "part" || !is_same {
                 return Err(Failure::refused(format!(

@@ -3,14 +3,14 @@
 use openraid_models::{DriveKind, DriveProfile, Library};
 use openraid_runtime::member::{Medium, OpenedMember, Place};
 
-/// A drive, as far as it is known.
+/// The known facts about a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Known {
-    /// The profile that it is made of, if it is a modelled one.
+    /// The profile of a modelled drive.
     pub profile: Option<String>,
     /// Its model.
     pub model: Option<String>,
-    /// Does it spin? Only of a block device.
+    /// Does it spin? Known for block devices only.
     pub spins: Option<bool>,
     /// Its size.
     pub bytes: u64,
@@ -33,7 +33,7 @@ impl Known {
     }
 }
 
-/// The profile for a drive of this system, and why it is that one. `None`: nothing is known of the drive but its size.
+/// The profile for a drive of this system, and the reason for the choice. `None` if only the drive's size is known.
 pub fn nearest<'a>(library: &'a Library, system: &str, drive: &Known) -> Option<(&'a DriveProfile, String)> {
     let controller = library.controller(system).ok()?;
     let fits = |profile: &&DriveProfile| {

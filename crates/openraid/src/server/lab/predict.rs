@@ -18,11 +18,11 @@ use super::Laboratory;
 use crate::exit::Failure;
 use crate::members::{lasting_spec, open_every, options};
 
-/// A prediction that takes longer is ended.
+/// Maximum time of a prediction.
 const TIME_MAX: Duration = Duration::from_secs(120);
-/// Predictions that are kept: the last ones.
+/// Maximum number of stored predictions: the last ones.
 const KEPT_MAX: usize = 16;
-/// Drives of a predicted array.
+/// Maximum number of drives of a predicted array.
 const DRIVES_MAX: usize = 64;
 /// Levels that the wizard offers and the simulator knows.
 const LEVELS: &str = "0,1,10,5,6,50,60";
@@ -31,15 +31,15 @@ const LEVELS_OF_FEW: &str = "0,1,10,5,6";
 /// Maximum number of drives for [`LEVELS_OF_FEW`].
 const FEW: usize = 3;
 
-/// The arguments of a prediction, and what it came to.
+/// The arguments of a prediction, and its result.
 type Kept = (Vec<String>, Arc<Mutex<Option<Result<Value, String>>>>);
 
-/// Predictions that were computed, and the one that is.
+/// Computed predictions, and the running one.
 #[derive(Debug, Default)]
 pub struct Predictions(Mutex<VecDeque<Kept>>);
 
 impl Predictions {
-    /// The result, if it is there already; else it is computed from now on, unless another one is.
+    /// The result, if it is known; otherwise its computation begins, unless another one runs.
     fn get(&self, arguments: &[String]) -> Result<Option<Result<Value, String>>, Failure> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let result = |own: &Kept| own.1.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -66,7 +66,7 @@ impl Predictions {
 }
 
 impl Laboratory {
-    /// Predict what arrays of these drives would do, or say that it is being computed.
+    /// Predict the figures of arrays of these drives, or report that the prediction is being computed.
     ///
     /// # Errors
     /// The drives cannot be opened; there is no such profile or load.
@@ -119,7 +119,7 @@ impl Laboratory {
     }
 }
 
-/// The profile that stands for the drives, and why.
+/// The profile for the drives, and why.
 fn stands_for(wanted: Option<&str>, drive: &Known) -> Result<(&'static DriveProfile, String), Failure> {
     if let Some(name) = wanted {
         return Ok((library().drive(name).map_err(Failure::usage)?, "it was chosen".into()));
