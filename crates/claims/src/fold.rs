@@ -52,7 +52,7 @@ const PURE: [Metric; 7] = [
 ];
 
 impl Mechanism {
-    /// Number of mismatches.
+    /// All values.
     pub const ALL: [Self; 11] = [
         Self::Arithmetic,
         Self::Database,

@@ -61,7 +61,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Number of mismatches.
+    /// All values.
     pub const ALL: [Self; 24] = [
         Self::Iops,
         Self::Mbps,

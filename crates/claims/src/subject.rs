@@ -52,7 +52,7 @@ pub enum NamedDrive {
 }
 
 impl NamedDrive {
-    /// Number of mismatches.
+    /// All values.
     pub const ALL: [Self; 5] = [Self::Best15k, Self::Ssd2009, Self::DesktopSsd, Self::S3500, Self::S3700];
 
     /// As a claim writes it.

@@ -28,7 +28,7 @@ impl Tally {
             Verdict::NotApplicable => self.not_applicable += 1,
         }
     }
-    /// Number of mismatches.
+    /// Their sum.
     #[must_use]
     pub const fn total(&self) -> usize {
         self.passed + self.failed + self.not_applicable

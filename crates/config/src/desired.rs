@@ -167,7 +167,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Number of mismatches.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::ReadWrite, Self::ReadOnly, Self::Blocked];
 
     /// As it is written.

@@ -57,7 +57,7 @@ struct JournalUse {
     devices: u8,
 }
 
-/// Number of mismatches.
+/// The whole content.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Content {
     schema: String,

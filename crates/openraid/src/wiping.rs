@@ -24,7 +24,7 @@ const PIECE_BYTES: u64 = 64 << 10;
 pub struct Area {
     /// First byte.
     pub at: u64,
-    /// Their number.
+    /// Number of bytes.
     pub bytes: u64,
     /// Its content.
     pub what: String,

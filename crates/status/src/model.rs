@@ -234,7 +234,7 @@ pub struct CacheModel {
     pub destaged_units: u64,
     /// Mean age of a unit's oldest data when the unit was on the members.
     pub waited_mean_ms: u64,
-    /// The maximum.
+    /// Maximum age of a unit's oldest data when the unit was on the members.
     pub waited_max_ms: u64,
 }
 
@@ -286,7 +286,7 @@ pub struct ReasonModel {
     pub count: u64,
 }
 
-/// Number of requests of hosts.
+/// Requests of hosts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HostModel {
     /// Read requests.
@@ -601,7 +601,7 @@ pub struct ArrayModel {
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The choices of the adaptive policy, while it is on.
     pub adaptive: Option<AdaptiveModel>,
-    /// Number of requests of hosts.
+    /// Requests of hosts.
     pub host: HostModel,
     /// The cache's effect for it, if the server has one.
     #[serde(default)]

@@ -13,7 +13,7 @@ macro_rules! words {
             $($(#[$variant_doc])* #[serde(rename = $word)] $variant),+
         }
         impl $name {
-            /// Number of mismatches.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
             /// As it is written.
             #[must_use]

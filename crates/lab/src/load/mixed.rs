@@ -16,7 +16,7 @@ const SCATTERED_PART: u64 = 8;
 pub struct Zone {
     /// The first.
     pub start: u64,
-    /// Their number.
+    /// Number of bytes.
     pub len: u64,
 }
 

@@ -57,7 +57,7 @@ const R5: Terms = &[(16, 3.0), (64, 3.0), (256, 3.0)];
 const R5_LIGHT: Terms = &[(1, 3.0), (4, 3.0), (16, 3.0)];
 
 impl Scheme {
-    /// Number of mismatches.
+    /// All values.
     pub const ALL: [Self; 6] = [Self::R1, Self::R2, Self::R3, Self::R4, Self::R5, Self::R5Light];
 
     /// The scheme that a text names: its first word, up to any character except letters, digits and hyphens, is `R1` to

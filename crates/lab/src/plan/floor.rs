@@ -23,7 +23,7 @@ pub enum LoadClass {
 pub const JUDGED: (usize, usize) = (35, 40);
 
 impl LoadClass {
-    /// Number of mismatches.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::Streams, Self::Reads, Self::Writes, Self::Imitated];
 
     /// In words.

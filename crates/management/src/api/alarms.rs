@@ -52,14 +52,14 @@ pub struct TestsModel {
 /// Sinks.
 #[derive(Serialize, ToSchema)]
 pub struct SinksModel {
-    /// Number of mismatches.
+    /// All sinks.
     pub sinks: Vec<SinkModel>,
 }
 
 /// Schedules.
 #[derive(Serialize, ToSchema)]
 pub struct SchedulesModel {
-    /// Number of mismatches.
+    /// All schedules.
     pub schedules: Vec<ScheduleModel>,
 }
 

@@ -15,7 +15,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Number of mismatches.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Administrator, Self::Operator, Self::ReadOnly];
 
     /// As it is written.

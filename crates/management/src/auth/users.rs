@@ -51,7 +51,7 @@ impl Users {
         Self { path, changing: Mutex::default() }
     }
 
-    /// Number of mismatches.
+    /// All users.
     ///
     /// # Errors
     /// The file cannot be read, is none of users, or others may read it.

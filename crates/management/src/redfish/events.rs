@@ -47,7 +47,7 @@ struct Table {
 pub struct Listeners(Mutex<Table>);
 
 impl Listeners {
-    /// Number of mismatches.
+    /// All open ones.
     pub fn open(&self) -> Vec<Listener> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).open.clone()
     }

@@ -10,7 +10,7 @@ const READ: Need = Need::Role(ReadOnly);
 const OPERATE: Need = Need::Role(Operator);
 const ADMINISTER: Need = Need::Role(Administrator);
 
-/// Number of mismatches.
+/// All routes.
 pub const ROUTES: &[Route] = &[
     route(Get, "/redfish", Need::Nothing, "Versions of Redfish.", super::versions),
     route(Get, "/redfish/", Need::Nothing, "Versions of Redfish.", super::versions),

@@ -42,7 +42,7 @@ pub enum Answer {
     Limit(Box<LimitModel>),
     /// Stories.
     Stories(Box<StoriesModel>),
-    /// Number of requests of hosts.
+    /// Requests of hosts.
     Requests(Box<RequestsModel>),
     /// The data that a journal holds for an array, and whether they were discarded.
     Loss(LossModel),

@@ -21,7 +21,7 @@ pub struct StepModel {
     pub member: Option<String>,
     /// First sector of that drive.
     pub sector: Option<u64>,
-    /// Their number.
+    /// Number of sectors.
     pub sectors: Option<u64>,
     /// Time in the controller's queue of its drive.
     pub queued_ns: Option<u64>,

@@ -19,7 +19,7 @@ use crate::story::{self, StoriesModel, StoryModel};
 pub(super) struct Body<'a> {
     /// The array.
     array: &'a str,
-    /// Number of requests of hosts.
+    /// Requests of hosts.
     host: &'a crate::model::HostModel,
     /// Reads of members for each read of a host; two decimals.
     member_reads_per_host_request: String,

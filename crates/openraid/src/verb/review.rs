@@ -115,7 +115,7 @@ struct Absent<'a> {
     not_applicable: bool,
     /// The reason.
     reason: &'a str,
-    /// Their number.
+    /// Number of cells.
     cells: usize,
 }
 
