@@ -7,7 +7,7 @@ use openraid_core::admin::{AdminCommand, FoundJournal};
 use openraid_core::journal::find::FindError;
 use openraid_format::JournalError;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::world::journal::{Healed, JournalFault};
+use openraid_sim::world::journal::{JournalFault, Resynced};
 use openraid_sim::{Random, Shape};
 use openraid_units::{DriveId, Sectors};
 use support::journalled::Journalled;
@@ -118,8 +118,8 @@ impl Machine {
     fn heal_in_part(&mut self, tally: &mut Tally) -> bool {
         let (both, cut) = (self.both.clone(), self.random.bits());
         let olds: Vec<_> = both.iter().map(|drive| self.alone(*drive)).collect();
-        let healed = self.own.rig.world.find_journal_until(&both, Some(cut));
-        let Healed::Part { done, steps, stale } = healed.unwrap_or_else(|fault| panic!("{fault}")) else {
+        let resynced = self.own.rig.world.find_journal_until(&both, Some(cut));
+        let Resynced::Part { done, steps, stale } = resynced.unwrap_or_else(|fault| panic!("{fault}")) else {
             tally.level += 1;
             return false;
         };
@@ -166,8 +166,8 @@ impl Machine {
         }
         self.own.rig.world.boot();
         if self.random.chance(1, 4) {
-            let healed = self.own.rig.world.find_journal_until(&self.both, Some(0));
-            if let Ok(Healed::Part { stale, .. }) = healed {
+            let resynced = self.own.rig.world.find_journal_until(&self.both, Some(0));
+            if let Ok(Resynced::Part { stale, .. }) = resynced {
                 self.own.devices.retain(|drive| *drive != stale);
                 tally.alone += 1;
             }

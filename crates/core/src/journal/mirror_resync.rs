@@ -25,7 +25,7 @@ const PIECES_AT_ONCE: usize = 32;
 
 /// The claim of a superblock that is written during the steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HealMark {
+pub enum ResyncMark {
     /// The device does not count.
     Unfinished,
     /// It has everything, and is one of two.
@@ -34,15 +34,15 @@ pub enum HealMark {
 
 /// A step. Devices are numbered by their place in the list of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HealStep {
-    /// Write one copy of [`HealPlan::superblock`].
+pub enum ResyncStep {
+    /// Write one copy of [`ResyncPlan::superblock`].
     Superblock {
         /// To which device.
         device: usize,
         /// Which copy.
         copy: SuperblockCopy,
         /// Its claim.
-        mark: HealMark,
+        mark: ResyncMark,
     },
     /// Copy a piece from the better device to the same place of the stale one.
     Copy {
@@ -60,7 +60,7 @@ pub enum HealStep {
 
 /// How a stale device is brought up to date.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HealPlan {
+pub struct ResyncPlan {
     /// Place of the better device in the list.
     pub best: usize,
     /// Place of the stale one.
@@ -74,7 +74,7 @@ pub struct HealPlan {
     log: Vec<(DriveLba, Sectors)>,
 }
 
-impl HealPlan {
+impl ResyncPlan {
     /// The plan for what a search has found on two drives with these superblocks. None if both have everything.
     #[must_use]
     pub fn of(found: &FoundJournal, drives: [DriveId; 2], superblocks: &[JournalSuperblock]) -> Option<Self> {
@@ -101,8 +101,8 @@ impl HealPlan {
     }
 
     /// The steps, in order.
-    pub fn steps(&self) -> impl Iterator<Item = HealStep> + '_ {
-        let flush = HealStep::Flush { device: self.stale };
+    pub fn steps(&self) -> impl Iterator<Item = ResyncStep> + '_ {
+        let flush = ResyncStep::Flush { device: self.stale };
         let copies = self.log.iter().flat_map(|(start, sectors)| pieces(*start, *sectors)).enumerate();
         let copies = copies.flat_map(move |(number, piece)| {
             let flushed = (number + 1).is_multiple_of(PIECES_AT_ONCE).then_some(flush);
@@ -111,35 +111,35 @@ impl HealPlan {
         let marks = |device, mark| {
             [SuperblockCopy::First, SuperblockCopy::Last]
                 .into_iter()
-                .flat_map(move |copy| [HealStep::Superblock { device, copy, mark }, HealStep::Flush { device }])
+                .flat_map(move |copy| [ResyncStep::Superblock { device, copy, mark }, ResyncStep::Flush { device }])
         };
-        marks(self.stale, HealMark::Unfinished)
+        marks(self.stale, ResyncMark::Unfinished)
             .chain(copies)
             .chain([flush])
-            .chain(marks(self.stale, HealMark::Whole))
-            .chain(marks(self.best, HealMark::Whole))
+            .chain(marks(self.stale, ResyncMark::Whole))
+            .chain(marks(self.best, ResyncMark::Whole))
     }
 
     /// The superblock of a device.
     #[must_use]
-    pub fn superblock(&self, device: usize, mark: HealMark) -> JournalSuperblock {
+    pub fn superblock(&self, device: usize, mark: ResyncMark) -> JournalSuperblock {
         let mirror = if device == self.best { self.mirror } else { self.other() };
         let whole = JournalSuperblock { mirrors: 2, mirror, ..self.superblock.clone() };
         match mark {
-            HealMark::Unfinished => JournalSuperblock {
+            ResyncMark::Unfinished => JournalSuperblock {
                 generation: self.generation + 1,
                 clean: false,
                 unfinished: true,
                 kept: Sectors::ZERO,
                 ..whole
             },
-            HealMark::Whole => JournalSuperblock { generation: self.generation + 2, ..whole },
+            ResyncMark::Whole => JournalSuperblock { generation: self.generation + 2, ..whole },
         }
     }
 
     /// All steps are done: the journal is on both devices, the second of which is this drive.
     pub fn finish(&self, found: &mut FoundJournal, drive: DriveId) {
-        found.superblock = self.superblock(self.best, HealMark::Whole);
+        found.superblock = self.superblock(self.best, ResyncMark::Whole);
         found.devices.push((drive, self.other()));
     }
 
@@ -149,10 +149,10 @@ impl HealPlan {
     }
 }
 
-fn pieces(start: DriveLba, sectors: Sectors) -> impl Iterator<Item = HealStep> {
+fn pieces(start: DriveLba, sectors: Sectors) -> impl Iterator<Item = ResyncStep> {
     let count = sectors.get().div_ceil(PIECE.get());
     (0..count).map(move |number| {
         let done = PIECE * number;
-        HealStep::Copy { at: start + done, sectors: (sectors - done).min(PIECE) }
+        ResyncStep::Copy { at: start + done, sectors: (sectors - done).min(PIECE) }
     })
 }

@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, JournalStatus};
 use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
-use openraid_core::journal::mirror_resync::{HealPlan, HealStep};
+use openraid_core::journal::mirror_resync::{ResyncPlan, ResyncStep};
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
@@ -21,7 +21,7 @@ pub enum JournalFault {
 
 /// The journal that was found on the devices, and whether both have it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Healed {
+pub enum Resynced {
     /// All devices have everything.
     All(Box<FoundJournal>),
     /// One was stale, and some of the steps to bring it up to date were done.
@@ -114,8 +114,8 @@ impl World {
     /// Their content cannot be used.
     pub fn find_journal(&mut self, drives: &[DriveId]) -> Result<FoundJournal, JournalFault> {
         match self.find_journal_until(drives, None)? {
-            Healed::All(found) => Ok(*found),
-            Healed::Part { .. } => unreachable!("no end was named"),
+            Resynced::All(found) => Ok(*found),
+            Resynced::Part { .. } => unreachable!("no end was named"),
         }
     }
 
@@ -125,7 +125,7 @@ impl World {
     ///
     /// # Errors
     /// Their content cannot be used.
-    pub fn find_journal_until(&mut self, drives: &[DriveId], cut: Option<u64>) -> Result<Healed, JournalFault> {
+    pub fn find_journal_until(&mut self, drives: &[DriveId], cut: Option<u64>) -> Result<Resynced, JournalFault> {
         let device = |drive: &DriveId| {
             let spec = self.drive(*drive).spec();
             JournalDevice { drive: *drive, capacity: spec.capacity, block: spec.block }
@@ -137,12 +137,12 @@ impl World {
         let superblocks = superblocks.collect::<Result<Vec<_>, _>>();
         let superblocks = superblocks.map_err(|error| JournalFault::Found(FindError::Mirrors(error)))?;
         if let [one, other] = *drives {
-            if let Some(plan) = HealPlan::of(&found, [one, other], &superblocks) {
+            if let Some(plan) = ResyncPlan::of(&found, [one, other], &superblocks) {
                 let steps = plan.steps().count();
                 let done = cut.map(|cut| usize::try_from(cut % (steps as u64 + 1)).expect("few steps"));
-                plan.steps().take(done.unwrap_or(steps)).for_each(|step| self.heal_step(&plan, drives, step));
+                plan.steps().take(done.unwrap_or(steps)).for_each(|step| self.resync_step(&plan, drives, step));
                 if let Some(done) = done {
-                    return Ok(Healed::Part { done, steps, stale: drives[plan.stale] });
+                    return Ok(Resynced::Part { done, steps, stale: drives[plan.stale] });
                 }
                 plan.finish(&mut found, drives[plan.stale]);
             }
@@ -150,24 +150,24 @@ impl World {
         if let Some(planted) = &mut self.planted {
             planted.found_journal(&mut found);
         }
-        Ok(Healed::All(Box::new(found)))
+        Ok(Resynced::All(Box::new(found)))
     }
 
-    fn heal_step(&mut self, plan: &HealPlan, drives: &[DriveId], step: HealStep) {
+    fn resync_step(&mut self, plan: &ResyncPlan, drives: &[DriveId], step: ResyncStep) {
         match step {
-            HealStep::Superblock { device, copy, mark } => {
+            ResyncStep::Superblock { device, copy, mark } => {
                 let superblock = plan.superblock(device, mark);
                 let mut bytes = [0; JOURNAL_BLOCK_BYTES];
                 superblock.encode(copy, &mut bytes);
                 let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was made");
                 self.drive_mut(drives[device]).poke_volatile(lba, &bytes);
             }
-            HealStep::Copy { at, sectors } => {
+            ResyncStep::Copy { at, sectors } => {
                 let mut piece = vec![0; usize::try_from(sectors.bytes().get()).expect("a small piece")];
                 self.drive(drives[plan.best]).peek(at, &mut piece);
                 self.drive_mut(drives[plan.stale]).poke_volatile(at, &piece);
             }
-            HealStep::Flush { device } => self.drive_mut(drives[device]).settle(),
+            ResyncStep::Flush { device } => self.drive_mut(drives[device]).settle(),
         }
     }
 

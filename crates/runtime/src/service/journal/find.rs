@@ -59,7 +59,7 @@ fn is_half(superblocks: &[JournalSuperblock]) -> bool {
     match superblocks {
         [own] => own.mirrors == 2,
         [whole, other] | [other, whole] if other.unfinished && !whole.unfinished => {
-            // The unfinished device has the epoch of the complete one if it is being healed, and the epoch before it if
+            // The unfinished device has the epoch of the complete one if it is being resynced, and the epoch before it if
             // its join is announced.
             let belongs = whole.epoch == other.epoch || whole.epoch.checked_sub(1) == Some(other.epoch);
             whole.mirrors == 2 && !belongs

@@ -4,7 +4,7 @@
 //! A thread of its own does it, for as long as the devices answer. A device may answer reads and never answer a write,
 //! and that must not block a start.
 
-use openraid_core::journal::mirror_resync::{HealMark, HealPlan, HealStep};
+use openraid_core::journal::mirror_resync::{ResyncMark, ResyncPlan, ResyncStep};
 use openraid_format::{journal_superblock_lba, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
@@ -21,7 +21,7 @@ use crate::member::OpenedMember;
 ///
 /// # Errors
 /// The better device cannot be read or written, or does not answer.
-pub fn heal(
+pub fn resync(
     found: &mut FoundDevices,
     notes: &mut Vec<String>,
     held: &Held,
@@ -33,17 +33,17 @@ pub fn heal(
     let Some(plan) = plan_of(found) else { return Ok(()) };
     let leased = Leased::new(std::mem::take(&mut found.devices));
     match carry_out(&plan, &leased, held, silence_max)? {
-        Healed::Both(devices) => {
+        Resynced::Both(devices) => {
             let device = &devices[plan.stale].spec.text;
             notes.push(format!("{device}: this device of the journal was stale, and is up to date again"));
             found.devices = devices;
             for (number, own) in found.superblocks.iter_mut().enumerate() {
-                *own = plan.superblock(number, HealMark::Whole);
+                *own = plan.superblock(number, ResyncMark::Whole);
             }
             let drive = DriveId(u16::try_from(plan.stale).expect("two devices"));
             plan.finish(&mut found.journal, drive);
         }
-        Healed::Alone(whole, error) => {
+        Resynced::Alone(whole, error) => {
             let name = &whole.spec.text;
             notes.push(format!("{error}; this device of the journal is out of date, and {name} is used alone"));
             found.devices = vec![*whole];
@@ -54,25 +54,30 @@ pub fn heal(
     Ok(())
 }
 
-fn plan_of(found: &FoundDevices) -> Option<HealPlan> {
-    HealPlan::of(&found.journal, [DriveId(0), DriveId(1)], &found.superblocks)
+fn plan_of(found: &FoundDevices) -> Option<ResyncPlan> {
+    ResyncPlan::of(&found.journal, [DriveId(0), DriveId(1)], &found.superblocks)
 }
 
 /// The result.
-enum Healed {
+enum Resynced {
     /// Both devices are up to date.
     Both(Vec<OpenedMember>),
     /// One has everything; why the other one does not.
     Alone(Box<OpenedMember>, JournalStartError),
 }
 
-fn carry_out(plan: &HealPlan, leased: &Leased, held: &Held, silence_max: Nanos) -> Result<Healed, JournalStartError> {
+fn carry_out(
+    plan: &ResyncPlan,
+    leased: &Leased,
+    held: &Held,
+    silence_max: Nanos,
+) -> Result<Resynced, JournalStartError> {
     let (own, lent_to) = (plan.clone(), leased.clone());
-    let asked = ask("journal-heal", move |heartbeat| Healing { plan: own, leased: lent_to, heartbeat }.all());
+    let asked = ask("journal-resync", move |heartbeat| Resyncing { plan: own, leased: lent_to, heartbeat }.all());
     let answer = asked.and_then(|asked| held.wait(asked, silence_max, leased.specs.iter()));
     let name = |device: usize| leased.specs[device].text.clone();
     let (failed, error) = match answer {
-        Ok(Ok(())) => return Ok(Healed::Both(leased.take_back())),
+        Ok(Ok(())) => return Ok(Resynced::Both(leased.take_back())),
         Ok(Err(failed)) => failed,
         Err(unanswered) => {
             // A device that is not returned hangs. If that is the stale one, nothing was written to the other one.
@@ -81,13 +86,13 @@ fn carry_out(plan: &HealPlan, leased: &Leased, held: &Held, silence_max: Nanos) 
             let is_behind = unanswered == Unanswered::Silent && behind.is_none();
             let error = unanswered_by(name(silent), unanswered, silence_max);
             return match best {
-                Some(best) if is_behind => Ok(Healed::Alone(Box::new(best), error)),
+                Some(best) if is_behind => Ok(Resynced::Alone(Box::new(best), error)),
                 _ => Err(error),
             };
         }
     };
     match leased.take(plan.best) {
-        Some(best) if failed == plan.stale => Ok(Healed::Alone(Box::new(best), error)),
+        Some(best) if failed == plan.stale => Ok(Resynced::Alone(Box::new(best), error)),
         _ => Err(error),
     }
 }
@@ -96,23 +101,23 @@ fn carry_out(plan: &HealPlan, leased: &Leased, held: &Held, silence_max: Nanos) 
 type Failed = (usize, JournalStartError);
 
 /// A thread that brings a device up to date.
-struct Healing {
-    plan: HealPlan,
+struct Resyncing {
+    plan: ResyncPlan,
     leased: Leased,
     heartbeat: Heartbeat,
 }
 
-impl Healing {
+impl Resyncing {
     fn all(&self) -> Result<(), Failed> {
         self.check_size()?;
         for step in self.plan.steps() {
             match step {
-                HealStep::Superblock { device, copy, mark } => {
+                ResyncStep::Superblock { device, copy, mark } => {
                     let superblock = self.plan.superblock(device, mark);
                     self.with(device, |own| write_copy(own, &superblock, copy))?;
                 }
-                HealStep::Copy { at, sectors } => self.copy_piece(at, sectors)?,
-                HealStep::Flush { device } => self.with(device, |own| sync(own))?,
+                ResyncStep::Copy { at, sectors } => self.copy_piece(at, sectors)?,
+                ResyncStep::Flush { device } => self.with(device, |own| sync(own))?,
             }
         }
         Ok(())
@@ -133,7 +138,7 @@ impl Healing {
 
     fn check_size(&self) -> Result<(), Failed> {
         let behind = self.plan.stale;
-        let ring = self.plan.superblock(behind, HealMark::Whole).ring();
+        let ring = self.plan.superblock(behind, ResyncMark::Whole).ring();
         let last = journal_superblock_lba(SuperblockCopy::Last, self.leased.numbered[behind].capacity);
         if last.map_or(0, DriveLba::get) < ring.start.get() + ring.sectors.get() {
             let device = self.leased.specs[behind].text.clone();
@@ -160,30 +165,30 @@ mod tests {
     use super::*;
 
     /// A pair with a stale first device; this device hangs during the repair.
-    fn while_hangs(name: &str, device: usize) -> (Pair, Result<Healed, JournalStartError>) {
+    fn while_hangs(name: &str, device: usize) -> (Pair, Result<Resynced, JournalStartError>) {
         let pair = Pair::new(name);
         let mut found = pair.look(&Held::default()).expect("both can be read");
         let plan = plan_of(&found).expect("one is behind");
         assert_eq!((plan.best, plan.stale), (1, 0));
         let leased = Leased::new(std::mem::take(&mut found.devices));
         let hangs = leased.devices[device].lock().expect("nobody else is at it");
-        let healed = carry_out(&plan, &leased, &Held::default(), Nanos::ZERO);
+        let resynced = carry_out(&plan, &leased, &Held::default(), Nanos::ZERO);
         drop(hangs);
-        (pair, healed)
+        (pair, resynced)
     }
 
     #[test]
     fn a_device_that_is_behind_and_does_not_answer_is_left_out() {
-        let (pair, healed) = while_hangs("heal-behind", 0);
-        let Ok(Healed::Alone(whole, error)) = healed else { panic!("it is not needed") };
+        let (pair, resynced) = while_hangs("heal-behind", 0);
+        let Ok(Resynced::Alone(whole, error)) = resynced else { panic!("it is not needed") };
         assert_eq!(whole.spec, pair.specs[1]);
         assert_eq!(error, JournalStartError::Silent(pair.specs[0].text.clone(), Nanos::ZERO));
     }
 
     #[test]
     fn nothing_is_used_where_the_better_device_does_not_answer() {
-        let (pair, healed) = while_hangs("heal-best", 1);
-        let Err(error) = healed else { panic!("nobody else has it") };
+        let (pair, resynced) = while_hangs("heal-best", 1);
+        let Err(error) = resynced else { panic!("nobody else has it") };
         assert_eq!(error, JournalStartError::Silent(pair.specs[1].text.clone(), Nanos::ZERO));
     }
 
@@ -192,7 +197,7 @@ mod tests {
         let pair = Pair::new("heal");
         let (held, mut notes) = (Held::default(), Vec::new());
         let mut found = pair.look(&held).expect("both can be read");
-        heal(&mut found, &mut notes, &held, Nanos::from_secs(3600)).expect("they answer");
+        resync(&mut found, &mut notes, &held, Nanos::from_secs(3600)).expect("they answer");
         assert_eq!((found.devices.len(), found.journal.devices.len()), (2, 2));
         assert!(notes[0].contains("j0: this device of the journal was stale"), "{notes:?}");
         drop(found);

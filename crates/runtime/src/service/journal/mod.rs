@@ -3,7 +3,7 @@
 //! ```text
 //!  make    superblocks on one or two devices
 //!  find    superblocks and log are read, on threads that may be silent for so long; nothing is written
-//!  heal    the stale one of two devices gets the data of the other
+//!  resync  the stale one of two devices gets the data of the other
 //!  attach  the devices go to the shard, the log to the engine
 //!  rejoin  a device comes (back) to a journal that is in use
 //!  keeper  a journal that was lost, or one of its devices, is looked for again
@@ -121,7 +121,7 @@ impl ServiceHandle {
             return Err(found.left_behind());
         }
         let was_half = found.is_half();
-        mirror_resync::heal(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
+        mirror_resync::resync(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
         if found.devices.len() == 1 && (was_half || last.is_some_and(|last| last.devices == 2)) {
             notes.push(
                 "one of the journal's two devices is not there, and the other one is used alone; `openraid journal attach \

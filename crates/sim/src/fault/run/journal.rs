@@ -16,7 +16,7 @@ use crate::oracle::members::superblock_on;
 use crate::oracle::versions::VersionId;
 use crate::random::Random;
 use crate::rig::Loss;
-use crate::world::journal::Healed;
+use crate::world::journal::Resynced;
 use crate::world::World;
 
 /// Size of a device: the least that a journal takes.
@@ -33,7 +33,7 @@ const WOUND: Sectors = Sectors(8);
 const RETURN_EVENTS: u64 = 20;
 
 /// Starts in a row that end while a device is brought up to date.
-const HEALS_CUT_MAX: u64 = 3;
+const RESYNCS_CUT_MAX: u64 = 3;
 /// The first number for the chance of these cuts.
 const HEAL: u64 = 1600;
 
@@ -56,7 +56,7 @@ pub(super) struct Journal {
     /// Bits have flipped in what a controller had checked, and reads again.
     pub(super) read_wrong: bool,
     /// Times that the power went while a device was brought up to date, of the starts that belong to one end.
-    pub(super) heals_cut: u64,
+    pub(super) resyncs_cut: u64,
 }
 
 /// Damage to a device.
@@ -208,13 +208,13 @@ impl Run<'_> {
         if !there.iter().any(|drive| self.journal.fresh.contains(drive)) {
             return Ok(true);
         }
-        let found = match self.world.find_journal_until(&there, self.heal_cut()) {
-            Ok(Healed::All(found)) => found,
-            Ok(Healed::Part { done, steps, stale }) => {
+        let found = match self.world.find_journal_until(&there, self.resync_cut()) {
+            Ok(Resynced::All(found)) => found,
+            Ok(Resynced::Part { done, steps, stale }) => {
                 let part = format!("{done} of {steps} steps");
                 self.tell(|| format!("  {} is brought up to date: {part}", self.name(stale)));
                 self.count(Fault::CutInHeal);
-                self.journal.heals_cut += 1;
+                self.journal.resyncs_cut += 1;
                 return Ok(false);
             }
             Err(fault) if self.bounded() => return Err(Stop::Lost(format!("the journal is refused: {fault}"))),
@@ -242,9 +242,9 @@ impl Run<'_> {
 
     /// At which step the power goes if this start finds a stale device. Only aimed runs look for that moment. The chance is
     /// drawn from a copy, so that later draws stay as they are.
-    fn heal_cut(&self) -> Option<u64> {
-        let cuts = self.journal.heals_cut;
-        if !self.scenario.aimed || cuts >= HEALS_CUT_MAX {
+    fn resync_cut(&self) -> Option<u64> {
+        let cuts = self.journal.resyncs_cut;
+        if !self.scenario.aimed || cuts >= RESYNCS_CUT_MAX {
             return None;
         }
         let mut random = Random::derived(self.random.clone().bits(), HEAL + cuts);
@@ -334,7 +334,7 @@ impl Run<'_> {
         !self.world.drive(drive).faults.is_failing()
     }
 
-    pub(super) fn heal_journal(&mut self) {
+    pub(super) fn repair_journal_drives(&mut self) {
         for drive in self.journal.devices.clone() {
             self.world.release(drive);
             let drive = self.world.drive_mut(drive);
@@ -345,7 +345,7 @@ impl Run<'_> {
 
     /// The devices are good again. A lost journal is created again if no array waits for the old one.
     pub(super) fn return_journal(&mut self) -> Done {
-        self.heal_journal();
+        self.repair_journal_drives();
         let lost = self.world.journal().is_none_or(|own| matches!(own.state, JournalState::Lost(_)));
         if self.journal.devices.is_empty() || !lost {
             return Ok(());

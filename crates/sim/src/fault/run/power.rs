@@ -77,7 +77,7 @@ impl Run<'_> {
             self.count(Fault::Stale);
             self.heal(drive);
         }
-        self.heal_journal();
+        self.repair_journal_drives();
         self.boot(again)
     }
 
@@ -329,16 +329,16 @@ impl Run<'_> {
     /// A new controller over what the drives hold.
     fn boot(&mut self, again: Option<u64>) -> Done {
         let mut cuts = again.map_or(0, |_| 1 + self.random.below(CUTS_IN_ASSEMBLY_MAX));
-        self.journal.heals_cut = 0;
+        self.journal.resyncs_cut = 0;
         loop {
-            let heals_cut = self.journal.heals_cut;
+            let resyncs_cut = self.journal.resyncs_cut;
             self.cached = false;
             self.world.boot();
             let events = again.filter(|_| cuts > 0).map(|events| self.cut_after(events));
             if self.assemble(events)? {
                 break;
             }
-            if self.journal.heals_cut == heals_cut {
+            if self.journal.resyncs_cut == resyncs_cut {
                 cuts -= 1;
             }
             let replay = self.sets.iter().any(|set| set.journalled);
