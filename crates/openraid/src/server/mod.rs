@@ -269,7 +269,7 @@ impl Server {
         self.forget_followers()
     }
 
-    fn tell(&self, array: &str, wanted: Wanted) -> Result<Answer, Failure> {
+    fn find_stories(&self, array: &str, wanted: Wanted) -> Result<Answer, Failure> {
         self.stories(array, wanted).map(|stories| Answer::Stories(Box::new(stories)))
     }
 
@@ -422,12 +422,14 @@ impl Answerer for Server {
             Command::Show { array } => self.array(&array).map(|array| Answer::Array(Box::new(array))),
             Command::Limit { array } => self.limit(&array).map(|limit| Answer::Limit(Box::new(limit))),
             Command::Record { on } => self.record(on),
-            Command::Stories { array, since } => self.tell(&array, Wanted::Since(since)),
+            Command::Stories { array, since } => self.find_stories(&array, Wanted::Since(since)),
             Command::Requests { array, since } => {
                 self.requests(&array, since).map(|requests| Answer::Requests(Box::new(requests)))
             }
-            Command::Story { array, request } => self.tell(&array, request.map_or(Wanted::Last, Wanted::Request)),
-            Command::Slowest { array, count } => self.tell(&array, Wanted::Slowest(count)),
+            Command::Story { array, request } => {
+                self.find_stories(&array, request.map_or(Wanted::Last, Wanted::Request))
+            }
+            Command::Slowest { array, count } => self.find_stories(&array, Wanted::Slowest(count)),
             Command::Login { role, token } => self.login(&role, token),
             command => {
                 let _one_at_a_time = exclusive();

@@ -82,7 +82,7 @@ impl Server {
         })
     }
 
-    fn tell_patrol(&self, array: &str, text: &str) {
+    fn log_patrol(&self, array: &str, text: &str) {
         let news = News { array: Some(array.to_owned()), ..plain("Schedule", format!("{array}: {text}")) };
         self.add_told(vec![news]);
     }
@@ -93,7 +93,7 @@ impl Server {
         let (ended_seconds, schedule_name) = (None, schedule.name.clone());
         let mut model = PatrolModel { at_seconds, ended_seconds, schedule: schedule_name, members: Vec::new() };
         self.keep_patrol(uuid, &model);
-        self.tell_patrol(&array.name, &format!("the schedule {} begins a patrol read", schedule.name));
+        self.log_patrol(&array.name, &format!("the schedule {} begins a patrol read", schedule.name));
         for line in array.sets().into_iter().flat_map(|set| &set.members) {
             let is_used = matches!(line.state, StateWord::InSync | StateWord::Spare);
             let Some(name) = line.member.as_ref().filter(|_| is_used) else { continue };
@@ -106,7 +106,7 @@ impl Server {
             if of_member.errors > 0 || of_member.trouble.is_some() {
                 let errors = counted(of_member.errors, "place", "places");
                 let why = of_member.trouble.as_ref().map_or_else(String::new, |why| format!("; {why}"));
-                self.tell_patrol(&array.name, &format!("patrol read of {name}: {errors} cannot be read{why}"));
+                self.log_patrol(&array.name, &format!("patrol read of {name}: {errors} cannot be read{why}"));
             }
             model.members.push(of_member);
             if is_over {
@@ -115,7 +115,7 @@ impl Server {
         }
         model.ended_seconds = Some(openraid_sys::clock::wall_seconds());
         self.keep_patrol(uuid, &model);
-        self.tell_patrol(&array.name, "the patrol read is finished");
+        self.log_patrol(&array.name, "the patrol read is finished");
     }
 
     fn patrol_member(

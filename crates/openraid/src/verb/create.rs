@@ -91,7 +91,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
         let plans = shape.plan(&vec![size.sectors_floor(); specs.len()], &names);
         let plans = plans.map_err(|failure| failure.of(format!("--file-size {}", size.get())))?;
         if arguments.dry_run {
-            return Ok(tell(context, &body(arguments, &shape, &plans, names, Vec::new())));
+            return Ok(print_body(context, &body(arguments, &shape, &plans, names, Vec::new())));
         }
     }
     let files = match arguments.file_size {
@@ -118,14 +118,14 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     let plans = shape.plan(&sizes, &names)?;
     let mut body = body(arguments, &shape, &plans, names, overwritten);
     if arguments.dry_run {
-        return Ok(tell(context, &body));
+        return Ok(print_body(context, &body));
     }
     make(&shape, &plans, members, &specs, &mut body)?;
     if let Some(files) = files {
         files.keep();
     }
     remember(context, &body);
-    Ok(tell(context, &body))
+    Ok(print_body(context, &body))
 }
 
 fn specs(arguments: &CreateArguments) -> Result<Vec<MemberSpec>, Failure> {
@@ -285,7 +285,7 @@ fn body(
     }
 }
 
-fn tell(context: &Context, body: &Body) -> Exit {
+fn print_body(context: &Context, body: &Body) -> Exit {
     let mut lines = Vec::new();
     let verb = if body.dry_run { "would be created" } else { "created" };
     let mut shape = vec![body.level.clone(), counted(body.slots as u64, "slot", "slots")];
@@ -399,5 +399,5 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
         }
         remember(context, &body);
     }
-    Ok(tell(context, &body))
+    Ok(print_body(context, &body))
 }

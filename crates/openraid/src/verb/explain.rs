@@ -88,7 +88,7 @@ pub fn run(arguments: &ExplainArguments, context: &Context) -> Outcome {
             (_, Some(count)) => Command::Slowest { array, count: usize::from(count) },
             _ => Command::Story { array, request: None },
         };
-        return Ok(tell(&stories(&mut server, &command)?, name, context));
+        return Ok(print_stories(&stories(&mut server, &command)?, name, context));
     }
     totals(&mut server, name, context)
 }
@@ -113,12 +113,12 @@ fn follow(server: &mut Connection, name: &str, context: &Context) -> Outcome {
         let found = stories(server, &Command::Stories { array: name.into(), since })?;
         since = found.next;
         if !found.stories.is_empty() || found.lost_steps > 0 {
-            tell(&found, name, context);
+            print_stories(&found, name, context);
         }
     }
 }
 
-fn tell(found: &StoriesModel, name: &str, context: &Context) -> Exit {
+fn print_stories(found: &StoriesModel, name: &str, context: &Context) -> Exit {
     let StoriesModel { stories, left_out, lost_steps, .. } = found;
     let mut texts: Vec<String> = stories.iter().map(story::text).collect();
     if *left_out > 0 {

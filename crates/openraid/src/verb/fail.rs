@@ -1,6 +1,6 @@
 //! `openraid fail`: a member is treated as if it had broken.
 
-use super::{member_name, seen, tell_done, Context};
+use super::{member_name, print_done, seen, Context};
 use crate::arguments::FailArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
@@ -14,5 +14,5 @@ pub fn run(arguments: &FailArguments, context: &Context) -> Outcome {
     let member = member_name(&arguments.member.member)?;
     let mut server = context.servers.must_serve(&array)?;
     let device = seen(&mut server, &array, &member)?;
-    tell_done(context, &server.ask(&Command::Fail { array, member, unsynced: arguments.yes, device })?)
+    print_done(context, &server.ask(&Command::Fail { array, member, unsynced: arguments.yes, device })?)
 }

@@ -9,7 +9,7 @@ use openraid_sys::Use;
 use openraid_units::Bytes;
 use serde::Serialize;
 
-use super::{tell_done, Context};
+use super::{print_done, Context};
 use crate::arguments::{
     JournalAdoptArguments, JournalArguments, JournalAttachArguments, JournalCreateArguments, JournalDiscardArguments,
     JournalShowArguments, JournalVerb,
@@ -374,7 +374,7 @@ fn attach(arguments: &JournalAttachArguments, context: &Context) -> Outcome {
     for mut server in context.servers.connect()? {
         if matches!(server.ask(&Command::Journal)?, Answer::Journal(Some(_))) {
             let answer = server.ask(&command)?;
-            return tell_done(context, &answer);
+            return print_done(context, &answer);
         }
     }
     Err(Failure::cannot_tell(
@@ -391,7 +391,7 @@ fn discard_array(arguments: &JournalDiscardArguments, context: &Context) -> Outc
     for mut server in context.servers.connect()? {
         if matches!(server.ask(&Command::Journal)?, Answer::Journal(Some(_))) {
             return match server.ask(&command)? {
-                Answer::Loss(loss) => Ok(tell_loss(context, &loss)),
+                Answer::Loss(loss) => Ok(print_loss(context, &loss)),
                 _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
             };
         }
@@ -443,13 +443,13 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
             None => "start the array with it to get them, or add --lost to discard them".into(),
         };
         let text = format!("the journal holds {what} for {}; {remedy}", arguments.array);
-        return Ok(tell_loss(context, &model(false, text)));
+        return Ok(print_loss(context, &model(false, text)));
     }
     for own in &known {
         discard(&mut found, own.set_uuid)?;
     }
     let others = if damage.is_some() { still_hurt(&found, &uuids, context) } else { String::new() };
-    Ok(tell_loss(context, &model(true, format!("discarded: {what}{others}"))))
+    Ok(print_loss(context, &model(true, format!("discarded: {what}{others}"))))
 }
 
 /// The arrays that still have data in a damaged log, in words: the journal can be used again when none has.
@@ -467,7 +467,7 @@ fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> Str
 }
 
 /// An answer without a change ends as a refusal, so that no script takes it for done.
-fn tell_loss(context: &Context, loss: &LossModel) -> Exit {
+fn print_loss(context: &Context, loss: &LossModel) -> Exit {
     let done = loss.given_up.then_some(loss.text.as_str());
     let body = DiscardBody { done, array: None, loss };
     if loss.given_up {

@@ -136,14 +136,14 @@ pub(super) struct DoneBody<'a> {
 /// No server serves the array, or the server refuses.
 pub fn ask(context: &Context, array: &str, command: &Command) -> Outcome {
     let answer = context.servers.must_serve(array)?.ask(command)?;
-    tell_done(context, &answer)
+    print_done(context, &answer)
 }
 
 /// Tell what a server has done.
 ///
 /// # Errors
 /// It answered something else.
-pub fn tell_done(context: &Context, answer: &Answer) -> Outcome {
+pub fn print_done(context: &Context, answer: &Answer) -> Outcome {
     let Answer::Done { text, array } = answer else {
         return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version"));
     };
@@ -171,7 +171,7 @@ pub fn ask_to_confirm(context: &Context, server: &mut Connection, order: &Comman
         }
         answer = server.ask(again)?;
     }
-    tell_done(context, &answer)
+    print_done(context, &answer)
 }
 
 /// The identity of the member that a place or number names now: the order is refused if it names another one by then.

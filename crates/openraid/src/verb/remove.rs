@@ -1,6 +1,6 @@
 //! `openraid remove`: a failed member or a spare leaves its array.
 
-use super::{member_name, seen, tell_done, Context};
+use super::{member_name, print_done, seen, Context};
 use crate::arguments::MemberArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
@@ -22,5 +22,5 @@ pub fn order(arguments: &MemberArguments, spare: bool, context: &Context) -> Out
     let member = member_name(&arguments.member)?;
     let mut server = context.servers.must_serve(&array)?;
     let device = seen(&mut server, &array, &member)?;
-    tell_done(context, &server.ask(&Command::Remove { array, member, spare, device })?)
+    print_done(context, &server.ask(&Command::Remove { array, member, spare, device })?)
 }

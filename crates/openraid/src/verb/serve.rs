@@ -100,7 +100,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     let web = http::start(arguments, in_force.as_ref(), &server)?;
     openraid_sys::memory::give_back();
-    tell_ready(context, &server, &socket, &taken, web.as_deref().map(http::told))?;
+    announce_ready(context, &server, &socket, &taken, web.as_deref().map(http::told))?;
     if let Some(mut file) = ready_fd {
         // Dropped after that: the reader sees the end.
         let told = writeln!(file, "ready");
@@ -368,7 +368,7 @@ fn make(
     Ok(())
 }
 
-fn tell_ready(
+fn announce_ready(
     context: &Context,
     server: &Server,
     socket: &Path,

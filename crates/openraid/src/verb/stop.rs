@@ -1,6 +1,6 @@
 //! `openraid stop`: an array is not served any more, or a server ends.
 
-use super::{tell_done, Context};
+use super::{print_done, Context};
 use crate::arguments::StopArguments;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
@@ -18,7 +18,7 @@ pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
         if !goes_on {
             server.wait_for_end();
         }
-        return tell_done(context, &answer);
+        return print_done(context, &answer);
     }
     let mut servers = context.servers.connect()?;
     if servers.is_empty() {
@@ -27,7 +27,7 @@ pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
     for server in &mut servers {
         let answer = server.ask(&Command::StopAll)?;
         server.wait_for_end();
-        tell_done(context, &answer)?;
+        print_done(context, &answer)?;
     }
     Ok(Exit::Fine)
 }

@@ -81,7 +81,7 @@ impl Attendance<'_> {
             match self.service.events().recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
                     // What came since the last tick is reported, too.
-                    self.tell_collected();
+                    self.print_collected_news();
                     return (exit, self.voice);
                 }
                 Ok(event) => {
@@ -92,7 +92,7 @@ impl Attendance<'_> {
                         _ => {}
                     }
                     if let Some(news) = self.server.news(&event) {
-                        self.tell(&news);
+                        self.print_news(&news);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -105,7 +105,7 @@ impl Attendance<'_> {
                     let arrays = self.server.watch();
                     self.server.follow_schedules(&arrays);
                     self.server.begin_patrol(&arrays);
-                    self.tell_collected();
+                    self.print_collected_news();
                     self.server.begin_giving_spares();
                     self.server.begin_looking_for_drives();
                     self.server.begin_care();
@@ -144,13 +144,13 @@ impl Attendance<'_> {
         }
     }
 
-    fn tell_collected(&mut self) {
+    fn print_collected_news(&mut self) {
         for news in self.server.journal_news().into_iter().chain(self.server.take_told()) {
-            self.tell(&news);
+            self.print_news(&news);
         }
     }
 
-    fn tell(&mut self, news: &News) {
+    fn print_news(&mut self, news: &News) {
         self.events.note(Draft::now(news));
         let left_out = self.voice.take_left_out();
         if self.context.output.json {
