@@ -105,12 +105,14 @@ impl fmt::Display for PlacementError {
                 f.write_str("the member is too small: it has ")?;
                 match drive_size {
                     Sectors::ZERO => f.write_str("less than 512 bytes")?,
-                    some => write!(f, "{} bytes", some.bytes().get())?,
+                    some => write!(f, "{} ({} bytes)", some.bytes().readable(), some.bytes().get())?,
                 }
+                let need = need.bytes();
                 write!(
                     f,
-                    ", metadata and one chunk need {} bytes at least; use a larger member or a smaller chunk",
-                    need.bytes().get()
+                    ", metadata and one chunk need at least {} ({} bytes); use a larger member or a smaller chunk",
+                    need.readable(),
+                    need.get()
                 )
             }
             Self::BadChunk { level, chunk } => write!(

@@ -98,12 +98,11 @@ fn superblocks_have_the_time_at_which_they_are_written() {
 #[test]
 fn a_file_size_that_is_too_small_is_answered_with_bytes() {
     let lab = Lab::new("reports");
-    for (size, has) in [("100", "less than 512 bytes"), ("64K", "65536 bytes")] {
+    for (size, has) in [("100", "less than 512 bytes"), ("64K", "64 KiB (65536 bytes)")] {
         let said = lab.line(&format!("create x --level 5 --file-size {size} d0 d1 d2"));
-        let said = said.refused(65, &[&format!("it has {has}"), "--file-size ", " bytes at least"]);
-        let least =
-            said.err.split("need ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a number").to_owned();
-        let least: u64 = least.parse().expect("bytes");
+        let said = said.refused(65, &[&format!("it has {has}"), "--file-size ", "need at least "]);
+        let exact = said.err.split("need at least ").nth(1).and_then(|rest| rest.split(['(', ' ']).nth(3));
+        let least: u64 = exact.expect("a number").parse().expect("bytes");
         // It is the least: with one byte less it is refused, with it the array is made.
         lab.line(&format!("create x --level 5 --file-size {} d0 d1 d2 --dry-run", least - 1)).expect(65);
         lab.line(&format!("create x --level 5 --file-size {least} d0 d1 d2 --dry-run")).expect(0);
