@@ -87,20 +87,21 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
     }
     lines.extend(impossible);
     lines.extend(failed);
-    lines.extend(limit_note(body));
+    lines.extend(limit_note(&body.levels, body.thorough));
     lines.extend(body.advice.iter().cloned());
     lines
 }
 
 /// That a plan has begun no more runs, and what to do.
-fn limit_note(body: &Body) -> Option<String> {
-    let missing = possible(&body.levels).flat_map(|plan| &plan.missing);
+fn limit_note(levels: &[Planned], thorough: bool) -> Option<String> {
+    let missing = possible(levels).flat_map(|plan| &plan.missing);
     let left_out = missing.filter(|missing| missing.reason == EVENT_LIMIT).count() as u64;
-    let millions = events_max(body.thorough) / 1_000_000;
+    let millions = events_max(thorough) / 1_000_000;
+    let longer = if thorough { "a load of fewer requests" } else { "--effort normal, which may take hours" };
     (left_out > 0).then(|| {
         format!(
             "STOPPED: {} not begun, as the others took {millions} million simulated events, the limit of a plan; name fewer levels with \
-             --levels, or a load of fewer requests",
+             --levels, or choose {longer}",
             counted(left_out, "run was", "runs were")
         )
     })
@@ -276,6 +277,9 @@ fn costs(body: &Body, prices: &Prices) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openraid_lab::cell::{Axes, Effort, Level, Pattern};
+    use openraid_lab::plan::PlanRequest;
+    use openraid_models::Library;
 
     #[test]
     fn a_column_of_times_sizes_or_chances_has_one_unit_and_one_precision() {
@@ -288,5 +292,26 @@ mod tests {
         assert_eq!((large.names, large.cells(18_000_207_937_536)), (["TB", "TiB"], ["18.0".into(), "16.3".into()]));
         assert_eq!(Units::of(480_103_981_056).cells(480_103_981_056), ["480.1", "447.1"]);
         assert_eq!((power(1e15), power(2.5e14)), ("10^15".into(), "2.5e14".into()));
+    }
+
+    #[test]
+    fn a_plan_that_reached_its_limit_says_how_many_runs_it_left_out_and_what_to_do() {
+        let request = PlanRequest {
+            system: "openraid".into(),
+            drive: Some("wd740gd".into()),
+            drives: 4,
+            levels: vec![Level::Raid5],
+            pattern: Pattern::FileServer,
+            axes: Axes { qd: Some(4), ..Axes::default() },
+            effort: Effort { requests: 50, seconds_max: 1, warm_seconds_max: 1 },
+            seed: 1,
+            thorough: false,
+            trace: None,
+        };
+        let within = |most| request.run_within(&Library::builtin(), 2, most, |_, _| {}).expect("a plan");
+        let note = limit_note(&within(1), false).expect("nothing but the healthy array was run");
+        assert!(note.starts_with("STOPPED: 9 runs were not begun, as the others took 200 million"), "{note}");
+        assert!(note.ends_with("--levels, or choose --effort normal, which may take hours"), "{note}");
+        assert_eq!(limit_note(&within(u64::MAX), false), None);
     }
 }
