@@ -20,7 +20,7 @@ pub enum LoadClass {
 
 /// Published figures that nothing was tuned on: how many lie within the model's own error of the prediction, and of how many.
 /// A test counts them (`models/validation/figures.json`).
-pub const JUDGED: (usize, usize) = (35, 40);
+pub const JUDGED: (usize, usize) = (37, 40);
 
 impl LoadClass {
     /// All values.
