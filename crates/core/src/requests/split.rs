@@ -138,38 +138,18 @@ impl Controller {
         let set = self.sets.get(set_id);
         let from = self.pieces[index].split();
         let block = set.block().sectors();
-        let len = match set.geometry() {
-            Geometry::Parity(parity) => {
-                let whole = set.is_whole() && !set.has_bad();
-                if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
-                    let rows_max = Sectors(u64::from(set.rows_max()));
-                    let walk = parity.split(at, len, rows_max);
-                    self.pieces[index].begin_walk(len);
-                    self.walks[index as usize] = Some(Walk { left: walk, base: (set_id, at), from });
-                    return;
-                }
-                len.min(parity.chunk() * u64::from(OP_COMMANDS_MAX - 1))
+        if let Geometry::Parity(parity) = set.geometry() {
+            let whole = set.is_whole() && !set.has_bad();
+            if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
+                let rows_max = Sectors(u64::from(set.rows_max()));
+                let walk = parity.split(at, len, rows_max);
+                self.pieces[index].begin_walk(len);
+                self.walks[index as usize] = Some(Walk { left: walk, base: (set_id, at), from });
+                return;
             }
-            Geometry::Mirror(mirror) => {
-                let copies = if is_read { 1 } else { u64::from(mirror.copy_count()) };
-                let fragments = (u64::from(OP_COMMANDS_MAX) / copies).max(2) - 1;
-                mirror.chunk().map_or(len, |chunk| len.min(chunk * fragments))
-            }
-            Geometry::Striped(striped) => len.min(striped.chunk() * u64::from(OP_COMMANDS_MAX - 1)),
-            Geometry::Linear(_) | Geometry::Passthrough(_) => len,
-        };
-        let len = if is_read {
-            len
-        } else {
-            // Writes lock ranges, and ranges are within regions.
-            let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
-            let len = len.min(in_region);
-            if self.pieces[index].run().is_none() {
-                len.min(Self::zero_sectors_max())
-            } else {
-                len
-            }
-        };
+        }
+        let has_frames = self.pieces[index].run().is_some();
+        let len = op_len(set.geometry(), (at, len), is_read, has_frames);
         debug_assert!((len % block).is_zero());
         let piece = &self.pieces[index];
         let kind = if is_read { OpKind::Read } else { OpKind::Write };
@@ -199,5 +179,72 @@ impl Controller {
         self.sets.get_mut(op.set()).count_direct_write(op.is_direct_write());
         self.pieces[piece].begin_op();
         self.start_op(op);
+    }
+}
+
+/// Length of the first operation on an extent that is not processed by rows. It has at most [`OP_COMMANDS_MAX`] commands, a
+/// write stays within one region, and a write without frames has no more zeroes than the zero region.
+#[inline(always)]
+fn op_len(geometry: &Geometry, (at, len): (SetLba, Sectors), is_read: bool, has_frames: bool) -> Sectors {
+    let len = match geometry {
+        Geometry::Parity(parity) => len.min(parity.chunk() * u64::from(OP_COMMANDS_MAX - 1)),
+        Geometry::Mirror(mirror) => {
+            let copies = if is_read { 1 } else { u64::from(mirror.copy_count()) };
+            let fragments = (u64::from(OP_COMMANDS_MAX) / copies).max(2) - 1;
+            mirror.chunk().map_or(len, |chunk| len.min(chunk * fragments))
+        }
+        Geometry::Striped(striped) => len.min(striped.chunk() * u64::from(OP_COMMANDS_MAX - 1)),
+        Geometry::Linear(_) | Geometry::Passthrough(_) => len,
+    };
+    if is_read {
+        return len;
+    }
+    // Writes lock ranges, and ranges are within regions.
+    let len = len.min(Sectors(REGION_SECTORS - at.get() % REGION_SECTORS));
+    if has_frames {
+        len
+    } else {
+        len.min(Controller::zero_sectors_max())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Level, SetSpec};
+
+    const CHUNK: Sectors = Sectors::kib(4);
+
+    fn geometry(level: Level, members: u16, layout: u32, chunk: Sectors) -> Geometry {
+        let member_size = Sectors::kib(1 << 20);
+        let member_sizes = &alloc::vec![member_size; usize::from(members)];
+        Geometry::new(&SetSpec { level, members, chunk, layout, member_size, member_sizes }).unwrap()
+    }
+
+    /// Sectors of the first operations on 2 GiB from here: a read, a write, a write of zeroes without frames.
+    fn lens(geometry: &Geometry, at: u64) -> [u64; 3] {
+        let extent = (SetLba(at), Sectors::kib(2 << 20));
+        [(true, true), (false, true), (false, false)].map(|(read, frames)| op_len(geometry, extent, read, frames).get())
+    }
+
+    #[test]
+    fn an_operation_has_no_more_commands_than_it_may_and_a_write_stays_in_its_region() {
+        // 63 chunks of 8 sectors touch at most 64 chunks: one command each.
+        let striped = geometry(Level::Raid0, 4, 2, CHUNK);
+        assert_eq!(lens(&striped, 0), [504, 504, 504]);
+        assert_eq!(lens(&striped, 2040), [504, 8, 8]);
+        // Two copies of 31 chunks, which touch 32, are 64 commands; a read has one copy.
+        let near = geometry(Level::Raid10, 4, 0x102, CHUNK);
+        assert_eq!(lens(&near, 0), [504, 248, 248]);
+        assert_eq!(lens(&geometry(Level::Raid5, 4, 2, CHUNK), 3)[0], 504);
+    }
+
+    #[test]
+    fn a_mirror_without_chunks_is_read_at_once_and_written_region_by_region() {
+        let mirror = geometry(Level::Raid1, 2, 0, Sectors::ZERO);
+        // The zero region has 256 KiB.
+        assert_eq!(lens(&mirror, 0), [4 << 20, REGION_SECTORS, 512]);
+        assert_eq!(lens(&mirror, REGION_SECTORS - 100), [4 << 20, 100, 100]);
+        assert_eq!(op_len(&mirror, (SetLba(7), Sectors(9)), false, true), Sectors(9), "no longer than the extent");
     }
 }
