@@ -31,7 +31,7 @@ pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
 /// The superblocks of a new array on drives of 64 MiB, as bytes.
 fn superblocks(level: &str, count: usize) -> Vec<Vec<u8>> {
     let members: Vec<String> = (0..count).map(|n| format!("/d{n}")).collect();
-    let wish = CreateOptions {
+    let options = CreateOptions {
         name: "data",
         level: crate::words::level(level).expect("a level"),
         layout: None,
@@ -45,7 +45,7 @@ fn superblocks(level: &str, count: usize) -> Vec<Vec<u8>> {
         ppl: false,
         minor: MinorVersion::V1_2,
     };
-    let plans = Shape::of(&wish).and_then(|shape| shape.plan(&vec![SIZE; count], &members)).expect("a plan");
+    let plans = Shape::of(&options).and_then(|shape| shape.plan(&vec![SIZE; count], &members)).expect("a plan");
     let bytes = plans[0].members.iter().map(|member| {
         let mut bytes = vec![0; SUPERBLOCK_BYTES_MAX];
         member.superblock.encode(&mut bytes);

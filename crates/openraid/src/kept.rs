@@ -120,7 +120,7 @@ pub struct Plan {
 
 /// The start of an array. `journalled` is the command line's choice for the journal, if it has one.
 pub fn plan(kept: &Kept, file: Option<&DesiredArray>, able: Able, journalled: Option<bool>) -> Plan {
-    let of_file = file.map_or(&[][..], |wish| &wish.settings[..]);
+    let of_file = file.map_or(&[][..], |desired| &desired.settings[..]);
     let in_file = |key: &str| of_file.iter().find(|own| own.key == key).map(|own| own.value.as_str());
     let profile = in_file(PROFILE).or(kept.profile.as_deref()).map(ToOwned::to_owned);
     let mut plan = Plan {
@@ -140,7 +140,7 @@ pub fn plan(kept: &Kept, file: Option<&DesiredArray>, able: Able, journalled: Op
     for setting in of_file.iter().filter(|setting| setting.key != PROFILE) {
         plan.set(&setting.key, &setting.value, able);
     }
-    plan.access = file.and_then(|wish| wish.access.as_ref()).map_or(plan.access, |access| access.value);
+    plan.access = file.and_then(|desired| desired.access.as_ref()).map_or(plan.access, |access| access.value);
     let asked = journalled.or(in_file("write.cache").map(|value| value == WriteCache::Journal.name()));
     match asked.unwrap_or(kept.journalled || plan.policy.write_cache == WriteCache::Journal) {
         true => plan.policy.write_cache = WriteCache::Journal,
@@ -160,7 +160,7 @@ impl Plan {
     fn set(&mut self, key: &str, value: &str, able: Able) {
         let result = match key {
             ACCESS => value.parse().map(|access| self.access = access),
-            DRIVE_CACHE => value.parse().map(|wish| self.drive_cache = Some(wish)),
+            DRIVE_CACHE => value.parse().map(|option| self.drive_cache = Some(option)),
             READD => value.parse().map(|readd| self.readd = readd),
             _ => apply(&mut self.policy, key, value, able.journal),
         };
@@ -191,7 +191,7 @@ mod tests {
         kept
     }
 
-    fn wish(settings: &str) -> DesiredArray {
+    fn desired(settings: &str) -> DesiredArray {
         DesiredArray {
             id: ArrayId::Name("a".into()),
             line: 1,
@@ -221,11 +221,11 @@ mod tests {
     #[test]
     fn the_file_wins_for_what_it_names() {
         let kept = kept("profile=performance rebuild.rate=50M scrub.rate=1M write.cache=through");
-        let set = plan(&kept, Some(&wish("profile=balanced rebuild.rate=7M")), ALL, None);
+        let set = plan(&kept, Some(&desired("profile=balanced rebuild.rate=7M")), ALL, None);
         assert_eq!((set.policy.rebuild_rate, set.policy.scrub_rate), (Sectors::mib(7), Sectors::mib(1)));
         assert_eq!((set.policy.adaptive, set.profile.as_deref()), (false, Some("balanced")));
         let file =
-            DesiredArray { access: Some(Placed { value: Access::Blocked, line: 1 }), ..wish("write.cache=journal") };
+            DesiredArray { access: Some(Placed { value: Access::Blocked, line: 1 }), ..desired("write.cache=journal") };
         let set = plan(&kept, Some(&file), ALL, None);
         assert_eq!((set.policy.write_cache, set.access), (WriteCache::Journal, Access::Blocked));
     }
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn the_journal_is_used_as_was_asked_last() {
         let journalled = Kept { journalled: true, ..Kept::default() };
-        let cache = |kept: &Kept, file: &str, line| plan(kept, Some(&wish(file)), ALL, line).policy.write_cache;
+        let cache = |kept: &Kept, file: &str, line| plan(kept, Some(&desired(file)), ALL, line).policy.write_cache;
         assert_eq!(cache(&journalled, "", None), WriteCache::Journal);
         assert_eq!(cache(&journalled, "write.cache=through", None), WriteCache::Through);
         assert_eq!(cache(&journalled, "write.cache=journal", Some(false)), WriteCache::Through);

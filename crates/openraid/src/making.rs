@@ -95,22 +95,22 @@ impl Shape {
     ///
     /// # Errors
     /// Options that do not fit together, as wrong usage.
-    pub fn of(wish: &CreateOptions<'_>) -> Result<Self, Failure> {
+    pub fn of(options: &CreateOptions<'_>) -> Result<Self, Failure> {
         let md =
-            words::md_level(wish.level).ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
-        let spans = spans(wish)?;
+            words::md_level(options.level).ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
+        let spans = spans(options)?;
         let shape = Self {
-            name: wish.name.into(),
-            level: wish.level,
+            name: options.name.into(),
+            level: options.level,
             md,
-            layout: words::layout(wish.level, wish.layout).map_err(Failure::usage)?,
-            chunk: chunk(wish.level, md, wish.chunk)?,
-            minor: wish.minor,
+            layout: words::layout(options.level, options.layout).map_err(Failure::usage)?,
+            chunk: chunk(options.level, md, options.chunk)?,
+            minor: options.minor,
             spans,
-            size: wish.size,
-            assume_clean: wish.assume_clean,
-            bitmap: wish.bitmap,
-            ppl: wish.ppl,
+            size: options.size,
+            assume_clean: options.assume_clean,
+            bitmap: options.bitmap,
+            ppl: options.ppl,
         };
         shape.check_counts()?;
         Ok(shape)
@@ -262,16 +262,16 @@ impl Shape {
     }
 }
 
-fn spans(wish: &CreateOptions<'_>) -> Result<Vec<Span>, Failure> {
-    let nested = wish.level.has_spans();
-    if let (false, Some(_)) = (nested, wish.spans) {
+fn spans(options: &CreateOptions<'_>) -> Result<Vec<Span>, Failure> {
+    let nested = options.level.has_spans();
+    if let (false, Some(_)) = (nested, options.spans) {
         return Err(Failure::usage("--spans is for levels 50 and 60"));
     }
-    if let Some(text) = wish.spares.iter().find(|text| *text == MISSING) {
+    if let Some(text) = options.spares.iter().find(|text| *text == MISSING) {
         return Err(Failure::usage(format!("a spare cannot be {text}; leave it out")));
     }
-    let wanted = if nested { usize::from(wish.spans.unwrap_or(SPANS_DEFAULT)) } else { 1 };
-    let count = wish.members.len();
+    let wanted = if nested { usize::from(options.spans.unwrap_or(SPANS_DEFAULT)) } else { 1 };
+    let count = options.members.len();
     if !count.is_multiple_of(wanted) {
         return Err(Failure::usage(format!(
             "{count} members cannot be shared out to {wanted} spans; name a multiple of {wanted}, or another --spans"
@@ -279,10 +279,10 @@ fn spans(wish: &CreateOptions<'_>) -> Result<Vec<Span>, Failure> {
     }
     let mut places = 0..;
     let mut place = || places.next().expect("numbers do not run out");
-    let mut slots: Vec<Option<usize>> = wish.members.iter().map(|text| (text != MISSING).then(&mut place)).collect();
+    let mut slots: Vec<Option<usize>> = options.members.iter().map(|text| (text != MISSING).then(&mut place)).collect();
     let mut spans: Vec<Span> =
         (0..wanted).map(|_| Span { slots: slots.drain(..count / wanted).collect(), spares: Vec::new() }).collect();
-    for number in 0..wish.spares.len() {
+    for number in 0..options.spares.len() {
         spans[number % wanted].spares.push(place());
     }
     Ok(spans)
@@ -309,7 +309,7 @@ mod tests {
         words.iter().map(ToString::to_string).collect()
     }
 
-    fn wish<'a>(level: &str, members: &'a [String], spares: &'a [String]) -> CreateOptions<'a> {
+    fn options<'a>(level: &str, members: &'a [String], spares: &'a [String]) -> CreateOptions<'a> {
         CreateOptions {
             name: "data",
             level: words::level(level).expect("a level"),
@@ -330,7 +330,7 @@ mod tests {
     fn members_go_to_slots_in_order_and_spares_round_the_spans() {
         let members = strings(&["a", "missing", "b", "c", "d", "e"]);
         let spares = strings(&["x", "y", "z"]);
-        let shape = Shape::of(&wish("50", &members, &spares)).expect("a shape");
+        let shape = Shape::of(&options("50", &members, &spares)).expect("a shape");
         let spans = [
             Span { slots: vec![Some(0), None, Some(1)], spares: vec![5, 7] },
             Span { slots: vec![Some(2), Some(3), Some(4)], spares: vec![6] },
@@ -341,38 +341,38 @@ mod tests {
     #[test]
     fn what_does_not_fit_together_is_wrong_usage() {
         let (two, five, none) = (strings(&["a", "b"]), strings(&["a", "b", "c", "d", "e"]), Vec::new());
-        let refused = |wish: CreateOptions<'_>| Shape::of(&wish).expect_err("refused").text;
-        assert!(refused(wish("6", &two, &none)).contains("at least 4 members"));
-        assert!(refused(wish("50", &five, &none)).contains("shared out"));
-        assert!(refused(wish("single", &two, &none)).contains("one drive"));
-        assert!(refused(CreateOptions { chunk: Some(Sectors(8)), ..wish("1", &two, &none) }).contains("no chunk"));
-        assert!(refused(CreateOptions { spans: Some(2), ..wish("5", &five, &none) }).contains("--spans"));
-        assert!(refused(CreateOptions { layout: Some("n3"), ..wish("10", &two, &none) }).contains("3 copies"));
-        assert!(refused(CreateOptions { bitmap: Some(true), ..wish("0", &two, &none) }).contains("bitmap"));
+        let refused = |options: CreateOptions<'_>| Shape::of(&options).expect_err("refused").text;
+        assert!(refused(options("6", &two, &none)).contains("at least 4 members"));
+        assert!(refused(options("50", &five, &none)).contains("shared out"));
+        assert!(refused(options("single", &two, &none)).contains("one drive"));
+        assert!(refused(CreateOptions { chunk: Some(Sectors(8)), ..options("1", &two, &none) }).contains("no chunk"));
+        assert!(refused(CreateOptions { spans: Some(2), ..options("5", &five, &none) }).contains("--spans"));
+        assert!(refused(CreateOptions { layout: Some("n3"), ..options("10", &two, &none) }).contains("3 copies"));
+        assert!(refused(CreateOptions { bitmap: Some(true), ..options("0", &two, &none) }).contains("bitmap"));
         let missing = strings(&["missing"]);
-        assert!(refused(wish("5", &five, &missing)).contains("spare"));
+        assert!(refused(options("5", &five, &missing)).contains("spare"));
     }
 
     #[test]
     fn a_bitmap_comes_with_large_members_or_when_asked_for() {
         let members = strings(&["a", "b", "c"]);
-        let plan = |wish: CreateOptions<'_>, size| {
-            let shape = Shape::of(&wish).expect("a shape");
+        let plan = |options: CreateOptions<'_>, size| {
+            let shape = Shape::of(&options).expect("a shape");
             shape.plan(&[size; 3], &members).expect("a plan")[0].bitmap.is_some()
         };
         let large = Bytes::gib(101).sectors_floor();
-        let five = || wish("5", &members, &[]);
+        let five = || options("5", &members, &[]);
         assert!(!plan(five(), Sectors::mib(64)));
         assert!(plan(five(), large));
         assert!(plan(CreateOptions { bitmap: Some(true), ..five() }, Sectors::mib(64)));
         assert!(!plan(CreateOptions { bitmap: Some(false), ..five() }, large));
-        assert!(!plan(wish("0", &members, &[]), large));
+        assert!(!plan(options("0", &members, &[]), large));
     }
 
     #[test]
     fn reasons_name_the_member_that_is_too_small() {
         let members = strings(&["/a", "/b", "/c"]);
-        let shape = Shape::of(&wish("5", &members, &[])).expect("a shape");
+        let shape = Shape::of(&options("5", &members, &[])).expect("a shape");
         let sizes = [Sectors::mib(64), Sectors::kib(64), Sectors::mib(64)];
         let text = shape.plan(&sizes, &members).expect_err("too small").text;
         assert!(text.starts_with("/b: the member is too small"), "{text}");

@@ -135,10 +135,10 @@ fn an_array_is_planned_and_made_and_the_stripe_map_tells_where_a_byte_is() {
     lab.drives(&["m0", "m1", "m2", "m3"], 8);
     let (server, web) = serve(&lab, &[]);
     let members: Vec<String> = ["m0", "m1", "m2", "m3"].map(|name| lab.path(name).display().to_string()).into();
-    let wish = json!({"name": "more", "level": "6", "chunk": "64K", "members": members});
-    let plan = web.post("/api/v1/plan", &wish.to_string()).expect(200).json();
+    let input = json!({"name": "more", "level": "6", "chunk": "64K", "members": members});
+    let plan = web.post("/api/v1/plan", &input.to_string()).expect(200).json();
     assert_eq!((&plan["survives"], &plan["holds"]), (&2.into(), &json!([])));
-    web.post("/api/v1/arrays", &wish.to_string()).expect(201);
+    web.post("/api/v1/arrays", &input.to_string()).expect(201);
     let made = lab.wait_for("more", |array| array["survives"] == 2);
     assert_eq!(plan["size_bytes"], made["size_bytes"]);
     assert!(plan["command"].as_str().expect("a line").starts_with("openraid create more --level 6 --chunk 64K"));

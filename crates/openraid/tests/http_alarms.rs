@@ -93,12 +93,12 @@ fn schedules_are_made_and_removed_over_http_and_the_file_stays_peoples() {
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
     let (mut server, mut web) = serve(&lab);
     let file = fs::read_to_string(lab.path("openraid.toml")).expect("the file");
-    let post = |web: &Web, wish: &Value| web.post("/api/v1/schedules", &wish.to_string());
-    let wish = json!({"name": "weekly", "task": "check", "arrays": ["data"], "every": "7d"});
+    let post = |web: &Web, input: &Value| web.post("/api/v1/schedules", &input.to_string());
+    let input = json!({"name": "weekly", "task": "check", "arrays": ["data"], "every": "7d"});
     let changed = |key: &str, value: Value| {
-        let mut wish = wish.clone();
-        wish[key] = value;
-        wish
+        let mut input = input.clone();
+        input[key] = value;
+        input
     };
     post(&web, &changed("every", "1m".into())).refused(400, &["every: \"1m\" is not an interval between checks"]);
     post(&web, &changed("name", "a b".into())).refused(400, &["letters, digits"]);
@@ -107,7 +107,7 @@ fn schedules_are_made_and_removed_over_http_and_the_file_stays_peoples() {
     post(&web, &changed("name", "monthly".into())).refused(409, &["monthly is in line", "openraid reload"]);
     web.ask_with("DELETE", "/api/v1/schedules/monthly", None, &[]).refused(409, &["monthly is in line"]);
     web.ask_with("DELETE", "/api/v1/schedules/none", None, &[]).refused(404, &["no schedule named \"none\""]);
-    let made = post(&web, &wish).expect(200).json();
+    let made = post(&web, &input).expect(200).json();
     assert_eq!((&made["every_seconds"], &made["line"]), (&604_800.into(), &0.into()));
     // It is carried out, told by the command line, kept over a kill, and follows its array to another name.
     server.wait_for_news("CheckFinished", 1);

@@ -39,8 +39,8 @@ fn damaged_files_of_the_service_cost_what_is_in_them_and_nothing_else() {
     let lab = array("damaged");
     let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
     let web = signed_in(&lab, &server);
-    let wish = json!({"name": "weekly", "task": "check", "every": "7d", "window": "01:00-01:01"});
-    web.post("/api/v1/schedules", &wish.to_string()).expect(200);
+    let input = json!({"name": "weekly", "task": "check", "every": "7d", "window": "01:00-01:01"});
+    web.post("/api/v1/schedules", &input.to_string()).expect(200);
     lab.line("fail data d1").expect(0);
     server.stop();
     let state = lab.path("state/openraid");
@@ -66,7 +66,7 @@ fn damaged_files_of_the_service_cost_what_is_in_them_and_nothing_else() {
     let alarms = web.get("/api/v1/alarms").expect(200).json().to_string();
     assert!(alarms.contains("data:DegradedArray"), "{alarms}");
     assert_eq!(web.get("/api/v1/schedules").expect(200).json()["schedules"], json!([]));
-    web.post("/api/v1/schedules", &wish.to_string()).expect(200);
+    web.post("/api/v1/schedules", &input.to_string()).expect(200);
     lab.line("events --json").expect(0);
     data_path_works(&lab, 1);
     server.stop();
@@ -104,8 +104,8 @@ fn on_a_full_disk_orders_are_carried_out_what_is_not_kept_is_said_and_alarms_are
     assert!(done["text"].as_str().is_some_and(|text| text.contains("lasts until the server ends")), "{done}");
     assert_eq!(lab.show("data")["settings"]["rebuild_rate"], 9 << 20);
     // An order that means nothing unless it is kept is refused.
-    let wish = json!({"name": "weekly", "task": "check", "every": "7d"});
-    let refused = web.post("/api/v1/schedules", &wish.to_string());
+    let input = json!({"name": "weekly", "task": "check", "every": "7d"});
+    let refused = web.post("/api/v1/schedules", &input.to_string());
     assert!(refused.status >= 400 && refused.text().contains("cannot be written"), "{refused:?}");
     let user = json!({"name": "ann", "role": "ReadOnly", "password": "correct horse"});
     let refused = web.post("/api/v1/users", &user.to_string());

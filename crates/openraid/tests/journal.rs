@@ -497,7 +497,7 @@ fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
     let told = |text: &str| news.iter().any(|line| line["news"]["text"].as_str().is_some_and(|own| own.contains(text)));
     assert!(told("data: settings changed: write.cache journal -> through"), "{news:?}");
     assert!(told("old: settings changed: ") && told("write.cache volatile -> through"), "{news:?}");
-    // A server without a journal does not make the wish forgotten.
+    // A server without a journal does not make the setting forgotten.
     let server = lab.serve(&["data"]);
     lab.line("set data profile=balanced").expect(0);
     assert!(remembered());

@@ -60,9 +60,9 @@ fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_it
     let (server, web) = serve(&lab);
     let spare = free(&web);
     assert_eq!((drives(&web).len(), spare.len()), (7, 4));
-    let wish = json!({"Name": "fleet", "RAIDType": "RAID5", "StripSizeBytes": 65536, "ReadCachePolicy": "Off",
+    let input = json!({"Name": "fleet", "RAIDType": "RAID5", "StripSizeBytes": 65536, "ReadCachePolicy": "Off",
         "Links": {"Drives": spare[..3]}, "@Redfish.OperationApplyTime": "Immediate"});
-    let made = web.post(VOLUMES, &wish.to_string()).expect(201);
+    let made = web.post(VOLUMES, &input.to_string()).expect(201);
     let path = made.header("location").expect("a place").to_owned();
     assert_eq!(path, format!("{VOLUMES}/fleet"));
     let shown = lab.wait_for("fleet", |array| array["task"].is_null());
@@ -106,11 +106,11 @@ fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_it
     web.ask_with("DELETE", &path, None, &[]).expect(204);
     web.get(&path).expect(404);
     assert_eq!(free(&web).len(), 4);
-    refused(&web.post(VOLUMES, &wish.to_string()), 409, "GeneralError", "a member of array");
+    refused(&web.post(VOLUMES, &input.to_string()), 409, "GeneralError", "a member of array");
     lab.run(&["assemble", "f0", "f1", "f2"]).expect(0);
     assert_eq!(web.get(&path).expect(200).json()["Identifiers"], volume["Identifiers"]);
     web.ask_with("DELETE", &path, None, &[]).expect(204);
-    let mut again = wish;
+    let mut again = input;
     again["Oem"] = json!({"Openraid": {"Overwrite": true}});
     web.post(VOLUMES, &again.to_string()).expect(201);
     assert_ne!(web.get(&path).expect(200).json()["Identifiers"], volume["Identifiers"]);
@@ -334,8 +334,8 @@ fn events_are_pushed_to_a_server_that_has_subscribed_until_that_is_deleted() {
     ] {
         refused(&web.post(path, &body.to_string()), 400, message, word);
     }
-    let wish = json!({"Destination": destination, "Protocol": "Redfish", "Context": "mine"}).to_string();
-    let made = web.post(path, &wish).expect(201);
+    let input = json!({"Destination": destination, "Protocol": "Redfish", "Context": "mine"}).to_string();
+    let made = web.post(path, &input).expect(201);
     let own = made.header("location").expect("a place").to_owned();
     lab.line("set data rebuild.rate=50M").expect(0);
     let pushed = take_one(&listener, "204 No Content");
@@ -347,9 +347,9 @@ fn events_are_pushed_to_a_server_that_has_subscribed_until_that_is_deleted() {
         found = pushed["Events"].as_array().is_some_and(|all| all.iter().any(has));
     }
     for _ in 0..3 {
-        web.post(path, &wish).expect(201);
+        web.post(path, &input).expect(201);
     }
-    assert_eq!(web.post(path, &wish).status, 503);
+    assert_eq!(web.post(path, &input).status, 503);
     web.ask_with("DELETE", &own, None, &[]).expect(204);
     web.get(&own).expect(404);
     server.stop();

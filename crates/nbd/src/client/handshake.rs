@@ -119,7 +119,7 @@ impl OptionRefusal {
 /// Why a negotiation failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClientError {
-    /// The wish itself breaks the protocol.
+    /// The options of this client break the protocol.
     BadOptions(&'static str),
     /// The first bytes do not come from an NBD server.
     NotNbd,

@@ -151,10 +151,10 @@ impl Keeper {
     }
 
     /// Use these sinks from now on. Returns the failures.
-    pub fn set_sinks(&self, wishes: &[DesiredSink]) -> Vec<String> {
+    pub fn set_sinks(&self, sinks: &[DesiredSink]) -> Vec<String> {
         let mut running = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
         {
-            let names: BTreeSet<String> = wishes.iter().map(|wish| wish.name.clone()).collect();
+            let names: BTreeSet<String> = sinks.iter().map(|sink| sink.name.clone()).collect();
             let mut state = self.state();
             state.book.set_sinks(&names);
             state.failures.retain(|name, _| names.contains(name));
@@ -163,18 +163,18 @@ impl Keeper {
         // The line does not matter for a comparison.
         let is_same = |a: &DesiredSink, b: &DesiredSink| (&a.name, a.level, &a.kind) == (&b.name, b.level, &b.kind);
         running.retain(|own| {
-            let stays = wishes.iter().any(|wish| is_same(wish, &own.wish));
+            let stays = sinks.iter().any(|sink| is_same(sink, &own.sink));
             if !stays {
                 own.end();
             }
             stays
         });
         let mut notes = Vec::new();
-        for wish in wishes {
-            if !running.iter().any(|own| is_same(wish, &own.wish)) {
-                match Running::start(wish.clone(), &self.shared) {
+        for sink in sinks {
+            if !running.iter().any(|own| is_same(sink, &own.sink)) {
+                match Running::start(sink.clone(), &self.shared) {
                     Ok(sink) => running.push(sink),
-                    Err(error) => notes.push(format!("sink {}: no thread: {error}", wish.name)),
+                    Err(error) => notes.push(format!("sink {}: no thread: {error}", sink.name)),
                 }
             }
         }

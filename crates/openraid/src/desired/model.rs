@@ -177,20 +177,20 @@ pub fn server_values(desired: &Desired) -> Vec<ValueModel> {
 
 /// The desired state of arrays, from a file and from the registry.
 pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, entries: &[Entry]) -> ConfigModel {
-    let is_of = |wish: &DesiredArray, entry: &Entry| match &wish.id {
+    let is_of = |desired: &DesiredArray, entry: &Entry| match &desired.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
         ArrayId::Name(name) => entry.name == *name,
     };
     let mut arrays: Vec<ArrayConfigModel> = entries
         .iter()
         .map(|entry| {
-            let mut wishes: Vec<&DesiredArray> = desired.arrays.iter().filter(|wish| is_of(wish, entry)).collect();
-            wishes.sort_by_key(|wish| matches!(wish.id, ArrayId::Name(_)));
-            array(Some(entry), wishes.first().copied())
+            let mut found: Vec<&DesiredArray> = desired.arrays.iter().filter(|desired| is_of(desired, entry)).collect();
+            found.sort_by_key(|desired| matches!(desired.id, ArrayId::Name(_)));
+            array(Some(entry), found.first().copied())
         })
         .collect();
-    let strangers = desired.arrays.iter().filter(|wish| !entries.iter().any(|entry| is_of(wish, entry)));
-    arrays.extend(strangers.map(|wish| array(None, Some(wish))));
+    let strangers = desired.arrays.iter().filter(|desired| !entries.iter().any(|entry| is_of(desired, entry)));
+    arrays.extend(strangers.map(|desired| array(None, Some(desired))));
     arrays.sort_by(|a, b| a.name.cmp(&b.name));
     let spares = desired.spares.iter().map(|spare| {
         let (array, span) = match &spare.whom {
@@ -205,8 +205,8 @@ pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, 
     ConfigModel { path, server, arrays, spares: spares.collect(), sinks, schedules, notes }
 }
 
-fn array(entry: Option<&Entry>, wish: Option<&DesiredArray>) -> ArrayConfigModel {
-    let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
+fn array(entry: Option<&Entry>, desired: Option<&DesiredArray>) -> ArrayConfigModel {
+    let of_file = desired.map_or(&[][..], |desired| &desired.settings[..]);
     let file = |key: &str, value: &str, line: u32| ValueModel {
         key: key.into(),
         value: value.into(),
@@ -214,7 +214,7 @@ fn array(entry: Option<&Entry>, wish: Option<&DesiredArray>) -> ArrayConfigModel
         line: Some(line),
     };
     let mut values: Vec<ValueModel> = Vec::new();
-    let access = wish.and_then(|wish| wish.access.as_ref());
+    let access = desired.and_then(|desired| desired.access.as_ref());
     values.extend(access.map(|access| file(ACCESS, access.value.word(), access.line)));
     values.extend(of_file.iter().map(|own| file(&own.key, &own.value, own.line)));
     let named: Vec<String> = values.iter().map(|value| value.key.clone()).collect();
@@ -223,22 +223,22 @@ fn array(entry: Option<&Entry>, wish: Option<&DesiredArray>) -> ArrayConfigModel
     let kept = kept.into_iter().flat_map(|kept| kept.settings.clone()).chain(profile);
     let kept = kept.filter(|(key, _)| !named.contains(key));
     values.extend(kept.map(|(key, value)| ValueModel { key, value, from: SourceWord::Set, line: None }));
-    let name = match (entry, wish.map(|wish| &wish.id)) {
+    let name = match (entry, desired.map(|desired| &desired.id)) {
         (Some(entry), _) => entry.name.clone(),
         (None, Some(id)) => id.to_string(),
         (None, None) => String::new(),
     };
-    let own_uuid = wish.and_then(|wish| match &wish.id {
+    let own_uuid = desired.and_then(|desired| match &desired.id {
         ArrayId::Uuid(uuid) => Some(uuid.to_string()),
         ArrayId::Name(_) => None,
     });
-    let members = wish.map(|wish| wish.members.clone()).filter(|members| !members.is_empty());
+    let members = desired.map(|desired| desired.members.clone()).filter(|members| !members.is_empty());
     ArrayConfigModel {
         name,
         uuid: entry.and_then(|entry| entry.uuid.clone()).or(own_uuid),
         remembered: entry.is_some(),
         members: members.or_else(|| entry.map(|entry| entry.members.clone())).unwrap_or_default(),
-        exports: wish.map(|wish| wish.exports.clone()).unwrap_or_default(),
+        exports: desired.map(|desired| desired.exports.clone()).unwrap_or_default(),
         values,
     }
 }

@@ -97,7 +97,7 @@ const FIRST_FILE_BYTES_MAX: u64 = 4 << 20;
 const FIRST_MAX: usize = 1024;
 
 impl Server {
-    fn care_wish(&self) -> DesiredCare {
+    fn desired_care(&self) -> DesiredCare {
         self.in_force().map(|own| own.desired.care.clone()).unwrap_or_default()
     }
 
@@ -112,11 +112,11 @@ impl Server {
         let care = move || {
             // An error means that the service is ending.
             if let Ok(status) = server.status() {
-                let wish = server.care_wish();
+                let desired = server.desired_care();
                 server.compare_siblings(&status);
-                server.probe_idle(&status, &wish);
-                server.ask_health(&status, &wish);
-                server.set_lights(&wish);
+                server.probe_idle(&status, &desired);
+                server.ask_health(&status, &desired);
+                server.set_lights(&desired);
             }
             server.caring.store(false, Ordering::Relaxed);
         };
@@ -126,8 +126,8 @@ impl Server {
     }
 
     /// Read drives that had no command for a while, so that a dead drive is found before it is needed.
-    fn probe_idle(&self, status: &ServiceStatus, wish: &DesiredCare) {
-        let Some(interval) = wish.idle_probe.map(Duration::from_secs) else {
+    fn probe_idle(&self, status: &ServiceStatus, desired: &DesiredCare) {
+        let Some(interval) = desired.idle_probe.map(Duration::from_secs) else {
             self.state().care.idle.clear();
             return;
         };
@@ -179,17 +179,18 @@ impl Server {
     }
 
     /// Ask drives for their health.
-    fn ask_health(&self, status: &ServiceStatus, wish: &DesiredCare) {
+    fn ask_health(&self, status: &ServiceStatus, desired: &DesiredCare) {
         self.state().care.health.retain(|name, _| status.drives.iter().any(|view| view.member == *name));
-        let Some(interval) = wish.smart.map(Duration::from_secs) else {
+        let Some(interval) = desired.smart.map(Duration::from_secs) else {
             self.state().care.health.clear();
             return;
         };
         // A program from the configuration is asked about files as well: they may represent a drive that it knows.
-        let is_device = |view: &&DriveView| wish.smartctl.is_some() || is_device(&view.member);
+        let is_device = |view: &&DriveView| desired.smartctl.is_some() || is_device(&view.member);
         let drives = status.drives.iter().filter(|view| view.member.starts_with('/')).filter(is_device);
         let due: Vec<&DriveView> = drives.filter(|view| self.is_health_due(&view.member, interval)).collect();
-        let program = wish.smartctl.clone().or_else(|| SMARTCTL.iter().map(PathBuf::from).find(|path| path.exists()));
+        let program =
+            desired.smartctl.clone().or_else(|| SMARTCTL.iter().map(PathBuf::from).find(|path| path.exists()));
         self.state().care.has_no_smartctl = program.is_none() && !due.is_empty();
         let Some(program) = program else { return };
         for view in due {
@@ -268,8 +269,8 @@ impl Server {
     }
 
     /// Call the program for the lights with the changes.
-    fn set_lights(&self, wish: &DesiredCare) {
-        let Some(program) = &wish.led else { return };
+    fn set_lights(&self, desired: &DesiredCare) {
+        let Some(program) = &desired.led else { return };
         let Ok(arrays) = self.arrays() else { return };
         let mut wanted = BTreeMap::new();
         for array in &arrays {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use openraid_config::{Access as ArrayAccess, ArrayId as WishId, Desired, DesiredArray};
+use openraid_config::{Access as ArrayAccess, ArrayId as DesiredId, Desired, DesiredArray};
 use openraid_core::admin::{AdminCommand, WriteCache};
 use openraid_runtime::service::{ExportRequest, ServiceStatus};
 
@@ -26,11 +26,11 @@ pub struct InForce {
 
 impl InForce {
     /// The file's entry for an array. An entry by UUID has priority over one by name.
-    pub fn wish(&self, served: &Served) -> Option<&DesiredArray> {
+    pub fn desired_for(&self, served: &Served) -> Option<&DesiredArray> {
         let uuid = served.started.as_ref().map(|started| started.superblock.set_uuid);
-        let by = |is: &dyn Fn(&WishId) -> bool| self.desired.arrays.iter().find(|wish| is(&wish.id));
-        by(&|id| uuid.is_some_and(|uuid| *id == WishId::Uuid(uuid)))
-            .or_else(|| by(&|id| matches!(id, WishId::Name(name) if *name == served.name)))
+        let by = |is: &dyn Fn(&DesiredId) -> bool| self.desired.arrays.iter().find(|desired| is(&desired.id));
+        by(&|id| uuid.is_some_and(|uuid| *id == DesiredId::Uuid(uuid)))
+            .or_else(|| by(&|id| matches!(id, DesiredId::Name(name) if *name == served.name)))
     }
 }
 
@@ -40,8 +40,8 @@ impl Server {
         self.state().in_force.clone()
     }
 
-    pub(super) fn wish_of(&self, served: &Served) -> Option<DesiredArray> {
-        self.in_force().and_then(|in_force| in_force.wish(served).cloned())
+    pub(super) fn desired_of(&self, served: &Served) -> Option<DesiredArray> {
+        self.in_force().and_then(|in_force| in_force.desired_for(served).cloned())
     }
 
     /// Record an array whose members the file names, so that its settings can be kept.
@@ -50,7 +50,7 @@ impl Server {
     /// The registry cannot be written.
     pub fn remember_of_file(&self, name: &str) -> Result<(), Failure> {
         let served = self.find(name)?;
-        let has_members = self.wish_of(&served).is_some_and(|wish| !wish.members.is_empty());
+        let has_members = self.desired_of(&served).is_some_and(|desired| !desired.members.is_empty());
         if has_members && self.registry.known(served.uuid().as_deref(), name)?.is_none() {
             return self.remember(name);
         }
@@ -60,11 +60,11 @@ impl Server {
     /// Settings that the file has as well: the file's values apply again after a restart.
     pub(super) fn overruled_by_file(&self, served: &Served, settings: &[(String, String)]) -> Vec<String> {
         let Some(in_force) = self.in_force() else { return Vec::new() };
-        let Some(wish) = in_force.wish(served) else { return Vec::new() };
+        let Some(desired) = in_force.desired_for(served) else { return Vec::new() };
         let path = in_force.path.display();
         let named = |key: &str| match key {
-            crate::kept::ACCESS => wish.access.as_ref().map(|access| access.value.word().to_owned()),
-            _ => wish.setting(key).map(|setting| setting.value.clone()),
+            crate::kept::ACCESS => desired.access.as_ref().map(|access| access.value.word().to_owned()),
+            _ => desired.setting(key).map(|setting| setting.value.clone()),
         };
         let note = |(key, value): &(String, String)| {
             let own = named(key).filter(|own| own != value)?;
@@ -87,8 +87,8 @@ impl Server {
         let is_marked = sets.filter_map(|view| view.status.superblock.as_ref()).any(|own| own.journal.is_some());
         kept.journalled |= is_marked && self.has_journal();
         let able = Able { cache: status.cache.is_some(), journal: self.can_journal(status, served) };
-        let wish = self.wish_of(served);
-        let mut plan = plan(&kept, wish.as_ref(), able, journalled);
+        let desired = self.desired_of(served);
+        let mut plan = plan(&kept, desired.as_ref(), able, journalled);
         let mut notes = std::mem::take(&mut plan.notes);
         match never_protected(status, served) {
             Some(why) if plan.policy.write_cache == WriteCache::Journal => {
@@ -100,7 +100,7 @@ impl Server {
         if plan.policy.write_cache == WriteCache::Volatile {
             notes.push(format!("write cache {}", output::array::VOLATILE));
         }
-        notes.extend(without_effect(&asked(&kept, wish.as_ref()), status, served));
+        notes.extend(without_effect(&asked(&kept, desired.as_ref()), status, served));
         (plan, notes)
     }
 
@@ -116,7 +116,7 @@ impl Server {
         if !uses_journal && served.started.is_some() && notes.iter().all(|note| !note.starts_with("write journal")) {
             notes.extend(self.without_journal(&status, &served));
         }
-        let exports = self.wish_of(&served).map(|wish| wish.exports).filter(|exports| !exports.is_empty());
+        let exports = self.desired_of(&served).map(|desired| desired.exports).filter(|exports| !exports.is_empty());
         self.change_served(name, |served| {
             served.exports = exports.unwrap_or_else(|| vec![served.name.clone()]);
             served.access = plan.access;
@@ -148,11 +148,12 @@ impl Server {
                 notes.push(format!("its settings are not in force: {error}"));
             }
         }
-        let is_new =
-            |wish: &DriveCacheOption| self.access != Access::Untouched && *wish != self.drive_cache_wish(&served.name);
-        if let Some(wish) = plan.drive_cache.filter(is_new) {
-            let planned = self.plan_drive_caches(status, served, wish);
-            let done = planned.and_then(|drives| self.switch_drive_caches(&served.name, wish, &drives));
+        let is_new = |option: &DriveCacheOption| {
+            self.access != Access::Untouched && *option != self.drive_cache_option(&served.name)
+        };
+        if let Some(option) = plan.drive_cache.filter(is_new) {
+            let planned = self.plan_drive_caches(status, served, option);
+            let done = planned.and_then(|drives| self.switch_drive_caches(&served.name, option, &drives));
             notes.extend(done.err().map(|failure| failure.text));
         }
         notes
@@ -214,8 +215,8 @@ impl Server {
 }
 
 /// Settings from the file or from `set`.
-fn asked(kept: &Kept, wish: Option<&DesiredArray>) -> Vec<(String, String)> {
-    let of_file = wish.map_or(&[][..], |wish| &wish.settings[..]);
+fn asked(kept: &Kept, desired: Option<&DesiredArray>) -> Vec<(String, String)> {
+    let of_file = desired.map_or(&[][..], |desired| &desired.settings[..]);
     let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|own| own.key != **key));
     let of_file = of_file.iter().map(|own| (own.key.clone(), own.value.clone()));
     kept.map(|(key, value)| (key.clone(), value.clone())).chain(of_file).collect()

@@ -40,7 +40,7 @@ const WORDS: [(&str, DriveCacheOption); 4] = [
 impl DriveCacheOption {
     /// The printed word.
     pub fn word(self) -> &'static str {
-        WORDS.iter().find(|(_, wish)| *wish == self).map_or("", |(word, _)| word)
+        WORDS.iter().find(|(_, option)| *option == self).map_or("", |(word, _)| word)
     }
 }
 
@@ -48,7 +48,7 @@ impl FromStr for DriveCacheOption {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = WORDS.iter().find(|(word, _)| *word == text).map(|(_, wish)| *wish);
+        let found = WORDS.iter().find(|(word, _)| *word == text).map(|(_, option)| *option);
         found.ok_or_else(|| format!("drive.cache={text}: use one of on, off, unchanged"))
     }
 }
@@ -57,7 +57,7 @@ impl FromStr for DriveCacheOption {
 #[derive(Debug, Default)]
 pub struct DriveCaches {
     /// By the array's name.
-    wishes: BTreeMap<String, DriveCacheOption>,
+    options: BTreeMap<String, DriveCacheOption>,
     /// The state of each member's cache before the change.
     found: BTreeMap<String, bool>,
 }
@@ -99,10 +99,10 @@ impl Server {
         &self,
         status: &ServiceStatus,
         served: &Served,
-        wish: DriveCacheOption,
+        option: DriveCacheOption,
     ) -> Result<Drives, Failure> {
         let mut names = members(status, served);
-        if wish == DriveCacheOption::AsFound {
+        if option == DriveCacheOption::AsFound {
             let state = self.state();
             names.retain(|name| state.drive_caches.found.contains_key(name));
         }
@@ -116,7 +116,7 @@ impl Server {
         if refused.is_empty() {
             return Ok(drives);
         }
-        let word = wish.word();
+        let word = option.word();
         Err(Failure::refused(format!(
             "drive.cache={word} is not possible, nothing was changed:\n  {}",
             refused.join("\n  ")
@@ -130,33 +130,33 @@ impl Server {
     pub(super) fn switch_drive_caches(
         &self,
         array: &str,
-        wish: DriveCacheOption,
+        option: DriveCacheOption,
         drives: &Drives,
     ) -> Result<(), Failure> {
         let mut state = self.state();
-        state.drive_caches.wishes.insert(array.into(), wish);
+        state.drive_caches.options.insert(array.into(), option);
         for (name, cache) in drives {
-            state.drive_caches.switch(name, cache, wish).map_err(Failure::failed)?;
+            state.drive_caches.switch(name, cache, option).map_err(Failure::failed)?;
         }
         Ok(())
     }
 
     /// The setting of an array.
-    pub(super) fn drive_cache_wish(&self, array: &str) -> DriveCacheOption {
-        self.state().drive_caches.wishes.get(array).copied().unwrap_or_default()
+    pub(super) fn drive_cache_option(&self, array: &str) -> DriveCacheOption {
+        self.state().drive_caches.options.get(array).copied().unwrap_or_default()
     }
 
     /// Apply the array's setting to all its members. Returns the failures.
     pub(super) fn keep_drive_caches(&self, array: &str) -> Vec<String> {
-        let wish = self.drive_cache_wish(array);
+        let option = self.drive_cache_option(array);
         let (Ok(served), Ok(status)) = (self.find(array), self.status()) else { return Vec::new() };
-        if wish == DriveCacheOption::AsFound {
+        if option == DriveCacheOption::AsFound {
             return Vec::new();
         }
         let mut state = self.state();
         let switch = |name: String| {
             let cache = switchable(&name)?;
-            state.drive_caches.switch(&name, &cache, wish)
+            state.drive_caches.switch(&name, &cache, option)
         };
         members(&status, &served).into_iter().map(switch).filter_map(Result::err).collect()
     }
@@ -164,7 +164,7 @@ impl Server {
     /// The array stops: set its drives' caches as they were found. Returns the failures.
     pub(super) fn restore_drive_caches(&self, status: &ServiceStatus, served: &Served) -> Vec<String> {
         let mut state = self.state();
-        state.drive_caches.wishes.remove(&served.name);
+        state.drive_caches.options.remove(&served.name);
         let names = members(status, served);
         state.drive_caches.restore(|name| names.iter().any(|own| own == name))
     }
@@ -175,9 +175,9 @@ impl Server {
     }
 
     /// Add the states that only the drives know.
-    pub(super) fn add_drive_caches(&self, model: &mut ArrayModel, wish: DriveCacheOption) {
+    pub(super) fn add_drive_caches(&self, model: &mut ArrayModel, option: DriveCacheOption) {
         let fill = |set: &mut ArrayModel| {
-            crate::settings::add_json(&mut set.settings, crate::kept::DRIVE_CACHE, wish.word());
+            crate::settings::add_json(&mut set.settings, crate::kept::DRIVE_CACHE, option.word());
             for member in &mut set.members {
                 let on = member.member.as_deref().and_then(cache_of).and_then(|cache| cache.is_on());
                 member.drive_cache = on.map(|on| if on { "on" } else { "off" }.into());
@@ -191,18 +191,18 @@ impl Server {
 impl DriveCaches {
     /// An array has another name.
     pub(super) fn rename(&mut self, name: &str, to: &str) {
-        if let Some(wish) = self.wishes.remove(name) {
-            self.wishes.insert(to.to_owned(), wish);
+        if let Some(option) = self.options.remove(name) {
+            self.options.insert(to.to_owned(), option);
         }
     }
 
     /// The setting of an array.
-    pub(super) fn wish(&self, array: &str) -> DriveCacheOption {
-        self.wishes.get(array).copied().unwrap_or_default()
+    pub(super) fn option(&self, array: &str) -> DriveCacheOption {
+        self.options.get(array).copied().unwrap_or_default()
     }
 
-    fn switch(&mut self, name: &str, cache: &DriveCache, wish: DriveCacheOption) -> Result<(), String> {
-        let on = match wish {
+    fn switch(&mut self, name: &str, cache: &DriveCache, option: DriveCacheOption) -> Result<(), String> {
+        let on = match option {
             DriveCacheOption::On => true,
             DriveCacheOption::Off => false,
             DriveCacheOption::AsFound => match self.found.get(name) {
@@ -214,7 +214,7 @@ impl DriveCaches {
             self.found.entry(name.into()).or_insert(was);
         }
         cache.set(on).map_err(|error| format!("{name}: {error}"))?;
-        if wish == DriveCacheOption::AsFound {
+        if option == DriveCacheOption::AsFound {
             self.found.remove(name);
         }
         Ok(())
@@ -235,9 +235,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_written_as_they_are_read() {
-        for (word, wish) in &WORDS[..3] {
-            assert_eq!((word.parse(), wish.word()), (Ok(*wish), *word));
+    fn options_are_written_as_they_are_read() {
+        for (word, option) in &WORDS[..3] {
+            assert_eq!((word.parse(), option.word()), (Ok(*option), *word));
         }
         assert_eq!("as-found".parse(), Ok(DriveCacheOption::AsFound));
         assert!("maybe".parse::<DriveCacheOption>().unwrap_err().contains("unchanged"));

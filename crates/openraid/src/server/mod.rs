@@ -341,7 +341,7 @@ impl Server {
     fn model(&self, status: &ServiceStatus, served: &Served, state: &State) -> Option<ArrayModel> {
         let mut model = view::model(status, served, &state.rates)?;
         checks::add_checks(&mut model, &state.checks);
-        self.add_drive_caches(&mut model, state.drive_caches.wish(&served.name));
+        self.add_drive_caches(&mut model, state.drive_caches.option(&served.name));
         add_readd(&mut model, served);
         care::add_health(&mut model, state);
         self.add_alarms(&mut model, served, status, state);

@@ -37,7 +37,7 @@ impl Server {
         self.state().in_force = Some(Arc::clone(&now));
         let all: Vec<Served> = self.state().arrays.clone();
         for served in all {
-            let (old, new) = (before.wish(&served), now.wish(&served));
+            let (old, new) = (before.desired_for(&served), now.desired_for(&served));
             if new.is_some() || old.is_some() {
                 self.follow_file(&served, new, &mut told)?;
             }
@@ -49,7 +49,12 @@ impl Server {
     }
 
     /// Apply the file's present values to an array.
-    fn follow_file(&self, served: &Served, wish: Option<&DesiredArray>, told: &mut ReloadModel) -> Result<(), Failure> {
+    fn follow_file(
+        &self,
+        served: &Served,
+        desired: Option<&DesiredArray>,
+        told: &mut ReloadModel,
+    ) -> Result<(), Failure> {
         let name = &served.name;
         let status = self.status()?;
         let before = set_status(&status, served.sets()[0])?.policy;
@@ -65,13 +70,18 @@ impl Server {
             self.set_access(name, plan.access)?;
             told.applied.push(format!("{name}: access {} -> {}", served.access.word(), plan.access.word()));
         }
-        self.follow_exports(name, wish, told)
+        self.follow_exports(name, desired, told)
     }
 
     /// Open new exports. A removed export accepts no new clients; its connected clients stay.
-    fn follow_exports(&self, name: &str, wish: Option<&DesiredArray>, told: &mut ReloadModel) -> Result<(), Failure> {
+    fn follow_exports(
+        &self,
+        name: &str,
+        desired: Option<&DesiredArray>,
+        told: &mut ReloadModel,
+    ) -> Result<(), Failure> {
         let served = self.find(name)?;
-        let wanted = wish.map(|wish| wish.exports.clone()).filter(|exports| !exports.is_empty());
+        let wanted = desired.map(|desired| desired.exports.clone()).filter(|exports| !exports.is_empty());
         let wanted = wanted.unwrap_or_else(|| vec![name.to_owned()]);
         for export in wanted.iter().filter(|export| !served.exports.contains(export)) {
             if served.access != openraid_config::Access::Blocked {
@@ -101,30 +111,31 @@ impl Server {
     /// Start arrays that are new in the file.
     fn take_new(&self, before: &InForce, now: &InForce, told: &mut ReloadModel) {
         let served: Vec<Served> = self.state().arrays.clone();
-        for wish in &now.desired.arrays {
-            let runs = served.iter().any(|served| now.wish(served).is_some_and(|own| own.id == wish.id));
-            let is_new = !before.desired.arrays.iter().any(|own| own.id == wish.id && own.members == wish.members);
+        for desired in &now.desired.arrays {
+            let runs = served.iter().any(|served| now.desired_for(served).is_some_and(|own| own.id == desired.id));
+            let is_new =
+                !before.desired.arrays.iter().any(|own| own.id == desired.id && own.members == desired.members);
             if runs || !is_new {
                 continue;
             }
-            let members = self.members_of(wish);
+            let members = self.members_of(desired);
             if members.is_empty() {
-                told.notes.push(unknown(wish));
+                told.notes.push(unknown(desired));
                 continue;
             }
             match self.assemble(&members, false, false) {
                 Ok(Answer::Done { text, .. }) => told.applied.push(text),
                 Ok(_) => {}
-                Err(failure) => told.notes.push(format!("{}: {}", wish.id, failure.text)),
+                Err(failure) => told.notes.push(format!("{}: {}", desired.id, failure.text)),
             }
         }
     }
 
-    fn members_of(&self, wish: &DesiredArray) -> Vec<String> {
-        if !wish.members.is_empty() {
-            return wish.members.clone();
+    fn members_of(&self, desired: &DesiredArray) -> Vec<String> {
+        if !desired.members.is_empty() {
+            return desired.members.clone();
         }
-        let found = match &wish.id {
+        let found = match &desired.id {
             ArrayId::Name(name) => self.registry.find(name),
             ArrayId::Uuid(uuid) => self.registry.known(Some(&uuid.to_string()), ""),
         };
@@ -133,10 +144,10 @@ impl Server {
 }
 
 /// The note about an array with unknown members.
-pub fn unknown(wish: &DesiredArray) -> String {
+pub fn unknown(desired: &DesiredArray) -> String {
     format!(
         "line {}: array {} is not remembered, and the file names no members of it; write members = [\"...\"], or assemble it \
          with `openraid assemble`",
-        wish.line, wish.id
+        desired.line, desired.id
     )
 }

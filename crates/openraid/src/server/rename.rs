@@ -1,7 +1,7 @@
 //! A new name for a served array: in the superblocks, the registry and the exports. Its UUID stays, with its record in
 //! the registry.
 
-use openraid_config::ArrayId as WishId;
+use openraid_config::ArrayId as DesiredId;
 use openraid_core::admin::AdminCommand;
 use openraid_format::{SetName, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::service::StartedArray;
@@ -140,7 +140,7 @@ impl Server {
     /// The line of the configuration file with this name.
     fn line_of_file(&self, name: &str) -> Option<u32> {
         let in_force = self.in_force()?;
-        let is_it = |id: &WishId| matches!(id, WishId::Name(own) if own == name);
-        in_force.desired.arrays.iter().find(|wish| is_it(&wish.id)).map(|wish| wish.line)
+        let is_it = |id: &DesiredId| matches!(id, DesiredId::Name(own) if own == name);
+        in_force.desired.arrays.iter().find(|desired| is_it(&desired.id)).map(|desired| desired.line)
     }
 }

@@ -48,7 +48,7 @@ impl Server {
         let journalled = asked || is_journalled(&before) != is_journalled(&policy);
         let kept = self.keep(&served, settings, journalled.then(|| is_journalled(&policy)));
         let mut text = settings::text(&policy);
-        text.push_str(&format!("\ndrive.cache={}", self.drive_cache_wish(name).word()));
+        text.push_str(&format!("\ndrive.cache={}", self.drive_cache_option(name).word()));
         let served = self.find(name)?;
         text.push_str(&format!("\naccess={}\n{READD}={}", served.access.word(), served.readd.word()));
         if let Some(journal) = self.array(name)?.journal {
@@ -96,7 +96,7 @@ impl Server {
         settings: &[(String, String)],
     ) -> Result<(), Failure> {
         let (name, policy) = (&served.name, change.policy);
-        let drives = change.drive_cache.map(|wish| self.plan_drive_caches(status, served, wish)).transpose()?;
+        let drives = change.drive_cache.map(|option| self.plan_drive_caches(status, served, option)).transpose()?;
         if settings.iter().any(|(key, _)| ![DRIVE_CACHE, ACCESS, READD].contains(&key.as_str())) {
             self.each_set(name, |array| AdminCommand::SetPolicy { array, policy })?;
         }
@@ -106,8 +106,8 @@ impl Server {
         if let Some((_, profile)) = settings.iter().rev().find(|(key, _)| key == PROFILE) {
             self.change_served(name, |served| served.profile = Some(profile.clone()));
         }
-        if let (Some(wish), Some(drives)) = (change.drive_cache, drives) {
-            self.switch_drive_caches(name, wish, &drives)?;
+        if let (Some(option), Some(drives)) = (change.drive_cache, drives) {
+            self.switch_drive_caches(name, option, &drives)?;
         }
         if let Some(readd) = change.readd {
             self.change_served(name, |served| served.readd = readd);

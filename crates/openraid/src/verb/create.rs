@@ -84,7 +84,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     if arguments.level == ArrayLevel::Jbod {
         return remember_raw(arguments, context, &specs);
     }
-    let shape = Shape::of(&wish(arguments, bitmap))?;
+    let shape = Shape::of(&creation(arguments, bitmap))?;
     let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
     if let Some(size) = arguments.file_size {
         NewFiles::check(&specs, size)?;
@@ -161,7 +161,7 @@ fn check_journalled(arguments: &CreateArguments) -> Result<(), Failure> {
     )))
 }
 
-fn wish(arguments: &CreateArguments, bitmap: Option<bool>) -> CreateOptions<'_> {
+fn creation(arguments: &CreateArguments, bitmap: Option<bool>) -> CreateOptions<'_> {
     CreateOptions {
         name: &arguments.name,
         level: arguments.level,

@@ -361,8 +361,8 @@ fn make(
     let (name, notes) = server.serve_journalled(started, journalled(arguments))?;
     notes.iter().for_each(|note| context.output.warn(note));
     let remembered = server.remember(&name);
-    let wish = journalled(arguments).map_or(Ok(()), |wish| server.remember_journalled(&name, wish));
-    if let Err(failure) = remembered.and(wish) {
+    let told = journalled(arguments).map_or(Ok(()), |wanted| server.remember_journalled(&name, wanted));
+    if let Err(failure) = remembered.and(told) {
         context.output.warn(&failure.text);
     }
     Ok(())

@@ -217,7 +217,7 @@ fn broken_answers_are_errors() {
 }
 
 #[test]
-fn wishes_that_the_protocol_cannot_carry_are_refused_at_once() {
+fn requests_that_the_protocol_cannot_carry_are_refused_at_once() {
     let long = "a".repeat(STRING_MAX + 1);
     for options in [
         use_export(&long, false, &[]),

@@ -23,7 +23,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Running {
     /// The sink's configuration.
-    pub wish: DesiredSink,
+    pub sink: DesiredSink,
     ends: Arc<AtomicBool>,
 }
 
@@ -32,11 +32,11 @@ impl Running {
     ///
     /// # Errors
     /// The system makes no thread.
-    pub fn start(wish: DesiredSink, shared: &Arc<Shared>) -> std::io::Result<Self> {
+    pub fn start(sink: DesiredSink, shared: &Arc<Shared>) -> std::io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
-        let (shared, own, is_over) = (Arc::clone(shared), wish.clone(), Arc::clone(&ends));
+        let (shared, own, is_over) = (Arc::clone(shared), sink.clone(), Arc::clone(&ends));
         std::thread::Builder::new().name("sink".into()).spawn(move || run(&own, &shared, &is_over))?;
-        Ok(Self { wish, ends })
+        Ok(Self { sink, ends })
     }
 
     /// End the sink.
@@ -45,21 +45,21 @@ impl Running {
     }
 }
 
-fn run(wish: &DesiredSink, shared: &Shared, ends: &AtomicBool) {
+fn run(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool) {
     let host = host();
     let mut pause = RETRY_FIRST;
-    while wait_for_alarms(wish, shared, ends) {
+    while wait_for_alarms(sink, shared, ends) {
         std::thread::sleep(COLLECT);
-        let pending = pending(wish, shared);
+        let pending = pending(sink, shared);
         if pending.is_empty() {
             continue;
         }
         let batch = Batch { host: host.clone(), alarms: pending.iter().map(Alarm::model).collect() };
-        let sent = send(wish, &batch);
+        let sent = send(sink, &batch);
         if ends.load(Ordering::Relaxed) {
             return;
         }
-        shared.note_sent(&wish.name, &pending, &sent);
+        shared.note_sent(&sink.name, &pending, &sent);
         if sent.is_ok() {
             pause = RETRY_FIRST;
             continue;
@@ -72,18 +72,18 @@ fn run(wish: &DesiredSink, shared: &Shared, ends: &AtomicBool) {
     }
 }
 
-fn pending(wish: &DesiredSink, shared: &Shared) -> Vec<Alarm> {
+fn pending(sink: &DesiredSink, shared: &Shared) -> Vec<Alarm> {
     let state = lock(&shared.state);
-    state.book.pending(&wish.name, wish.level, |subject| state.own.contains(subject))
+    state.book.pending(&sink.name, sink.level, |subject| state.own.contains(subject))
 }
 
 /// Returns false if the sink should end.
-fn wait_for_alarms(wish: &DesiredSink, shared: &Shared, ends: &AtomicBool) -> bool {
+fn wait_for_alarms(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool) -> bool {
     loop {
         if ends.load(Ordering::Relaxed) {
             return false;
         }
-        if !pending(wish, shared).is_empty() {
+        if !pending(sink, shared).is_empty() {
             return true;
         }
         let state = lock(&shared.state);

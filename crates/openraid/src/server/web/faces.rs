@@ -144,7 +144,7 @@ impl Lab {
         let (members, spares) = names.split_at(case.members);
         let level = words::level(case.level).expect("a level");
         let chunk = (!matches!(case.level, "1" | "single" | "linear")).then_some(Sectors::kib(64));
-        let wish = CreateOptions {
+        let creation = CreateOptions {
             name: case.name,
             level,
             layout: None,
@@ -158,7 +158,7 @@ impl Lab {
             ppl: false,
             minor: MinorVersion::V1_2,
         };
-        let shape = Shape::of(&wish).expect("a shape");
+        let shape = Shape::of(&creation).expect("a shape");
         let specs: Vec<_> = names.iter().map(|name| spec(name).expect("a name")).collect();
         let opened = open_every(&specs, options(Use::Exclusive)).expect("members");
         let sizes: Vec<Sectors> = opened.iter().map(|(opened, _)| opened.info.capacity).collect();

@@ -42,13 +42,13 @@ pub struct Chosen {
 impl Chosen {
     /// The command line goes before the file.
     pub fn of(arguments: &ServeArguments, file: Option<&InForce>) -> Self {
-        let wish = file.map(|file| file.desired.server.clone()).unwrap_or_default();
+        let desired = file.map(|file| file.desired.server.clone()).unwrap_or_default();
         let mut told = Told { path: file.map(|file| file.path.display().to_string()), ..Told::default() };
         let paths =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         // Both lists together say where clients come in: one on the command line replaces both.
         let listens = !arguments.nbd.is_empty() || !arguments.nbd_unix.is_empty();
-        let (file_nbd, file_unix) = (wish.nbd, wish.nbd_unix);
+        let (file_nbd, file_unix) = (desired.nbd, desired.nbd_unix);
         if listens {
             let nbd = file_nbd.as_ref().map(|own| (own.value.join(", "), own.line));
             told.note("nbd", arguments.nbd.join(", "), nbd);
@@ -59,14 +59,18 @@ impl Chosen {
         let listen = listen.map(|own| (own.value.clone(), own.line));
         told.option("management.listen", arguments.http.clone(), listen);
         let text = |bytes: Bytes| human(bytes);
-        told.option("memory", arguments.memory.map(text), wish.memory.as_ref().map(|own| (text(own.value), own.line)));
-        told.option("cache", arguments.cache.map(text), wish.cache.as_ref().map(|own| (text(own.value), own.line)));
-        let depth = wish.drive_depth.as_ref().map(|own| (own.value.to_string(), own.line));
+        told.option(
+            "memory",
+            arguments.memory.map(text),
+            desired.memory.as_ref().map(|own| (text(own.value), own.line)),
+        );
+        told.option("cache", arguments.cache.map(text), desired.cache.as_ref().map(|own| (text(own.value), own.line)));
+        let depth = desired.drive_depth.as_ref().map(|own| (own.value.to_string(), own.line));
         told.option("drive-depth", arguments.drive_depth.map(|own| own.to_string()), depth);
-        let age = wish.queue_age.as_ref().map(|own| (own.value.to_string(), own.line));
+        let age = desired.queue_age.as_ref().map(|own| (own.value.to_string(), own.line));
         told.option("queue-age", arguments.queue_age.map(|own| own.to_string()), age);
         let journal = Some(&arguments.journal).filter(|own| !own.is_empty());
-        let file_journal = wish.journal.as_ref().map(|own| (own.value.join(", "), own.line));
+        let file_journal = desired.journal.as_ref().map(|own| (own.value.join(", "), own.line));
         told.option("journal", journal.map(|own| own.join(", ")), file_journal);
         let or = |own: &[String], file: Option<Vec<String>>| match own {
             [] => file.unwrap_or_default(),
@@ -78,11 +82,11 @@ impl Chosen {
                 [] => file_unix.map(|own| own.value).filter(|_| !listens).unwrap_or_default(),
                 own => own.to_vec(),
             },
-            memory: arguments.memory.or(wish.memory.map(|own| own.value)).unwrap_or(MEMORY),
-            cache: arguments.cache.or(wish.cache.map(|own| own.value)),
-            drive_depth: arguments.drive_depth.or(wish.drive_depth.map(|own| own.value)).unwrap_or(DRIVE_DEPTH),
-            queue_age: arguments.queue_age.or(wish.queue_age.map(|own| own.value)).unwrap_or(QUEUE_AGE),
-            journal: or(&arguments.journal, wish.journal.map(|own| own.value)),
+            memory: arguments.memory.or(desired.memory.map(|own| own.value)).unwrap_or(MEMORY),
+            cache: arguments.cache.or(desired.cache.map(|own| own.value)),
+            drive_depth: arguments.drive_depth.or(desired.drive_depth.map(|own| own.value)).unwrap_or(DRIVE_DEPTH),
+            queue_age: arguments.queue_age.or(desired.queue_age.map(|own| own.value)).unwrap_or(QUEUE_AGE),
+            journal: or(&arguments.journal, desired.journal.map(|own| own.value)),
             told: told.values,
             notes: told.notes,
         }

@@ -36,9 +36,9 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
     for folder in &arguments.scan {
         wanted.members.extend(in_folder(folder)?);
     }
-    let wishes = file.map_or(&[][..], |file| &file.desired.arrays[..]);
+    let arrays = file.map_or(&[][..], |file| &file.desired.arrays[..]);
     if is_service(arguments, file) {
-        wanted.add_all(&context.registry.entries()?, wishes);
+        wanted.add_all(&context.registry.entries()?, arrays);
         return Ok(wanted);
     }
     if arguments.names.is_empty() && arguments.scan.is_empty() && arguments.level.is_none() {
@@ -53,11 +53,11 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
         }
     }
     for name in &arguments.names {
-        let by_name = wishes.iter().find(|wish| wish.id == ArrayId::Name(name.clone()));
+        let by_name = arrays.iter().find(|desired| desired.id == ArrayId::Name(name.clone()));
         match remembered(name, &context.registry)? {
-            Some(entry) => wanted.add(&entry, wish_of(&entry, wishes))?,
-            None if by_name.is_some_and(|wish| !wish.members.is_empty()) => {
-                by_name.into_iter().try_for_each(|wish| wanted.add_members(&wish.members))?;
+            Some(entry) => wanted.add(&entry, desired_of(&entry, arrays))?,
+            None if by_name.is_some_and(|desired| !desired.members.is_empty()) => {
+                by_name.into_iter().try_for_each(|desired| wanted.add_members(&desired.members))?;
             }
             None if looks_like_a_name(name) && !name.contains(':') => {
                 return Err(Failure::refused(format!(
@@ -71,13 +71,13 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
 }
 
 /// The file's entry for a recorded array.
-fn wish_of<'w>(entry: &Entry, wishes: &'w [DesiredArray]) -> Option<&'w DesiredArray> {
-    let by_uuid = |wish: &&DesiredArray| match &wish.id {
+fn desired_of<'w>(entry: &Entry, arrays: &'w [DesiredArray]) -> Option<&'w DesiredArray> {
+    let by_uuid = |desired: &&DesiredArray| match &desired.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
         ArrayId::Name(_) => false,
     };
-    let by_name = |wish: &&DesiredArray| wish.id == ArrayId::Name(entry.name.clone());
-    wishes.iter().find(by_uuid).or_else(|| wishes.iter().find(by_name))
+    let by_name = |desired: &&DesiredArray| desired.id == ArrayId::Name(entry.name.clone());
+    arrays.iter().find(by_uuid).or_else(|| arrays.iter().find(by_name))
 }
 
 /// A failure to serve arrays of these names. If another server has one, that is the reason, and comes first.
@@ -103,27 +103,27 @@ impl Wanted {
     }
 
     /// Everything that is recorded or in the file. One array that cannot be found does not keep the others away.
-    fn add_all(&mut self, entries: &[Entry], wishes: &[DesiredArray]) {
+    fn add_all(&mut self, entries: &[Entry], arrays: &[DesiredArray]) {
         let mut known = Vec::new();
         for entry in entries {
-            let wish = wish_of(entry, wishes);
-            known.extend(wish.map(|wish| &wish.id));
-            if let Err(failure) = self.add(entry, wish) {
+            let desired = desired_of(entry, arrays);
+            known.extend(desired.map(|desired| &desired.id));
+            if let Err(failure) = self.add(entry, desired) {
                 self.notes.push(format!("{}: {}", entry.name, failure.text));
             }
         }
-        for wish in wishes.iter().filter(|wish| !known.contains(&&wish.id)) {
-            if wish.members.is_empty() {
-                self.notes.push(unknown(wish));
-            } else if let Err(failure) = self.add_members(&wish.members) {
-                self.notes.push(format!("{}: {}", wish.id, failure.text));
+        for desired in arrays.iter().filter(|desired| !known.contains(&&desired.id)) {
+            if desired.members.is_empty() {
+                self.notes.push(unknown(desired));
+            } else if let Err(failure) = self.add_members(&desired.members) {
+                self.notes.push(format!("{}: {}", desired.id, failure.text));
             }
         }
     }
 
-    fn add(&mut self, entry: &Entry, wish: Option<&DesiredArray>) -> Result<(), Failure> {
-        if let Some(wish) = wish.filter(|wish| !wish.members.is_empty()) {
-            return self.add_members(&wish.members);
+    fn add(&mut self, entry: &Entry, desired: Option<&DesiredArray>) -> Result<(), Failure> {
+        if let Some(desired) = desired.filter(|desired| !desired.members.is_empty()) {
+            return self.add_members(&desired.members);
         }
         if entry.uuid.is_some() {
             return self.add_members(&entry.members);
