@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
 use crate::place::PlaceModel;
 
-/// Why a server did not do what it was asked.
+/// Why a server did not carry out a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The exit code that the command line would have.
@@ -36,7 +36,7 @@ pub struct Done {
 pub struct Creation {
     /// Its name.
     pub name: String,
-    /// Its level, as `openraid create --level` takes it.
+    /// Its level, as in `openraid create --level`.
     pub level: String,
     /// Its members: absolute paths or addresses.
     pub members: Vec<String>,
@@ -101,9 +101,9 @@ pub struct SettingModel {
     pub kind: String,
     /// Its value in a new array.
     pub default: String,
-    /// The words that it takes, if it takes words.
+    /// Its valid words, if it has words.
     pub words: Vec<String>,
-    /// The values that it takes, in words.
+    /// Its valid values, in words.
     pub values: String,
     /// Something without which it has no effect; often empty.
     pub needs: String,
@@ -138,7 +138,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The array is not served, or has no such byte.
     fn place(&self, array: &str, offset: u64) -> Result<PlaceModel, Refusal>;
-    /// What an array decided and why, as `openraid explain --json` shows it.
+    /// The decisions of an array and their reasons, as in `openraid explain --json`.
     ///
     /// # Errors
     /// It is not served.
@@ -166,9 +166,9 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// It makes no sense; another one runs; its report is there already.
     fn begin_job(&self, input: &JobInput, user: &str) -> Result<JobModel, Refusal>;
-    /// End a job; none if no such job runs.
+    /// End a job; `None` if no such job runs.
     fn cancel_job(&self, number: u64) -> Option<JobModel>;
-    /// A file of a report; none if there is no such report, or it has no such file.
+    /// A file of a report; `None` if there is no such report, or it has no such file.
     ///
     /// # Errors
     /// It cannot be read.
@@ -178,7 +178,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// A job writes it; it cannot be removed.
     fn remove_report(&self, name: &str) -> Result<bool, Refusal>;
-    /// Predict what arrays of these drives would do. It returns at once; a process of its own computes the figures that are not there yet.
+    /// Predicted figures of arrays of these drives. Returns at once; a separate process computes missing figures.
     ///
     /// # Errors
     /// The drives cannot be opened; there is no such profile or load.
@@ -244,7 +244,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// It is not served.
     fn checks(&self, array: &str) -> Result<(Vec<SetHistoryModel>, Vec<PatrolModel>), Refusal>;
-    /// Send a document to another server, which has asked for it. It may take up to 20 seconds.
+    /// Send a document to another server, which has subscribed to it. Maximum time: 20 seconds.
     ///
     /// # Errors
     /// Why that server did not take it.

@@ -186,7 +186,7 @@ pub struct ChoicesModel {
     pub loads: Vec<ChoiceModel>,
 }
 
-/// Drives whose arrays are to be predicted.
+/// The drives of the predicted arrays.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PredictionInput {
@@ -212,7 +212,7 @@ pub struct PredictedSpeed {
 /// A level as the simulator predicts it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PredictedLevel {
-    /// The level, as `openraid create --level` takes it.
+    /// The level, as in `openraid create --level`.
     pub level: String,
     /// Healthy.
     pub healthy: Option<PredictedSpeed>,
@@ -235,7 +235,7 @@ pub struct PredictedLevel {
 pub struct PredictionModel {
     /// It is being computed, or waits for another one: ask again.
     pub waits: bool,
-    /// The profile that stands for the drives.
+    /// The profile of the drives.
     pub drive: String,
     /// Its title.
     pub drive_title: String,

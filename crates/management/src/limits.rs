@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Connections at once. One more is closed.
 pub const CONNECTIONS_MAX: usize = 96;
-/// Streams of events at once; each takes a connection.
+/// Maximum number of event streams; each needs a connection.
 pub const STREAMS_MAX: usize = 24;
 /// The head of a request: its line and its headers.
 pub const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -12,13 +12,13 @@ pub const HEAD_BYTES_MAX: usize = 16 << 10;
 pub const HEADERS_MAX: usize = 64;
 /// The body of a request.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
-/// A head that takes longer ends the connection; so does silence between two requests.
+/// Maximum time to receive a head, and of silence between two requests; then the connection ends.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(8);
-/// A body that takes longer is refused.
+/// Maximum time to receive a body.
 pub const BODY_TIME_MAX: Duration = Duration::from_secs(8);
-/// A TLS handshake that takes longer ends the connection.
+/// Maximum time of a TLS handshake.
 pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
-/// A client that takes nothing of an answer for this long is disconnected.
+/// A client that reads nothing of an answer for this long is disconnected.
 pub const STALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// Requests that are worked on at once; the others wait.
 pub const WORKERS_MAX: usize = 6;
@@ -26,17 +26,17 @@ pub const WORKERS_MAX: usize = 6;
 pub const REQUESTS_A_SECOND: u32 = 100;
 /// Requests of one address in a burst.
 pub const REQUESTS_BURST: u32 = 400;
-/// Addresses whose requests are counted; the one that was quiet for longest is forgotten.
+/// Maximum number of addresses with counted requests; the one that was quiet for longest is dropped.
 pub const ADDRESSES_MAX: usize = 1024;
 /// Sessions at once; the one that was idle for longest ends.
 pub const SESSIONS_MAX: usize = 64;
-/// A session that is not used for so long ends.
+/// Maximum idle time of a session.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// A session lasts no longer.
 pub const SESSION_TIME_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 /// One-time links at once.
 pub const LINKS_MAX: usize = 8;
-/// A one-time link can be used for so long.
+/// Maximum age of a one-time link.
 pub const LINK_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 /// Users.
 pub const USERS_MAX: usize = 64;

@@ -72,7 +72,7 @@ pub struct ChecksModel {
     pub patrols: Vec<PatrolModel>,
 }
 
-/// Alarms that are asked for.
+/// The requested alarms.
 pub fn list(request: &Request) -> Result<Reply, Problem> {
     let least = request.asked("level").map_or(Ok(Level::Info), |word| {
         let words = Level::ALL.map(Level::word).join(", ");

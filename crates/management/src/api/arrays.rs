@@ -63,7 +63,7 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &array).with("etag", version))
 }
 
-/// What limits an array.
+/// The limit of an array.
 pub fn limit(request: &Request) -> Result<Reply, Problem> {
     let array = named(request)?;
     Ok(Reply::json(200, &request.state.controller.limit(&array.name)?))

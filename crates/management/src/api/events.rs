@@ -28,7 +28,7 @@ pub struct Acknowledge {
     to: Option<u64>,
 }
 
-/// Events that are asked for: the newest of them, unless `after` is given.
+/// The requested events: the newest ones, unless `after` is given.
 pub fn list(request: &Request) -> Result<Reply, Problem> {
     let (after, before) = (request.number("after")?, request.number("before")?);
     let limit = request.number("limit")?.map_or(100, |limit| usize::try_from(limit).unwrap_or(EVENTS_MAX));

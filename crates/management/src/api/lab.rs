@@ -11,7 +11,7 @@ use crate::http::request::Request;
 use crate::lab::{JobInput, PredictionInput};
 use crate::limits::STORIES_MAX;
 
-/// What a browser may do with a report: show it. It has its styles inside, and no programs.
+/// The policy of a report for browsers: it may be shown. Its styles are inside, and it has no programs.
 const REPORT_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox allow-same-origin allow-popups; \
      form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -92,7 +92,7 @@ pub fn remove(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::empty(204))
 }
 
-/// Predict what levels would do.
+/// Predict the figures of levels.
 pub fn predict(request: &Request) -> Result<Reply, Problem> {
     let input: PredictionInput = request.input()?;
     checked(&input.creation)?;

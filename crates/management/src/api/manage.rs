@@ -28,9 +28,9 @@ pub struct DoneModel {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetInput {
-    /// Settings by name, as `openraid set` takes them.
+    /// Settings by name, as in `openraid set`.
     settings: BTreeMap<String, String>,
-    /// Accept what they put at risk.
+    /// Accept the risk of the settings.
     #[serde(default)]
     accept_risk: bool,
 }
@@ -68,7 +68,7 @@ pub struct AddInput {
     confirm: Option<String>,
 }
 
-/// A member to take out.
+/// A member to remove.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveInput {
@@ -88,7 +88,7 @@ pub struct RemoveInput {
 pub struct ReplaceInput {
     /// Its name.
     member: String,
-    /// The drive that takes its place; a spare if none.
+    /// The drive that replaces it; without one, a spare does.
     #[serde(default)]
     with: Option<String>,
     /// Its content may be lost.
@@ -141,7 +141,7 @@ pub struct StopInput {
     forget: bool,
 }
 
-/// What loses redundancy or data wants the array's name.
+/// Changes that lose redundancy or data need the array's name as a confirmation.
 fn confirmed(array: &ArrayModel, typed: Option<&str>) -> Result<(), Problem> {
     if typed == Some(&array.name) {
         return Ok(());

@@ -27,7 +27,7 @@ use openraid_status::care::ScheduleModel;
 use openraid_status::{ArrayModel, JournalModel, LimitModel, ServerModel};
 use Verb::{Delete, Get, Patch, Post};
 
-/// A type that stands in the document.
+/// A type in the document.
 fn schema<T: ToSchema>(schemas: &mut Schemas) -> String {
     let name = T::name().into_owned();
     if !schemas.iter().any(|(known, _)| *known == name) {

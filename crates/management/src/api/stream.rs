@@ -73,7 +73,7 @@ pub fn begin(request: Request) -> Result<Receiver<Bytes>, Problem> {
     Ok(receiver)
 }
 
-/// Until the client goes, takes nothing any more, or its session ends.
+/// Until the client disconnects or stops reading, or its session ends.
 async fn feed(request: Request, place: Place, after: Option<u64>, sender: Sender<Bytes>) {
     let mut last = after;
     let request = Arc::new(request);

@@ -39,7 +39,7 @@ pub struct NewUser {
     pub password: String,
 }
 
-/// What of a user changes.
+/// The changes of a user.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeUser {

@@ -30,7 +30,7 @@ use crate::state::{Parts, State};
 /// How the interfaces are started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The address; port 0 takes a free one.
+    /// The address; port 0 means a free one.
     pub listen: SocketAddr,
     /// The folder of the users and of the certificate that is made here.
     pub folder: PathBuf,

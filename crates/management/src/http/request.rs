@@ -48,7 +48,7 @@ impl Request {
         self.asked(name).map(parse).transpose()
     }
 
-    /// Keys of the query that are not known are a mistake.
+    /// Unknown keys of the query are errors.
     ///
     /// # Errors
     /// There is one.

@@ -6,7 +6,7 @@ use super::reply::{Problem, Reply};
 use super::request::Request;
 use crate::auth::role::Role;
 
-/// What carries a request out.
+/// The handler of a request.
 pub type Handler = fn(&Request) -> Result<Reply, Problem>;
 
 /// Schemas by their names.
@@ -37,13 +37,13 @@ pub struct Route {
     pub need: Need,
     /// Its description, in a sentence.
     pub about: &'static str,
-    /// The body that it takes.
+    /// The type of its body.
     pub takes: Option<Schema>,
     /// The body that it gives.
     pub gives: Option<Schema>,
-    /// The query that it takes.
+    /// The type of its query.
     pub query: &'static [&'static str],
-    /// What carries it out.
+    /// Its handler.
     pub handler: Handler,
 }
 

@@ -24,7 +24,7 @@ use crate::state::State;
 /// The cookie of a session.
 pub const COOKIE: &str = "openraid-session";
 
-/// What browsers are told with every answer.
+/// Headers of every answer, for browsers.
 const HEADERS: [(&str, &str); 6] = [
     (
         "content-security-policy",
@@ -127,7 +127,7 @@ fn challenged(mut problem: Problem) -> Problem {
     problem
 }
 
-/// The session whose secret a request brings, as a cookie, as a bearer token, or as Redfish does.
+/// The session of a request, by its secret in a cookie, a bearer token, or Redfish's header.
 fn session(state: &State, headers: &HeaderMap) -> Option<Session> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);

@@ -75,7 +75,7 @@ fn apply_time(value: &Value) -> Result<(), Problem> {
     }
 }
 
-/// What Redfish has no word for: `Oem.Openraid`.
+/// Properties that Redfish does not define: `Oem.Openraid`.
 fn oem(value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
     let own = value.get("Openraid").and_then(Value::as_object);
     let own = own.ok_or_else(|| wrong("Oem", "this service knows Oem.Openraid, an object"))?;
@@ -211,7 +211,7 @@ fn set(request: &Request, array: &ArrayModel, settings: Vec<(String, String)>) -
     told(request, &array.name, &format!("set {}", words.join(" ")), request.state.controller.change(command)).map(drop)
 }
 
-/// Add and take out spares, so that the array has these.
+/// Add and remove spares, so that the array has these.
 fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Result<(), Problem> {
     let members = array.sets().into_iter().flat_map(|set| &set.members);
     let spares: Vec<String> =

@@ -113,7 +113,7 @@ pub fn unreachable(_: &Request) -> Result<Reply, Problem> {
     Err(Problem::new(406, "stream", "this path is a stream of events"))
 }
 
-/// An open stream, closed when it goes.
+/// An open stream, closed when it is dropped.
 struct Open {
     _place: Place,
     state: Arc<State>,
@@ -126,7 +126,7 @@ impl Drop for Open {
     }
 }
 
-/// Begin a stream. `Last-Event-ID` gives what came after that event.
+/// Begin a stream. With `Last-Event-ID` it begins after that event.
 ///
 /// # Errors
 /// There are too many.

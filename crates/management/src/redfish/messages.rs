@@ -1,6 +1,6 @@
 //! Messages of our own registry: the events of the log, and what each tells. The text of an event is its only argument.
 
-/// Events, and what they tell in a sentence.
+/// Events, and their texts.
 pub const MESSAGES: &[(&str, &str)] = &[
     ("AdaptiveSwitched", "The adaptive policy has changed its choice."),
     ("AlarmAcknowledged", "A user has taken note of an alarm."),

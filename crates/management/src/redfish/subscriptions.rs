@@ -64,7 +64,7 @@ fn url(name: &str, value: &Value) -> Result<String, Problem> {
     Ok(url)
 }
 
-/// What a body asks for.
+/// The request in a body.
 fn asked(request: &Request) -> Result<Listener, Problem> {
     let mut own = Listener::of(request);
     let mut has_protocol = false;

@@ -16,7 +16,7 @@ const SERVICE: &str = "/redfish/v1/TaskService";
 const TASKS: &str = "/redfish/v1/TaskService/Tasks";
 const MONITORS: &str = "/redfish/v1/TaskService/TaskMonitors";
 
-/// A task, as it was seen last.
+/// The last state of a task.
 #[derive(Clone, Debug)]
 struct Seen {
     number: u64,
@@ -54,7 +54,7 @@ impl Table {
         &mut self.tasks[nth]
     }
 
-    /// Take over what the arrays say.
+    /// Update the tasks from the arrays.
     fn look(&mut self, arrays: &[ArrayModel]) {
         for own in self.tasks.iter_mut().filter(|own| own.ended.is_none()) {
             let set = arrays
