@@ -80,7 +80,7 @@ fn everything_passes_the_memory_of_a_controller_as_often_as_it_goes_in_and_out()
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 150.0);
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, BOTH), 150.0);
     near(rate(&parts, ArrayLevel::Raid1, 2, 65_536, WRITES), 100.0);
-    // Three columns: in, read for parity, one of parity, four out.
+    // Three columns go in, are read for parity, and give one of parity; four go out.
     near(rate(&parts, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 300.0 * 3.0 / 11.0);
 }
 
