@@ -9,8 +9,8 @@ use std::fmt;
 /// The time of acknowledgement, and the caches in use.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Caches {
-    /// The controller acknowledges writes from its cache, or when its journal has them; otherwise when the members have
-    /// acknowledged them.
+    /// Does the controller acknowledge writes from its cache, or when its journal has them? Otherwise it does when the
+    /// members have acknowledged them.
     pub write_back: bool,
     /// Size of the controller's cache; 0 without one.
     pub controller_bytes: u64,

@@ -5,12 +5,12 @@ use super::{merit, speed, Gain, Speed};
 use crate::cell::CellResult;
 use serde::Serialize;
 
-/// What the journal of a level brings.
+/// The effect of a level's journal.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct JournalEffect {
     /// The healthy array without it: written through, as it is served then.
     pub without: Speed,
-    /// What it brings, in requests each second, over all seeds.
+    /// Its gain in requests each second, over all seeds.
     pub gain: Option<Gain>,
     /// Share of the time with a command at one of its devices, 0 to 1. It has one entry at a time, so at 1 nothing more
     /// goes through it.

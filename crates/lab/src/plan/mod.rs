@@ -167,7 +167,7 @@ pub struct LevelPlan {
     /// The same with other sizes of the cache, the smallest first: for the fastest level that survives a failure (or
     /// the fastest level, if none does), if there is a cache.
     pub cache_sizes: Vec<CacheSize>,
-    /// What its journal brings, if it has one.
+    /// The effect of its journal, if it has one.
     pub journal: Option<JournalEffect>,
     /// Write-back divided by write-through, if the controller can do both and the load writes.
     pub write_back_ratio: Option<f64>,
