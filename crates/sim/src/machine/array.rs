@@ -87,6 +87,11 @@ impl ArraySpec {
         }
     }
 
+    /// Members of a span that hold different data of a stripe.
+    pub(super) fn data_columns(&self) -> u16 {
+        (self.members / self.spans() / self.copies() - self.parities()).max(1)
+    }
+
     /// Does it hold anything more than once, or what it can be computed from?
     pub(super) fn is_redundant(&self) -> bool {
         self.parities() > 0 || self.copies() > 1

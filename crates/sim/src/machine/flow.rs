@@ -161,18 +161,16 @@ impl<D: DriveModel> Machine<D> {
         self.push(self.line.stage, begin, Event::of(What::Staged, slot));
     }
 
-    /// The time of a request in the stage: by its bytes, and by the stripes that it fills in part.
+    /// The time of a request in the stage: by the stripes that it fills in part, and by its bytes in them.
     fn stage_time(&self, io: &HostIo) -> Nanos {
         let (picos, each) = (self.parts.redundancy_stage, self.parts.partial_stripe);
         if io.kind != IoKind::Write || (picos == 0 && each == Nanos::ZERO) {
             return Nanos::ZERO;
         }
-        let mut time = Nanos(u64::from(io.len) * picos / 1000);
-        if self.nested && picos > 0 {
+        let (stripes, bytes) = partly_filled(io, self.parts.stripe.get());
+        let mut time = Nanos(bytes * picos / 1000) + Nanos(each.0 * stripes);
+        if self.nested && picos > 0 && bytes > 0 {
             time += self.parts.processor.nested;
-        }
-        if each > Nanos::ZERO {
-            time += Nanos(each.0 * partly_filled(io, self.parts.stripe.get()));
         }
         time
     }
@@ -450,13 +448,31 @@ impl<D: DriveModel> Machine<D> {
     }
 }
 
-/// The stripes that a write has a part of, and not all: its first, its last, or the only one.
-fn partly_filled(io: &HostIo, stripe: u64) -> u64 {
-    let (start, end) = (io.offset, io.offset + u64::from(io.len));
-    let parts = u64::from(start % stripe != 0) + u64::from(end % stripe != 0);
-    if start / stripe == end / stripe {
-        parts.min(1)
-    } else {
-        parts
+/// The stripes that a write has a part of, and not all (its first, its last, or the only one), and its bytes in them.
+fn partly_filled(io: &HostIo, stripe: u64) -> (u64, u64) {
+    let (start, len) = (io.offset, u64::from(io.len));
+    let (whole_from, whole_to) = (start.next_multiple_of(stripe), (start + len) / stripe * stripe);
+    if whole_from > whole_to {
+        return (1, len);
+    }
+    let (head, tail) = (whole_from - start, start + len - whole_to);
+    (u64::from(head > 0) + u64::from(tail > 0), head + tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_fills_its_first_and_its_last_stripe_in_part() {
+        let at = |offset, len| partly_filled(&HostIo { id: 0, kind: IoKind::Write, offset, len, worker: 0 }, 100);
+        assert_eq!(at(0, 100), (0, 0));
+        assert_eq!(at(100, 300), (0, 0));
+        assert_eq!(at(10, 20), (1, 20));
+        assert_eq!(at(10, 90), (1, 90));
+        assert_eq!(at(0, 90), (1, 90));
+        assert_eq!(at(90, 20), (2, 20));
+        assert_eq!(at(90, 320), (2, 20));
+        assert_eq!(at(100, 210), (1, 10));
     }
 }

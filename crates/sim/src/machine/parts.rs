@@ -133,13 +133,12 @@ pub struct MachineParts {
     /// Each KiB of a read, 64 KiB at most, waits for this long on its way to the host if its thread has asked for
     /// nothing else.
     pub read_kib: Nanos,
-    /// Picoseconds of each byte of a write in the stage before the cache of an array with redundancy, one write after
-    /// the other; in addition the processor's time for two levels. Zero where there is no such stage.
+    /// Picoseconds in the stage before the cache of an array with redundancy, one write after the other: of each byte in a
+    /// stripe that the write fills in part. In addition the processor's time for two levels. Zero if there is no such stage.
     pub redundancy_stage: u64,
-    /// Each stripe that a write to an array with parity fills in part takes this time of the stage before the engine, and the
-    /// bytes of a stripe's data.
+    /// Each stripe that a write to an array with parity fills in part takes this time of the stage before the engine.
     pub partial_stripe: Nanos,
-    /// See `partial_stripe`.
+    /// Data of a stripe: see `redundancy_stage` and `partial_stripe`.
     pub stripe: Bytes,
     /// Writes shorter than this that go on with no stream are not cached by the controller; zero where all are.
     pub through_below: Bytes,

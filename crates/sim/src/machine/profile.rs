@@ -258,11 +258,10 @@ impl MachineSpec {
         }
         parts.read_kib = micros(quirk_number(controller, "read_kib_us"));
         if self.array.is_redundant() {
+            parts.stripe = self.chunk() * u64::from(self.array.data_columns());
             parts.redundancy_stage = quirk(controller, "redundancy_stage_mbs").map_or(0, picos_of);
         }
         if self.array.level.has_parity() {
-            let columns = self.array.members / self.array.spans() - self.array.parities();
-            parts.stripe = self.chunk() * u64::from(columns);
             parts.partial_stripe = micros(quirk_number(controller, "partial_stripe_us"));
             if controller.quirk_truth("partial_stripes_through") {
                 parts.through_below = parts.stripe;

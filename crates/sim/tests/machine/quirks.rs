@@ -193,6 +193,27 @@ fn redundant_arrays_take_the_writes_of_a_stream_one_after_the_other() {
 }
 
 #[test]
+fn whole_stripes_pass_no_stage() {
+    // A stripe of eight drives has 448 KiB of data on RAID 5 and 256 KiB on RAID 10.
+    let library = Library::builtin();
+    let card = library.controller("9260-8i").unwrap_or_else(|error| panic!("{error}"));
+    let stage = card.quirk_number("redundancy_stage_mbs").unwrap_or_default();
+    for (level, kib) in [(ArrayLevel::Raid5, 448), (ArrayLevel::Raid10, 256)] {
+        let rate = |shift: u64| {
+            let spec = spec(&library, "9260-8i", level, 8);
+            let mut machine = Machine::in_library(&spec, &library).unwrap_or_else(|error| panic!("{error}"));
+            let len = kib << 10;
+            let next =
+                |id: u64| HostIo { id, kind: IoKind::Write, offset: id * len + shift, len: len as u32, worker: 0 };
+            let (time, _) = closed_loop(&mut machine, 4, 1000, next);
+            (1000 * len) as f64 * 1e3 / time.0 as f64
+        };
+        // Half a stripe further, each write fills two stripes in part.
+        assert!(rate(0) > 2.0 * stage, "{level:?} {}", rate(0));
+        assert!(rate(kib << 9) < 1.01 * stage, "{level:?} {}", rate(kib << 9));
+    }
+}
+#[test]
 fn a_driver_with_one_lock_fills_parts_of_stripes_one_after_the_other() {
     // Ten thousand small writes a second with three to six SSDs and with 2 to 128 outstanding: a page of the review that no
     // claim and no other value of the profile is from. Whole stripes do not meet it.
