@@ -9,6 +9,8 @@ ORACLE := linux.uml:user-mode-linux mdadm:mdadm losetup:mount insmod:kmod
 DISK   := nbd-client:nbd-client fuse2fs:fuse2fs fusermount3:fuse3
 # What builds the bare Debian of `make fresh`, and the tool with which the tree gets there.
 FRESH  := debootstrap:debootstrap git:git unshare:util-linux
+# What makes keys and certificates that our own TLS has not made.
+TLS    := openssl:openssl
 # What tests send signals with.
 SIGNAL := kill:procps
 # Foreign NBD clients and servers. nbdinfo starts `file`; without it, it prints bytes that are no text.
@@ -31,11 +33,11 @@ run: ## build and start the demo: eight file-backed drives, an array, an NBD exp
 	cargo run --release -p openraid -- demo $(if $(MODEL),--model $(MODEL))
 
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
-	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(DISK) $(FOREIGN)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN)
 	cargo xtask ci
 
 soak: ## the whole of what `test` takes slices of (hours)
-	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(DISK) $(FOREIGN)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN)
 	cargo xtask soak
 	python3 python/tests/ray_sweep.py
 	@tools/console

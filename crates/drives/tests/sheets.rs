@@ -36,7 +36,7 @@ fn every_model_does_what_its_sheet_says() {
     assert!(library.drives().map(|profile| profile.sheet.len()).sum::<usize>() >= 40);
 }
 
-/// Drives whose profile has no figure of a sheet: what their models do is held against nothing but closed forms.
+/// Drives whose profile has no figure of a sheet: their models are compared with closed forms only.
 const WITHOUT_A_SHEET: [&str; 6] = ["atlas10k", "cheetah9lp", "cheetah_15k7", "mba3073rc", "mg08_16tb", "st318453lw"];
 
 #[test]
@@ -46,10 +46,10 @@ fn drives_without_a_sheet_are_named() {
     let bare = library.drives().filter(|profile| !synthetic(profile) && profile.sheet.is_empty());
     let mut names: Vec<&str> = bare.map(|profile| profile.head.name.as_str()).collect();
     names.sort_unstable();
-    println!("held against nothing: {}", names.join(", "));
+    println!("not compared with anything: {}", names.join(", "));
     assert_eq!(names, WITHOUT_A_SHEET, "a drive was added without figures of its sheet, or got some");
     let docs = include_str!("../../../docs/drive-models.md");
-    let (_, told) = docs.split_once("Held against nothing").expect("docs/drive-models.md names them");
+    let (_, told) = docs.split_once("Not compared with anything").expect("docs/drive-models.md names them");
     let told = told.split("\n\n").next().unwrap_or_default();
     for name in names {
         assert!(told.contains(&format!("`{name}`")), "docs/drive-models.md does not say that {name} has no sheet");

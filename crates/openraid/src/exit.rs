@@ -12,12 +12,14 @@ pub struct Failure {
     pub exit: Exit,
     /// In words.
     pub text: String,
+    /// The thing that was asked for exists, and another program or the kernel uses it.
+    pub in_use: bool,
 }
 
 impl Failure {
     /// With this exit code.
     pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
-        Self { exit, text: text.to_string() }
+        Self { exit, text: text.to_string(), in_use: false }
     }
     /// The operation failed.
     pub fn failed(text: impl fmt::Display) -> Self {

@@ -177,7 +177,11 @@ pub fn protected(
 /// A member that is missing at its path was moved in most cases.
 fn not_opened(error: OpenError) -> Failure {
     let is_missing = matches!(error, OpenError::Local(MemberError::Missing { .. }));
-    let failure = Failure::from(error);
+    let in_use = matches!(
+        error,
+        OpenError::Local(MemberError::Locked { .. } | MemberError::HeldByKernel { .. } | MemberError::Busy { .. })
+    );
+    let failure = Failure { in_use, ..Failure::from(error) };
     if is_missing {
         let text = failure.text
             + "; if it was moved, `openraid scan DIR` finds it, and `openraid assemble` remembers its new path";
@@ -218,10 +222,16 @@ pub fn none_opened(
         [_] => format!("the only member{whose} could not be opened"),
         _ => format!("none of the {} members{whose} could be opened", failed.len()),
     };
-    let head = format!("{head}; `openraid scan DIR` looks for them:");
+    let head =
+        if are_in_use(failed) { format!("{head}:") } else { format!("{head}; `openraid scan DIR` looks for them:") };
     let reasons = failed.iter().map(|(_, failure)| failure.text.as_str());
     let lines: Vec<&str> = std::iter::once(head.as_str()).chain(reasons).collect();
     Failure::new(exit_of_none(names, specs, registry), lines.join("\n  "))
+}
+
+/// Are all of these members in use by another program or by the kernel?
+pub fn are_in_use(failed: &[(String, Failure)]) -> bool {
+    !failed.is_empty() && failed.iter().all(|(_, failure)| failure.in_use)
 }
 
 /// The exit code if no member could be opened; see [`none_opened`].

@@ -118,6 +118,43 @@ fn ticks(pid: &str) -> BTreeMap<String, u64> {
     sums
 }
 
+/// Resident memory of a process, kB.
+fn resident(pid: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+#[ignore = "a minute of figures"]
+fn ten_arrays_at_rest() {
+    let lab = Lab::new("rest");
+    let names: Vec<String> = (0..10).map(|nth| format!("a{nth}")).collect();
+    for name in &names {
+        let members = [0, 1, 2, 3].map(|nth| format!("{name}d{nth}")).join(" ");
+        lab.line(&format!("create {name} --level 5 --file-size 64M {members}")).expect(0);
+    }
+    let mut arguments: Vec<&str> = names.iter().map(String::as_str).collect();
+    arguments.extend(["--http", "127.0.0.1:0"]);
+    let server = lab.serve(&arguments);
+    for name in &names {
+        lab.line(&format!("show {name} --wait 60")).expect(0);
+    }
+    thread::sleep(Duration::from_secs(5));
+    let all = || ticks(&server.pid()).values().sum::<u64>();
+    let before = all();
+    thread::sleep(Duration::from_secs(30));
+    // The kernel counts 100 ticks a second.
+    let (spent, memory) = (all() - before, resident(&server.pid()));
+    tell(&format!(
+        "ten arrays at rest: {:.2} % of a core, goal 1; {:.0} MB, goal 100",
+        spent as f64 / 30.0,
+        memory as f64 / 1e3
+    ));
+    assert!(memory < 100_000, "{memory} kB");
+    server.stop();
+}
+
 #[test]
 #[ignore = "two minutes of figures"]
 fn answers_of_the_api_under_full_load_and_what_management_costs_the_load() {

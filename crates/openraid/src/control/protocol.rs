@@ -143,7 +143,7 @@ pub fn read_response(line: &str) -> Result<Answer, Failure> {
         .map_err(|error| Failure::cannot_tell(format!("the server's answer is not understood: {error}")))?;
     match (response.ok, response.error) {
         (Some(answer), None) => Ok(answer),
-        (_, Some(error)) => Err(Failure { exit: Exit::from_code(error.exit), text: error.text }),
+        (_, Some(error)) => Err(Failure::new(Exit::from_code(error.exit), error.text)),
         (None, None) => Err(Failure::cannot_tell("the server's answer is empty")),
     }
 }
@@ -170,7 +170,7 @@ mod tests {
         let line = write_response(Ok(answer.clone()));
         assert_eq!(line.lines().count(), 1);
         assert_eq!(read_response(&line), Ok(answer));
-        let failure = Failure { exit: Exit::Degraded, text: "why".into() };
+        let failure = Failure::new(Exit::Degraded, "why");
         assert_eq!(read_response(&write_response(Err(failure.clone()))), Err(failure));
     }
 

@@ -11,7 +11,7 @@ use crate::arguments::AssembleArguments;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::kept::Kept;
-use crate::members::{in_folder, named, none_opened, open_some, options};
+use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::Entry;
 use crate::server::view::{level_word, nested_level};
@@ -64,7 +64,10 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     if given {
         others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text)));
     }
-    let none = opened.is_empty().then(|| none_opened("", &arguments.members, &specs, &failed, &context.registry));
+    let mut none = opened.is_empty().then(|| none_opened("", &arguments.members, &specs, &failed, &context.registry));
+    if let Some(failure) = none.as_mut().filter(|_| are_in_use(&failed)) {
+        failure.exit = Exit::Refused;
+    }
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
     // If none could be opened, the reason has the same lines.
     lines.extend(others.iter().filter(|_| none.is_none()).map(line));
