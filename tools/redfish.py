@@ -104,6 +104,10 @@ rebuild.rate = "16K"
         return {volume["Id"]: (volume["Status"]["Health"], [own["OperationName"] for own in volume["Operations"]]) for volume in volumes}
 
 
+# Judges that could not be asked, and why.
+LEFT_OUT = []
+
+
 def tool(lab, *words):
     print("$", " ".join(str(word) for word in words), flush=True)
     environment = {**os.environ, "REQUESTS_CA_BUNDLE": f"{lab.folder}/certificate.pem", "SSL_CERT_FILE": f"{lab.folder}/certificate.pem",
@@ -113,7 +117,7 @@ def tool(lab, *words):
 
 def service_validator(lab, schemas):
     if not schemas or not pathlib.Path(schemas).is_dir():
-        print("left out: the service validator, because there are no schemas")
+        LEFT_OUT.append("the service validator, because there are no schemas")
         return
     # It writes into its folder of schemas.
     own = lab.folder / "schemas"
@@ -198,7 +202,7 @@ def with_sushy(lab):
 def with_ansible(lab):
     program = TOOLS / "ansible-playbook"
     if not program.exists():
-        print("left out: Ansible is not installed")
+        LEFT_OUT.append("Ansible, which is not installed")
         return
     drives = free_drives(lab)[4:6]
     common = {"baseuri": lab.url.split("//")[1], "username": USER, "password": PASSWORD}
@@ -260,7 +264,7 @@ def main():
             if hasattr(lab, "server"):
                 lab.server.terminate()
                 lab.server.wait()
-    print("Redfish: all well")
+    print("Redfish: all well" + (f", but left out: {'; '.join(LEFT_OUT)}" if LEFT_OUT else ""))
 
 
 main()

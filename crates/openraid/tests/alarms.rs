@@ -71,6 +71,8 @@ fn a_degraded_array_is_one_alarm_from_its_beginning_over_a_kill_to_its_end() {
     server.kill();
     // Without a server they are as it left them.
     assert_eq!(find(&alarms(&lab, ""), "data:DegradedArray"), acknowledged);
+    let gone = format!("--control {}", lab.path("gone.sock").display());
+    assert_eq!(find(&alarms(&lab, &gone), "data:DegradedArray"), acknowledged);
     let server = lab.serve(&["data"]);
     let found = alarms(&lab, "");
     assert_eq!(find(&found, "data:DegradedArray"), acknowledged, "it is the same alarm");

@@ -151,7 +151,7 @@ fn ten_arrays_at_rest() {
         spent as f64 / 30.0,
         memory as f64 / 1e3
     ));
-    assert!(memory < 100_000, "{memory} kB");
+    assert!(spent < 30 && memory < 100_000, "{spent} ticks, {memory} kB");
     server.stop();
 }
 

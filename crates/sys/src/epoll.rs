@@ -209,7 +209,7 @@ impl Epoll {
 }
 
 fn timespec(time: Nanos) -> libc::timespec {
-    let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     let rest = libc::c_long::try_from(time.get() % 1_000_000_000).expect("below a second");
     libc::timespec { tv_sec: seconds, tv_nsec: rest }
 }

@@ -80,7 +80,12 @@ pub fn instead(error: &clap::Error) -> Option<String> {
             let near = text(ContextKind::SuggestedValue);
             let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));
             let said = if typed.is_empty() { "a value is missing".into() } else { format!("'{typed}' is not a value") };
-            Some(format!("{said} for {option}; {near}known values: {}", valid.join(", ")))
+            let known = if valid.is_empty() {
+                "`--help` after the verb says what it takes".into()
+            } else {
+                format!("known values: {}", valid.join(", "))
+            };
+            Some(format!("{said} for {option}; {near}{known}"))
         }
         _ => None,
     }

@@ -228,14 +228,16 @@ fn choice_text(array: &ArrayModel, serve: &str, halves: &[String]) -> String {
         let own = set.members.iter().filter(|member| member.state == StateWord::InSync);
         own.filter_map(|member| member.member.clone()).collect::<Vec<_>>()
     };
-    let kept = array.sets().iter().flat_map(working).collect::<Vec<_>>().join(" ");
+    let kept = array.sets().iter().flat_map(working).collect::<Vec<_>>();
     let other = halves.join(" ");
-    let adds = halves.iter().map(|half| format!("openraid add {name} {half} --yes")).collect::<Vec<_>>().join("; ");
+    let adds = |members: &[String]| {
+        members.iter().map(|member| format!("openraid add {name} {member} --yes")).collect::<Vec<_>>().join("; ")
+    };
     [
         format!("    next: choose the half that stays. The other one is overwritten when it is added: `openraid copy-out {other}`"),
         "      or `openraid serve --read-only` shows what it holds".into(),
-        format!("      to keep {kept}: {serve}; {adds}"),
-        format!("      to keep {other}: openraid serve {other}; then `openraid add` of each of: {kept}"),
+        format!("      to keep {}: {serve}; {}", kept.join(" "), adds(halves)),
+        format!("      to keep {other}: openraid serve {other}; {}", adds(&kept)),
     ]
     .join("\n")
 }

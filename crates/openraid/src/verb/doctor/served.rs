@@ -96,11 +96,19 @@ impl ServedArray {
     /// The half that is served continues by itself; the other one has writes of its own, which `add` overwrites.
     fn choice_text(&self, halves: &[&str]) -> String {
         let (name, served, other) = (&self.array, self.used.join(" "), halves.join(" "));
-        let adds: Vec<String> = halves.iter().map(|half| format!("openraid add {name} {half} --yes")).collect();
+        let adds = |members: &[&str]| {
+            members.iter().map(|member| format!("openraid add {name} {member} --yes")).collect::<Vec<_>>().join("; ")
+        };
+        let used: Vec<&str> = self.used.iter().map(|member| &**member).collect();
         [
-            format!("    next: choose the half that stays. `openraid copy-out {other}` reads the half that is not served"),
-            format!("      to keep {served}: {}; this overwrites {other}", adds.join("; ")),
-            format!("      to keep {other}: openraid stop {name}; openraid serve {other}; then `openraid add` of each of: {served}"),
+            format!(
+                "    next: choose the half that stays. `openraid copy-out {other}` reads the half that is not served"
+            ),
+            format!("      to keep {served}: {}; this overwrites {other}", adds(halves)),
+            format!(
+                "      to keep {other}: openraid stop {name}; openraid serve {other}; {}; this overwrites {served}",
+                adds(&used)
+            ),
         ]
         .join("\n")
     }
