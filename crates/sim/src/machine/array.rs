@@ -1,7 +1,7 @@
 //! Arrays of a machine: the sets and layouts of a level, the missing members, the commands to the engine.
 //!
-//! Arrays are new and clean, there is no first sync. The engine is set up in no time: the clock stands at zero and
-//! the drives have done nothing when the first request comes.
+//! Arrays are new and clean, without a first sync. Setting up the engine takes no time: the clock is at zero and the
+//! drives have done nothing when the first request arrives.
 
 use openraid_core::actions::{Actions, JobKind};
 use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
@@ -17,11 +17,11 @@ use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Sec
 use super::error::MachineError;
 use super::journal::empty_journal;
 
-/// Facts of a level that hold everywhere.
+/// Facts of a level that hold for every controller.
 pub(super) trait LevelFacts {
-    /// Two levels, one above the other, in the controller's own eyes.
+    /// Whether the level consists of two levels, one above the other, for the controller.
     fn is_nested(&self) -> bool;
-    /// Does it stripe?
+    /// Whether the level stripes.
     fn has_chunks(&self) -> bool;
 }
 
@@ -45,9 +45,9 @@ pub struct ArraySpec {
     pub chunk: Option<Bytes>,
     /// Missing members: the first of each span or pair, in turn.
     pub degraded: u16,
-    /// New drives take the place of the missing, and are filled while requests come.
+    /// New drives replace the missing ones, and are filled while requests arrive.
     pub rebuilding: bool,
-    /// Percentage of them that is filled already, as after a stop during the rebuild.
+    /// Percentage of the new drives that is already filled, as after an interrupted rebuild.
     pub rebuilt_percent: u8,
 }
 
@@ -58,7 +58,7 @@ impl ArraySpec {
         Self { level, members, chunk: None, degraded: 0, rebuilding: false, rebuilt_percent: 0 }
     }
 
-    /// Sets of redundancy that a nested array is striped over.
+    /// The redundant sets that a nested array stripes over.
     #[must_use]
     pub fn spans(&self) -> u16 {
         match self.level {
@@ -92,7 +92,7 @@ impl ArraySpec {
         (self.members / self.spans() / self.copies() - self.parities()).max(1)
     }
 
-    /// Does it hold anything more than once, or what it can be computed from?
+    /// Whether the level stores data more than once, or stores parity.
     pub(super) fn is_redundant(&self) -> bool {
         self.parities() > 0 || self.copies() > 1
     }
@@ -135,14 +135,13 @@ impl ArraySpec {
     /// The missing slots of one span.
     fn missing_of(&self, span: u16, members: u16) -> Vec<u16> {
         let of_span = (span..self.degraded).step_by(self.spans().into()).map(|n| n / self.spans());
-        // Pairs lose their first half, one pair after the other, then their second.
+        // Missing members are first one half of every pair, then the other halves.
         let paired = matches!(self.level, ArrayLevel::Raid10 | ArrayLevel::Raid1e);
         of_span.map(|n| if paired { n * 2 % members + n * 2 / members } else { n }).collect()
     }
 }
 
-/// The capacity of a drive as the engine is told it, so that members have all of it although the array's metadata takes
-/// some.
+/// The capacity of a drive as the engine sees it. The metadata is added, so that members offer the whole drive.
 ///
 /// # Errors
 /// The drive is too small for any member.
@@ -166,7 +165,8 @@ pub(super) fn told_capacity(level: ArrayLevel, chunk: Sectors, sectors: Sectors)
     Ok(whole + between + BEHIND_SUPERBLOCK)
 }
 
-/// Superblocks at the end stand at multiples of 4 KiB, at least 8 KiB before the end; more than all metadata takes.
+/// Superblocks at the end are stored at multiples of 4 KiB, at least 8 KiB before the end. The room is larger than all
+/// metadata.
 const SUPERBLOCK_ALIGN: Sectors = Sectors::kib(4);
 const BEHIND_SUPERBLOCK: Sectors = Sectors::kib(8);
 const TRIAL_ROOM: Sectors = Sectors::mib(1);
@@ -182,24 +182,24 @@ pub(super) struct EngineDrive {
 /// The arrays that were started.
 #[derive(Debug)]
 pub(super) struct Started {
-    /// One, or one for each drive of a JBOD.
+    /// One array, or one for each drive of a JBOD.
     pub arrays: Vec<ArrayId>,
-    /// The sets with members: spans, or the arrays themselves.
+    /// The sets that have members: spans, or the arrays themselves.
     pub sets: Vec<ArrayId>,
 }
 
-/// Turns of the controller that setting up may take.
+/// Limit of turns of the controller during set-up.
 const SETUP_TURNS_MAX: u32 = 1_000_000;
 /// Seconds since 1970 at the machine's zero: the start of 2026.
 const WALL_CLOCK_AT_ZERO: u64 = 1_767_225_600;
-/// md's layout numbers: left-symmetric parity; two near copies; RAID 0 as Linux lays it out today.
+/// md's layout numbers: left-symmetric parity; two near copies; the layout of RAID 0 in current Linux.
 const LEFT_SYMMETRIC: u32 = 2;
 const TWO_NEAR: u32 = 0x102;
 const STRIPED: u32 = 2;
 /// The step of a rebuild without chunks.
 const ROW: Sectors = Sectors::kib(64);
 
-/// Hands commands to a controller whose drives answer at once.
+/// Gives commands to a controller whose drives answer at once.
 pub(super) struct Setup<'a> {
     pub controller: &'a mut Controller,
     pub actions: &'a mut Actions,
@@ -212,7 +212,7 @@ fn identity(number: u64) -> Uuid {
     Uuid(bytes)
 }
 
-/// The spares have taken the places of missing members, and are partly rebuilt.
+/// The spares have replaced the missing members and are partly rebuilt.
 fn half_filled(plan: &mut Assembly, missing: &[u16], percent: u8) {
     let step = if plan.common.chunk.is_zero() { ROW } else { plan.common.chunk };
     let filled = Sectors(plan.common.size.get() / 100 * u64::from(percent)).round_down(step);
@@ -238,7 +238,7 @@ impl Setup<'_> {
         }
     }
 
-    /// Carry out a command; the clock stands still.
+    /// Carry out a command. No time passes.
     fn admin(&mut self, command: AdminCommand) -> Result<AdminOutcome, MachineError> {
         self.controller.admin(Token(0), command);
         for _ in 0..SETUP_TURNS_MAX {
@@ -262,7 +262,7 @@ impl Setup<'_> {
         self.admin(AdminCommand::AttachDrive { drive, info }).map(|_| ())
     }
 
-    /// Make a journal on this number of drives, from this one on, and wait until it accepts writes.
+    /// Make a journal on `count` drives, beginning with number `first`, and wait until it accepts writes.
     pub fn journal(&mut self, first: u16, count: usize, size: Sectors) -> Result<(), MachineError> {
         let drives: Vec<DriveId> = (first..).take(count).map(DriveId).collect();
         for drive in &drives {
@@ -278,7 +278,7 @@ impl Setup<'_> {
         panic!("setting up a journal does not end");
     }
 
-    /// One turn of the engine: everything that it wants ends at once.
+    /// One turn of the engine: all its actions end at once.
     fn turn(&mut self) {
         self.actions.clear();
         self.controller.advance(Instant::ZERO, self.actions);
@@ -325,7 +325,7 @@ impl Setup<'_> {
         .map_err(|error| MachineError::Engine(error.to_string()))
     }
 
-    /// Start what `spec` says on the drives numbered from zero, one for each member.
+    /// Start the array of `spec` on the drives, which are numbered from zero, one for each member.
     pub fn array(&mut self, spec: &ArraySpec, chunk: Sectors, drives: &[EngineDrive]) -> Result<Started, MachineError> {
         spec.check()?;
         match spec.level {
@@ -353,7 +353,7 @@ impl Setup<'_> {
         Ok(Started { sets: arrays.clone(), arrays })
     }
 
-    /// One set of redundancy on `drives`, the first of which has the number `first`.
+    /// One redundant set on `drives`, the first of which has the number `first`.
     fn set(
         &mut self,
         spec: &ArraySpec,
@@ -411,7 +411,8 @@ impl Setup<'_> {
             outer.push(Some(NewDrive { drive: DriveId(span), capacity, uuid: identity(2000 + u64::from(span)) }));
             sets.push(array);
         }
-        // The outer stripe goes from span to span by whole inner stripes, so that sequential writes fill them.
+        // The outer stripe moves from span to span by whole inner stripes, so that sequential writes fill the inner
+        // stripes.
         let parities = if spec.level == ArrayLevel::Raid60 { 2 } else { 1 };
         let outer_chunk = chunk * (per_span as u64 - parities);
         let plan = self.plan(999, MdLevel::Raid0, STRIPED, outer_chunk, outer, vec![])?;
@@ -420,7 +421,7 @@ impl Setup<'_> {
         Ok(Started { arrays: vec![array], sets })
     }
 
-    /// Tell every set how it is to work.
+    /// Set the policy of every set.
     pub fn policy(&mut self, started: &Started, policy: Policy) -> Result<(), MachineError> {
         for array in &started.sets {
             self.admin(AdminCommand::SetPolicy { array: *array, policy })?;

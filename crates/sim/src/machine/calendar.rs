@@ -1,33 +1,33 @@
 //! The next event of every part of the machine.
 //!
-//! Every part is a station with its next moment. Each hands out its events in order, so only the first of each station
-//! is examined: they play a tournament in a tree of fixed places, whose root is the next. A new moment plays again only
-//! while it changes the winner, most often a game or two. Events at the same moment happen in the order of the
-//! stations, and within one in the order in which they were handed in.
+//! Every part is a station with a time of its next event. Each station yields its events in order, so only the first
+//! event of each station is compared. The comparison is a tournament in a tree of fixed places; the winner at the root
+//! is the next event. A new time is compared upwards while it changes the winner, mostly one or two games. Events at
+//! the same time happen in the order of the stations, and within a station in the order of arrival.
 //!
-//! The next event overall is most often the one handed in last, as a request goes from one part to the next in less
-//! time than passes until anything else happens. It has a place of its own, and plays no games.
+//! Most often the next event of all is the one that arrived last, because a request moves to its next part before
+//! anything else happens. That event has a place of its own and takes no part in the tournament.
 
 use std::collections::VecDeque;
 
 use openraid_units::Instant;
 
-/// Bits of an entry that name the station; the time stands above them. 2^54 ns are 208 days.
+/// Bits of an entry that give the station; the time is in the bits above. 2^54 ns are 208 days.
 const STATION_BITS: u32 = 10;
 const STATION_MASK: u64 = (1 << STATION_BITS) - 1;
-/// Places for the games of as many stations as there can be.
+/// Places for the games of the greatest number of stations.
 const GAMES: usize = 2 << STATION_BITS;
 
-/// A station and the time of its next event in one number, so that the least is the next: the time is above the
-/// station.
+/// A station and the time of its next event in one number. The time is in the upper bits, so the least number is the
+/// next event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Entry(u64);
 
 impl Entry {
-    /// Nothing will happen.
+    /// No event.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// Later than the calendar reaches is never.
+    /// An entry for this time; a time beyond the range of the calendar becomes never.
     #[inline]
     pub fn new(station: usize, at: Instant) -> Self {
         if at.0 >> (64 - STATION_BITS) == 0 {
@@ -43,13 +43,13 @@ impl Entry {
         Self(self.0 | STATION_MASK)
     }
 
-    /// The largest entry that is due by now; the entry for never is larger.
+    /// The largest entry that is due by now. The entry for never is larger.
     #[inline]
     pub fn last_of(now: Instant) -> Self {
         Self::new((1 << STATION_BITS) - 1, now).min(Self(u64::MAX - 1))
     }
 
-    /// The time of an entry that happens.
+    /// The time of an entry that is not never.
     #[inline]
     pub fn at(self) -> Instant {
         Instant(self.0 >> STATION_BITS)
@@ -62,12 +62,13 @@ impl Entry {
     }
 }
 
-/// The next moments of all stations.
+/// The next times of all stations.
 #[derive(Debug)]
 pub(super) struct Calendar {
-    /// The games: place 1 is the root, the places of game `n` are `2n` and `2n + 1`, and the stations come last.
+    /// The games: place 1 is the root, the players of game `n` are at `2n` and `2n + 1`, and the stations are the last
+    /// places.
     games: Box<[Entry; GAMES]>,
-    /// Places for stations, a power of two, and stations.
+    /// Number of places for stations (a power of two), and number of stations.
     places: usize,
     stations: usize,
 }
@@ -77,7 +78,7 @@ impl Calendar {
         Self { games: Box::new([Entry::NEVER; GAMES]), places: 1, stations: 0 }
     }
 
-    /// One more station that has nothing to do yet: its number.
+    /// Add a station without events. Returns its number.
     ///
     /// # Panics
     /// More than 1024 stations.
@@ -96,17 +97,18 @@ impl Calendar {
         self.stations - 1
     }
 
-    /// This is when a station has something to do next.
+    /// Set when a station has its next event.
     #[inline]
     pub fn set(&mut self, station: usize, at: Instant) {
         let mut winner = Entry::new(station, at);
-        // Every place is below the number of games: the remainders change nothing but what the compiler has to check.
+        // Every place is below the number of games: the remainders change no value, but remove bounds checks of the
+        // compiler.
         let mut place = (self.places + station) % GAMES;
         if self.games[place] == winner {
             return;
         }
         self.games[place] = winner;
-        // All games are played: a processor can guess how many that are, but not after which one nothing changes.
+        // All games are played: a processor can predict their number, but not the game after which nothing changes.
         while place > 1 {
             winner = winner.min(self.games[(place ^ 1) % GAMES]);
             place /= 2;
@@ -114,7 +116,7 @@ impl Calendar {
         }
     }
 
-    /// The station that is next, and when that is.
+    /// The time of the next event, and its station.
     #[cfg(test)]
     pub fn earliest(&self) -> (Instant, usize) {
         let first = self.games[1];
@@ -134,7 +136,7 @@ impl<E> Line<E> {
         Self { station: calendar.add(), events: VecDeque::new() }
     }
 
-    /// Something will happen; not before what was handed in earlier.
+    /// Add an event. Its time must not be before that of an earlier added one.
     fn push(&mut self, calendar: &mut Calendar, at: Instant, event: E) {
         if let Some((last, _)) = self.events.back() {
             debug_assert!(*last <= at, "a station's events come in order");
@@ -160,18 +162,18 @@ impl<E> Line<E> {
 #[derive(Debug)]
 pub(super) struct Lines<E> {
     lines: Vec<Line<E>>,
-    /// An event that was the earliest of all when it was handed in, and its line. It precedes all events of its line.
-    /// Its entry says whether it still is the earliest of all; the entry is never if there is no such event.
+    /// An event that was the next of all when it was added, and its line. It precedes all events of its line. Its entry
+    /// says whether it still is the next of all. The entry is never if there is no such event.
     soon: E,
     soon_line: usize,
     soon_entry: Entry,
 }
 
-/// The line of an event that there is not.
+/// The line number for no event.
 const NO_LINE: usize = usize::MAX;
 
 impl<E: Copy> Lines<E> {
-    /// No lines. `any` stands where an event would, and never happens.
+    /// No lines. `any` fills the place of an event and never happens.
     pub fn new(any: E) -> Self {
         Self { lines: Vec::new(), soon: any, soon_line: NO_LINE, soon_entry: Entry::NEVER }
     }
@@ -180,17 +182,17 @@ impl<E: Copy> Lines<E> {
         self.lines.len()
     }
 
-    /// One more line that has no events yet.
+    /// Add a line without events.
     pub fn add(&mut self, calendar: &mut Calendar) {
         self.lines.push(Line::new(calendar));
     }
 
-    /// Something will happen; not before what was handed in earlier to that line.
+    /// Add an event to a line. Its time must not be before that of an earlier event of that line.
     #[inline]
     pub fn push(&mut self, calendar: &mut Calendar, line: usize, at: Instant, event: E) {
         let own = &mut self.lines[line];
         let entry = Entry::new(own.station, at);
-        // Equal entries are of one line, and the one that is here comes first.
+        // Equal entries belong to one line, and the earlier event precedes.
         if entry >= self.soon_entry.min(calendar.games[1]) || !own.events.is_empty() {
             return self.push_late(calendar, line, at, event);
         }
@@ -205,7 +207,7 @@ impl<E: Copy> Lines<E> {
         self.lines[line].push(calendar, at, event);
     }
 
-    /// The event is no longer the earliest of all: it goes to its line.
+    /// The event is no longer the next of all: move it to its line.
     #[inline(never)]
     fn put_back(&mut self, calendar: &mut Calendar) {
         let other = &mut self.lines[self.soon_line];
@@ -214,7 +216,7 @@ impl<E: Copy> Lines<E> {
         other.events.push_front((at, self.soon));
     }
 
-    /// The station that is next, and when that is.
+    /// The entry of the next event.
     #[inline]
     pub fn earliest(&self, calendar: &Calendar) -> Entry {
         self.soon_entry.min(calendar.games[1])
@@ -243,7 +245,7 @@ impl<E: Copy> Lines<E> {
 mod tests {
     use super::*;
 
-    /// Against a list that is sorted: by time, by line, by order of coming.
+    /// Compared with a sorted list: by time, then by line, then by order of arrival.
     #[test]
     fn events_come_in_the_order_of_a_sorted_list_whatever_is_handed_in_when() {
         const LINES: usize = 5;

@@ -6,30 +6,30 @@ use openraid_units::Nanos;
 
 use openraid_drives::Passing;
 
-/// One member.
+/// The counters of one member.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MemberCounters {
-    /// Read commands, those of the array's description not counted.
+    /// Read commands, without those for the array's metadata.
     pub reads: u64,
-    /// Write commands, likewise.
+    /// Write commands, without those for the array's metadata.
     pub writes: u64,
     /// Flushes and other commands without payload.
     pub others: u64,
-    /// Commands for the array's description.
+    /// Commands for the array's metadata.
     pub metadata: u64,
     /// Sectors read.
     pub sectors_read: u64,
     /// Sectors written.
     pub sectors_written: u64,
-    /// The ones among these that are still in the drive's own cache.
+    /// Written sectors that are still in the drive's own cache.
     pub held: u64,
-    /// Time that its mechanism worked, or its dies in the mean.
+    /// Time for which its mechanism worked, or the mean of its dies.
     pub busy: Nanos,
-    /// Time that its other parts worked.
+    /// Time for which its other parts worked.
     pub passing: Passing,
 }
 
-/// Everything that a machine has counted since it was made.
+/// All counters of a machine since its creation.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MachineCounters {
     /// By slot.

@@ -1,4 +1,4 @@
-//! Why a machine cannot be made.
+//! The reasons for which a machine cannot be made.
 
 use std::fmt;
 
@@ -6,66 +6,66 @@ use openraid_models::ArrayLevel;
 
 use crate::words;
 
-/// Why a machine cannot be made. The text says what to do.
+/// The reason for which a machine cannot be made. The text says what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MachineError {
-    /// The controller does not know the level.
+    /// The controller does not offer the level.
     LevelNotOffered {
-        /// Which.
+        /// The level.
         level: ArrayLevel,
         /// The controller that refuses it.
         controller: String,
-        /// The levels that it has.
+        /// The levels that the controller offers.
         offered: Vec<ArrayLevel>,
     },
     /// Too few members for the level.
     TooFewMembers {
-        /// Which level.
+        /// The level.
         level: ArrayLevel,
-        /// Members asked for.
+        /// Requested members.
         have: u16,
-        /// Members needed.
+        /// Least number of members.
         need: u16,
-        /// Whose rule it is.
+        /// The reason of the rule: the level or the controller.
         reason: String,
     },
-    /// More members than ports, or than a level takes.
+    /// More members than ports, or than the level allows.
     TooManyMembers {
-        /// Members asked for.
+        /// Requested members.
         have: u16,
-        /// The most that fit.
+        /// Greatest number of members.
         most: u16,
-        /// Whose rule it is.
+        /// The reason of the rule: the level or the controller.
         reason: String,
     },
     /// The number of members does not fit the level.
     Members {
-        /// Which level.
+        /// The level.
         level: ArrayLevel,
-        /// Members asked for.
+        /// Requested members.
         have: u16,
         /// The condition.
         must: &'static str,
     },
-    /// More members missing than the level survives, or a rebuild with no member missing.
+    /// More missing members than the level survives, or a rebuild without a missing member.
     Missing {
-        /// Which level.
+        /// The level.
         level: ArrayLevel,
-        /// Members missing.
+        /// Missing members.
         missing: u16,
-        /// Why that cannot be.
+        /// The reason of the rule.
         reason: String,
     },
     /// The list of drives does not fit the members.
     Drives {
-        /// Drives given.
+        /// Drives in the list.
         have: usize,
         /// Members.
         members: u16,
     },
-    /// A write-back cache was requested, but there is none.
+    /// A write-back cache was requested, but the controller has none.
     NoCache(String),
-    /// A part of the machine has a size that cannot be.
+    /// A part of the machine has an impossible size.
     Part(String),
     /// The engine refuses the array.
     Engine(String),
@@ -101,7 +101,7 @@ impl fmt::Display for MachineError {
 }
 impl std::error::Error for MachineError {}
 
-/// This many drives, in words.
+/// The number of drives in words.
 fn drives(count: u16) -> String {
     words::count(count.into(), "drive", "drives")
 }

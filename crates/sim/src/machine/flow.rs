@@ -7,7 +7,7 @@
 //!  done   <- worker <- host way <-- engine
 //! ```
 //!
-//! What takes no time is not an event: it happens at once.
+//! A step that takes no time is not an event: it happens at once.
 
 use openraid_core::actions::{Direction, DriveOp, IoClass, JobKind, ParityJob, ReplyStatus, Transfer};
 use openraid_core::events::{BlockRequest, Completion, RequestKind, Verdict};
@@ -19,10 +19,10 @@ use super::station::Flight;
 use super::{HostIo, IoDone, IoKind, Machine};
 use openraid_drives::DriveModel;
 
-/// A read waits on its way to the host for each KiB, but for no more than these bytes.
+/// Limit of the bytes of a read for which it waits on its way to the host.
 const WAITING_BYTES_MAX: u64 = 64 << 10;
 
-/// Never read: there are no bytes.
+/// Never examined: requests have no bytes.
 const NO_SUM: Verdict = Verdict::Checksum(0);
 
 /// An event in a part that is not a drive.
@@ -33,28 +33,28 @@ pub(super) enum What {
     Arrive,
     /// The controller's processor is done with a request: it goes on to the engine.
     Enter,
-    /// The stage of redundancy is free for a write: it goes into the engine.
+    /// The stage of redundancy is free for a write: the engine gets the write.
     Staged,
     /// A thread knows that its request has ended.
     Ended,
-    /// Payload is across.
+    /// A transfer of payload has ended.
     Moved,
-    /// Payload is across, and its request ends with it.
+    /// A transfer of payload has ended, and its request ends with it.
     MovedLast,
     /// A computation is done.
     Computed,
-    /// A comparison is done: everything fits.
+    /// A comparison has ended: the data matches.
     Matched,
     /// A checksum is computed.
     Summed,
-    /// The first write on the member way is across.
+    /// The first write on the member way has reached its drive.
     Reached,
-    /// A command's end, or its data, has reached the controller.
+    /// The end of a command, or its data, has reached the controller.
     Answered,
 }
 
-/// It happens to this request or to what has this tag; the other is of no account. These are numbers side by side, as an
-/// enum with them inside is copied as a whole soon after it was written in parts, and that waits.
+/// An event is for a request slot or for a tag; the other field has no meaning. The fields are separate numbers. An
+/// enum with data would be copied as a whole soon after its parts were written, and the copy would stall.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     what: What,
@@ -63,7 +63,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// The value for none.
+    /// The value for no event.
     pub const NONE: Self = Self::of(What::Arrive, u32::MAX);
 
     pub const fn of(what: What, slot: u32) -> Self {
@@ -80,12 +80,12 @@ impl Event {
 pub(super) struct Inside {
     pub io: HostIo,
     pub status: ReplyStatus,
-    /// Its cost on its thread, each way.
+    /// Its time on its thread, in each direction.
     pub host: Nanos,
 }
 
 impl<D: DriveModel> Machine<D> {
-    /// The work of a station at this moment. Drives come first, then the lines.
+    /// The work of a station at this moment. The stations of drives precede those of the lines.
     #[inline]
     pub(super) fn happen(&mut self, station: usize, due: Entry, done: &mut Vec<IoDone>) {
         if station < self.stations.len() {
@@ -122,7 +122,7 @@ impl<D: DriveModel> Machine<D> {
         }
     }
 
-    /// The first write on the member way is with its drive.
+    /// The first write on the member way has reached its drive.
     fn reached(&mut self) {
         let command = self.on_way.front().expect("a write is on the way");
         self.stations[command.drive.index()].reached(&mut self.calendar, self.now, command);
@@ -134,7 +134,7 @@ impl<D: DriveModel> Machine<D> {
         self.stirred = true;
     }
 
-    /// A request is with the controller: its processor looks at it first.
+    /// A request reaches the controller: its processor handles it first.
     fn arrive(&mut self, slot: u32) {
         let cost = &self.parts.processor;
         let io = &self.inside[slot as usize].io;
@@ -149,8 +149,8 @@ impl<D: DriveModel> Machine<D> {
         self.push(self.line.processor, at, Event::of(What::Enter, slot));
     }
 
-    /// If the array is redundant, a write enters the engine when the stage before the cache is free, and occupies it
-    /// for its time: a write that follows soon waits, a later one does not.
+    /// Pass a write through the stage before the cache, if the array is redundant. The write enters the engine when the
+    /// stage is free, and then occupies the stage for its own time. A write that follows soon has to wait.
     fn stage(&mut self, slot: u32) {
         let time = self.stage_time(&self.inside[slot as usize].io);
         if time == Nanos::ZERO {
@@ -161,7 +161,8 @@ impl<D: DriveModel> Machine<D> {
         self.push(self.line.stage, begin, Event::of(What::Staged, slot));
     }
 
-    /// The time of a request in the stage: by the stripes that it fills in part, and by its bytes in them.
+    /// The time of a request in the stage: it depends on the stripes that the request fills in part, and on its bytes
+    /// in them.
     fn stage_time(&self, io: &HostIo) -> Nanos {
         let (picos, each) = (self.parts.redundancy_stage, self.parts.partial_stripe);
         if io.kind != IoKind::Write || (picos == 0 && each == Nanos::ZERO) {
@@ -205,7 +206,7 @@ impl<D: DriveModel> Machine<D> {
         self.stirred = true;
     }
 
-    /// The next chunk of the write that is at the gate.
+    /// The next chunk of the write at the gate.
     fn next_part(&mut self) {
         if let Some((slot, done)) = self.gate.at_gate() {
             let io = self.inside[slot as usize].io;
@@ -216,7 +217,7 @@ impl<D: DriveModel> Machine<D> {
         }
     }
 
-    /// The engine is done with a request.
+    /// The engine has ended a request.
     fn request_ended(&mut self, slot: u32, status: ReplyStatus, done: &mut Vec<IoDone>) {
         if self.gate.is_at(slot) {
             if status == ReplyStatus::Ok && self.gate.has_more(u64::from(self.inside[slot as usize].io.len)) {
@@ -243,7 +244,7 @@ impl<D: DriveModel> Machine<D> {
         self.push(line, at, Event::of(What::Ended, slot));
     }
 
-    /// The cost of touching the payload on the host, for this kind of request.
+    /// The host's time for the payload, for requests of this kind.
     pub(super) fn payload_cost(&self, io: &HostIo, way: IoKind) -> Nanos {
         if io.kind == way {
             Nanos(self.parts.host.kib.0 * u64::from(io.len) / 1024)
@@ -269,7 +270,7 @@ impl<D: DriveModel> Machine<D> {
         done.push(IoDone { id: io.id, at: self.now, status });
     }
 
-    /// The engine moves, and what it wants is begun.
+    /// Run the engine and begin its actions.
     pub(super) fn engine_moves(&mut self, done: &mut Vec<IoDone>) {
         (self.stirred, self.engine_moved) = (false, true);
         self.actions.clear();
@@ -298,18 +299,19 @@ impl<D: DriveModel> Machine<D> {
         }
     }
 
-    /// A command to a member: the processor, then the way there; data of a write goes along.
+    /// A command to a member: the processor handles it, then it moves to the member, for a write together with its
+    /// data.
     fn issue(&mut self, number: usize) {
         let command = &mut self.actions.drive[number];
         if let (DriveOp::Write { fua }, false) = (&mut command.op, self.parts.through_below.is_zero()) {
-            // The drives may cache writes that the controller does not.
+            // Drives may cache writes that the controller does not cache.
             *fua = false;
         }
         let command = &*command;
         let drive = command.drive.index();
         let bytes = command.len.bytes().get();
         let (reads, writes) = (command.op == DriveOp::Read, matches!(command.op, DriveOp::Write { .. }));
-        // The journal's commands are of this class, too, and are what it is for.
+        // The journal's commands are metadata, too, but the journal counts them as its work.
         let journal = self.journal.as_mut().filter(|journal| journal.is_at(drive));
         let metadata = command.class == IoClass::Metadata && journal.is_none();
         if let Some(journal) = journal {
@@ -337,12 +339,12 @@ impl<D: DriveModel> Machine<D> {
                 return self.push(self.line.to_members, at, Event::of(What::Reached, 0));
             }
         }
-        // Commands without payload come in the order in which the processor releases them.
+        // Commands without payload arrive in the order in which the processor releases them.
         let last = !writes || self.member_ways.is_free();
         self.events += self.stations[drive].arrive(&mut self.calendar, at, command, last);
     }
 
-    /// A drive has something to do: commands end, others begin.
+    /// Advance a drive: commands end, others begin.
     fn drive_moves(&mut self, number: usize) {
         self.ended.clear();
         let station = &mut self.stations[number];
@@ -352,7 +354,7 @@ impl<D: DriveModel> Machine<D> {
         }
     }
 
-    /// A drive has ended a command: data of a read comes back by the channel and the member way.
+    /// A drive has ended a command: the data of a read returns through the channel and the member way.
     fn answered_by_drive(&mut self, tag: Tag) {
         let flight = self.flights[tag.index() as usize];
         let bytes = u64::from(flight.bytes);
@@ -448,7 +450,7 @@ impl<D: DriveModel> Machine<D> {
     }
 }
 
-/// The stripes that a write has a part of, and not all (its first, its last, or the only one), and its bytes in them.
+/// The number of stripes that a write fills in part (its first, its last, or the only one), and its bytes in them.
 fn partly_filled(io: &HostIo, stripe: u64) -> (u64, u64) {
     let (start, len) = (io.offset, u64::from(io.len));
     let (whole_from, whole_to) = (start.next_multiple_of(stripe), (start + len) / stripe * stripe);

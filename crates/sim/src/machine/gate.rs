@@ -1,12 +1,12 @@
-//! A controller's treatment of writes before its cache: it tells consecutive writes from others.
+//! A controller's treatment of writes before its cache: it distinguishes sequential writes from others.
 //!
-//! A controller that adapts decides from its first requests how it takes writes from then on: until the array is
-//! created again, or, if its firmware keeps that state, until the power is cut. After sequential requests nothing
-//! changes. Random requests teach it to distrust streams: single long writes, and those of long streams, pass a gate
-//! one at a time, a chunk after the other, and wait for the medium each time.
+//! A controller that adapts decides from its first requests how it treats later writes. The decision holds until the
+//! array is created again. If the firmware keeps that state, the decision holds until power is cut. After sequential
+//! requests nothing changes. After random requests the controller distrusts streams: single long writes and the writes
+//! of long streams pass a gate one at a time, a chunk after the other, and wait for the medium each time.
 //!
-//! A controller with a small cache keeps parts of stripes only if the rest of the stripe can be expected: other short
-//! writes go through to the drives.
+//! A controller with a small cache keeps parts of stripes only if it can expect the rest of the stripe. Other short
+//! writes bypass the cache.
 
 use std::collections::VecDeque;
 
@@ -14,18 +14,18 @@ use openraid_units::{Bytes, Instant, Nanos};
 
 use super::{HostIo, IoKind};
 
-/// A write of this many bytes is long: two chunks of the usual size.
+/// Length from which a write is long: two chunks of the usual size.
 const LONG_BYTES: u32 = 128 << 10;
-/// Bytes in order that make a stream long: files of a few megabytes are none.
+/// Sequential bytes from which a stream is long; files of a few megabytes are below.
 const LONG_STREAM_BYTES: u64 = 32 << 20;
-/// Requests in order, the first included, that make a stream.
+/// Sequential requests, the first included, that make a stream.
 const STREAM_AFTER: u32 = 4;
-/// A stream that has been silent for this long is not long any more.
+/// A stream without requests for this time is no longer long.
 const SILENT_AFTER: Nanos = Nanos::from_millis(2);
 /// Streams that are distinguished.
 const STREAMS_MAX: usize = 16;
 
-/// Requests that go on with each other.
+/// Requests that continue each other.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     next: u64,
@@ -34,49 +34,50 @@ struct Stream {
     at: Instant,
 }
 
-/// A controller's learned state.
+/// What a controller has learned from its loads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lesson {
-    /// It does not learn.
+    /// The controller does not learn.
     Fixed,
-    /// Nothing yet: requests seen, and those of them that went on with others.
+    /// No decision yet: the number of requests seen, and of those that continued others.
     Listening { seen: u32, in_order: u32 },
-    /// Loads come in order.
+    /// Loads are sequential.
     Trust,
     /// Loads are random.
     Distrust,
 }
 
-/// How a request continues.
+/// How a request passes the gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Passage {
-    /// Into the cache, as any other.
+    /// To the cache without a wait.
     Free,
     /// Past the cache.
     Through,
-    /// It must pass the gate.
+    /// Through the gate, with a wait.
     Held,
 }
 
 /// See the module header.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// Requests after which it has made up its mind.
+    /// Requests after which the controller decides.
     after: u32,
     lesson: Lesson,
-    /// Shorter writes that belong to no stream are not cached.
+    /// Writes that are shorter and continue no stream bypass the cache.
     through_below: u64,
     streams: VecDeque<Stream>,
     waiting: VecDeque<u32>,
-    /// The write at the gate, the bytes of it that have gone in, and where it ends.
+    /// The write at the gate, its bytes that were admitted, and where the admitted part ends.
     at: Option<u32>,
     gone: u64,
     ends: u64,
 }
 
 impl Gate {
-    /// A controller that makes up its mind after this many requests (zero is one that does not adapt), or has learned
-    /// already that loads are random; and that does not cache shorter writes than these, unless they continue.
+    /// The gate of a controller that decides after `after` requests (zero: it does not adapt), or that already learned
+    /// that loads are random (`distrust`). The controller does not cache writes below `through_below`, unless they
+    /// continue a stream.
     pub fn new(after: u32, distrust: bool, through_below: Bytes) -> Self {
         let lesson = match (after, distrust) {
             (0, _) => Lesson::Fixed,
@@ -95,7 +96,7 @@ impl Gate {
         }
     }
 
-    /// The array was created again: the state learned from loads on the old one is forgotten.
+    /// The array was created again: the gate forgets what it learned from the old array.
     pub fn forget(&mut self) {
         self.streams.clear();
         if self.lesson != Lesson::Fixed {
@@ -103,7 +104,7 @@ impl Gate {
         }
     }
 
-    /// A request comes in: how does it continue?
+    /// A request arrives. Returns how it passes.
     pub fn look(&mut self, io: &HostIo, now: Instant) -> Passage {
         let indifferent = matches!(self.lesson, Lesson::Fixed | Lesson::Trust) && self.through_below == 0;
         if indifferent || io.kind == IoKind::Flush {
@@ -149,7 +150,7 @@ impl Gate {
         stream
     }
 
-    /// A write comes to the gate; true if it is its turn at once.
+    /// A write arrives at the gate. Returns true if it can pass at once.
     pub fn arrive(&mut self, slot: u32) -> bool {
         if self.at.is_some() {
             self.waiting.push_back(slot);
@@ -159,28 +160,29 @@ impl Gate {
         true
     }
 
-    /// Is this write the one at the gate?
+    /// Whether this write is the one at the gate.
     pub fn is_at(&self, slot: u32) -> bool {
         self.at == Some(slot)
     }
 
-    /// The write at the gate, and how much of it has gone in.
+    /// The write at the gate, and its bytes that were admitted.
     pub fn at_gate(&self) -> Option<(u32, u64)> {
         self.at.map(|slot| (slot, self.gone))
     }
 
-    /// `bytes` more of it are admitted; this part ends at `end`.
+    /// `bytes` more of the write are admitted; this part ends at `end`.
     pub fn went_in(&mut self, bytes: u64, end: u64) {
         self.gone += bytes;
         self.ends = end;
     }
 
-    /// The part that went in is done: is there more of it?
+    /// The admitted part is done. Returns whether the write has more.
     pub fn has_more(&self, len: u64) -> bool {
         self.gone < len
     }
 
-    /// It is done; the next one comes to the gate. Its stream was not silent while it was there.
+    /// The write at the gate is done; the next write may pass. Time at the gate does not count as silence of the
+    /// stream.
     pub fn leave(&mut self, now: Instant) {
         for stream in &mut self.streams {
             if stream.next >= self.ends && stream.next - self.ends <= LONG_STREAM_BYTES {
@@ -206,7 +208,7 @@ mod tests {
         let mut gate = Gate::new(100, true, Bytes::ZERO);
         let mut now = Instant::ZERO;
         assert_eq!(gate.look(&write(1 << 30, LONG_BYTES), now), Passage::Held);
-        // 512 requests of 64 KiB are 32 MiB: the last of them is held, and what follows it.
+        // 512 requests of 64 KiB are 32 MiB: the last of them is held, and so are later ones.
         let mut held = Vec::new();
         for number in 0..516 {
             now = now + SOON;
@@ -214,7 +216,7 @@ mod tests {
         }
         assert_eq!(held.iter().position(|held| *held), Some(511));
         assert!(held[511..].iter().all(|held| *held));
-        // Silence ends a stream, unless it was at the gate all the time.
+        // Silence ends a stream, unless the stream was at the gate for all that time.
         let later = now + Nanos::from_millis(50);
         assert!(gate.arrive(1) && !gate.arrive(2));
         gate.went_in(64 << 10, 516 << 16);
@@ -246,14 +248,14 @@ mod tests {
         let long = write(1 << 40, LONG_BYTES);
         assert_eq!(random.look(&long, Instant::ZERO), Passage::Held);
         assert_eq!(ordered.look(&long, Instant::ZERO), Passage::Free);
-        // A new array has taught nothing yet, and teaches as the first one did.
+        // The new array has taught the controller nothing yet, and teaches it as the first array did.
         random.forget();
         assert_eq!(random.look(&long, Instant::ZERO), Passage::Free);
         for number in 0..10 {
             random.look(&write(number * 999_424, 4096), Instant::ZERO);
         }
         assert_eq!(random.look(&long, Instant::ZERO), Passage::Held);
-        // A controller that does not adapt holds nothing back.
+        // A controller that does not adapt holds no write.
         let mut fixed = Gate::new(0, false, Bytes::ZERO);
         fixed.forget();
         assert_eq!((fixed.look(&long, Instant::ZERO), fixed.lesson), (Passage::Free, Lesson::Fixed));

@@ -1,11 +1,11 @@
-//! A machine's journal: devices of their own at ports of their own, each with a drive model of its own.
+//! A machine's journal: separate devices at separate ports, each with a drive model.
 //!
 //! ```text
 //!   engine -> [member way] -> device      header and payload of an entry, acknowledged when they are durable
 //! ```
 //!
-//! The engine writes one entry at a time. So the time with a command outstanding at a device is the time for which the
-//! journal works, whatever its drive does inside of it.
+//! The engine writes one entry at a time. So the journal's busy time is the time in which a device has a command
+//! outstanding, however its drive spends that time.
 
 use openraid_core::actions::DriveCommand;
 use openraid_core::journal::attach::FoundJournal;
@@ -14,20 +14,20 @@ use openraid_units::{BlockSize, Bytes, DriveId, Instant, Nanos, Sectors};
 
 use super::error::MachineError;
 
-/// Devices of a journal, at most: two hold the same.
+/// Limit of the devices of a journal: two devices have equal content.
 pub const JOURNAL_DEVICES_MAX: usize = 2;
-/// The part of a drive that is the device: a partition at its begin. A longer ring changes nothing, since the number of
-/// entries is the bound.
+/// The part of a drive that is used as a device: a partition at its beginning. A longer ring changes nothing, because
+/// the number of entries is the bound.
 pub const JOURNAL_DEVICE: Bytes = Bytes::gib(8);
-/// Memory through which a journal is written, as a server has it: four buffers of the largest entry.
+/// Memory through which a journal is written, as in a server: four buffers of the largest entry.
 pub(super) const JOURNAL_BUFFERS: Bytes = Bytes::mib(4);
 
 /// The time for which the journal works.
 #[derive(Debug)]
 pub(super) struct Journal {
-    /// The station of its first device; its devices are the last stations.
+    /// The station of its first device. The stations of the devices are the last ones.
     pub first: usize,
-    /// Commands at its devices, and since when there is one.
+    /// Outstanding commands at its devices, and since when at least one is outstanding.
     outstanding: u32,
     since: Instant,
     busy: Nanos,
@@ -61,8 +61,8 @@ impl Journal {
         self.busy + now
     }
 
-    /// The engine makes the header of an entry last, and it stands first: a device gets both at once, and takes them
-    /// for one stream as real ones do.
+    /// Put the header of an entry first. The engine makes the header last, but a device gets header and payload
+    /// together, and takes them for one stream, as real devices do.
     pub fn order(&self, commands: &mut [DriveCommand]) {
         commands.sort_by_key(|command| match self.is_at(command.drive.index()) {
             true => (command.drive.index(), command.lba.get()),
@@ -71,7 +71,7 @@ impl Journal {
     }
 }
 
-/// A new, empty journal on these drives, as one that was found there.
+/// A new, empty journal on these drives, in the form of a journal that was found there.
 pub(super) fn empty_journal(drives: &[DriveId], size: Sectors) -> Result<FoundJournal, MachineError> {
     let mirrors = u8::try_from(drives.len()).expect("two at most");
     let (journal, controller) = (Uuid([0x4a; 16]), Uuid([0x43; 16]));

@@ -1,4 +1,4 @@
-//! A machine in virtual time: the engine that serves, unchanged, on models of drives, links, buses and processors.
+//! A machine in virtual time: the production engine, unchanged, on models of drives, links, buses and processors.
 //!
 //! ```text
 //!  threads of the host -> bus -> controller's processor -> engine -> parity engine
@@ -8,9 +8,9 @@
 //!                                             -> devices of a journal
 //! ```
 //!
-//! Nothing has payload. Every part is a server or a drive model; the loop hands everything that happens at one
-//! instant to the engine before it moves. The same parts, requests and seed give the same run, to the nanosecond.
-//! A machine never invents results: what it does not model (a cable that breaks) does not happen.
+//! Requests have no payload. Every part is a server or a drive model. The loop hands all events of one instant to the
+//! engine before the engine runs. The same parts, requests and seed give the same run, to the nanosecond. A machine
+//! invents no results: a fault that the models do not have (a broken cable) does not happen.
 
 mod array;
 mod calendar;
@@ -53,40 +53,40 @@ pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
 use server::Memory;
 pub use server::{Rate, Server, Servers};
 
-/// A host's request.
+/// The kind of a host's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoKind {
     /// Read.
     Read,
     /// Write.
     Write,
-    /// Everything that was answered before is to be durable. Offset and length are of no account.
+    /// A flush: every request answered before it becomes durable. Its offset and length are ignored.
     Flush,
 }
 
 /// A request of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostIo {
-    /// The host's own name for it.
+    /// The host's own identifier of the request.
     pub id: u64,
-    /// What.
+    /// The kind of request.
     pub kind: IoKind,
     /// First byte.
     pub offset: u64,
     /// Bytes.
     pub len: u32,
-    /// The thread that makes it: each costs the host its time one request after the other.
+    /// The thread that makes the request. A thread works for one request after the other.
     pub worker: u16,
 }
 
 /// The end of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoDone {
-    /// The host's own name for it.
+    /// The host's own identifier of the request.
     pub id: u64,
-    /// When the host's thread knew.
+    /// When the host's thread learned of the end.
     pub at: Instant,
-    /// How it ended.
+    /// The result.
     pub status: ReplyStatus,
 }
 
@@ -95,9 +95,9 @@ pub struct IoDone {
 struct Worker {
     server: usize,
     line: usize,
-    /// Where its last request ended.
+    /// Where the last request of the thread ended.
     end: u64,
-    /// Requests that have not ended.
+    /// Requests of the thread that have not ended.
     asked: u32,
 }
 
@@ -107,7 +107,7 @@ impl Worker {
     }
 }
 
-/// The places of the lines of events.
+/// The numbers of the lines of events.
 #[derive(Debug)]
 struct Places {
     members: usize,
@@ -121,11 +121,11 @@ struct Places {
     channels: usize,
 }
 
-/// Where they are in every machine.
+/// The numbers of the lines that every machine has.
 const PLACES: Places =
     Places { members: 0, to_host: 1, from_host: 2, parity: 3, processor: 4, stage: 5, to_members: 6, channels: 7 };
 
-/// Calls of the engine at one instant; more are an endless loop.
+/// Calls of the engine at one instant; more calls mean an endless loop.
 const TURNS_MAX: u32 = 1_000_000;
 
 /// See the module header.
@@ -135,14 +135,14 @@ pub struct Machine<D = AnyDrive> {
     nested: bool,
     controller: Controller,
     actions: Actions,
-    /// These take no time at all.
+    /// All work of the processor takes no time.
     processor_is_free: bool,
     host_is_free: bool,
     started: Started,
     capacity: Bytes,
     now: Instant,
     calendar: Calendar,
-    /// When the engine wants to be looked at again; it is asked when an instant is over in which it has moved.
+    /// When the engine next wants to run. The machine asks it at the end of an instant in which the engine ran.
     engine_due: Entry,
     engine_moved: bool,
     stations: Vec<Station<D>>,
@@ -152,10 +152,10 @@ pub struct Machine<D = AnyDrive> {
     host_ways: Ways,
     member_ways: Ways,
     processor: Servers,
-    /// The stage between the processor and the cache that writes pass if the array is redundant.
+    /// The stage between the processor and the cache. Writes pass it if the array is redundant.
     stage: Server,
     parity: Server,
-    /// The controller's memory: payload goes in and out, and parity is computed in it.
+    /// The controller's memory: it takes time for payload that it receives or gives, and for the computation of parity.
     memory: Memory,
     workers: Vec<Worker>,
     host_servers: Vec<Server>,
@@ -166,9 +166,9 @@ pub struct Machine<D = AnyDrive> {
     door: VecDeque<u32>,
     gate: Gate,
     journal: Option<Journal>,
-    /// When the last payload gets to the host.
+    /// When the last payload reaches the host.
     to_host_last: Instant,
-    /// Members of one set of redundancy, and bytes of a chunk.
+    /// Members of one redundant set, and bytes of a chunk.
     set_members: u64,
     chunk: u64,
     flights: Vec<Flight>,
@@ -185,20 +185,20 @@ pub struct Machine<D = AnyDrive> {
 }
 
 impl Machine {
-    /// The machine of a specification, with the profiles that are built in.
+    /// A machine of this specification, with the built-in profiles.
     ///
     /// # Errors
-    /// Why it cannot be, with the controller's reason.
+    /// The reason for which the machine cannot be made; a rule of the controller includes the controller's reason.
     #[allow(clippy::needless_pass_by_value)] // a specification is made for one machine
     pub fn new(spec: MachineSpec) -> Result<Self, MachineError> {
         static BUILTIN: OnceLock<Library> = OnceLock::new();
         Self::in_library(&spec, BUILTIN.get_or_init(Library::builtin))
     }
 
-    /// The machine of a specification; buses and hosts that it only names are taken from `library`.
+    /// A machine of this specification. Buses and hosts that the specification only names are taken from `library`.
     ///
     /// # Errors
-    /// Why it cannot be, with the controller's reason.
+    /// The reason for which the machine cannot be made; a rule of the controller includes the controller's reason.
     pub fn in_library(spec: &MachineSpec, library: &Library) -> Result<Self, MachineError> {
         let parts = spec.parts(library)?;
         let port = spec.port(library)?;
@@ -226,8 +226,8 @@ impl Machine {
     }
 }
 
-/// A station for each drive of the array and then of the journal. Members are assigned to channels in turn; the devices of a
-/// journal have none.
+/// A station for each drive of the array, followed by a station for each device of the journal. Members are assigned to
+/// channels in turn. The devices of a journal have no channel.
 fn stations<D: DriveModel>(
     drives: Vec<D>,
     journal: Vec<D>,
@@ -241,10 +241,10 @@ fn stations<D: DriveModel>(
 }
 
 impl<D: DriveModel> Machine<D> {
-    /// A machine of these parts: a drive for each member, and which of them spin.
+    /// A machine of these parts, with a drive for each member. `rotational` says that the drives are disks.
     ///
     /// # Errors
-    /// Why the array cannot be.
+    /// The reason for which the array cannot be made.
     pub fn with_drives(
         parts: MachineParts,
         array: &ArraySpec,
@@ -254,11 +254,11 @@ impl<D: DriveModel> Machine<D> {
         Self::with_journal(parts, array, drives, Vec::new(), rotational)
     }
 
-    /// The same with a drive for each device of a journal: none, one, or two that hold the same. The parts say how large a
-    /// device is.
+    /// Like [`Machine::with_drives`], with a drive for each device of a journal: none, one, or two with equal content.
+    /// The parts give the size of a device.
     ///
     /// # Errors
-    /// Why the array or its journal cannot be.
+    /// The reason for which the array or its journal cannot be made.
     pub fn with_journal(
         parts: MachineParts,
         array: &ArraySpec,
@@ -356,47 +356,47 @@ impl<D: DriveModel> Machine<D> {
         Ok(())
     }
 
-    /// Keep a hash of everything that the engine decides.
+    /// Keep a hash of all decisions of the engine from now on.
     pub fn keep_digest(&mut self) {
         self.digest = Some(Digest::default());
     }
 
-    /// The hash of everything that the engine has decided since [`Machine::keep_digest`].
+    /// The hash of all decisions of the engine since [`Machine::keep_digest`].
     #[must_use]
     pub fn digest(&self) -> Option<u64> {
         self.digest.map(|digest| digest.value())
     }
 
-    /// The engine, to be looked at.
+    /// The engine, for inspection.
     #[must_use]
     pub const fn engine(&self) -> &Controller {
         &self.controller
     }
 
-    /// Have the engine keep the last `count` steps of requests. Its decisions do not change.
+    /// Let the engine keep the last `count` steps of requests. This does not change its decisions.
     pub fn keep_steps(&mut self, count: u32) {
         self.controller.keep_steps(count);
     }
 
-    /// The arrays that run; one, or each drive of a JBOD.
+    /// The running arrays: one, or one for each drive of a JBOD.
     #[must_use]
     pub fn arrays(&self) -> &[ArrayId] {
         &self.started.arrays
     }
 
-    /// Size of the array; of a JBOD, of all drives together.
+    /// Size of the array. For a JBOD: of all drives together.
     #[must_use]
     pub const fn capacity(&self) -> Bytes {
         self.capacity
     }
 
-    /// The age at which the cache writes dirty data to members; nothing without a cache.
+    /// The age at which the cache writes dirty data to members; `None` without a cache.
     #[must_use]
     pub fn destage_age(&self) -> Option<Nanos> {
         (!self.parts.cache.is_zero()).then_some(self.parts.destage_delay)
     }
 
-    /// The time.
+    /// The present time of the machine.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
@@ -408,17 +408,17 @@ impl<D: DriveModel> Machine<D> {
         self.inside.len() - self.free.len()
     }
 
-    /// The array is deleted and created again while the controller keeps running: it forgets its learned state, unless
-    /// its firmware keeps that.
+    /// Delete the array and create it again, while the controller keeps running. The controller forgets what it learned
+    /// from loads, unless its firmware keeps it.
     pub fn make_anew(&mut self) {
         if !self.parts.keeps_lessons {
             self.gate.forget();
         }
     }
 
-    /// A request, now: first its thread works for it, then the bus and the controller.
+    /// Submit a request now. First its thread works for it, then the bus and the controller.
     ///
-    /// A request that does not fit the array ends with an error; of a JBOD it must lie on one drive.
+    /// A request that does not fit the array ends with an error. On a JBOD, a request must lie on one drive.
     pub fn submit(&mut self, io: HostIo) {
         let worker = self.worker(io.worker);
         let host = self.host_cost(worker, &io);
@@ -440,7 +440,7 @@ impl<D: DriveModel> Machine<D> {
         self.push(line, at, Event::of(What::Arrive, slot));
     }
 
-    /// The cost of a request on its thread, each way.
+    /// The time that a request takes on its thread, in each direction.
     fn host_cost(&mut self, worker: usize, io: &HostIo) -> Nanos {
         let cost = &self.parts.host;
         let end = &mut self.workers[worker].end;
@@ -454,7 +454,7 @@ impl<D: DriveModel> Machine<D> {
         Nanos(whole.0 / 2)
     }
 
-    /// The thread of this number, made when it is first heard of.
+    /// The thread of this number; its first use makes it.
     #[inline]
     fn worker(&mut self, number: u16) -> usize {
         if self.workers.len() <= usize::from(number) {
@@ -472,7 +472,7 @@ impl<D: DriveModel> Machine<D> {
         }
     }
 
-    /// The array of an offset, and the offset in it.
+    /// The array at an offset, and the offset within that array.
     fn place(&self, offset: u64) -> (ArrayId, u64) {
         let arrays = &self.started.arrays;
         if arrays.len() == 1 {
@@ -489,11 +489,11 @@ impl<D: DriveModel> Machine<D> {
         (arrays[arrays.len() - 1], offset)
     }
 
-    /// Let things happen until a request has ended, or until `until`. Returns the time it is then; `done` gets the
-    /// requests that ended at it.
+    /// Run until a request has ended, or until `until`. Returns the time that is then reached. The requests that ended
+    /// at that time are added to `done`.
     ///
     /// # Panics
-    /// The engine moves without end.
+    /// The engine loops endlessly.
     pub fn advance(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Instant {
         let before = done.len();
         let (mut turns, mut due, limit) = (0, Entry::last_of(self.now), Entry::last_of(until));
@@ -537,15 +537,15 @@ impl<D: DriveModel> Machine<D> {
         }
     }
 
-    /// When the engine wants to be looked at, now that all of an instant has happened.
+    /// Ask the engine when it next wants to run, after all events of an instant have happened.
     #[inline]
     fn ask_engine(&mut self) {
         self.engine_moved = false;
         self.engine_due = self.controller.next_deadline().map_or(Entry::NEVER, |(at, _)| Entry::new(0, at));
     }
 
-    /// The busy times of the bus and of the controller's data path. If both are one server, with the slower rate, the
-    /// faster one's share follows from the bytes.
+    /// The busy times of the bus and of the controller's data path. If both are one server with the slower rate, the
+    /// share of the faster one is computed from the bytes.
     fn bus_and_path(&self) -> ([Nanos; 2], Option<[Nanos; 2]>) {
         let ways = if self.host_ways.is_free() { &self.member_ways } else { &self.host_ways };
         let (bus, Some(parts)) = (ways.busy(), self.parts.way_parts) else { return (ways.busy(), None) };
@@ -562,7 +562,7 @@ impl<D: DriveModel> Machine<D> {
         ([out, inward], Some([path_out, path_in]))
     }
 
-    /// The counters since the machine was made.
+    /// The counters since the creation of the machine.
     #[must_use]
     pub fn counters(&self) -> MachineCounters {
         let (mut reasons, mut rebuilt) = (Vec::new(), None);

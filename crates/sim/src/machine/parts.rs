@@ -1,7 +1,7 @@
-//! The parts of a machine, in numbers: costs of the processors, rates of the ways, sizes of the tables.
+//! The parts of a machine in numbers: costs of the processors, rates of the ways, sizes of the tables.
 //!
-//! A parts has no names and no sources: those are in the profiles that it is made from. Everything here is a
-//! cause (a time, a rate, a bound), never an outcome.
+//! [`MachineParts`] has no names and no sources; these are in the profiles from which it is made. Every number here is
+//! a cause (a time, a rate, a bound), never an outcome.
 
 use openraid_core::admin::Policy;
 use openraid_core::limits::Limits;
@@ -10,24 +10,24 @@ use openraid_units::{Bytes, Nanos};
 use super::journal::JOURNAL_BUFFERS;
 use super::server::Rate;
 
-/// The cost of a request on its host thread. Half of it is spent before the request is with the controller, half when
-/// it has ended.
+/// The time of a request on its host thread. Half of it passes before the controller gets the request, half after the
+/// request has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostCost {
     /// For each read.
     pub read: Nanos,
     /// For each write, and each flush.
     pub write: Nanos,
-    /// For each request that begins where the one before of the same thread ended.
+    /// For each request that begins where the previous request of the same thread ended.
     pub sequential: Nanos,
-    /// For each KiB: of a write on the way there, of a read on the way back.
+    /// For each KiB: of a write before the controller gets it, of a read after it has ended.
     pub kib: Nanos,
-    /// Processors: threads beyond that number share them.
+    /// Processors. If there are more threads, they share the processors.
     pub processors: u32,
 }
 
 impl HostCost {
-    /// Nothing.
+    /// No cost at all.
     pub const FREE: Self =
         Self { read: Nanos::ZERO, write: Nanos::ZERO, sequential: Nanos::ZERO, kib: Nanos::ZERO, processors: 1 };
 }
@@ -35,9 +35,9 @@ impl HostCost {
 /// The processor of the controller: a server, first come, first served.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ProcessorCost {
-    /// For each request of a host, read and write.
+    /// For each read request of a host.
     pub read: Nanos,
-    /// See `read`.
+    /// For each write request of a host.
     pub write: Nanos,
     /// In addition, for each request to an array in two levels (10, 50, 60).
     pub nested: Nanos,
@@ -47,129 +47,132 @@ pub struct ProcessorCost {
     pub kib: Nanos,
 }
 
-/// The engine that computes parity: a server.
+/// The part that computes parity: a server.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ParityCost {
     /// For each job.
     pub setup: Nanos,
-    /// For each member of the set that a job is for.
+    /// For each member of the job's set.
     pub member: Nanos,
-    /// Picoseconds for each byte that goes in.
+    /// Picoseconds for each input byte.
     pub picos: u64,
-    /// A job with a second syndrome takes this many percent of one without.
+    /// The time of a job with a second syndrome, in percent of the time of a job without.
     pub second_percent: u64,
 }
 
-/// The way to the host or to the members: two directions and what they share.
+/// The way to the host or to the members: two directions, and a part that both may share.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WayCost {
     /// From the members towards the host.
     pub read: Rate,
     /// From the host towards the members.
     pub write: Rate,
-    /// The rate that both directions share (PCI); none if each has its own lanes.
+    /// The rate that both directions share (PCI); `None` if each direction has lanes of its own.
     pub shared: Option<Rate>,
 }
 
-/// The parts of a way that includes a controller's own data path. The machine's times come from the way alone; this
-/// says which part of it is the slow one.
+/// The parts of a way that includes a controller's own data path. The machine computes its times from the way alone.
+/// These parts say which of them is the slow one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WayParts {
-    /// The data path: towards the host, from it.
+    /// The data path: towards the host, from the host.
     pub path: [Rate; 2],
-    /// The bus, likewise.
+    /// The bus: towards the host, from the host.
     pub bus: [Rate; 2],
 }
 
-/// All of it.
+/// All parts of a machine.
 #[derive(Clone, Debug)]
 pub struct MachineParts {
     /// Threads of the host.
     pub host: HostCost,
     /// The controller's processor.
     pub processor: ProcessorCost,
-    /// How many of them work side by side.
+    /// Number of controller processors that work in parallel.
     pub processors: u32,
     /// Between host and controller: payload of requests.
     pub host_way: WayCost,
     /// Between controller and members: payload of commands. If the host's own processor is the controller, the bus is
-    /// here.
+    /// part of this way.
     pub member_way: WayCost,
     /// The parts of `host_way`.
     pub way_parts: Option<WayParts>,
-    /// Picoseconds for each byte that goes into the controller's memory or out of it; zero if that is no limit.
+    /// Picoseconds for each byte that the controller's memory receives or gives; zero if the memory is no limit.
     pub memory: u64,
     /// The parity engine.
     pub parity: ParityCost,
-    /// Picoseconds a byte for copies between frames and cache; zero if the payload need not be copied.
+    /// Picoseconds a byte for copies between frames and cache; zero if payload need not be copied.
     pub copy_picos: u64,
-    /// Channels that several members share (U320, a port of an expander); members are spread over them in turn. None
-    /// where each has a link of its own.
+    /// Channels that several members share (U320, a port of an expander). Members are assigned to channels in turn. The
+    /// list is empty if each member has a link of its own.
     pub channels: Vec<WayCost>,
-    /// Requests that the controller works on at once; more wait at its door.
+    /// Requests that the controller works on at once; more requests wait before it.
     pub requests_max: u32,
     /// Commands that one member gets at once.
     pub depth_max: u32,
-    /// The cache, none if zero.
+    /// Size of the cache; zero for no cache.
     pub cache: Bytes,
-    /// The size of each device of the journal; zero for none.
+    /// Size of each device of the journal; zero for no journal.
     pub journal: Bytes,
-    /// The part of the cache that may be dirty, in percent: at most, and the marks between which it drains.
+    /// Dirty data in the cache in percent: the limit, and the two marks between which destage drains the cache.
     pub dirty_percent: [u64; 3],
-    /// Dirty units written at once, and while nothing hurries.
+    /// Dirty units written at once: in a hurry, and otherwise.
     pub destage_units: [u32; 2],
-    /// They are the stripes that the controller puts together at once, this many.
+    /// Stripes that the controller assembles at once; if given, they are the dirty units.
     pub open_stripes: Option<u32>,
-    /// Parts of a set that destage goes over in order of place; one is the order of age.
+    /// Zones of a set that destage visits in order; one zone means the order of age.
     pub destage_zones: u32,
-    /// Commands that destage has at a drive while hosts read.
+    /// Commands of destage at a drive while hosts read.
     pub destage_beside_reads: u32,
-    /// Requests after which a controller that adapts has made up its mind about streams of writes; zero for others.
+    /// Requests after which an adapting controller has decided how it treats streams of writes; zero for other
+    /// controllers.
     pub adapts_after: u32,
-    /// Its learned state outlives the array.
+    /// The learned state is kept when the array is deleted.
     pub keeps_lessons: bool,
-    /// It has learned before that its loads are random.
+    /// The controller has already learned that its loads are random.
     pub taught: bool,
-    /// Each KiB of a read, 64 KiB at most, waits for this long on its way to the host if its thread has asked for
-    /// nothing else.
+    /// Each KiB of a read, up to 64 KiB, waits for this time on its way to the host if its thread has no other request
+    /// outstanding.
     pub read_kib: Nanos,
-    /// Picoseconds in the stage before the cache of an array with redundancy, one write after the other: of each byte in a
-    /// stripe that the write fills in part. In addition the processor's time for two levels. Zero if there is no such stage.
+    /// Picoseconds for each byte in a stripe that a write fills in part. Writes to a redundant array pass this stage
+    /// before the cache, one after the other. The processor's time for two levels is added. Zero if there is no such
+    /// stage.
     pub redundancy_stage: u64,
-    /// Each stripe that a write to an array with parity fills in part takes this time of the stage before the engine.
+    /// Time in the stage before the engine for each stripe that a write to an array with parity fills in part.
     pub partial_stripe: Nanos,
-    /// Data of a stripe: see `redundancy_stage` and `partial_stripe`.
+    /// Data of a stripe, for `redundancy_stage` and `partial_stripe`.
     pub stripe: Bytes,
-    /// Writes shorter than this that go on with no stream are not cached by the controller; zero where all are.
+    /// The controller does not cache writes that are shorter than this and continue no stream; zero if it caches all
+    /// writes.
     pub through_below: Bytes,
-    /// Dirty data is written after this time.
+    /// Dirty data is written to members after this time.
     pub destage_delay: Nanos,
-    /// A command that has waited so long for its member goes before all others.
+    /// A command that has waited for its member for this time precedes all others.
     pub queue_age: Nanos,
     /// The engine's policy.
     pub policy: Policy,
-    /// An array is marked clean after this time; most controllers keep such marks in memory of their own.
+    /// An array is marked clean after this time. Most controllers keep such marks in memory of their own.
     pub clean_delay: Nanos,
-    /// The array's description stands in front of the data, as on a real array of this project, or in a place
-    /// that takes nothing of the members.
+    /// The array's metadata is on the members before the data, as in a real array of this project. If false, it takes
+    /// no space of the members.
     pub metadata_in_front: bool,
 }
 
-/// Frames for requests: more than any load here has outstanding.
+/// Frames for requests: more than any load here needs.
 const HOST_FRAMES: Bytes = Bytes::gib(1);
 /// Frames for old data and parity.
 const WORK_FRAMES: Bytes = Bytes::mib(512);
 /// Memory that the engine itself takes, before everything else.
 const ZERO_REGION: Bytes = Bytes::kib(256);
-/// Longer than any command waits in a queue that is far too long for its drive.
+/// Longer than any command waits, even in a queue that is far too long for its drive.
 const COMMAND_TIMEOUT: Nanos = Nanos::from_secs(3600);
-/// A day: no array is idle for this long.
+/// A day: no array here is idle for a day.
 pub const NEVER_CLEAN: Nanos = Nanos::from_secs(24 * 3600);
-/// Requests inside the engine at most.
+/// Limit of requests inside the engine.
 pub const REQUESTS_MAX: u32 = 4096;
 
 impl Default for MachineParts {
-    /// Everything is free and unbounded: only the engine and its drives take time.
+    /// All parts are free and unbounded: only the drives take time.
     fn default() -> Self {
         Self {
             host: HostCost::FREE,
@@ -209,7 +212,7 @@ impl Default for MachineParts {
 }
 
 impl MachineParts {
-    /// The engine's limits for this parts.
+    /// The engine's limits for these parts.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let cache = self.cache.round_down(Bytes::kib(4));
@@ -230,8 +233,8 @@ impl MachineParts {
             destage_zones: self.destage_zones,
             destage_beside_reads: self.destage_beside_reads,
             queue_age_max: self.queue_age,
-            // Twice as many as the door lets in: one that has ended in this moment still counts for the engine until it
-            // moves, while the next is at the door already.
+            // Twice the number that the controller lets in. The engine counts an ended request until it runs again, but
+            // the next request may already enter at that moment.
             requests_max: 2 * REQUESTS_MAX,
             drive_depth_max: self.depth_max,
             command_timeout: COMMAND_TIMEOUT,

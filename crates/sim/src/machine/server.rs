@@ -1,8 +1,8 @@
 //! Servers: each takes one piece of work after the other, first come, first served.
 //!
-//! A server is three numbers. Work that arrives at `now` begins when the server is free and ends after its own time;
-//! both are known at once, so a server needs no queue. That is exact as long as work is handed in in the order of
-//! arrival, which the machine's loop ensures.
+//! A server is three numbers. Work that arrives at `now` begins when the server is free, and ends after its own time.
+//! Both times are known at once, so a server needs no queue. The result is exact if work is handed in in the order of
+//! arrival. The machine's loop ensures that order.
 
 use openraid_units::{Instant, Nanos};
 
@@ -17,22 +17,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Work that takes `time` arrives: when it ends.
+    /// Work that takes `time` arrives. Returns when it ends.
     pub fn take(&mut self, now: Instant, time: Nanos) -> Instant {
         self.free = self.free.max(now) + time;
         self.busy += time;
         self.free
     }
 
-    /// Time that it has worked, including promised work.
+    /// Time for which the server has worked, including accepted work that has not ended.
     #[must_use]
     pub const fn busy(&self) -> Nanos {
         self.busy
     }
 }
 
-/// Servers side by side: work goes to the one that is free first. Ends come in the order of arrival, as a controller
-/// that works on a queue hands them out.
+/// Parallel servers: work is given to the server that is free first. Work ends in the order of arrival, as from a
+/// controller that processes a queue.
 #[derive(Clone, Debug)]
 pub struct Servers {
     servers: Vec<Server>,
@@ -40,13 +40,13 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// This many, at least one.
+    /// `count` servers, at least one.
     #[must_use]
     pub fn new(count: u32) -> Self {
         Self { servers: vec![Server::default(); count.max(1) as usize], last: Instant::ZERO }
     }
 
-    /// Work that takes `time` arrives: when it ends.
+    /// Work that takes `time` arrives. Returns when it ends.
     pub fn take(&mut self, now: Instant, time: Nanos) -> Instant {
         let server = match self.servers.as_mut_slice() {
             [one] => one,
@@ -56,7 +56,7 @@ impl Servers {
         self.last
     }
 
-    /// Time that they have worked, all together.
+    /// Time for which all servers together have worked.
     #[must_use]
     pub fn busy(&self) -> Nanos {
         self.servers.iter().fold(Nanos::ZERO, |sum, server| sum + server.busy())
@@ -68,15 +68,15 @@ impl Servers {
 pub struct Rate {
     /// For each transfer.
     pub setup: Nanos,
-    /// Picoseconds a byte: 1,000,000 divided by MB/s (10^6 bytes a second). Zero is without bound.
+    /// Picoseconds a byte: 1,000,000 divided by MB/s (10^6 bytes a second). Zero means no bound.
     pub picos: u64,
 }
 
 impl Rate {
-    /// No time at all.
+    /// A rate that takes no time.
     pub const FREE: Self = Self { setup: Nanos::ZERO, picos: 0 };
 
-    /// This many bytes a second, in units of 10^6.
+    /// A rate in units of 10^6 bytes a second.
     ///
     /// # Panics
     /// The rate is zero.
@@ -86,7 +86,7 @@ impl Rate {
         Self { setup: Nanos::ZERO, picos: 1_000_000 / rate }
     }
 
-    /// This many bytes a second, and a time for each transfer.
+    /// A rate in bytes a second, and a time for each transfer.
     ///
     /// # Panics
     /// The rate is zero.
@@ -101,15 +101,15 @@ impl Rate {
         Nanos(self.setup.0 + bytes * self.picos / PICOS)
     }
 
-    /// Does it take no time?
+    /// Whether transfers take no time.
     #[must_use]
     pub const fn is_free(self) -> bool {
         self.setup.0 == 0 && self.picos == 0
     }
 }
 
-/// A way for bytes: servers in a row that a transfer passes at the same time, cut through. It ends when the last of
-/// them is done with it, and never before the transfer in front of it.
+/// A way for bytes: a row of servers that a transfer passes at the same time (cut-through). The transfer ends when the
+/// last server is done with it, and never before the previous transfer.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Way {
     own: Server,
@@ -118,13 +118,13 @@ pub struct Way {
 }
 
 impl Way {
-    /// A way of its own.
+    /// A way that shares nothing with others.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
         Self { rate, ..Self::default() }
     }
 
-    /// A transfer arrives: when it ends. `shared` is what this way has in common with others.
+    /// A transfer arrives. Returns when it ends. `shared` is the server that this way shares with others, and its rate.
     pub fn take(&mut self, now: Instant, bytes: u64, shared: Option<(&mut Server, Rate)>) -> Instant {
         let own = self.own.take(now, self.rate.time(bytes));
         let end = shared.map_or(own, |(server, rate)| own.max(server.take(now, rate.time(bytes))));
@@ -132,15 +132,15 @@ impl Way {
         self.last
     }
 
-    /// Time that it has worked.
+    /// Time for which the way has worked.
     #[must_use]
     pub const fn busy(&self) -> Nanos {
         self.own.busy()
     }
 }
 
-/// The memory of a controller: a server that bytes pass on each way in and out. Payload of hosts waits for it; drives
-/// and the parity engine only take their share, as what they would wait is short.
+/// The memory of a controller: a server for every byte that it receives or gives. Payload of hosts waits for it. Drives
+/// and the parity engine only occupy it, because their wait would be short.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Memory {
     own: Server,
@@ -148,12 +148,12 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// A server that takes this number of picoseconds for a byte; none is no limit.
+    /// A server that takes `picos` picoseconds for a byte; zero means no limit.
     pub fn new(picos: u64) -> Self {
         Self { own: Server::default(), picos }
     }
 
-    /// This number of bytes passes. Returns the time at which the last one is through.
+    /// `bytes` pass. Returns when the last byte has passed.
     #[inline]
     pub fn pass(&mut self, now: Instant, bytes: u64) -> Instant {
         if self.picos == 0 || bytes == 0 {
@@ -162,7 +162,7 @@ impl Memory {
         self.own.take(now, Nanos(bytes * self.picos / PICOS))
     }
 
-    /// Time that it has worked.
+    /// Time for which the memory has worked.
     pub const fn busy(&self) -> Nanos {
         self.own.busy()
     }

@@ -1,4 +1,4 @@
-//! A member's end of the machine: commands on their way to the drive, the channel, the drive itself.
+//! A member in the machine: commands on their way to the drive, the channel, and the drive itself.
 
 use std::collections::VecDeque;
 
@@ -18,15 +18,15 @@ fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Optio
     line.pop_front().map(|(_, command)| command)
 }
 
-/// A command that a drive has, or will have.
+/// A command that a drive has, or will get.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Flight {
     pub drive: u16,
-    /// Bytes that come back.
+    /// Bytes that the drive returns.
     pub bytes: u32,
 }
 
-/// Two directions, with what they share.
+/// Two directions, and a part that both may share.
 #[derive(Clone, Debug)]
 pub(super) struct Ways {
     read: Way,
@@ -56,11 +56,11 @@ impl Ways {
     pub fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
-    /// Time that each direction worked, without the shared time.
+    /// Time for which each direction worked, without the shared part.
     pub fn own_busy(&self) -> [Nanos; 2] {
         [self.read.busy(), self.write.busy()]
     }
-    /// Time that both directions worked; the shared time if they share.
+    /// Time for which each direction worked; the time of the shared part if there is one.
     pub fn busy(&self) -> [Nanos; 2] {
         match &self.shared {
             Some((server, _)) => [server.busy(); 2],
@@ -76,14 +76,14 @@ pub(super) struct Station<D> {
     sectors: u64,
     number: usize,
     channel: Option<usize>,
-    /// On their way to the channel, or to the drive if there is none.
+    /// Commands on their way to the channel, or to the drive if there is no channel.
     coming: VecDeque<(Instant, DriveCommand)>,
-    /// Writes that are on the member way to this drive alone, with no other command, and when the last of them is across.
+    /// Number of writes on the member way that are alone on their way to this drive, and when the last of them arrives.
     expected: u32,
     expected_last: Instant,
-    /// On their way through the channel.
+    /// Commands on their way through the channel.
     wire: VecDeque<(Instant, DriveCommand)>,
-    /// When the drive has something to do.
+    /// When the drive has its next event.
     due: Instant,
     counters: MemberCounters,
 }
@@ -116,7 +116,7 @@ impl<D: DriveModel> Station<D> {
         MemberCounters { busy, passing, held, ..self.counters }
     }
 
-    /// Count a command; one for the array's description is counted as such.
+    /// Count a command; commands for the array's metadata are counted separately.
     pub fn count(&mut self, command: &DriveCommand, metadata: bool) {
         let counters = &mut self.counters;
         let sectors = command.len.get();
@@ -134,12 +134,13 @@ impl<D: DriveModel> Station<D> {
         }
     }
 
-    /// A command will be here at `at`. One without payload may overtake one that waits for the way; `last` says that none
+    /// A command will arrive at `at`. A command without payload may overtake one that waits for the way. `last` says
+    /// that no later command can arrive before this one. Returns the number of events that happened.
     /// that comes later can be here sooner. Returns how much happened.
     pub fn arrive(&mut self, calendar: &mut Calendar, at: Instant, command: &DriveCommand, last: bool) -> u64 {
         let alone = self.coming.is_empty() && self.channel.is_none() && self.expected == 0;
         if last && alone && self.due > at {
-            // The drive does nothing until then that anybody sees: it may have the command now.
+            // The drive does nothing visible until then, so it may get the command now.
             self.give(at, command);
             self.schedule(calendar);
             return 1;
@@ -154,8 +155,8 @@ impl<D: DriveModel> Station<D> {
         0
     }
 
-    /// May a write that will be here at `at` arrive by itself? It may if only such writes are on their way: they come
-    /// one after the other, and need no look at this station.
+    /// Whether a write that will arrive at `at` may arrive without an event of this station. It may if all commands on
+    /// their way are such writes: they arrive one after the other.
     pub fn expect(&mut self, at: Instant) -> bool {
         let alone = self.coming.is_empty() && self.channel.is_none();
         if alone {
@@ -165,14 +166,14 @@ impl<D: DriveModel> Station<D> {
         alone
     }
 
-    /// A write that was expected is here.
+    /// An expected write has arrived.
     pub fn reached(&mut self, calendar: &mut Calendar, now: Instant, command: &DriveCommand) {
         self.expected -= 1;
         self.give(now, command);
         self.schedule(calendar);
     }
 
-    /// The arrival of the first write that comes by itself; after an expected write none comes at its time.
+    /// The arrival of the first queued command; never if an expected write arrives at that time or later.
     fn coming_at(&self) -> Instant {
         match self.coming.front() {
             Some((at, _)) if self.expected == 0 || *at < self.expected_last => *at,
@@ -192,7 +193,7 @@ impl<D: DriveModel> Station<D> {
         calendar.set(self.number, next);
     }
 
-    /// The time is `now`: commands of the drive that ended. Returns how much happened.
+    /// Advance to `now`. The drive's ended commands are added to `ended`. Returns the number of events that happened.
     pub fn moves(&mut self, calendar: &mut Calendar, channels: &mut [Ways], now: Instant, ended: &mut Vec<Tag>) -> u64 {
         let mut moved = 0;
         if self.due <= now {
@@ -220,7 +221,7 @@ impl<D: DriveModel> Station<D> {
         moved
     }
 
-    /// The drive gets a command. One that reaches beyond its end (the array's metadata) is moved to its end.
+    /// The drive gets a command. A command beyond the end of the drive (the array's metadata) is moved to the end.
     fn give(&mut self, now: Instant, command: &DriveCommand) {
         let sectors = self.sectors;
         if command.lba.get() + command.len.get() <= sectors {
