@@ -1,34 +1,35 @@
 //! The next action of the mechanism, and its duration.
 //!
-//! The way to a sector is the remaining time of the firmware, then the arm's, then the rotation's. The firmware leaves
-//! a margin: a sector that it would only just reach counts as a turn away.
+//! The way to a sector is the remaining time of the firmware, followed by the time of the arm and the time of the
+//! rotation. The firmware keeps a margin: a sector that it would reach with less than the margin counts as one turn
+//! away.
 
 use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
-/// Pieces of the write cache, around the head, that are compared.
+/// Pieces of the write cache around the head that are compared.
 const NEAR_EXTENTS: usize = 32;
-/// Written data that is this many times older than it should be is written first of all.
+/// Written data older than its age limit times this number is written first.
 const OVERDUE: u64 = 4;
-/// One of this many works may be a command that was chosen by age alone. Were all of them, a disk with much to do would
-/// sort nothing any more, have ever older work, and never recover.
+/// One work in this many may be a command that was chosen by age alone. If all works were chosen by age, a busy disk
+/// would no longer sort its commands, its work would become older, and it would never recover.
 const BY_AGE: u64 = 4;
-/// One of this many works may be written data that was chosen by age alone.
+/// One work in this many may be a destage of written data that was chosen by age alone.
 const OVERDUE_EVERY: u64 = 16;
 
 /// When a work can begin.
 #[derive(Clone, Copy)]
 struct Times {
     now: u64,
-    /// The firmware is through with it.
+    /// When the firmware has processed the command.
     begin: u64,
-    /// Its data is in the drive.
+    /// When the drive has the data of the command.
     data: u64,
 }
 
-/// Waiting for this long counts as much as being one unit of time nearer, against written data that is to go out.
+/// Divisor of a command's waiting time. In comparison with written data, the quotient is subtracted from its way.
 const PATIENCE: u64 = 16;
 
-/// A command that is ready later is not ready for this long.
+/// Upper limit of the delay until a command is ready.
 const DELAY_MAX: u64 = u32::MAX as u64 / 4;
 
 /// The chosen work.
@@ -38,7 +39,7 @@ enum Choice {
 }
 
 impl Disk {
-    /// Start the next work, if there is any and nothing is going on.
+    /// Start the next work, if the mechanism is idle and there is any work.
     #[inline]
     pub(super) fn start(&mut self, now: u64) {
         if matches!(self.work.kind, WorkKind::Nothing) {
@@ -65,7 +66,7 @@ impl Disk {
         }
     }
 
-    /// When a band is rewritten if nothing else happens.
+    /// When the drive rewrites a band if no other work comes.
     fn rewrite_time(&self, now: u64) -> u64 {
         match &self.shingles {
             Some(shingles) if !shingles.is_empty() && self.window.is_empty() => {
@@ -87,7 +88,7 @@ impl Disk {
         (self.work.cylinder, self.work.head) = (self.cylinder, self.head);
     }
 
-    /// Time of a band: there, read, written, back; the rotation is waited for before each.
+    /// Time for rewriting a band: a move of the arm, half a turn and a transfer for reading, and the same for writing.
     fn rewriting(&self, band: u64) -> u64 {
         let Some(shingles) = &self.shingles else { return 0 };
         let geometry = &self.tables.geometry;
@@ -98,15 +99,16 @@ impl Disk {
         2 * (travel + u64::from(geometry.turn()) / 2 + geometry.span(&place, start, sectors).time)
     }
 
-    /// After a stream the disk reads on for a little although other commands wait, and answers commands for the sectors
-    /// that it meets.
+    /// After a stream the disk reads on for a short time although other commands wait, and answers commands for the
+    /// sectors that it reads.
     fn reads_on(&mut self, now: u64) -> bool {
         let least = self.tables.ahead_least;
         if least == 0 {
             return false;
         }
         let Some(hold) = self.segments.hold(&self.tables.geometry, least) else { return false };
-        // A command that continues the stream itself is not to wait for it, nor one that skips a part of it.
+        // A command that continues the stream does not wait for reading on, nor does one that skips a part of the
+        // stream.
         let goes_on =
             |lba: u64| lba >= self.last && self.segments.continues(lba) && !self.segments.is_past_visit(lba, least);
         if self.window.iter().any(|waiting| !waiting.write && goes_on(waiting.lba)) {
@@ -120,7 +122,7 @@ impl Disk {
         false
     }
 
-    /// Commands that wait may have been read by reading on.
+    /// Answer waiting commands whose sectors reading on has read.
     fn answer_reached(&mut self, now: u64) {
         let Some(reached) = self.segments.position(&self.tables.geometry, now) else { return };
         let mut index = 0;
@@ -158,9 +160,9 @@ impl Disk {
         Some(Choice::Command(command))
     }
 
-    /// How short the way to written data must be for it to go before a command. A host waits for the command, so it is
-    /// preferred, and more so the longer it has waited. If a host also waits for room in the cache, the two are equal
-    /// except for their age.
+    /// Limit of the way to written data for which it is destaged before a command. A host waits for the command, so the
+    /// command is preferred, and more so with the length of its wait. If a host also waits for room in the cache, both
+    /// have equal preference except for their age.
     fn worth(&self, now: u64, way: u32, command: usize) -> u32 {
         let waited = now.saturating_sub(self.window[command].arrived);
         let (way, waited) = match self.blocked.front() {
@@ -170,13 +172,13 @@ impl Disk {
         way.saturating_sub(u32::try_from(waited / PATIENCE).unwrap_or(u32::MAX))
     }
 
-    /// Must written data, the oldest of which came at `since`, be written out even though commands wait?
+    /// Whether written data must be destaged even though commands wait. `since` is the arrival of the oldest.
     fn destage_wanted(&self, now: u64, since: u64) -> bool {
         let is_old = now.saturating_sub(since) >= self.tables.destage_age;
         is_old || !self.blocked.is_empty() || !self.flushes.is_empty()
     }
 
-    /// When it is to go out if nothing else happens.
+    /// When written data is destaged if no other work comes.
     fn destage_time(&self, since: u64) -> u64 {
         (self.last_read.max(since) + self.tables.destage_idle).min(since + self.tables.destage_age)
     }
@@ -211,8 +213,8 @@ impl Disk {
         self.move_to(Times { now, begin: now, data: now }, &place, (extent.start, sectors), true);
     }
 
-    /// The buffer does not hold a whole read, whose first sector is there at `begins`: the medium waits for the link, and
-    /// loses whole turns by that.
+    /// Wait for room if the buffer does not hold the whole read, whose first sector is read at `begins`. The medium
+    /// waits for the link, and loses whole turns.
     #[cold]
     fn wait_for_room(&mut self, begins: u64, len: u64) {
         let room = begins.max(self.link_free) + self.tables.transfer(len - self.tables.buffer);
@@ -222,7 +224,7 @@ impl Disk {
         self.due += time;
     }
 
-    /// Arm, rotation, transfer. Gives when the transfer begins.
+    /// Move the arm, wait for the rotation, transfer. Returns when the transfer begins.
     #[inline(never)]
     fn move_to(&mut self, times: Times, place: &Place, (lba, len): (u64, u64), write: bool) -> u64 {
         let Times { now, begin, data } = times;
@@ -235,7 +237,7 @@ impl Disk {
         let wait = if angle >= at { angle - at } else { angle + turn - at };
         let first = arrival + wait;
         let mut end = first + span.time;
-        // A physical sector that is written in part is read first, and comes round once more.
+        // A physical sector that is written in part must be read first, and then takes another turn.
         if write && (lba | (lba + len)) & (self.tables.physical - 1) != 0 {
             end += turn;
         }
@@ -265,7 +267,7 @@ impl Disk {
         self.tables.geometry.angle(self.rotation(now))
     }
 
-    /// The state that the ways from here depend on.
+    /// The state that determines the ways from the present position.
     #[inline]
     fn view(&self, angle: u32, write: bool) -> View<'_> {
         let tables = &*self.tables;
@@ -281,7 +283,8 @@ impl Disk {
         }
     }
 
-    /// The command that is next, and its way; none at all for one that has waited for too long.
+    /// The command with the shortest way, and that way; no way is shorter than that of a command that has waited for
+    /// too long.
     #[allow(clippy::cast_possible_truncation)] // bounded by what 32 bits hold
     fn nearest_command(&self, now: u64) -> (u32, usize) {
         let view = self.view(self.angle(now), false);
@@ -299,7 +302,7 @@ impl Disk {
             let spot = Spot::of(&waiting.place);
             let curve = if waiting.write { &self.tables.seek_write } else { view.curve };
             let travel = if follows { 0 } else { view.travel_by(curve, &spot) };
-            // No way is shorter than the time until the arm is there.
+            // No way is shorter than the time until the arm arrives.
             if delay + travel >= best.0 {
                 continue;
             }
@@ -311,17 +314,17 @@ impl Disk {
         best
     }
 
-    /// The command that has waited for longest, if that is too long.
+    /// The command that has waited longest, if it has waited for too long.
     #[inline(never)]
     fn overdue_command(&self, window: &[Waiting], now: u64) -> Option<usize> {
         let (index, oldest) = window.iter().enumerate().min_by_key(|(_, waiting)| waiting.arrived)?;
         (now.saturating_sub(oldest.arrived) > self.tables.queue_age).then_some(index)
     }
 
-    /// The piece with the shortest way below `bound`; or the `oldest`, by its start, if that has waited `since` too
-    /// long ago. The search goes outwards from the head, alternately after it and before it, each way until the arm's
-    /// time alone is too long. Among equal ways the nearest piece after the head wins, and a piece before it only if
-    /// there is none after it.
+    /// The piece with the shortest way below `bound`. The result is the piece that begins at `oldest` if its arrival
+    /// `since` is too long ago. The search moves away from the head, alternately after it and before it, in each
+    /// direction until the arm's time alone is too long. Of equal ways, the nearest piece after the head wins. A piece
+    /// before the head wins only if no piece after it has an equal way.
     fn nearest_extent(&self, now: u64, bound: u32, since: u64, oldest: u64) -> Option<usize> {
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
             return Some(self.dirty.index(oldest) - 1);
@@ -333,7 +336,7 @@ impl Disk {
         let near = self.dirty.near(self.last, NEAR_EXTENTS);
         let (mut before, mut behind) = (near.before, near.behind);
         let (all, mut best) = (before.len() + behind.len(), bound);
-        // The bound for a piece after the head, which is chosen before an equal one on the other side.
+        // The bound for a piece after the head, which is preferred over an equal one before the head.
         let (mut most, mut found) = (bound, None);
         if near.follows {
             (best, most, found) = (0, 1, before.len().checked_sub(1));
@@ -371,7 +374,7 @@ impl Disk {
     }
 }
 
-/// The inputs of the time to a sector apart from the sector itself, computed once for all compared ones.
+/// The inputs of the time to a sector apart from the sector itself. They are computed once for all compared sectors.
 #[derive(Clone, Copy)]
 struct View<'a> {
     curve: &'a SeekCurve,
@@ -392,7 +395,7 @@ impl View<'_> {
         self.cylinder.abs_diff(to.cylinder)
     }
 
-    /// Time until a sector comes by for the first time, wherever the head is then.
+    /// Time until a sector first passes, if the head were already on its track.
     #[inline(always)]
     fn lead(&self, to: &Spot) -> u32 {
         let lead = to.angle.wrapping_sub(self.angle);
@@ -403,7 +406,7 @@ impl View<'_> {
         }
     }
 
-    /// Time of the arm and of the heads.
+    /// Time for moving the arm and switching heads.
     #[inline(always)]
     fn travel(&self, to: &Spot) -> u32 {
         self.travel_by(self.curve, to)
@@ -418,15 +421,16 @@ impl View<'_> {
         curve.time(distance)
     }
 
-    /// Time to a sector, as the firmware sees it. `delay` passes before the arm moves, for `travel`. What follows the
-    /// sector that was last under the head is done at once: a way that seems shorter would break a stream for a turn or
-    /// two.
+    /// Time to a sector, as the firmware computes it. The arm begins to move after `delay` and moves for `travel`. The
+    /// sector that follows the last one under the head is done at once (`follows`). Another way that seems shorter
+    /// would interrupt a stream for a turn or two.
     #[inline(always)]
     fn way(&self, delay: u32, travel: u32, to: &Spot, follows: bool) -> u32 {
         if follows {
             return delay;
         }
-        // After a move the firmware adds its margin. A processor cannot predict that branch: both are computed.
+        // After a move the firmware adds its margin. A processor cannot predict that branch, so both results are
+        // computed.
         let there = delay + travel + if travel > 0 { self.margin } else { 0 };
         let at = self.geometry.angle_of(self.angle + there);
         let early = to.angle.wrapping_sub(at);

@@ -6,9 +6,9 @@
 //!                             ^ reads on, destages while nothing waits
 //! ```
 //!
-//! The mechanism does one thing at a time. When it is free, it chooses the next by the shortest way to the first
-//! sector, with a limit on waiting. Its angle follows from the time. Each drive has a phase of its own and a spindle
-//! that is slower than nominal by up to [`SPINDLE_TOLERANCE`], as drives of an array do not turn together.
+//! The mechanism does one thing at a time. When it is free, it chooses the work with the shortest way to its first
+//! sector, with a limit on waiting. The angle of the platters follows from the time. Drives of an array do not turn
+//! together, so each drive has its own phase, and a spindle that is slower than nominal by up to [`SPINDLE_TOLERANCE`].
 
 mod dirty;
 mod geometry;
@@ -32,15 +32,15 @@ use shingles::Shingles;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How much slower than named a spindle may turn, in parts of 2^20: one in a thousand, as sheets promise 0.1 to 0.5
-/// percent.
+/// Limit of how much slower than nominal a spindle turns, in parts of 2^20: one in a thousand. Data sheets state 0.1 to
+/// 0.5 percent.
 const SPINDLE_TOLERANCE: u64 = 1 << 10;
-/// Sectors of a transfer whose time is looked up; of longer ones it is computed.
+/// Sectors of a transfer whose time is looked up; the time of a longer transfer is computed.
 const SHORT_TRANSFER: u64 = 256;
-/// Data is written out in pieces of at most this many sectors, so that room comes free bit by bit.
+/// Sectors in one piece of data that is destaged, at most. Small pieces free room gradually.
 const DESTAGE_SECTORS: u64 = 512;
 
-/// The time of what will not happen.
+/// The time of an event that will not happen.
 const NOTHING_DUE: u64 = u64::MAX;
 
 /// Values that all disks of one profile share.
@@ -71,17 +71,17 @@ pub struct DiskTables {
     physical: u64,
     segments: usize,
     ahead: u64,
-    /// Sectors that the buffer takes of one read before they are with the host.
+    /// Sectors of one read that the buffer holds before the host gets them.
     buffer: u64,
     dirty: u64,
     dirty_extents: usize,
     write_cache: bool,
-    /// Sectors of a band, sectors and pieces of its cache, idle time before bands are rewritten.
+    /// Sectors of a band, sectors and pieces of its cache, and the idle time after which bands are rewritten.
     shingled: Option<(u64, u64, u64, u64)>,
 }
 
 impl DiskTables {
-    /// Everything that follows from the profile alone.
+    /// Compute the values that follow from the profile alone.
     #[must_use]
     pub fn new(profile: &DiskProfile, capacity: Sectors) -> Self {
         let geometry = Geometry::new(profile, capacity);
@@ -105,7 +105,7 @@ impl DiskTables {
             last_transfer: profile.link_rate.value.time(Bytes(512)).0,
             flush: profile.flush.value.0,
             flush_queued: profile.flush_queued,
-            // A margin above a turn has the effect of one turn.
+            // A margin of more than one turn has the effect of one turn.
             margin: short(profile.positioning_margin.value.min(profile.turn())),
             queue_depth: profile.queue_depth.value as usize,
             sorting_window: profile.sorting_window.value as usize,
@@ -116,7 +116,7 @@ impl DiskTables {
             physical: profile.physical_block.value.0 / 512,
             segments: profile.segments.value as usize,
             ahead,
-            // Every disk has room for a track.
+            // Every disk buffers at least a track.
             buffer: (segments * Segments::sectors_each(ahead)).max(track),
             dirty: profile.dirty.value.sectors_floor().0,
             dirty_extents: profile.dirty_extents.value as usize,
@@ -150,7 +150,7 @@ impl DiskTables {
     }
 }
 
-/// The part of a place that the choice of the next command needs.
+/// The values of a place that the choice of the next command needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spot {
     cylinder: u32,
@@ -173,9 +173,9 @@ struct Waiting {
     len: u64,
     place: Place,
     arrived: u64,
-    /// When the firmware is through with it.
+    /// When the firmware has processed the command.
     ready: u64,
-    /// When the data of a write is in the drive.
+    /// When the drive has the data of a write.
     data: u64,
 }
 
@@ -183,18 +183,18 @@ struct Waiting {
 #[derive(Clone, Copy, Debug)]
 struct Work {
     kind: WorkKind,
-    /// Media time at its end.
+    /// Media time at the end of the work.
     media: u64,
     cylinder: u32,
     head: u32,
-    /// The sector after it.
+    /// The sector after the work.
     end: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum WorkKind {
     Nothing,
-    /// The data takes `transfer` on the link, and its first sector is in the buffer at `begins`.
+    /// A read: the link needs `transfer` for the data, and the first sector is in the buffer at `begins`.
     Read {
         tag: Tag,
         lba: u64,
@@ -204,19 +204,19 @@ enum WorkKind {
     Write {
         tag: Tag,
     },
-    /// This many sectors of the write cache; the oldest of them came with this write.
+    /// A destage of sectors from the write cache, and the number of the write that brought the oldest of them.
     Destage {
         sectors: u64,
         number: u64,
     },
-    /// A band of overlapping tracks.
+    /// The rewriting of a band of overlapping tracks.
     Rewrite,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Flush {
     tag: Tag,
-    /// Writes up to this number have to be on the medium.
+    /// Writes up to this number must be on the medium.
     number: u64,
 }
 
@@ -228,7 +228,7 @@ pub struct Disk {
     slowness: u64,
     write_cache: bool,
     window: Vec<Waiting>,
-    /// Writes among those.
+    /// Number of writes in `window`.
     window_writes: u32,
     /// Writes that wait for room in the write cache.
     blocked: VecDeque<Waiting>,
@@ -236,7 +236,7 @@ pub struct Disk {
     beyond: VecDeque<DriveCommand>,
     flushes: Vec<Flush>,
     work: Work,
-    /// When it is done with its work; if it has none, when it looks for some again.
+    /// When the mechanism ends its work; without work, when it next looks for some.
     due: u64,
     segments: Segments,
     dirty: Dirty,
@@ -250,9 +250,9 @@ pub struct Disk {
     link_free: u64,
     outbox: Outbox,
     busy: u64,
-    /// Works begun so far.
+    /// Number of works begun.
     works: u64,
-    /// The firmware's time for commands answered without the medium.
+    /// The firmware's time for commands that it answered without the medium.
     answered: u64,
 }
 
@@ -291,7 +291,7 @@ impl Disk {
         }
     }
 
-    /// How far the spindle has turned, in nanoseconds of its named speed.
+    /// How far the spindle has turned, in nanoseconds at its nominal speed.
     fn rotation(&self, now: u64) -> u64 {
         self.phase + now - (((now >> 10) * self.slowness) >> 10)
     }
@@ -301,8 +301,8 @@ impl Disk {
         self.window.len() + self.blocked.len() + usize::from(working)
     }
 
-    /// The firmware, which takes `command`, and then the link answer a command without the medium. Its first sector is there
-    /// at `data`. Gives when.
+    /// Answer a command without the medium: the firmware takes `command`, then the link transfers the data. The first
+    /// sector is available at `data`. Returns when the answer is complete.
     fn answer(&mut self, now: u64, command: u64, data: u64, sectors: u64) -> u64 {
         self.processor_free = now.max(self.processor_free) + command;
         self.answered += command;
@@ -311,7 +311,7 @@ impl Disk {
         end
     }
 
-    /// Take a command out of the host's hands.
+    /// Take a command from the host.
     fn take(&mut self, now: u64, command: &DriveCommand) {
         let (lba, len) = (command.lba.0, command.len.0);
         match command.op {
@@ -341,14 +341,14 @@ impl Disk {
         };
         match found {
             Lookup::Hit { begins, ready } => {
-                // The data goes out while it comes in: no sector is sent before it is read.
+                // The link transfers data while the medium reads it. No sector is sent before it is read.
                 let command = self.tables.cached_command;
                 let end = self.answer(now, command, begins, len).max(ready + self.tables.last_transfer);
                 self.link_free = end;
                 return self.outbox.push(Instant(end), tag);
             }
             Lookup::Part { from } => {
-                // The buffered part goes out at once.
+                // The buffered part is sent at once.
                 self.link_free = self.link_free.max(now) + self.tables.transfer(from - lba);
                 first = from;
             }
@@ -360,8 +360,8 @@ impl Disk {
         self.window.push(Waiting { tag, write: false, lba: first, len, place, arrived: now, ready, data: now });
     }
 
-    /// Does a read continue the stream that the arm is at, past the end of the visit, while other commands wait? Reading on
-    /// ends before it.
+    /// Whether a read continues the stream that the arm visits, past the end of the visit, while other commands wait.
+    /// Reading on ends before such a read.
     fn waits_for_visit(&self, now: u64, lba: u64, end: u64) -> bool {
         let least = self.tables.ahead_least;
         !self.window.is_empty()
@@ -390,27 +390,27 @@ impl Disk {
         self.window.push(waiting);
     }
 
-    /// A write goes into the cache and is answered.
+    /// Put a write into the cache and answer it.
     fn accept(&mut self, now: u64, tag: Tag, (lba, len): (u64, u64), sectors: u64) {
         let end = self.answer(now, self.tables.cached_write_command, now, sectors);
         self.dirty.add(&self.tables.geometry, now, lba, len);
         self.outbox.push(Instant(end), tag);
     }
 
-    /// The next time at which the model must be advanced, so that no completion comes too late. The next advance
-    /// catches up on inner steps, each at its own time. A step needs no call of its own if it completes nothing and
-    /// lets no waiting command complete before the end named here.
+    /// The next time at which the model must be advanced, so that no completion is late. The next advance makes up for
+    /// inner steps, each at its own time. An inner step needs no call of its own if it completes nothing, and no
+    /// waiting command can complete because of it before the returned time.
     #[inline]
     fn next_stir(&self) -> u64 {
         let due = self.due;
         if due == NOTHING_DUE || self.flushes.len() + self.beyond.len() + self.window_writes as usize > 0 {
             return due;
         }
-        // Any answer after a read also follows it on the link.
+        // Every answer after a read is sent after it on the link.
         if let WorkKind::Read { begins, transfer, .. } = self.work.kind {
             return self.read_end(due, begins, transfer);
         }
-        // Only the cache's content is written.
+        // The mechanism only writes the cache's content.
         let inside = self.window.is_empty() && self.blocked.is_empty();
         if inside && !matches!(self.work.kind, WorkKind::Write { .. }) {
             return NOTHING_DUE;
@@ -418,15 +418,15 @@ impl Disk {
         due
     }
 
-    /// When the data of a read is with the host. The medium has given the first sector at `begins` and the last one at `now`.
-    /// The link sends a sector when it has the one before and the medium has given it: the slower of the two decides, and the
-    /// other adds one sector.
+    /// When the host has the data of a read. The medium reads the first sector at `begins` and the last one at `now`.
+    /// The link sends a sector when it has sent the previous one and the medium has read it. So the slower of the two
+    /// decides, and the other adds one sector.
     #[inline]
     fn read_end(&self, now: u64, begins: u64, transfer: u64) -> u64 {
         (now + self.tables.last_transfer).max(self.link_free.max(begins) + transfer)
     }
 
-    /// Everything that is due by `now`, except for giving out completions.
+    /// Carry out all steps that are due by `now`, without returning completions.
     #[inline(always)]
     fn settle(&mut self, now: u64) {
         let now = now.min(NOTHING_DUE - 1);
@@ -482,7 +482,7 @@ impl Disk {
         }
     }
 
-    /// Take what waits outside, answer flushes, and give the mechanism something to do.
+    /// Take commands that wait outside, answer flushes, and give the mechanism work.
     #[inline]
     fn proceed(&mut self, now: u64) {
         if !(self.flushes.is_empty() && self.beyond.is_empty()) {
@@ -499,7 +499,7 @@ impl Disk {
             if closed || self.inside() >= self.tables.queue_depth {
                 break;
             }
-            // A flush of ATA is given when nothing else is outstanding.
+            // The host sends a flush of ATA only when no other command is outstanding.
             let alone = matches!(self.beyond.front(), Some(first) if first.op == DriveOp::Flush);
             if alone && !self.tables.flush_queued && self.inside() > 0 {
                 break;

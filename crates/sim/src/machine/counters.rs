@@ -34,44 +34,45 @@ pub struct MemberCounters {
 pub struct MachineCounters {
     /// By slot.
     pub members: Vec<MemberCounters>,
-    /// The devices of the journal; none if there is no journal.
+    /// The devices of the journal; empty if there is no journal.
     pub journal: Vec<MemberCounters>,
-    /// Time with a command outstanding at a device of the journal, if there is one.
+    /// Time in which a device of the journal had a command outstanding, if there is a journal.
     pub journal_busy: Option<Nanos>,
     /// Requests of hosts that ended: reads, writes, flushes.
     pub requests: [u64; 3],
-    /// Their bytes: read, written.
+    /// Bytes of these requests: read, written.
     pub bytes: [u64; 2],
-    /// Time that the threads of the host worked, all together.
+    /// Time for which all threads of the host together worked.
     pub host_processor: Nanos,
-    /// Each of the host's processors, with its threads: the cost of requests one after the other.
+    /// For each of the host's processors: the cost of the requests of its threads, one after the other.
     pub host_threads: Vec<Nanos>,
     /// Processors of the controller.
     pub processors: u32,
-    /// Time that the controller's processor worked.
+    /// Time for which the controller's processor worked.
     pub processor: Nanos,
-    /// Time that the parity engine worked.
+    /// Time for which the parity engine worked.
     pub parity: Nanos,
     /// Parity jobs.
     pub parity_jobs: u64,
-    /// Bytes that went into the parity engine.
+    /// Input bytes of the parity engine.
     pub parity_bytes: u64,
-    /// Time that the bus towards the host worked, and from the host.
+    /// Time for which the bus worked: towards the host, from the host.
     pub bus: [Nanos; 2],
-    /// Time that the controller's own data path worked towards the host, and from it; if it has a rate of its own.
+    /// Time for which the controller's own data path worked, if it has a rate of its own: towards the host, from the
+    /// host.
     pub data_path: Option<[Nanos; 2]>,
-    /// Time that the controller's memory worked, if it has a rate.
+    /// Time for which the controller's memory worked, if it has a rate.
     pub memory: Option<Nanos>,
-    /// Stripes that the controller gathers at once, if it has a bound of its own.
+    /// Stripes that the controller gathers at once, if its profile limits them.
     pub open_stripes: Option<u32>,
-    /// Time that each shared channel worked; if it has two directions, the busier one.
+    /// Time for which each shared channel worked; of two directions, the busier one.
     pub channels: Vec<Nanos>,
     /// The controller's cache.
     pub cache: CacheCounters,
-    /// Sectors of the new member that a rebuild has filled, what was filled when it began included; none while none runs.
+    /// Filled sectors of the new member, including those filled before the rebuild began; `None` if no rebuild runs.
     pub rebuilt: Option<u64>,
-    /// The engine's reasons, with how often they were given.
+    /// The engine's reasons, each with its number of uses.
     pub reasons: Vec<(Reason, u64)>,
-    /// Things that happened: a measure of the simulation's own work.
+    /// Events: a measure of the simulation's own work.
     pub events: u64,
 }

@@ -1,7 +1,7 @@
-//! From profiles to a parts: a controller, its bus, its host and its drives in numbers.
+//! From profiles to [`MachineParts`]: a controller, its bus, its host and its drives in numbers.
 //!
-//! Physics comes from the profiles' tables, quirks from their table of quirks. Rules of a controller (levels,
-//! members, ports) are kept here, with the reason that its profile gives.
+//! Physical values come from the profiles' tables, quirks from their table of quirks. A controller's rules (levels,
+//! members, ports) are checked here. An error includes the reason that the profile gives.
 
 use openraid_core::admin::{MirrorRead, PartialWritePolicy, Policy, ReadAhead, WriteCache};
 use openraid_models::{
@@ -21,34 +21,34 @@ use super::server::Rate;
 /// When the controller acknowledges writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CacheMode {
-    /// When they are in its cache; a controller that has none, or may not, writes through.
+    /// When the data is in the controller's cache. A controller without a usable cache writes through.
     WriteBack,
-    /// When the members have them.
+    /// When the members have the data.
     WriteThrough,
 }
 
 /// The caches that are on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CachePolicy {
-    /// The controller's.
+    /// The controller's cache.
     pub controller: CacheMode,
-    /// The drives' write caches. If a controller's switch works on both, this follows the other.
+    /// The drives' write caches. If one switch of a controller works on both, this value follows the other.
     pub drives: bool,
 }
 
-/// The learned state from earlier arrays of a controller that adapts to its load (quirk `adapt_mode_state`) and keeps
-/// that (`adapt_persist_across_arrays`). A machine learns by itself from its first requests; a new machine is one that
-/// was just switched on.
+/// The learned state from earlier arrays. It matters for a controller that adapts to its load (quirk
+/// `adapt_mode_state`) and keeps that state (`adapt_persist_across_arrays`). A machine learns by itself from its first
+/// requests. A new machine is one that was just switched on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum LoadHistory {
-    /// Nothing.
+    /// The controller has learned nothing.
     #[default]
     Fresh,
-    /// Random loads.
+    /// The controller has learned from random loads.
     Random,
 }
 
-/// A machine that is wanted.
+/// The specification of a machine.
 #[derive(Clone, Debug)]
 pub struct MachineSpec {
     /// The controller.
@@ -57,11 +57,12 @@ pub struct MachineSpec {
     pub drives: Vec<DriveProfile>,
     /// The array.
     pub array: ArraySpec,
-    /// Devices of a journal: none, one, or two that hold the same. It acknowledges writes in place of the cache.
+    /// Devices of a journal: none, one, or two with equal content. The journal acknowledges writes in place of the
+    /// cache.
     pub journal: Vec<DriveProfile>,
-    /// Caches.
+    /// The caches that are on.
     pub cache: CachePolicy,
-    /// The drives' write caches, switched by name; none: as their profiles and the controller have them.
+    /// The drives' write caches, switched explicitly; `None` leaves them to the profiles and the controller.
     pub drive_cache: Option<bool>,
     /// Another size of the controller's cache.
     pub cache_bytes: Option<Bytes>,
@@ -71,13 +72,13 @@ pub struct MachineSpec {
     pub link: Option<BusProfile>,
     /// Another host.
     pub host: Option<HostProfile>,
-    /// Speed of the host's processors; 100 is what the profile says.
+    /// Speed of the host's processors in percent of the profile's value.
     pub host_speed_percent: u32,
     /// The controller's learned state.
     pub history: LoadHistory,
-    /// How full its SSDs have been.
+    /// How full the SSDs have been.
     pub drive_state: DriveState,
-    /// Where all chance comes from.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
@@ -103,14 +104,14 @@ impl MachineSpec {
         }
     }
 
-    /// Is the write cache of any drive on?
+    /// Whether the write cache of any drive is on.
     #[must_use]
     pub fn drive_caches(&self) -> bool {
         self.drives.iter().any(|drive| self.drive_cache_of(drive))
     }
 
-    /// Is the write cache of this drive on? It is as it left the factory, unless the controller switches it off with
-    /// its own cache, or it is switched by name.
+    /// Whether the write cache of this drive is on. It has its factory setting, unless `drive_cache` sets it, or the
+    /// controller switches it off with its own cache.
     #[must_use]
     pub fn drive_cache_of(&self, drive: &DriveProfile) -> bool {
         self.drive_cache.unwrap_or_else(|| self.leaves_drive_caches() && drive.write_cache())
@@ -132,7 +133,8 @@ impl MachineSpec {
         self.cache_bytes.unwrap_or(self.controller.cache.value)
     }
 
-    /// Does the controller acknowledge writes from its cache? Drives of a JBOD are passed through.
+    /// Whether the controller acknowledges writes from its cache. It never does for a JBOD, whose drives are raw
+    /// drives.
     #[must_use]
     pub fn writes_back(&self) -> bool {
         let may = self.controller.write_back && self.array.level != ArrayLevel::Jbod;
@@ -142,7 +144,7 @@ impl MachineSpec {
     /// Check the array against the controller's rules.
     ///
     /// # Errors
-    /// What does not fit, with the controller's reason.
+    /// The rule that is broken, with the controller's reason.
     pub fn check(&self) -> Result<(), MachineError> {
         let Self { controller, array, .. } = self;
         let Some(rule) = controller.level(array.level) else {
@@ -182,7 +184,7 @@ impl MachineSpec {
         array.check()
     }
 
-    /// Can this machine have the journal that it is to have?
+    /// Check whether this machine can have its journal.
     fn check_journal(&self) -> Result<(), MachineError> {
         let Self { controller, array, .. } = self;
         let wrong = |why: String| Err(MachineError::Part(why));
@@ -191,7 +193,7 @@ impl MachineSpec {
             count if count > JOURNAL_DEVICES_MAX => {
                 wrong(format!("a journal is on one device or on two that hold the same, not on {count}"))
             }
-            // This project's engine alone has memory of the host for a cache.
+            // Only this project's engine uses memory of the host as a cache.
             _ if controller.cache_on_demand.is_zero() => {
                 wrong(format!("{} has no journal; openraid has", controller.head.title))
             }
@@ -203,16 +205,16 @@ impl MachineSpec {
         }
     }
 
-    /// The chunk that the array has.
+    /// The chunk of the array.
     #[must_use]
     pub fn chunk(&self) -> Bytes {
         self.array.chunk.unwrap_or(self.controller.chunk.value)
     }
 
-    /// The parts of this machine; names of buses and hosts are looked up in `library`.
+    /// The parts of this machine. Names of buses and hosts are looked up in `library`.
     ///
     /// # Errors
-    /// What does not fit, or a name that no profile has.
+    /// The rule that is broken, or a name without a profile.
     pub fn parts(&self, library: &Library) -> Result<MachineParts, MachineError> {
         self.check()?;
         let lost = |error: openraid_models::LookupError| MachineError::Part(error.to_string());
@@ -246,7 +248,7 @@ impl MachineSpec {
             depth_max: self.depth_max(),
             cache,
             journal: if self.journal.is_empty() { Bytes::ZERO } else { JOURNAL_DEVICE },
-            // A mirror whose metadata stands at its end has no journal.
+            // A mirror with its metadata at the end cannot have a journal.
             metadata_in_front: !self.journal.is_empty(),
             dirty_percent,
             policy: self.policy(),
@@ -270,7 +272,7 @@ impl MachineSpec {
         if let Some(depth) = quirk(controller, "write_pipeline_depth").or((!software).then_some(CARD_DESTAGE_DEPTH)) {
             parts.destage_units = [self.destage_units(depth); 2];
         }
-        // A drive by itself keeps its order anyway.
+        // A single drive sorts its commands by itself.
         if let Some(stripes) = self.open_stripes() {
             parts.destage_units = parts.destage_units.map(|units| units.min(stripes));
             parts.open_stripes = (parts.destage_units[0] == stripes).then_some(stripes);
@@ -286,7 +288,7 @@ impl MachineSpec {
     /// The link of the controller's ports.
     ///
     /// # Errors
-    /// A name that no profile has.
+    /// A name without a profile.
     pub fn port<'a>(&'a self, library: &'a Library) -> Result<&'a BusProfile, MachineError> {
         match &self.link {
             Some(link) => Ok(link),
@@ -294,15 +296,15 @@ impl MachineSpec {
         }
     }
 
-    /// Does its port hold a drive back? A drive in a slot of the host has no such port. Drives that share a channel are
-    /// modelled by that channel. Drives that share a wide port have one lane each at a time.
+    /// Whether the port limits the rate of the drive. A drive in a slot of the host has no such port. Drives that share
+    /// a channel are modelled by that channel. Drives that share a wide port have one lane each at a time.
     #[must_use]
     pub fn is_held_back(&self, drive: &DriveProfile, port: &BusProfile) -> bool {
         let one = self.controller.drives_per_link.value <= 1 || port.lanes > 1;
         one && !self.is_in_slot(drive) && drive.exceeds(port)
     }
 
-    /// Do the drives share the links of the ports?
+    /// Whether the drives share the links of the ports.
     #[must_use]
     pub fn shares_links(&self) -> bool {
         self.controller.drives_per_link.value > 1 && !self.drives.iter().any(|drive| self.is_in_slot(drive))
@@ -312,8 +314,9 @@ impl MachineSpec {
         drive.has_slot() && self.controller.kind == ControllerKind::Software
     }
 
-    /// The array's part of the cache, and the part of it that may be dirty, with its marks. If a controller
-    /// limits the number of open stripes, an array with parity has at most their dirty data; read data keeps its room.
+    /// The array's part of the cache, the limit of its dirty data, and the marks of destage. If a controller limits the
+    /// number of open stripes, the dirty data of an array with parity is limited to these stripes. Read data keeps its
+    /// room.
     fn cache(&self, whole_cache: Bytes) -> (Bytes, [u64; 3]) {
         let usual = MachineParts::default().dirty_percent;
         let Some(stripes) = self.open_stripes() else { return (whole_cache, usual) };
@@ -326,9 +329,9 @@ impl MachineSpec {
         (needed * OPEN_STRIPES_SHARE, usual.map(|percent| percent / OPEN_STRIPES_SHARE))
     }
 
-    /// Stripes of an array with parity that such a controller works on at once: as many as it gathers, and on wide
-    /// arrays one for each data member. A small write keeps two members at work, so drives are equally busy at every
-    /// width.
+    /// Stripes of an array with parity that a controller with such a limit works on at once: the number that it
+    /// gathers, and on wide arrays one for each data member. A small write keeps two members at work, so the drives are
+    /// equally busy at every width.
     fn open_stripes(&self) -> Option<u32> {
         let least = quirk(&self.controller, "parity_open_stripes").filter(|_| self.array.level.has_parity())?;
         let data = self.array.members - self.array.spans() * self.array.parities();
@@ -349,10 +352,10 @@ impl MachineSpec {
 
     fn processor_cost(&self) -> ProcessorCost {
         let cpu = &self.controller.cpu;
-        // A drive by itself needs no map.
+        // A single drive needs no mapping.
         let mapped = !matches!(self.array.level, ArrayLevel::Single | ArrayLevel::Jbod);
         let map = if mapped { quirk_number(&self.controller, "stripe_map_overhead_us") } else { 0.0 };
-        // Columns side by side, without copies.
+        // Parallel columns, not counting copies.
         let columns = u64::from(if mapped { self.array.members / self.array.copies() } else { 1 });
         let width = Nanos(micros(quirk_number(&self.controller, "width_us")).0 * (columns - 1));
         ProcessorCost {
@@ -388,7 +391,7 @@ impl MachineSpec {
         })
     }
 
-    /// The bus, and the controller's own data path next to it.
+    /// The bus in combination with the controller's own data path.
     fn way(&self, bus: &BusProfile) -> WayCost {
         let setup = bus.command.value;
         let [read, write] = self.way_parts(bus).map_or([Rate::FREE; 2], |parts| parts.path);
@@ -402,7 +405,7 @@ impl MachineSpec {
         }
     }
 
-    /// Channels, where drives share them: commands and data of writes, data of reads.
+    /// Channels, if drives share them: commands and data of writes, data of reads.
     fn channels(&self, link: &BusProfile) -> Vec<WayCost> {
         if !self.shares_links() {
             return Vec::new();
@@ -410,11 +413,11 @@ impl MachineSpec {
         self.adapters(link, self.controller.drives_per_link.value)
     }
 
-    /// Number of drives that share such a bus.
+    /// The channels of such a bus; `each` drives share one.
     fn adapters(&self, link: &BusProfile, each: u32) -> Vec<WayCost> {
         let rate = |rate: u64, setup: Nanos| Rate::new(rate, setup);
         let cost = match link.duplex {
-            // A command keeps the channel for its time, and its data for theirs.
+            // A command occupies the channel for its own time, and its data for the time of the data.
             Duplex::Half => {
                 WayCost { shared: Some(rate(link.read.value.0, Nanos(link.command.value.0 / 2))), ..WayCost::default() }
             }
@@ -433,7 +436,7 @@ impl MachineSpec {
         if let Some(slots) = quirk(controller, "command_slots") {
             most = most.min(slots);
         }
-        // Slots of each span; pairs of drives are no spans.
+        // The limit is on slots of each span; pairs of drives are not spans.
         let spans = matches!(self.array.level, ArrayLevel::Raid50 | ArrayLevel::Raid60);
         if let (true, Some(cap)) = (spans, quirk(controller, "nested_qd_cap")) {
             most = most.min(cap);
@@ -441,7 +444,7 @@ impl MachineSpec {
         whole(most).clamp(1, REQUESTS_MAX)
     }
 
-    /// Commands that a member gets at once: no more than the controller gives, no more than the drive takes.
+    /// Commands that a member gets at once: limited by the controller and by the drive.
     fn depth_max(&self) -> u32 {
         let takes = |drive: &DriveProfile| match &drive.kind {
             DriveKind::Disk(disk) if matches!(disk.queue, QueueKind::None | QueueKind::LegacyTcq) => 1,
@@ -459,7 +462,7 @@ impl MachineSpec {
         let window = quirk(&self.controller, "ra_window_kib").map(whole);
         let split = quirk(&self.controller, "mirror_split_min_kib").map(whole);
         Policy {
-            // Cards read old data and parity at every width; this project's engine takes the cheaper way.
+            // Cards read old data and parity at every width. This project's engine chooses the cheaper way.
             partial_write: if hardware { PartialWritePolicy::ReadModifyWrite } else { PartialWritePolicy::Fewest },
             write_cache: match (self.writes_back(), self.journal.is_empty()) {
                 (false, _) => WriteCache::Through,
@@ -472,8 +475,8 @@ impl MachineSpec {
             mirror_read: mirror_read(&self.controller),
             split_above: split.map_or(Policy::default().split_above, |kib| Sectors::kib(kib.into())),
             split_streams: split.is_none(),
-            // Half of a long read comes from each half, for any number of pairs that it is spread over; but at least a
-            // chunk from each.
+            // One half of a long read comes from each half of a mirror, for any number of pairs over which it is
+            // spread. Each half gives at least a chunk.
             split_section: split.map_or(Policy::default().split_section, |kib| {
                 let chunk = self.chunk().sectors_floor();
                 Sectors::kib((kib / 2).into()).max(chunk) * u64::from((self.array.members / 2).max(1))
@@ -482,8 +485,8 @@ impl MachineSpec {
         }
     }
 
-    /// When a stream is read ahead. A read-ahead that starts again on each member never gets beyond a chunk: only the
-    /// drives' own read-ahead remains.
+    /// The rule for read-ahead of streams. A read-ahead that starts again on each member never gets beyond a chunk.
+    /// Then only the drives' own read-ahead remains.
     fn read_ahead(&self) -> ReadAhead {
         if self.array.level == ArrayLevel::Jbod {
             return ReadAhead::None;
@@ -498,8 +501,8 @@ impl MachineSpec {
         }
     }
 
-    /// Number of dirty units in work that gives `depth` commands to each member. A unit of a parity set that is written
-    /// in part uses one data member and the parity members; a unit of another set is 128 KiB of each copy.
+    /// Dirty units in work that give `depth` commands to each member. A partly written unit of a parity set uses one
+    /// data member and the parity members. A unit of another set is 128 KiB of each copy.
     fn destage_units(&self, depth: f64) -> u32 {
         let (ArraySpec { level, members, .. }, copies) = (self.array, u64::from(self.array.copies()));
         let chunk = if level.has_chunks() { self.chunk().get().min(DIRTY_STRETCH) } else { DIRTY_STRETCH };
@@ -510,29 +513,29 @@ impl MachineSpec {
     }
 }
 
-/// Cards begin to write dirty data soon, and let it wait for reads no longer than the longest of them: firmware of the
-/// time flushed within seconds, and its queues had deadlines of tenths of a second. Estimates for all of them.
+/// Cards begin to write dirty data soon. Their firmware of the time flushed within seconds, and its queues had
+/// deadlines of tenths of a second, so dirty data did not wait longer for reads. An estimate for all cards.
 const CARD_DESTAGE_DELAY: Nanos = Nanos::from_secs(1);
 const CARD_QUEUE_AGE: Nanos = Nanos::from_millis(150);
 /// Cards write dirty data in the order of its age, as far as the reviews show: with long queues their write-back caches
 /// gain next to nothing over the drives' own order.
 const CARD_DESTAGE_ZONES: u32 = 1;
-/// None of them held destage back while hosts read.
+/// No reviewed card delayed destage while hosts read.
 const CARD_DESTAGE_BESIDE_READS: u32 = u32::MAX;
-/// Commands of destage that a member has at once, in the card and in the drive: the choice for sorting. An estimate for
-/// all cards alike.
+/// Commands of destage that a member has at once, in the card and in the drive: the set that can be sorted. An estimate
+/// for all cards.
 const CARD_DESTAGE_DEPTH: f64 = 32.0;
-/// The engine needs some lines to work with.
+/// The least cache, because the engine needs some lines to work with.
 const CACHE_LEAST: Bytes = Bytes::kib(128);
-/// If the open stripes do not fill the cache, their dirty data is one part in this number of it, because the marks of
-/// dirty data are whole percents.
+/// The divisor of the dirty data if the open stripes do not fill the cache. It limits how small their share becomes,
+/// because the marks of dirty data are whole percents.
 const OPEN_STRIPES_SHARE: u64 = 20;
-/// For sets without parity, the engine collects dirty data in stretches of this many bytes.
+/// The engine collects dirty data of sets without parity in ranges of this many bytes.
 const DIRTY_STRETCH: u64 = 128 << 10;
 /// The second syndrome is another pass over the same bytes, with multiplications.
 const SECOND_SYNDROME_PERCENT: u64 = 200;
 
-/// The engine's rule for the copy of a mirror that is read.
+/// The engine's rule for the choice of a mirror's copy.
 fn mirror_read(controller: &ControllerProfile) -> MirrorRead {
     use openraid_models::MirrorRead as Known;
     match controller.mirror_read {
@@ -545,7 +548,7 @@ fn mirror_read(controller: &ControllerProfile) -> MirrorRead {
     }
 }
 
-/// A quirk that is a number above zero, and that is there.
+/// The value of a quirk, if it is present and above zero.
 fn quirk(controller: &ControllerProfile, name: &str) -> Option<f64> {
     controller.quirk_number(name).filter(|number| *number > 0.0)
 }
@@ -554,7 +557,7 @@ fn quirk_number(controller: &ControllerProfile, name: &str) -> f64 {
     controller.quirk_number(name).unwrap_or(0.0)
 }
 
-/// Quirks are small: larger values are limited to the largest.
+/// A whole number; quirks are small, so a value that is too large becomes the largest one.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(number: f64) -> u32 {
     number.clamp(0.0, 1e9) as u32
