@@ -1,5 +1,5 @@
-//! A drive with synthetic service times, for comparison with queueing theory: first come, first served by a number
-//! of servers.
+//! A drive with synthetic service times, for comparison with queueing theory: a number of servers, first come, first
+//! served.
 
 use super::outbox::Outbox;
 use super::DriveModel;
@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Pieces of the table of the exponential law.
+/// Number of pieces of the table of the exponential law.
 const PIECES: usize = 1024;
 /// The law's table is in millionths of the mean.
 const MEAN: u64 = 1_000_000;
@@ -53,8 +53,8 @@ impl ConstantDrive {
         Nanos(time)
     }
 
-    /// By inversion, linear within a piece of the table. The law has no memory: the last piece, which has no end, is
-    /// the whole law once more after its start.
+    /// A time by inversion, linear within a piece of the table. The law has no memory. So the last piece, which has no
+    /// end, is the whole law again after its start.
     fn exponential(&mut self) -> u64 {
         let mut behind = 0;
         loop {
@@ -73,7 +73,7 @@ impl ConstantDrive {
 #[must_use]
 pub(super) fn exponential_table() -> Arc<[u64]> {
     let start = |piece: usize| -(1.0 - piece as f64 / PIECES as f64).ln() * MEAN as f64;
-    // From nothing to seven times the mean.
+    // From zero to seven times the mean.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     (0..PIECES).map(|piece| start(piece).round() as u64).collect()
 }
@@ -124,7 +124,7 @@ mod tests {
         for number in 0..1_000_000 {
             let unit = (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
             clock += -(1.0 - unit).ln() / arrivals * 1e6;
-            // Up to some thousand seconds of nanoseconds.
+            // At most some thousand seconds in nanoseconds.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let now = Instant(clock as u64);
             while let Some(next) = drive.next().filter(|next| *next <= now) {

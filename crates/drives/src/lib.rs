@@ -1,10 +1,10 @@
-//! Models of drives: when a command that is given now will be done.
+//! Models of drives: the completion times of commands.
 //!
-//! A model has no payload and no faults; it has the queue, the mechanism or the dies, the caches and the link of one
-//! drive. It knows no clock: its user calls [`DriveModel::advance`] at the times that [`DriveModel::next`] gives and
-//! before submitting anything at a later time. The simulator gives it virtual time, the service real time. Parameters
-//! come from `openraid-models`. A model never uses the figures of the data sheet, which are for comparison. Times are
-//! whole nanoseconds, chance comes from a seeded generator, and the same seed is the same run.
+//! A model has no payload and no faults. It has the queue, the mechanism or the dies, the caches and the link of one
+//! drive. It has no clock. Its user calls [`DriveModel::advance`] at the times that [`DriveModel::next`] returns, and
+//! before submitting a command at a later time. The simulator uses virtual time, the service real time. Parameters come
+//! from `openraid-models`. A model never uses the figures of the data sheet, which are for comparison. Times are whole
+//! nanoseconds, and chance comes from a seeded generator. The same seed gives the same run.
 
 #![forbid(unsafe_code)]
 
@@ -39,15 +39,15 @@ pub struct Given {
     pub sectors_written: u64,
 }
 
-/// Parts of a drive that commands pass one after the other, with the time for which each has worked. A part that the
-/// model does not have has not.
+/// Parts of a drive that commands pass one after the other, each with its working time. The time of a part that the
+/// model does not have is zero.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Passing {
-    /// Time for which the firmware takes no other command.
+    /// Time in which the firmware takes no other command.
     pub firmware: Nanos,
-    /// The way through the drive's controller: out of the drive, into it.
+    /// The path through the drive's controller: out of the drive, into the drive.
     pub path: [Nanos; 2],
-    /// The drive's own link: out of the drive, into it; both in the first where they share it.
+    /// The drive's own link: out of the drive, into the drive; both in the first if they share the link.
     pub link: [Nanos; 2],
 }
 
@@ -55,47 +55,46 @@ pub struct Passing {
 pub trait DriveModel {
     /// Its size in sectors of 512 bytes.
     fn sectors(&self) -> u64;
-    /// A command arrives. Its range must be within the drive; its payload is not looked at.
+    /// Submit a command. Its range must be within the drive. Its payload is ignored.
     fn submit(&mut self, now: Instant, command: &DriveCommand);
-    /// When `advance` has something to do; none if nothing will complete before more is submitted.
+    /// When `advance` next has work; `None` if no command will complete before another is submitted.
     fn next(&self) -> Option<Instant>;
-    /// Time passes until `now`; commands that end by then, at the drive's interface, are added to `done` in order.
+    /// Advance the time to `now`. Commands that end by then at the drive's interface are added to `done` in order.
     fn advance(&mut self, now: Instant, done: &mut Vec<Tag>);
-    /// Time for which the mechanism or the dies have worked by `now`; for a drive with dies, their sum over the number of
-    /// dies.
+    /// Time for which the mechanism or the dies have worked by `now`. For a drive with dies, the mean over the dies.
     fn busy(&self, now: Instant) -> Nanos;
-    /// Sectors that it has acknowledged and that are not where they stay yet: in its write buffer, or in one-bit cells.
+    /// Acknowledged sectors that are not yet at their final place: in the write buffer, or in one-bit cells.
     fn held(&self, now: Instant) -> u64 {
         let _ = now;
         0
     }
-    /// The work of its other parts for the given commands: their times follow from the commands.
+    /// The work of the drive's other parts for the given commands. Their times follow from the commands.
     fn passing(&self, given: &Given) -> Passing {
         let _ = given;
         Passing::default()
     }
 }
 
-/// How full an SSD has been before.
+/// How full an SSD has been.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DriveState {
-    /// Written over completely at least once, so that collecting is at work.
+    /// The whole drive has been written at least once, so collecting is active.
     #[default]
     Steady,
-    /// Not yet written full: nothing has to be collected until it is.
+    /// The drive has not been written full: it collects nothing until it is.
     Fresh,
 }
 
 /// The differences between drives of one profile.
 #[derive(Clone, Debug, Default)]
 pub struct DriveOptions {
-    /// Write cache on or off; `None` leaves it as the factory did.
+    /// Write cache on or off; `None` keeps the factory setting.
     pub write_cache: Option<bool>,
     /// How full it has been.
     pub state: DriveState,
     /// The run's seed.
     pub seed: u64,
-    /// Which drive of the run this is: decides its phase and its chance.
+    /// Number of the drive in the run: it determines the drive's phase and its random choices.
     pub index: u64,
 }
 
@@ -114,7 +113,7 @@ enum Tables {
 }
 
 impl DriveKit {
-    /// Make a profile ready.
+    /// Prepare a profile.
     #[must_use]
     pub fn new(profile: &DriveProfile) -> Self {
         let tables = match &profile.kind {
@@ -151,7 +150,7 @@ pub enum AnyDrive {
     Disk(Box<Disk>),
     /// A solid-state drive.
     Ssd(Box<Ssd>),
-    /// With synthetic service times.
+    /// A drive with synthetic service times.
     Constant(Box<ConstantDrive>),
 }
 

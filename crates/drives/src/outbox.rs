@@ -1,16 +1,16 @@
-//! Completions that are decided but not due yet, in order of time.
+//! Completions whose time is known but has not come, in order of time.
 
 use openraid_units::{Instant, Tag};
 
-/// Completions by the time at which they are due; equal times in the order in which they were decided. The first stands
-/// last: most often there are one or two.
+/// Completions by their time; equal times in the order in which they were added. The first completion is at the end of
+/// the list. The list most often has one or two.
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {
     line: Vec<(Instant, Tag)>,
 }
 
 impl Outbox {
-    /// A command will be done at this time.
+    /// Add the completion of a command at this time.
     #[inline]
     pub fn push(&mut self, at: Instant, tag: Tag) {
         match self.line.last() {
@@ -21,13 +21,13 @@ impl Outbox {
             _ => self.line.push((at, tag)),
         }
     }
-    /// When the first is due.
+    /// The time of the first completion.
     #[must_use]
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         self.line.last().map(|(at, _)| *at)
     }
-    /// The first one that is due, with its time.
+    /// Take the first completion that is due, with its time.
     #[inline]
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, Tag)> {
         if self.next()? > now {
@@ -35,12 +35,12 @@ impl Outbox {
         }
         self.line.pop()
     }
-    /// Completions that are not due yet, or not taken.
+    /// Number of completions that were not taken.
     #[must_use]
     pub fn len(&self) -> usize {
         self.line.len()
     }
-    /// Is none left?
+    /// Whether no completion is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.line.is_empty()
@@ -53,7 +53,7 @@ mod tests {
     use crate::random::Random;
     use openraid_units::TagKind;
 
-    /// Against a list that is sorted by time and by order of coming.
+    /// Compared with a list that is sorted by time and then by order of arrival.
     #[test]
     fn completions_come_by_time_and_equal_ones_as_they_were_decided() {
         let (mut random, mut outbox, mut plain) = (Random::new(3), Outbox::default(), Vec::new());

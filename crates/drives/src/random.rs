@@ -1,8 +1,8 @@
-//! The one source of chance in models and simulations: xoshiro256** seeded by splitmix64.
+//! The only source of chance in models and simulations: xoshiro256** seeded by splitmix64.
 //!
-//! Nothing else in them may be random, and every user has a generator of its own that is derived from the run's
-//! seed and the user's name, so that one more draw in one place does not shift all others. Generator and
-//! seeding as published by Blackman and Vigna ("Scrambled linear pseudorandom number generators", 2018).
+//! Every user of chance has a generator of its own, derived from the run's seed and the user's name. So one more draw
+//! in one place does not change the others. Generator and seeding as published by Blackman and Vigna ("Scrambled linear
+//! pseudorandom number generators", 2018).
 
 /// One step of splitmix64: a good mix of 64 bits into 64 bits.
 #[must_use]
@@ -51,8 +51,8 @@ impl Random {
         result
     }
 
-    /// A number below `bound`, which must not be zero. The bias (below 2^-32 for bounds below 2^32) is of no
-    /// account here.
+    /// A number below `bound`, which must not be zero. The bias (below 2^-32 for bounds below 2^32) does not matter
+    /// here.
     #[allow(clippy::cast_possible_truncation)] // the high half of a 128-bit product
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "no number is below zero");
@@ -64,7 +64,7 @@ impl Random {
         least + self.below(most - least + 1)
     }
 
-    /// An index into something of `len` entries.
+    /// An index into a list of `len` entries.
     #[allow(clippy::cast_possible_truncation)] // below a usize
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
@@ -75,7 +75,7 @@ impl Random {
         &entries[self.index(entries.len())]
     }
 
-    /// True `part` times in `whole`.
+    /// True with a probability of `part` in `whole`.
     pub fn chance(&mut self, part: u64, whole: u64) -> bool {
         self.below(whole) < part
     }

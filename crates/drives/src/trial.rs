@@ -1,4 +1,4 @@
-//! One drive under a closed load, without a controller: the result to compare with its data sheet.
+//! One drive under a closed load, without a controller. The result is compared with the data sheet.
 
 use super::{DriveKit, DriveModel, DriveOptions, DriveState};
 use crate::random::Random;
@@ -6,21 +6,21 @@ use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass};
 use openraid_models::{DriveProfile, SheetKey};
 use openraid_units::{DriveId, DriveLba, Instant, Sectors, Tag, TagKind};
 
-/// The fewest commands of a load before the measured ones, for each outstanding one.
+/// Commands before the measured ones, for each outstanding command.
 const WARM_PER_DEPTH: u64 = 64;
-/// Bytes of a page of an index, the unit of random loads.
+/// Sectors of a page of an index, the unit of random loads.
 const RANDOM_SECTORS: u64 = 8;
-/// Sectors of a request in order.
+/// Sectors of a sequential request.
 const ORDERED_SECTORS: u64 = 256;
 
 /// The result of a load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trial {
-    /// Time of each command that was measured, in nanoseconds, in order of completion.
+    /// Time of each measured command, in nanoseconds, in order of completion.
     pub times: Vec<u64>,
     /// Time from the first to the last of them, in nanoseconds.
     pub span: u64,
-    /// Sectors that they moved.
+    /// Sectors that the measured commands moved.
     pub sectors: u64,
 }
 
@@ -65,8 +65,8 @@ pub fn command(number: u32, op: DriveOp, lba: u64, sectors: u64) -> DriveCommand
     }
 }
 
-/// Keep `depth` commands outstanding until `warm + count` have ended; the last `count` are measured. `next` gives
-/// each command: what, first sector, sectors.
+/// Keep `depth` commands outstanding until `warm + count` have ended. The last `count` are measured. `next` gives each
+/// command: operation, first sector, sectors.
 ///
 /// # Panics
 /// The drive does not answer.
@@ -123,7 +123,7 @@ pub fn sheet(profile: &DriveProfile, key: SheetKey, seed: u64, count: u64) -> f6
             let mut drive = kit.build(&options);
             let places = drive.sectors() / RANDOM_SECTORS;
             let op = if write { DriveOp::Write { fua: false } } else { DriveOp::Read };
-            // Caches are to be full, and collecting at work.
+            // Caches must be full, and collecting active.
             let warm = if write { count } else { WARM_PER_DEPTH * u64::from(depth) };
             let trial =
                 closed(&mut drive, depth, warm, count, || (op, random.below(places) * RANDOM_SECTORS, RANDOM_SECTORS));

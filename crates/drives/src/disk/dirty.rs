@@ -1,6 +1,6 @@
-//! The write cache: data that the host regards as written and that is not yet on the medium.
+//! The write cache: acknowledged data that is not yet on the medium.
 //!
-//! Pieces are kept in order of address and merge when they touch. Their total size and number are bounded.
+//! Pieces are in the order of address, and merge when they touch. Their total size and their number are limited.
 
 use super::geometry::Geometry;
 use super::Spot;
@@ -13,21 +13,21 @@ pub struct Extent {
     pub start: u64,
     /// Sector after the last.
     pub end: u64,
-    /// When its first sector came.
+    /// When the first sector arrived.
     pub since: u64,
-    /// Number of the write that its first sector came with.
+    /// Number of the write that brought the first sector.
     pub number: u64,
 }
 
-/// This many beginnings are compared one by one.
+/// Number of starts below which a search compares them one by one.
 const SEARCH_FEW: usize = 8;
 
-/// Bits of a key that name the slot.
+/// Bits of a key that hold the slot.
 const SLOT_BITS: u32 = 16;
-/// Sectors begin below this.
+/// Upper bound of the start of a piece.
 const LBA_END: u64 = 1 << (64 - SLOT_BITS);
 
-/// A piece in the order of addresses: its start above its slot in one number, so that only one list is kept in order.
+/// The key of a piece: its start above its slot in one number. So only one list must be in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key(u64);
 
@@ -37,7 +37,7 @@ impl Key {
         Self(start << SLOT_BITS | u64::from(slot))
     }
 
-    /// No piece that begins at or before a sector is greater.
+    /// A key that is not less than that of any piece that begins at or before a sector.
     #[inline]
     fn last_of(lba: u64) -> Self {
         Self::new(lba.min(LBA_END - 1), u16::MAX)
@@ -60,14 +60,15 @@ impl Key {
     }
 }
 
-/// Parts of a disk, less one than a power of two.
+/// Number of parts of a disk: one less than a power of two.
 const PARTS: usize = 63;
 
-/// How many pieces begin before each part of the disk; all parts have one length. These are the bounds of a search.
+/// The number of pieces that begin before each part of the disk. All parts have equal length. These numbers bound a
+/// search.
 #[derive(Clone, Debug)]
 struct Guide {
     before: [u16; PARTS + 1],
-    /// Parts times 2^64 by the sectors of the disk.
+    /// Parts times 2^64, divided by the sectors of the disk.
     scale: u64,
 }
 
@@ -86,14 +87,14 @@ impl Guide {
         (part as u64).min(PARTS as u64 - 1) as u16
     }
 
-    /// Places of the pieces that begin in the part of a sector.
+    /// Indices of the pieces that begin in the part of a sector.
     #[inline]
     fn around(&self, lba: u64) -> (usize, usize) {
         let part = usize::from(self.part(lba));
         (usize::from(self.before[part]), usize::from(self.before[part + 1]))
     }
 
-    /// One more piece begins here. All parts are counted, as that is a few instructions without a branch.
+    /// Count a piece that begins here. All parts are updated, which takes a few instructions without a branch.
     #[inline]
     fn add(&mut self, start: u64) {
         let part = self.part(start);
@@ -102,7 +103,7 @@ impl Guide {
         }
     }
 
-    /// One less.
+    /// Remove a piece from the counts.
     #[inline]
     fn remove(&mut self, start: u64) {
         let part = self.part(start);
@@ -112,10 +113,11 @@ impl Guide {
     }
 }
 
-/// The beginning of a piece that is no more.
+/// The start that marks a removed piece.
 const GONE: u64 = u64::MAX;
 
-/// When a piece came. Outlives the piece: it is one of today's only if the slot still holds what began there.
+/// When a piece arrived. The entry may outlive the piece: it is valid only if a piece with this start is still in the
+/// slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Age {
     since: u64,
@@ -123,8 +125,8 @@ struct Age {
     slot: u16,
 }
 
-/// The dirty data of one disk. The pieces are in a slab. Only their keys are kept in order of address, because most of
-/// the time goes into keeping that order. Their positions on the medium have a table of their own: most lookups need
+/// The dirty data of one disk. The pieces are in a slab. Only their keys are in the order of address, because that
+/// order takes most of the time. Their positions on the medium are in a separate table, because most lookups need
 /// nothing else.
 #[derive(Clone, Debug)]
 pub struct Dirty {
@@ -134,7 +136,7 @@ pub struct Dirty {
     free: Vec<u16>,
     guide: Guide,
     ages: VecDeque<Age>,
-    /// The oldest piece's time of arrival and its start, if known.
+    /// Arrival and start of the oldest piece, if known.
     eldest: Option<(u64, u64)>,
     sectors: u64,
     sectors_max: u64,
@@ -143,7 +145,7 @@ pub struct Dirty {
 }
 
 impl Dirty {
-    /// A cache of a disk with `sectors` sectors: at most `sectors_max` of them are dirty, in at most `extents_max`
+    /// The cache of a disk with `sectors` sectors. At most `sectors_max` sectors are dirty, in at most `extents_max`
     /// pieces (never more than 65535).
     ///
     /// # Panics
@@ -166,22 +168,22 @@ impl Dirty {
         }
     }
 
-    /// Sectors that it holds at most.
+    /// Limit of the dirty sectors.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.sectors_max
     }
-    /// Sectors that it holds.
+    /// The present number of dirty sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
-    /// Writes taken so far.
+    /// Number of writes taken.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
-    /// A piece by its place in the order of addresses.
+    /// A piece, by its index in the order of addresses.
     #[must_use]
     pub fn extent(&self, index: usize) -> &Extent {
         &self.slab[self.order[index].slot()]
@@ -191,7 +193,7 @@ impl Dirty {
         &mut self.slab[self.order[index].slot()]
     }
 
-    /// Is there room for a write?
+    /// Whether there is room for a write.
     #[must_use]
     pub fn has_room(&self, lba: u64, len: u64) -> bool {
         if self.sectors + len > self.sectors_max {
@@ -200,14 +202,15 @@ impl Dirty {
         self.order.len() < self.extents_max || self.touched(lba).is_some()
     }
 
-    /// Pieces that begin at or before a sector.
+    /// Number of pieces that begin at or before a sector.
     #[must_use]
     #[inline]
     pub fn index(&self, lba: u64) -> usize {
         let most = Key::last_of(lba);
         let (mut before, end) = self.guide.around(lba);
         let mut left = &self.order[before..end];
-        // Three looks at once: each step of a search waits for memory that few have touched before it.
+        // Each step examines three keys at once, because each step waits for memory that is rarely in the processor's
+        // cache.
         while left.len() >= SEARCH_FEW {
             let quarter = left.len() / 4;
             let is_before = |part: usize| usize::from(left[part * quarter - 1] <= most);
@@ -215,8 +218,8 @@ impl Dirty {
             before += skipped;
             left = &left[skipped..][..left.len() - 3 * quarter];
         }
-        // The keys after `left` begin later anyway, so a fixed number is always compared: the number left is
-        // unpredictable.
+        // A fixed number of keys is compared, because the number that is left is unpredictable. Keys after `left` begin
+        // later and do not count.
         let is_before = |key: &Key| usize::from(*key <= most);
         match self.order[before..].first_chunk::<SEARCH_FEW>() {
             Some(few) => before + few.iter().map(is_before).sum::<usize>(),
@@ -224,12 +227,12 @@ impl Dirty {
         }
     }
 
-    /// The piece that contains a sector, or ends just before it.
+    /// The piece that contains a sector or ends just before it.
     fn touched(&self, lba: u64) -> Option<usize> {
         self.touched_before(self.index(lba), lba)
     }
 
-    /// The same, if the number of pieces that begin at or before the sector is known.
+    /// Like `touched`, if the number of pieces that begin at or before the sector is known.
     fn touched_before(&self, index: usize, lba: u64) -> Option<usize> {
         let before = index.checked_sub(1)?;
         (self.extent(before).end >= lba).then_some(before)
@@ -263,7 +266,7 @@ impl Dirty {
         extent
     }
 
-    /// Take a write, for which there must be room.
+    /// Take a write. There must be room for it.
     pub fn add(&mut self, geometry: &Geometry, now: u64, lba: u64, len: u64) {
         self.number += 1;
         let end = lba + len;
@@ -293,7 +296,7 @@ impl Dirty {
             this.number = this.number.min(next.number);
             self.sectors -= common;
         }
-        // Entries of pieces that are no more are dropped when they come to the front; this bounds them.
+        // Entries of removed pieces are dropped when they reach the front. This limits their number.
         if self.ages.len() > 4 * self.extents_max + 16 {
             let age = |key: &Key| {
                 let extent = &self.slab[key.slot()];
@@ -305,13 +308,13 @@ impl Dirty {
         }
     }
 
-    /// Is all of a range here?
+    /// Whether the whole range is dirty.
     #[must_use]
     pub fn covers(&self, lba: u64, len: u64) -> bool {
         self.touched(lba).is_some_and(|index| self.extent(index).end >= lba + len)
     }
 
-    /// The piece that has waited for longest: since when, and where it begins.
+    /// The oldest piece: its arrival and its start.
     #[inline]
     pub fn oldest(&mut self) -> Option<(u64, u64)> {
         if self.eldest.is_none() {
@@ -328,11 +331,11 @@ impl Dirty {
             }
             self.ages.pop_front();
         }
-        // Every piece came with an entry; without entries there is none.
+        // Every piece arrived with an entry; without entries there is no piece.
         self.order.first().map(|key| (self.extent(0).since, key.start()))
     }
 
-    /// Take up to `most` sectors from the front of a piece to write them out. They keep their room until
+    /// Take up to `most` sectors from the front of a piece, to write them to the medium. They occupy their room until
     /// [`Dirty::written`].
     pub fn take(&mut self, geometry: &Geometry, index: usize, most: u64) -> Extent {
         let extent = *self.extent(index);
@@ -352,18 +355,18 @@ impl Dirty {
         Extent { end: start, ..extent }
     }
 
-    /// Sectors that were taken are on the medium: their room is free.
+    /// The taken sectors are on the medium: free their room.
     pub fn written(&mut self, sectors: u64) {
         self.sectors -= sectors;
     }
 
-    /// Does anything wait that came with this write or before it?
+    /// Whether any waiting data arrived with this write or an earlier one.
     #[must_use]
     pub fn has_before(&self, number: u64) -> bool {
         self.order.iter().any(|key| self.slab[key.slot()].number <= number)
     }
 
-    /// At most `count` pieces around a sector.
+    /// Up to `count` pieces around a sector.
     #[must_use]
     pub fn near(&self, lba: u64, count: usize) -> Near<'_> {
         let middle = self.index(lba);
@@ -379,19 +382,19 @@ impl Dirty {
 /// Pieces around a sector, in order of address.
 #[derive(Clone, Copy, Debug)]
 pub struct Near<'a> {
-    /// The place of the first of them among all.
+    /// Index of the first piece of these among all pieces.
     pub first: usize,
-    /// Keys that begin at or before the sector.
+    /// Keys of the pieces that begin at or before the sector.
     pub before: &'a [Key],
-    /// Keys after it.
+    /// Keys of the pieces that begin after the sector.
     pub behind: &'a [Key],
-    /// The last one before begins just there.
+    /// Whether the last piece of `before` begins exactly at the sector.
     pub follows: bool,
     spots: &'a [Spot],
 }
 
 impl Near<'_> {
-    /// Where one of them begins on the medium.
+    /// The position on the medium where a piece begins.
     #[must_use]
     #[inline(always)]
     pub fn spot(&self, piece: Key) -> &Spot {
@@ -405,14 +408,14 @@ mod tests {
     use crate::random::Random;
     use openraid_models::{DriveKind, Library};
 
-    /// Compared with a plain search of all of them; and the cached oldest piece does not stay too long.
+    /// Compared with a plain search of all pieces. The test also finds an oldest piece that was kept for too long.
     #[test]
     fn pieces_are_found_where_a_plain_search_finds_them() {
         let drive = Library::builtin().drive("exos_x18_18tb").unwrap().clone();
         let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
         let geometry = Geometry::new(disk, drive.capacity.value);
         let (sectors, mut random) = (geometry.sectors(), Random::new(9));
-        // All of the disk, and one small part of it at its end.
+        // The whole disk, and a small part at its end.
         for from in [0, sectors - 5000] {
             let mut dirty = Dirty::new(sectors, 1 << 20, 700);
             for now in 0..30_000 {

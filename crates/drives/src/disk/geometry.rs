@@ -1,20 +1,20 @@
-//! The position of a sector: zone, cylinder, head, and the angle at which it passes.
+//! The position of a sector: zone, cylinder, head, and the angle at which the sector passes.
 //!
-//! Skews equal the times to switch heads and cylinders, so a disk that is read from its first sector to its last never
-//! waits for a sector to come round. The time of that reading up to a sector is called its *media time*: its remainder
-//! by a turn is the sector's angle, and the difference of two media times is the time of a transfer. Zones have equally
-//! many cylinders; density falls linearly from the outer to the inner rate.
+//! The skews equal the times for switching heads and cylinders. So a disk that is read from its first sector to its
+//! last never waits for the rotation. The time of such a reading up to a sector is the sector's *media time*. Its
+//! remainder by a turn is the sector's angle. The difference of two media times is the time of a transfer. All zones
+//! have equally many cylinders. Density falls linearly from the outer to the inner rate.
 
 use openraid_core::geometry::Divisor;
 use openraid_models::DiskProfile;
 use openraid_units::Sectors;
 
-/// Binary places of a sector's time.
+/// Binary places after the point in a sector's time.
 const FRACTION: u32 = 20;
 /// Entries of the guide to zones, a power of two.
 const GUIDE: usize = 512;
-/// Places for zones, a power of two and more than a profile may have: the rest begin after the end of every disk.
-/// Taking the remainder by it only removes a check in the compiled code.
+/// Places for zones: a power of two, and more than a profile may have. Unused places begin after the end of every disk.
+/// The remainder of an index by this number changes nothing; it only removes a bounds check of the compiler.
 const ZONES: usize = 128;
 
 /// The layout of one model of disk.
@@ -43,20 +43,20 @@ struct Zone {
     cylinder: u32,
     per_track: Divisor,
     per_cylinder: Divisor,
-    /// Time of a sector in nanoseconds, with [`FRACTION`] binary places.
+    /// Time of a sector in nanoseconds, with [`FRACTION`] binary places after the point.
     sector: Divisor,
 }
 
 /// The place of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Time at which a reading of the whole disk comes to it, in nanoseconds.
+    /// Media time: the time at which a reading of the whole disk reaches the sector, in nanoseconds.
     pub media: u64,
     /// Cylinder, from the outer edge.
     pub cylinder: u32,
     /// Head.
     pub head: u32,
-    /// Time after the start of a turn at which it passes, in nanoseconds.
+    /// Time after the start of a turn at which the sector passes, in nanoseconds.
     pub angle: u32,
     sector: u32,
     zone: u32,
@@ -67,14 +67,14 @@ pub struct Place {
 pub struct Span {
     /// Time from its first sector to its last, in nanoseconds.
     pub time: u64,
-    /// The place of the arm after it.
+    /// The cylinder of the arm after the transfer.
     pub cylinder: u32,
-    /// Which head is.
+    /// The active head after the transfer.
     pub head: u32,
 }
 
 impl Geometry {
-    /// The layout that gives this profile its rates and its capacity.
+    /// The layout that gives the profile's rates and the capacity.
     #[must_use]
     pub fn new(profile: &DiskProfile, capacity: Sectors) -> Self {
         let turn = profile.turn().0;
@@ -134,7 +134,7 @@ impl Geometry {
         seeks.into_iter().max().unwrap_or_default().max(profile.head_switch.value.0)
     }
 
-    /// For each stretch of addresses, the zone that it begins in.
+    /// For each range of addresses, the zone in which it begins.
     fn guide(zones: &[Zone], shift: u32) -> Box<[u8; GUIDE]> {
         let zone_of = |lba: u64| zones.iter().rposition(|zone| zone.first <= lba).unwrap_or_default();
         let mut guide = Box::new([0; GUIDE]);
@@ -168,8 +168,8 @@ impl Geometry {
     pub fn angle(&self, time: u64) -> u32 {
         self.turn.remainder(time) as u32
     }
-    /// The same of a time below 2^32 ns, in fewer steps: the fraction of a turn that is left of it, times the turn. The
-    /// fraction has 64 places, which is enough for an exact answer (Lemire, Kaser, Kurz: Faster remainder by direct
+    /// The angle at a time below 2^32 ns, in fewer steps: the remaining fraction of a turn, times the turn. The
+    /// fraction has 64 places, which suffices for an exact result (Lemire, Kaser, Kurz: Faster remainder by direct
     /// computation, 2019).
     #[must_use]
     #[inline]
@@ -178,7 +178,7 @@ impl Geometry {
         let fraction = self.turn_inverse.wrapping_mul(u64::from(time));
         ((u128::from(fraction) * u128::from(self.turn.by())) >> 64) as u32
     }
-    /// Time of a cylinder, read with all heads and left for the next one, in nanoseconds.
+    /// Time for reading a cylinder with all heads and moving to the next one, in nanoseconds.
     #[must_use]
     pub fn cylinder_step(&self) -> u64 {
         self.cylinder_step.by()

@@ -1,39 +1,40 @@
 //! The time of a seek: `t(x) = next + a*sqrt(x) + b*x` over the share x of the full stroke.
 //!
-//! It settles, and before that it speeds up and slows down with all its force, and between the two it goes at its
-//! highest speed if the way is long enough for that ([`ArmMotion`]). A measured curve replaces that if there is one.
-//! The times are in two tables of whole nanoseconds: every short distance, and steps with linear interpolation for long
-//! ones.
+//! The arm accelerates and decelerates with full force. If the way is long enough, it moves at its highest speed in
+//! between. Then it settles ([`ArmMotion`]). A measured curve replaces this computation if the profile has one. The
+//! times are in two tables of whole nanoseconds: one with every short distance, one with steps and linear interpolation
+//! for long distances.
 
 use openraid_models::{ArmMotion, DiskProfile, SeekTable};
 
-/// Distances, in cylinders, that have an entry of their own.
+/// Distances, in cylinders, that have a separate entry.
 const NEAR: usize = 1024;
-/// Steps over the whole stroke, at most.
+/// Limit of the steps over the whole stroke.
 const STEPS: u32 = 2048;
-/// Places for them but the last, a power of two: remainders by it change nothing but what the compiler has to check.
+/// Places for the steps except the last, a power of two: remainders by it change no value, but remove bounds checks of
+/// the compiler.
 const PLACES: usize = 4096;
-/// Times whose reach is known, a power of two.
+/// Number of times whose reach is known, a power of two.
 const REACHES: u32 = 512;
 
 /// Seek times by distance.
 #[derive(Clone, Debug)]
 pub struct SeekCurve {
     near: Box<[u32; NEAR]>,
-    /// The time of each step; neighbours are adjacent in memory, and all of them fill few lines of the processor's
+    /// The time of each step. Neighbours are adjacent in memory, and all steps fill few lines of the processor's
     /// caches.
     far: Box<[u32; PLACES + 1]>,
     shift: u32,
-    /// Ones below the step.
+    /// Mask of the bits below a step.
     rest: u32,
-    /// For each stretch of `1 << unit` nanoseconds the least distance that takes longer.
+    /// For each interval of `1 << unit` nanoseconds, the least distance that takes longer.
     reaches: Box<[u32; REACHES as usize]>,
     unit: u32,
 }
 
 impl SeekCurve {
-    /// The curves of a disk with this many cylinders, for reads and for writes. A measured curve is one of reads; the
-    /// arm moves for a write likewise, and settles for longer.
+    /// The curves of a disk with this number of cylinders, for reads and for writes. A measured curve is for reads. For
+    /// a write the arm moves the same way, but settles for longer.
     #[must_use]
     pub fn of(profile: &DiskProfile, cylinders: u32) -> [Self; 2] {
         let (read, write) = (&profile.seek_read, &profile.seek_write);
@@ -48,8 +49,8 @@ impl SeekCurve {
         })
     }
 
-    /// The curve of a disk with this many cylinders, by the nanoseconds for a share of the full stroke; a share of
-    /// nothing is the next cylinder.
+    /// The curve of a disk with this number of cylinders. `nanos` gives the time for a share of the full stroke; share
+    /// zero is the next cylinder.
     // Seeks are shorter than four seconds by the bounds of profiles.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn new(cylinders: u32, nanos: impl Fn(f64) -> f64) -> Self {
@@ -66,7 +67,7 @@ impl SeekCurve {
         near.iter_mut().zip(0..).for_each(|(place, distance)| *place = time(distance));
         let mut last = 0;
         for (place, step) in far.iter_mut().zip(0..=(cylinders >> shift) + 1) {
-            // No curve falls, and not by rounding either.
+            // No curve falls; rounding must not make it fall either.
             last = time(step << shift).max(last);
             *place = last;
         }
@@ -81,7 +82,7 @@ impl SeekCurve {
         curve
     }
 
-    /// The least distance that takes this long or longer; the curve does not fall.
+    /// The least distance that takes this time or longer. The curve does not fall.
     fn first_above(&self, time: u32, cylinders: u32) -> u32 {
         let (mut least, mut most) = (1, cylinders);
         while least < most {
@@ -99,14 +100,14 @@ impl SeekCurve {
         }
     }
 
-    /// A distance that takes longer than `time`, as all beyond it do; nearly the least one.
+    /// A distance that takes longer than `time`, like all greater distances; nearly the least one.
     #[must_use]
     #[inline]
     pub fn reach(&self, time: u32) -> u32 {
         self.reaches[(time >> self.unit).min(REACHES - 1) as usize]
     }
 
-    /// Time in nanoseconds over this many cylinders; nothing for none.
+    /// Time in nanoseconds for a move over this number of cylinders; zero for no move.
     #[must_use]
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // between two entries of 32 bits

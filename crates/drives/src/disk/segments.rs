@@ -1,11 +1,11 @@
 //! The read buffer: segments of earlier reads, and the segment that read-ahead fills.
 //!
-//! After a read the disk reads on while it is idle, up to a limit after the end of the host's request. Nothing is
-//! computed for that until the next look-up: the progress follows from the time.
+//! After a read the disk reads on while it is idle, up to a limit after the end of the host's request. The model
+//! computes nothing for this until the next look-up, because the progress follows from the time.
 
 use super::geometry::Geometry;
 
-/// Reading on: at time `from` the head was at media time `media`, which is sector `at`.
+/// Reading on: at time `from` the head was at sector `at`, whose media time is `media`.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     segment: usize,
@@ -15,7 +15,7 @@ struct Running {
     limit: u64,
     /// Where the host's last request ended.
     asked: u64,
-    /// Requests followed each other.
+    /// Whether the requests followed each other.
     stream: bool,
 }
 
@@ -26,38 +26,38 @@ impl Running {
     }
 }
 
-/// The buffer's knowledge of a range.
+/// The buffered part of a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lookup {
-    /// Nothing of its beginning.
+    /// The beginning is not buffered.
     Miss,
-    /// All of it is there, or comes.
+    /// The whole range is buffered, or will be read without a new command of the mechanism.
     Hit {
-        /// When its first sector is there; not before now.
+        /// When the first sector is available; not before now.
         begins: u64,
-        /// When all of it is.
+        /// When the whole range is available.
         ready: u64,
     },
-    /// Its beginning, up to this sector.
+    /// The beginning is buffered, up to this sector.
     Part {
-        /// The first sector that is to be read.
+        /// The first sector that must be read.
         from: u64,
     },
 }
 
-/// Regions that are distinguished, a power of two: many times the segments of any disk.
+/// Number of distinguished regions, a power of two: many times the segments of any disk.
 const REGIONS: usize = 1024;
 
-/// How many segments begin in each region of the disk. A region is at least as long as a segment, so that a segment's
-/// content is in the region in which it begins or in the next one; regions that are [`REGIONS`] apart count as one. In
-/// an empty region no segment need be examined, which is the case for most random requests.
+/// The number of segments that begin in each region of the disk. A region is at least as long as a segment, so a
+/// segment's content is in the region in which it begins or in the next one. Regions that are [`REGIONS`] apart count
+/// as one. Most random requests are in empty regions, in which no segment need be examined.
 #[derive(Clone, Debug)]
 struct Regions {
     counts: Box<[u16; REGIONS]>,
     shift: u32,
 }
 
-/// The regions in which a segment begins that has something of a range: the first, and how many more.
+/// The regions in which a segment with a part of a range may begin: the first region, and the number of further ones.
 #[derive(Clone, Copy)]
 struct Around {
     first: u64,
@@ -75,7 +75,7 @@ impl Regions {
         region as usize % REGIONS
     }
 
-    /// For `start..end`, which is not empty.
+    /// The regions for `start..end`, which is not empty.
     #[inline]
     fn around(&self, start: u64, end: u64) -> Around {
         let first = (start >> self.shift).wrapping_sub(1);
@@ -83,7 +83,7 @@ impl Regions {
         Around { first, more: more.min(REGIONS as u64 - 1) }
     }
 
-    /// Segments that may have something there; all others certainly have not.
+    /// Number of segments that may have a part of the range; all others certainly have none.
     #[inline]
     fn count(&self, Around { first, more }: Around) -> u32 {
         let mut count =
@@ -94,13 +94,13 @@ impl Regions {
         count
     }
 
-    /// Is a segment that begins there one of them?
+    /// Whether a segment that begins at `start` is one of these.
     #[inline]
     fn is_around(&self, start: u64, Around { first, more }: Around) -> bool {
         Self::place((start >> self.shift).wrapping_sub(first)) as u64 <= more
     }
 
-    /// A segment with `old` has `new` from now on.
+    /// A segment changes its range from `old` to `new`.
     #[inline]
     fn change(&mut self, old: (u64, u64), new: (u64, u64)) {
         self.counts[Self::place(old.0 >> self.shift)] -= u16::from(old.0 < old.1);
@@ -108,16 +108,16 @@ impl Regions {
     }
 }
 
-/// The segments used before and after a segment. The last of them is followed by the list's own place, which names the
-/// least and the most recently used segments.
+/// The neighbours of a segment in the order of last use. A place of the list's own closes the ring; its neighbours are
+/// the least and the most recently used segment.
 #[derive(Clone, Copy, Debug)]
 struct Neighbours {
     before: usize,
     after: usize,
 }
 
-/// The segments of one disk: arrays of starts and of ends, because a search goes through all of them; and the order of
-/// their last uses.
+/// The segments of one disk. Starts and ends are arrays, because a search goes through all of them. The list has the
+/// order of their last uses.
 #[derive(Clone, Debug)]
 pub struct Segments {
     starts: Vec<u64>,
@@ -127,15 +127,15 @@ pub struct Segments {
     segment_sectors: u64,
     ahead: u64,
     running: Option<Running>,
-    /// The end of the host's requests within each segment, and the medium's time of all that read-ahead has added to
-    /// it.
+    /// For each segment, the end of the host's requests in it, and the medium's time for the part that read-ahead
+    /// added.
     asked: Vec<u64>,
     worked: u64,
-    /// The stream that the arm is at, and how far it was read when the arm came.
+    /// The stream that the arm visits, and the position of its reading when the arm came.
     visit: Option<Visit>,
 }
 
-/// A stay of the arm at a stream.
+/// A visit of the arm to a stream.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     segment: usize,
@@ -143,7 +143,7 @@ struct Visit {
 }
 
 impl Segments {
-    /// Sectors of a segment: it also keeps some sectors that the reader has passed.
+    /// Sectors of a segment. A segment also keeps some sectors that the reader has passed.
     #[must_use]
     pub const fn sectors_each(ahead: u64) -> u64 {
         ahead * 2
@@ -168,11 +168,12 @@ impl Segments {
         }
     }
 
-    /// The buffered part of a range, at a time at which the head is at rotation `rotation` (media time modulo a turn).
+    /// The buffered part of a range. At this time the head is at rotation `rotation` (media time modulo a turn).
     pub fn lookup(&mut self, geometry: &Geometry, now: u64, rotation: u64, lba: u64, len: u64) -> Lookup {
         let end = lba + len;
         if let Some(running) = self.running {
-            // Sectors that read-ahead will not reach for a turn or more are sought: the head is there sooner.
+            // Sectors that read-ahead reaches only after a turn or more are sought, because the head then gets there
+            // sooner.
             let is_near = lba <= running.asked || {
                 let soon = running.media + now.saturating_sub(running.from) + u64::from(geometry.turn());
                 geometry.place(lba).media <= soon
@@ -214,7 +215,7 @@ impl Segments {
         let (begins, ready) = (there(lba + 1).max(now), there(end).max(now));
         let wanted = (end + self.ahead).min(geometry.sectors());
         if stopped {
-            // It continues when half of what it was ahead is used up, with a wait for its place to come round.
+            // Reading on resumes when half of its lead is used up, and waits until its position passes the head.
             if running.limit < geometry.sectors() && running.limit - end < self.ahead / 2 {
                 let turn = u64::from(geometry.turn());
                 let media = geometry.place(running.limit).media;
@@ -230,8 +231,8 @@ impl Segments {
         Lookup::Hit { begins, ready }
     }
 
-    /// The first segment of which something is true that is so only of one with something of `from..to`. Most often it
-    /// is true of none.
+    /// The first segment for which `what` is true. `what` must be true only of segments with a part of `from..to`. Most
+    /// often it is true of none.
     #[inline]
     fn find(&self, from: u64, to: u64, what: impl Fn(u64, u64) -> bool) -> Option<usize> {
         if self.regions.count(self.regions.around(from, to)) == 0 {
@@ -240,19 +241,19 @@ impl Segments {
         self.starts.iter().zip(&self.ends).position(|(start, end)| what(*start, *end))
     }
 
-    /// A segment has these sectors from now on.
+    /// Set the range of a segment.
     #[inline]
     fn put(&mut self, index: usize, start: u64, end: u64) {
         self.regions.change((self.starts[index], self.ends[index]), (start, end));
         (self.starts[index], self.ends[index]) = (start, end);
     }
 
-    /// The segment that was used least recently; of those never used, the first.
+    /// The least recently used segment; of segments that were never used, the first.
     fn oldest(&self) -> usize {
         self.uses[self.starts.len()].after
     }
 
-    /// It was used now.
+    /// Record that the segment was used now.
     fn touch(&mut self, index: usize) {
         let own = self.starts.len();
         let Neighbours { before, after } = self.uses[index];
@@ -262,8 +263,8 @@ impl Segments {
         (self.uses[last].after, self.uses[own].before) = (index, index);
     }
 
-    /// Sectors up to `end`, from `start` on, were read; at `now` the head is just after them, at media time `media`,
-    /// and read-ahead begins.
+    /// The sectors from `start` to `end` were read. At `now` the head is just after them, at media time `media`, and
+    /// read-ahead begins.
     pub fn filled(&mut self, geometry: &Geometry, now: u64, media: u64, start: u64, end: u64) {
         let behind = |begin, known| (known == start) & (begin < start);
         let known = if start == 0 { None } else { self.find(start - 1, start, behind) };
@@ -281,68 +282,68 @@ impl Segments {
         }
     }
 
-    /// The arm is somewhere else.
+    /// The arm has left the stream.
     pub fn leave(&mut self) {
         self.visit = None;
     }
 
-    /// At a stream, read-ahead continues until it is `least` sectors past the place where the arm came to it: the time of
-    /// that. It counts from there, once for each visit. Counted from the host's last request, one reader that keeps asking
-    /// would keep the arm for ever.
+    /// The time at which the arm may leave a stream. Read-ahead continues until it is `least` sectors past the position
+    /// at which the arm came. This distance counts once for each visit. If it counted from the host's last request, a
+    /// reader with continuous requests would keep the arm for ever.
     #[must_use]
     pub fn hold(&self, geometry: &Geometry, least: u64) -> Option<u64> {
         let running = self.running.filter(|running| running.stream)?;
-        // Requests that were answered from it in advance are read first.
+        // Requests that were answered in advance from this read-ahead are read first.
         let end = (self.visit?.came + least).max(running.asked).min(running.limit);
-        // The times of its begin and of its length are rounded down.
+        // The times of its beginning and of its length are rounded down.
         Some(running.from + geometry.media_end(end).saturating_sub(running.media) + 2)
     }
 
-    /// Is a sector past the end of the visit?
+    /// Whether a sector is past the end of the visit.
     #[must_use]
     pub fn is_past_visit(&self, lba: u64, least: u64) -> bool {
         self.visit.is_some_and(|visit| lba >= visit.came + least)
     }
 
-    /// Is a range still to be read by reading on?
+    /// Whether reading on has yet to reach the end of a range.
     #[must_use]
     pub fn is_ahead(&self, geometry: &Geometry, now: u64, end: u64) -> bool {
         self.position(geometry, now).is_some_and(|reached| end > reached)
     }
 
-    /// Does a range of a continued stream begin at its end, or in it?
+    /// Whether a range begins at the end of the continued stream, or in it.
     #[must_use]
     pub fn continues(&self, lba: u64) -> bool {
         self.running.is_some_and(|running| lba >= self.starts[running.segment] && lba <= running.limit)
     }
 
-    /// A command that waited gets what reading on has brought up to `end`.
+    /// A waiting command gets the sectors up to `end` that reading on has read.
     pub fn reached_by(&mut self, geometry: &Geometry, end: u64) {
         if let Some(segment) = self.running.map(|running| running.segment) {
             self.got(geometry, segment, end);
         }
     }
 
-    /// How far reading on has come, if it continues.
+    /// The position of reading on, if it continues.
     #[must_use]
     pub fn position(&self, geometry: &Geometry, now: u64) -> Option<u64> {
         let running = self.running.as_ref()?;
         if now <= running.from {
-            // Most often it is stopped where it began: the head is just after the read sectors, and no farther.
+            // Reading on is most often stopped where it began: the head is just after the read sectors, and no farther.
             debug_assert!(geometry.reached(running.media) <= running.at, "nothing is read before its time");
             return Some(running.at);
         }
         Some(geometry.reached(running.media + now.saturating_sub(running.from)).clamp(running.at, running.limit))
     }
 
-    /// The medium's time for read-ahead that the host requested later; a request is counted at once, as promised work.
-    /// Read-ahead that was never requested is no work.
+    /// The medium's time for read-ahead that the host requested later. A request counts at once, even if its sectors
+    /// are still to be read. Read-ahead that was never requested does not count.
     #[must_use]
     pub const fn worked(&self) -> u64 {
         self.worked
     }
 
-    /// The host gets what a segment has of it up to `end`.
+    /// The host gets a segment's sectors up to `end`.
     fn got(&mut self, geometry: &Geometry, index: usize, end: u64) {
         let before = self.asked[index];
         if end > before {
@@ -351,7 +352,7 @@ impl Segments {
         }
     }
 
-    /// The mechanism is needed elsewhere: read-ahead ends. Returns its position.
+    /// End read-ahead, because the mechanism is needed elsewhere. Returns its position.
     pub fn stop(&mut self, geometry: &Geometry, now: u64) -> Option<u64> {
         let at = self.position(geometry, now)?;
         let index = self.running.take()?.segment;
@@ -359,13 +360,13 @@ impl Segments {
         Some(at)
     }
 
-    /// A range is written: its content in the buffer is out of date.
+    /// A range is written: remove its old content from the buffer.
     pub fn forget(&mut self, geometry: &Geometry, now: u64, lba: u64, len: u64) {
         let end = lba + len;
         if self.running.is_some_and(|running| lba < running.limit && end > self.starts[running.segment]) {
             self.stop(geometry, now);
         }
-        // Most recently used first: most often it is one of them, and the only one of its region.
+        // The most recently used segment is examined first: it is most often the one, and the only one of its region.
         let around = self.regions.around(lba, end);
         let mut left = self.regions.count(around);
         let mut index = self.starts.len();
@@ -387,7 +388,7 @@ mod tests {
     use crate::random::Random;
     use openraid_models::{DriveKind, Library};
 
-    /// Against a plain look through all of them.
+    /// Compared with a plain search through all segments.
     #[test]
     fn written_sectors_leave_their_segment_and_all_others_stay() {
         let drive = Library::builtin().drive("exos_x18_18tb").unwrap().clone();
@@ -398,7 +399,7 @@ mod tests {
         let (region, mut now, mut cut, mut hit) = (2 * ahead, 0, 0, 0);
         for _ in 0..50_000 {
             now += random.below(1_000_000);
-            // A few regions side by side, and others so far away that they count as the same.
+            // A few adjacent regions, and others at such a distance that they count as the same.
             let lba = random.below(3 * region) + random.below(3) * REGIONS as u64 * region;
             let len = if random.chance(1, 50) { random.between(1, 4 * region) } else { random.between(1, 64) };
             let whole = |(start, end): (u64, u64)| lba < end && lba + len > start && start < end;

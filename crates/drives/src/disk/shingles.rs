@@ -1,40 +1,40 @@
-//! Overlapping tracks (drive-managed SMR): the cost of a write beyond its own time.
+//! Overlapping tracks (drive-managed SMR): the extra cost of writes.
 //!
-//! A band of tracks can only be written as a whole, in order. A write that begins a band, or continues where the last
-//! such write ended, goes to its band. Every other one goes into a cache on the medium. When the cache is full, by
-//! bytes or by pieces, the write waits until bands have been rewritten: read, and written with what the cache holds for
-//! them. Bands are taken in the order of their places, round and round. With nothing to do for some time the drive
-//! rewrites bands, too.
+//! A band of tracks can only be written as a whole, in order. A write that begins a band, or continues the last write
+//! of this kind, is written to its band. Every other write is written to a cache on the medium. If that cache is full,
+//! by bytes or by pieces, the write waits until bands have been rewritten. To rewrite a band, the drive reads the band
+//! and writes it together with its cached data. Bands are rewritten in a cyclic order of their places. The drive also
+//! rewrites bands after some time without commands.
 //!
-//! With B bands and E pieces in a full cache, writes at random places find 2 E / B pieces in each band that is
-//! rewritten (a sweep takes two cachefuls of writes), so after the cliff each waits for B / (2 E) of the time of a
-//! band. Mechanism and figures: Aghayev and Desnoyers, Skylight, FAST 2015.
+//! With B bands and E pieces in a full cache, writes at random places leave 2 E / B pieces in each band that is
+//! rewritten, because a sweep takes the time of two full caches of writes. So after the cliff each write waits for B /
+//! (2 E) of the time of a band. Mechanism and figures: Aghayev and Desnoyers, Skylight, FAST 2015.
 //!
-//! Simplified: a piece in the cache is written and read in the time that its own place takes.
+//! Simplification: a cached piece is written and read in the time for its final place.
 
 use std::collections::BTreeMap;
 
-/// What of a disk's writes is in the cache on the medium.
+/// The data in the cache on the medium.
 #[derive(Clone, Debug)]
 pub(super) struct Shingles {
     /// Sectors of a band.
     band: u64,
-    /// Sectors, and pieces, that the cache holds.
+    /// Limits of the cache: sectors and pieces.
     room: (u64, u64),
-    /// That it holds now.
+    /// Sectors and pieces in the cache now.
     used: (u64, u64),
-    /// The same for each band that has any.
+    /// Sectors and pieces of each band that has any.
     bands: BTreeMap<u64, (u64, u64)>,
-    /// Where a write continues that is in order.
+    /// The sector after the last write that was in order.
     next: u64,
     /// The band after the one that was rewritten last.
     sweep: u64,
-    /// Without commands for this long it rewrites bands.
+    /// Time without commands after which the drive rewrites bands.
     pub idle: u64,
 }
 
 impl Shingles {
-    /// An empty cache of this many sectors and pieces.
+    /// An empty cache with these limits of sectors and pieces.
     pub fn new(band: u64, room: (u64, u64), idle: u64) -> Self {
         Self { band, room, used: (0, 0), bands: BTreeMap::new(), next: 0, sweep: 0, idle }
     }
@@ -44,10 +44,10 @@ impl Shingles {
         self.band
     }
 
-    /// Take a write; the bands that are rewritten before it.
+    /// Take a write. Returns the bands that must be rewritten before it.
     pub fn write(&mut self, lba: u64, len: u64) -> Vec<u64> {
         if lba == self.next || lba.is_multiple_of(self.band) {
-            // What the cache holds for a band that is written as a whole counts no more.
+            // Cached data of a band that is written as a whole no longer counts.
             let (first, end) = (lba.div_ceil(self.band), (lba + len) / self.band);
             (first..end).for_each(|band| self.forget(band));
             self.next = lba + len;
@@ -64,7 +64,7 @@ impl Shingles {
         rewritten
     }
 
-    /// The next band that has something in the cache; it is rewritten now.
+    /// The next band with cached data; the caller rewrites it now.
     pub fn take(&mut self) -> Option<u64> {
         let behind = self.bands.range(self.sweep..).next().or_else(|| self.bands.iter().next());
         let band = *behind?.0;
@@ -79,7 +79,7 @@ impl Shingles {
         }
     }
 
-    /// Does it hold nothing?
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.bands.is_empty()
     }
@@ -113,7 +113,7 @@ mod tests {
             assert!(shingles.write(start, 64).is_empty());
         }
         assert!(shingles.is_empty());
-        // A piece of a band that is then written as a whole needs no rewriting.
+        // A cached piece needs no rewriting after its band was written as a whole.
         assert!(shingles.write(5_500, 8).is_empty() && !shingles.is_empty());
         shingles.write(5_000, 1000);
         assert!(shingles.is_empty());

@@ -1,15 +1,15 @@
-//! Dies and channels: each a timeline of its own.
+//! Dies and channels: each has a timeline of its own.
 //!
-//! Nothing here waits for an event: the times of a die's work are known as soon as it gets the work. Reads have
-//! priority over programs: they interrupt one if the drive can do that, and otherwise wait for the end of the running
-//! one, not of the queued ones.
+//! No event is needed here: the times of a die's work are known as soon as the die gets the work. Reads precede
+//! programs. A read interrupts a running program if the drive can do that. Otherwise it waits for the end of the
+//! running program, but not for queued ones.
 
 use openraid_models::{Rate, SsdProfile};
 use openraid_units::Bytes;
 
-/// No page.
+/// The page number for no page.
 const NONE: u64 = u64::MAX;
-/// A program that was interrupted so often is finished first.
+/// After this number of interruptions a program is finished first.
 const SUSPENDS_MAX: u32 = 8;
 
 /// Values that the dies of one profile share; times in nanoseconds.
@@ -24,7 +24,7 @@ pub struct DieTables {
     programs: Vec<u64>,
     suspend: Option<u64>,
     slc_program: u64,
-    /// Time that erasing takes for each page.
+    /// Erase time for each page.
     pub(super) erase_per_page: u64,
     burst: u64,
 }
@@ -33,12 +33,12 @@ pub struct DieTables {
 struct Die {
     read_free: u64,
     program_end: u64,
-    /// The page in its register, and when it is there.
+    /// The page in the die's register, and when it is available.
     page: u64,
     page_ready: u64,
-    /// Interruptions that are left.
+    /// Remaining interruptions.
     suspends: u32,
-    /// Work of collecting that is to be done.
+    /// Work of collecting that is still to be done.
     debt: u64,
     written: u64,
 }
@@ -53,7 +53,7 @@ pub struct Dies {
 }
 
 impl DieTables {
-    /// Everything that follows from the profile alone.
+    /// Compute the values that follow from the profile alone.
     #[must_use]
     pub fn new(profile: &SsdProfile) -> Self {
         let types = |mean: u64, thousandths: &[u32]| {
@@ -80,14 +80,14 @@ impl DieTables {
         }
     }
 
-    /// Work of collecting that a page of the host's brings with it; the factor is in thousandths.
+    /// The work of collecting for one page that the host writes. `amplification` is in thousandths.
     #[must_use]
     pub fn collecting(&self, amplification: u64) -> u64 {
         (amplification - 1000) * (self.program + self.read) / 1000 + amplification * self.erase_per_page / 1000
     }
 
-    /// Which die has a page: neighbours are on different ones, and each row of pages begins at another die, so that
-    /// no stride of addresses meets one die only.
+    /// The die that has a page. Neighbouring pages are on different dies, and each row of pages begins at another die.
+    /// So no stride of addresses uses one die only.
     fn die_of(&self, page: u64) -> usize {
         let row = page / self.dies;
         let shift = crate::random::mix(row) >> 32;
@@ -101,7 +101,7 @@ fn index(die: u64) -> usize {
 }
 
 impl Dies {
-    /// Dies without any work.
+    /// Dies without work.
     #[must_use]
     pub fn new(tables: &DieTables) -> Self {
         let die = Die {
@@ -116,7 +116,7 @@ impl Dies {
         Self { dies: vec![die; index(tables.dies)], channels: vec![0; index(tables.channels)], cursor: 0, busy: 0 }
     }
 
-    /// Work is spread over time as in service, not begun by all dies at once.
+    /// Spread the work of collecting over time, as in service. Otherwise all dies would begin it at once.
     pub fn spread_debts(&mut self, tables: &DieTables, mut part: impl FnMut(u64) -> u64) {
         for die in &mut self.dies {
             die.debt = part(tables.burst);
@@ -124,7 +124,7 @@ impl Dies {
         }
     }
 
-    /// A page comes into its die's register. Gives when it is there.
+    /// Load a page into its die's register. Returns when the page is available.
     pub fn load(&mut self, tables: &DieTables, now: u64, page: u64) -> u64 {
         self.load_on(tables, tables.die_of(page), now, page)
     }
@@ -141,7 +141,7 @@ impl Dies {
         if die.program_end > free {
             let rest = (die.program_end - free) % tables.program;
             match tables.suspend {
-                // The program is still interrupted where reads follow each other.
+                // The program remains interrupted if reads follow each other.
                 Some(_) if free == die.read_free && free > now => {}
                 Some(suspend) if die.suspends > 0 && suspend < rest => {
                     die.suspends -= 1;
@@ -149,7 +149,7 @@ impl Dies {
                 }
                 _ => begin += rest,
             }
-            // Time in which the program was suspended; waiting for its end costs it nothing.
+            // The time for which the program was suspended. A wait for its end costs the program no time.
             let lost = if begin == free + rest { time } else { begin + time - free };
             die.program_end += lost;
         }
@@ -159,19 +159,19 @@ impl Dies {
         end
     }
 
-    /// A page, or `bytes` of it, goes to the controller. Gives when it is there.
+    /// Transfer a page, or `bytes` of it, to the controller. Returns when the transfer ends.
     pub fn read(&mut self, tables: &DieTables, now: u64, page: u64, bytes: u64) -> u64 {
         let number = tables.die_of(page);
         let ready = self.load_on(tables, number, now, page);
         let time = tables.channel_rate.time(Bytes(bytes)).0;
-        // The channel serves any ready transfer: it is held to its rate, but not to the order of arrival.
+        // The channel serves any transfer that is ready: it keeps its rate, but not the order of arrival.
         let channels = self.channels.len();
         let channel = &mut self.channels[number % channels];
         *channel = now.max(*channel) + time;
         (ready + time).max(*channel)
     }
 
-    /// Program a page somewhere. `collecting` is the work of collecting that it brings. Gives when it is done.
+    /// Program a page on some die. `collecting` is the work of collecting for this page. Returns when the program ends.
     pub fn program(&mut self, tables: &DieTables, now: u64, bytes: u64, slc: bool, collecting: u64) -> u64 {
         let number = self.writable();
         let time = tables.channel_rate.time(Bytes(bytes)).0;
@@ -197,7 +197,7 @@ impl Dies {
         die.program_end
     }
 
-    /// The next die in turn, or the one after it if that has less to do.
+    /// The next die in turn, or the one after it if that has less work.
     fn writable(&mut self) -> usize {
         let first = self.cursor;
         let second = if first + 1 == self.dies.len() { 0 } else { first + 1 };
@@ -215,7 +215,7 @@ impl Dies {
         self.dies.iter().map(|die| die.program_end).max().unwrap_or_default()
     }
 
-    /// Mean time that a die has worked or is to work.
+    /// Mean time of a die's work, including accepted work that has not ended.
     #[must_use]
     pub fn busy(&self) -> u64 {
         self.busy / self.dies.len() as u64

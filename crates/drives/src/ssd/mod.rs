@@ -5,10 +5,10 @@
 //!  write:  firmware -> link -> buffer -> done ... -> page -> channel -> die (program, collecting)
 //! ```
 //!
-//! There is no translation table: which die has a page follows from its number, and what collecting costs is a factor
-//! on written pages, done by the dies in bursts that others meet as stalls. A drive is fresh until it has been written
-//! once over; a fresh one collects nothing. Servers that many commands share (firmware, link, path, channel) are held
-//! to their rate, not to an order.
+//! The model has no translation table. The die of a page follows from the page's number. The cost of collecting is a
+//! factor on written pages. The dies do this work in bursts, which other commands meet as stalls. A drive is fresh
+//! until all its capacity has been written once. A fresh drive collects nothing. Servers that many commands share
+//! (firmware, link, path, channel) keep their rate, but not an order.
 
 mod dies;
 
@@ -23,14 +23,14 @@ use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Streams that are followed.
+/// Number of streams that the drive follows.
 const STREAMS: usize = 8;
-/// Writes of this size and less, at random places, cost what the profile says of random writing; longer ones come
-/// nearer to writing in order, by the share of it in them. An assumption: no sheet says it.
+/// Length up to which a write at a random place has the cost of random writing in the profile. The cost of a longer
+/// write is nearer to that of sequential writing, by its sequential share. An assumption: no data sheet states it.
 const RANDOM_BYTES: u64 = 128 << 10;
-/// Most doublings of an outlier; each is met by one of four.
+/// Limit of the doublings of an outlier. One outlier in four is doubled again.
 const DOUBLINGS_MAX: u32 = 6;
-/// Reads longer than this are served with the dies all at once and are not followed page by page.
+/// Pages above which a read uses all dies at once and is not followed page by page.
 const PAGES_MAX: u64 = 4096;
 
 /// Values that all SSDs of one profile share; times in nanoseconds.
@@ -67,7 +67,7 @@ struct Path {
 }
 
 impl SsdTables {
-    /// Everything that follows from the profile alone.
+    /// Compute the values that follow from the profile alone.
     #[must_use]
     pub fn new(profile: &SsdProfile, capacity: Sectors) -> Self {
         let page = profile.page.value.0;
@@ -106,7 +106,7 @@ impl SsdTables {
     }
 }
 
-/// Ends of streams, reads or writes.
+/// Ends of streams of reads or of writes.
 #[derive(Clone, Copy, Debug)]
 struct Streams {
     ends: [u64; STREAMS],
@@ -117,7 +117,7 @@ impl Streams {
     const fn new() -> Self {
         Self { ends: [u64::MAX; STREAMS], oldest: 0 }
     }
-    /// Does a command follow another? Remembers its end.
+    /// Whether a command follows another one. Its end is remembered.
     fn follows(&mut self, lba: u64, end: u64) -> bool {
         if let Some(known) = self.ends.iter_mut().find(|known| **known == lba) {
             *known = end;
@@ -143,14 +143,14 @@ pub struct Ssd {
     path_in: u64,
     reads: Streams,
     writes: Streams,
-    /// When the page that has each place of the buffer is programmed.
+    /// For each place of the buffer, when the page that had the place is programmed.
     buffer: Vec<u64>,
-    /// Pages that went to the dies.
+    /// Number of pages given to the dies.
     pages: u64,
     /// Sectors in the page that is being filled, and their work of collecting.
     filled: u64,
     filled_collecting: u64,
-    /// Bytes until the drive has been written over.
+    /// Bytes until the whole drive has been written.
     fresh_left: u64,
     slc_used: u64,
     slc_since: u64,
@@ -197,7 +197,8 @@ impl Ssd {
         self.firmware_free
     }
 
-    /// The link carries a command and its data. Gives when it has, as far as its rate goes.
+    /// The link transfers a command and its data. Returns when the transfer ends, as far as the link's rate determines
+    /// it.
     fn link(&mut self, now: u64, sectors: u64, out: bool) -> u64 {
         let time = self.tables.link_command + self.tables.link_rate.time(Bytes(sectors * 512)).0;
         let free = if out || !self.tables.link_duplex { &mut self.link_out } else { &mut self.link_in };
@@ -231,10 +232,10 @@ impl Ssd {
                 self.dies.load(&tables.dies, ready, page);
             }
         }
-        // Nothing else passes while a command is set up.
+        // The path transfers nothing else during the set-up of a command.
         self.path_out = now.max(self.path_out) + tables.link_command + tables.read.rate.time(Bytes(len * 512)).0;
         let held = self.link(now, len, true).max(self.path_out);
-        // The link sends pages as they come; after the last one arrives, that page is still to be sent.
+        // The link sends pages as they arrive. After the arrival of the last page, that page must still be sent.
         let sent = data + tables.link_command + tables.link_rate.time(Bytes(tail * 512)).0;
         sent.max(held) + Self::outlier(&mut self.random, &tables.read)
     }
@@ -253,7 +254,7 @@ impl Ssd {
             left -= part;
             self.filled += part;
             self.filled_collecting += part * tables.dies.collecting(amplification) / tables.page_sectors;
-            // Its place in the buffer is free when the page that had it is programmed.
+            // The write's place in the buffer is free when the page that had it is programmed.
             done = done.max(self.buffer[self.place()]);
             if self.filled == tables.page_sectors {
                 self.program(done);
@@ -262,7 +263,7 @@ impl Ssd {
         if through && !tables.protected {
             done = self.program(done).max(done);
         }
-        // The data sheet's rare long times are those of a drive that collects.
+        // The rare long times of the data sheet are for a drive that collects.
         if self.fresh_left > 0 {
             return done;
         }
@@ -274,7 +275,7 @@ impl Ssd {
         (self.pages % self.buffer.len() as u64) as usize
     }
 
-    /// The page that was filled goes to a die. Gives when it is programmed.
+    /// Give the filled page to a die. Returns when it is programmed.
     fn program(&mut self, now: u64) -> u64 {
         if self.filled == 0 {
             return self.dies.programs_end();
@@ -291,7 +292,7 @@ impl Ssd {
         end
     }
 
-    /// Does the one-bit cache have room for a page? It is emptied while time passes.
+    /// Whether the one-bit cache has room for a page. The cache is emptied while time passes.
     fn takes_slc(&mut self, now: u64, bytes: u64) -> bool {
         let Some((size, fold)) = self.tables.slc else { return false };
         let idle = now.saturating_sub(self.slc_since.max(self.dies.programs_end().min(now)));
@@ -338,10 +339,10 @@ impl Ssd {
         programmed.max(now) + self.tables.flush
     }
 
-    /// Take what waits outside, as far as the queue has room.
+    /// Take waiting commands, as far as the queue has room.
     fn feed(&mut self, now: u64) {
         while self.flushing.is_none() && self.outbox.len() < self.tables.queue_depth {
-            // A flush of ATA is given when nothing else is outstanding.
+            // The host sends a flush of ATA only when no other command is outstanding.
             let alone = matches!(self.beyond.front(), Some(first) if first.op == DriveOp::Flush);
             if alone && !self.tables.flush_queued && !self.outbox.is_empty() {
                 return;

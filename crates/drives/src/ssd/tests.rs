@@ -10,7 +10,7 @@ fn profile(name: &str) -> (SsdProfile, Sectors) {
     (*ssd, capacity.value)
 }
 
-/// Without outliers, and with pages of one type.
+/// A profile without outliers, and with pages of one type.
 fn plain(name: &str) -> (SsdProfile, Sectors) {
     let (mut ssd, capacity) = profile(name);
     (ssd.outlier_read, ssd.outlier_write) = (Sourced::exact(0), Sourced::exact(0));
@@ -42,11 +42,11 @@ fn one_read_takes_the_sum_of_its_steps() {
         + profile.channel_rate.value.time(page).0
         + profile.link_command.value.0
         + profile.link_rate.value.time(page).0;
-    // A page that is still in its register is there sooner: one in millions of pages.
+    // A page that is still in its register is available sooner: one in millions of pages.
     close(trial.mean(), steps as f64, 0.001);
 }
 
-/// A command holds the way as well: the shorter commands in order are, the further below its rate the data stay.
+/// A command also occupies the path. So shorter sequential commands give a data rate further below that of the path.
 #[test]
 fn sequential_commands_occupy_the_path_in_addition_to_their_bytes() {
     let (profile, capacity) = plain("s3500_480");
@@ -80,7 +80,7 @@ fn dies_work_side_by_side_up_to_their_number() {
     };
     let one = 1e9 / profile.read.value.0 as f64;
     close(rate(1), one, 0.01);
-    // N commands on M servers chosen at random: close to M*N/(N+M-1) of one, more where service does not vary.
+    // N commands on M servers chosen at random: close to M*N/(N+M-1) of one server, more if service times do not vary.
     let (dies, depth) = (64.0, 64.0);
     let found = rate(64) / one;
     let least = dies * depth / (depth + dies - 1.0);
@@ -104,7 +104,7 @@ fn random_writing_settles_at_what_the_dies_can_program() {
 }
 
 /// The dies of a drive that collects in the order of writing move (1 + p) / (2 p) pages for each page that is written
-/// at random places; p is the spare space as a share of the offered capacity.
+/// at random places. p is the spare space as a share of the offered capacity.
 #[test]
 fn dies_work_for_as_many_pages_as_the_spare_space_asks_for() {
     for spare in [0.07, 0.10, 0.28] {
@@ -118,7 +118,7 @@ fn dies_work_for_as_many_pages_as_the_spare_space_asks_for() {
         closed(&mut drive, 32, 0, writes, || (WRITE, random.below(capacity.0 / 8) * 8, 8));
         let pages = (writes * 4096 / profile.page.value.0) as f64;
         let work = drive.busy(Instant::NEVER).0 as f64 * f64::from(profile.dies.value) / pages;
-        // A page that is written is programmed; one that is moved is read as well; each brings its part of an erase.
+        // A written page is programmed. A moved page is read as well. Each has its part of an erase.
         let (read, program) = (profile.read.value.0 as f64, profile.program.value.0 as f64);
         let erase = profile.erase.value.0 as f64 / f64::from(profile.block_pages.value);
         close((work + read) / (program + read + erase), form, 0.01);
@@ -126,8 +126,8 @@ fn dies_work_for_as_many_pages_as_the_spare_space_asks_for() {
 }
 
 /// Pages moved for each page that is written at random places, if space is collected in the order of writing: (1 + p) /
-/// (2 p), p the spare space as a share of the offered capacity. Real drives are somewhat worse, as they collect several
-/// streams side by side, and none can be much better.
+/// (2 p), with p the spare space as a share of the offered capacity. Real drives collect several streams in parallel
+/// and are somewhat worse, but none can be much better.
 #[test]
 fn no_profile_collects_less_than_its_spare_space_asks_for() {
     let library = Library::builtin();
