@@ -1,6 +1,6 @@
-//! Aimed runs: few members, little data, short times, and cuts at the narrow moments between a step and its consequence.
+//! Aimed runs: few members, little data, short times, and power cuts between a step and its consequence.
 //!
-//! This module has its own random numbers: [`Scenario::draw`] of the same seed stays the same.
+//! This module has its own random numbers, so [`Scenario::draw`] of a seed does not change.
 
 use openraid_core::admin::{Policy, WriteCache};
 use openraid_core::geometry::Level;
@@ -14,25 +14,25 @@ use crate::drive::DriveSpec;
 use crate::random::Random;
 use crate::rig::Loss;
 
-/// Where the chance of an aimed run comes from.
+/// The source of the random draws of an aimed run.
 const AIMED: u64 = 16;
-/// Plays of a run.
+/// Number of plays of a run.
 const PLAYS: (u64, u64) = (3, 8);
 
 /// The theme of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Theme {
-    /// Copies and a journal.
+    /// A mirror with a journal.
     MirrorJournal,
-    /// Anything redundant and a journal.
+    /// A redundant array with a journal.
     Journal,
-    /// A bitmap.
+    /// An array with a bitmap.
     Bitmap,
-    /// Partial parity logs.
+    /// An array with partial parity logs.
     PartialLog,
-    /// Members that are filled, replaced, resynced.
+    /// Members that are rebuilt, replaced or resynced.
     Filling,
-    /// Members that fail and come back.
+    /// Members that fail and return.
     Members,
 }
 
@@ -40,7 +40,7 @@ const THEMES: [Theme; 6] =
     [Theme::MirrorJournal, Theme::Journal, Theme::Bitmap, Theme::PartialLog, Theme::Filling, Theme::Members];
 
 impl Scenario {
-    /// The run that the torture has for a seed: an aimed one for every second.
+    /// The torture's run for a seed: every second one is aimed.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         match seed.is_multiple_of(2) {
@@ -58,7 +58,7 @@ impl Scenario {
         let base = Self::draw(seed);
         let (shape, spans) = loop {
             let (shape, spans) = draw_shape(random);
-            // Only copies may lose their power at any moment while one of them is away.
+            // Only mirrors may lose their power at any moment while a member is absent.
             let seldom = matches!(theme, Theme::Members | Theme::Filling) && !is_mirror(shape.level);
             if theme.takes(shape.level, shape.is_redundant()) && !(seldom && random.chance(2, 3)) {
                 break (shape, spans);
@@ -71,10 +71,10 @@ impl Scenario {
         };
         let mut policy = Policy { write_cache, ..draw_policy(random) };
         if theme == Theme::Filling {
-            // Slow enough for some checkpoints.
+            // Slow enough for a few checkpoints.
             policy.rebuild_rate = *random.pick(&[1, 1, 20].map(Sectors::mib));
         }
-        // A write that a cache takes is faster than the flush that makes it durable.
+        // A write into a cache is faster than the flush that makes it durable.
         let flush_times = *random.pick(&[1, 4, 20]);
         let journal = (write_cache == WriteCache::Journal).then(|| JournalSpec {
             mirrors: *random.pick(&[1, 2]),
@@ -91,7 +91,7 @@ impl Scenario {
             limits.destage_delay = Nanos::from_millis(*random.pick(&[1, 5, 20]));
         }
         if theme == Theme::Bitmap {
-            // As short as a flush takes, so that writes come between two looks and the flush after them.
+            // As short as a flush, so that writes arrive between two checks of the bitmap and the flush that follows.
             limits.bitmap_clear_delay = Nanos::from_micros(*random.pick(&[100, 500, 2_000, 10_000]));
         }
         let ppl = theme == Theme::PartialLog;
@@ -131,7 +131,7 @@ impl Theme {
         }
     }
 
-    /// The moments that matter to it.
+    /// The phases at which the theme aims.
     const fn moments(self) -> &'static [Phase] {
         match self {
             Self::MirrorJournal | Self::Journal => &[
@@ -168,12 +168,12 @@ impl Theme {
     }
 }
 
-/// Writes above all, small, and over each other.
+/// The load: mostly small writes that overlap.
 fn aimed_load(theme: Theme, random: &mut Random) -> Load {
     let load = draw_load(random);
     let mix = *random.pick(&[[10, 80, 4, 0, 0], [20, 60, 10, 3, 3], [5, 90, 1, 0, 0]]);
     Load {
-        // Flushed data is promised while a member fails.
+        // Flushed data must survive while a member fails.
         mix: if theme == Theme::Members { [5, 60, 35, 0, 0] } else { mix },
         len_max: *random.pick(&[512, 4 << 10, 16 << 10]),
         span: *random.pick(&[32 << 10, 96 << 10, u64::MAX]),
@@ -184,7 +184,7 @@ fn aimed_load(theme: Theme, random: &mut Random) -> Load {
 fn plays(theme: Theme, random: &mut Random) -> Vec<Step> {
     let mut actions = Vec::new();
     if random.chance(2, 3) {
-        // The first sync is through.
+        // The first sync has ended.
         actions.push(Action::Rest);
     }
     for _ in 0..random.between(PLAYS.0, PLAYS.1) {
@@ -218,7 +218,7 @@ fn again(random: &mut Random) -> Option<u64> {
     random.chance(1, 4).then(|| random.below(40))
 }
 
-/// The end of the controller, here and now, and maybe the next one soon after.
+/// End the controller now, and in some runs the next one soon after.
 fn ends(random: &mut Random, actions: &mut Vec<Action>) {
     if random.chance(1, 2) {
         actions.push(Action::Happen(random.between(1, 3)));
@@ -231,14 +231,14 @@ fn ends(random: &mut Random, actions: &mut Vec<Action>) {
     }
 }
 
-/// Hosts write, the moment comes, the power goes.
+/// Hosts write. The power is cut at the aimed moment.
 fn play_cut(theme: Theme, random: &mut Random, actions: &mut Vec<Action>) {
     actions.push(Action::Ask(random.between(1, 60)));
     actions.push(Action::Until(*random.pick(theme.moments()), random.chance(3, 4)));
     ends(random, actions);
 }
 
-/// A member fails, the power goes soon, and with it the member comes back.
+/// A member fails. The power is cut soon after; the member returns with the power.
 fn play_member(random: &mut Random, actions: &mut Vec<Action>) {
     actions.push(Action::Ask(random.between(1, 40)));
     actions.push(Action::Lose(*random.pick(&Loss::ALL)));
@@ -252,8 +252,8 @@ fn play_member(random: &mut Random, actions: &mut Vec<Action>) {
     actions.push(Action::CutAndBack(again(random)));
 }
 
-/// Hosts write where they have not written lately while the failure of a member is on its way to the others; maybe late, as a
-/// drive is. The power goes, and with it the member comes back.
+/// Hosts write to new places while the failure of a member is being recorded on the others, in some runs late because a
+/// drive is late. The power is cut; the member returns with the power.
 fn play_failing(random: &mut Random, actions: &mut Vec<Action>) {
     actions.push(Action::Rest);
     for _ in 0..random.below(3) {
@@ -269,7 +269,7 @@ fn play_failing(random: &mut Random, actions: &mut Vec<Action>) {
     actions.push(Action::CutAndBack(again(random)));
 }
 
-/// The power goes between two waves of superblocks, and a member with it that has seen the newer one.
+/// The power is cut between two waves of superblocks. A member that has the newer superblock is lost.
 fn play_ahead(random: &mut Random, actions: &mut Vec<Action>) {
     actions.push(Action::Ask(random.between(1, 30)));
     actions.push(Action::Until(Phase::BetweenWaves, true));
@@ -282,12 +282,12 @@ fn play_ahead(random: &mut Random, actions: &mut Vec<Action>) {
     actions.push(Action::CutAndBack(again(random)));
 }
 
-/// A slot is filled, and the power goes at a checkpoint or at the end; or everything is read then.
+/// A slot is filled. The power is cut at a checkpoint or at the end, or all data is read then.
 fn play_filling(theme: Theme, random: &mut Random, actions: &mut Vec<Action>) {
     match random.below(4) {
         0 => actions.push(Action::End(End::Cut, None)),
         _ => {
-            // An array that is clean can lose its power at any time while it is being filled.
+            // A clean array can lose its power at any time of a rebuild.
             if random.chance(2, 3) {
                 actions.push(Action::Rest);
             }
@@ -319,7 +319,7 @@ fn fills(theme: Theme, random: &mut Random, actions: &mut Vec<Action>) {
     }
 }
 
-/// Devices of the journal fail, the power goes soon, and the devices are back.
+/// Devices of the journal fail. The power is cut soon after, and the devices return.
 fn play_device(random: &mut Random, actions: &mut Vec<Action>) {
     actions.push(Action::Ask(random.between(1, 60)));
     for _ in 0..random.between(1, 2) {

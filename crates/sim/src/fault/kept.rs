@@ -1,9 +1,10 @@
-//! Runs that are kept as files: a scenario with all that was drawn for it, and the fault that it must meet.
+//! Runs that are kept as files: a scenario with all its draws, and the fault that it must meet.
 //!
-//! A seed stops being the same run when the generator, a latency or a decision changes. A file has every draw, so the generator
-//! is free. It also names the faults, phases and decisions for which the run is kept, so that a run that no longer meets them is
-//! noticed. The form: `key = value`, one a line, then `steps:`, then the seed and the words of one step a line. A key that is
-//! missing has the value of a plain scenario; a key that is unknown is an error. `keep`, an example, writes such files.
+//! The run of a seed changes if the generator, a latency or a decision changes. A file has every draw, so the generator
+//! may change. The file also names the faults, phases and decisions for which the run is kept, so a run that no longer
+//! meets them is noticed. The form is `key = value`, one a line, followed by `steps:` and one line for each step with
+//! its seed and its words. A missing key has the value of a plain scenario; an unknown key is an error. The example
+//! `keep` writes such files.
 
 mod fields;
 mod step;
@@ -18,13 +19,13 @@ use super::scenario::Scenario;
 use super::verdict::{Counts, Fault};
 use fields::{Reader, Writer};
 
-/// Between a fault and the phase in which it comes.
+/// Text between a fault and its phase.
 const WHILE: &str = " | ";
-/// Before the name of a decision.
+/// Text before the name of a decision.
 const DECISION: &str = "decision ";
-/// Decisions that had another name before, and the name that they have now.
+/// Decisions that were renamed: old and new name.
 const RENAMED: &[(&str, &str)] = &[("FlushInDoubt", "FlushFailed")];
-/// The line after which steps follow.
+/// The line that precedes the steps.
 const STEPS: &str = "steps:";
 
 /// A condition that a kept run must meet.
@@ -39,7 +40,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Has a run met it?
+    /// Whether a run has met the condition.
     #[must_use]
     pub fn is_met(self, counts: &Counts) -> bool {
         match self {
@@ -57,7 +58,7 @@ impl Condition {
         faults.chain(pairs).chain(counts.reasons.iter().map(|reason| Self::Decision(*reason))).collect()
     }
 
-    /// The condition of these words.
+    /// The condition with these words.
     #[must_use]
     pub fn from_words(words: &str) -> Option<Self> {
         if let Some(name) = words.strip_prefix(DECISION) {
@@ -86,7 +87,7 @@ impl fmt::Display for Condition {
 pub struct Kept {
     /// The loss in a few words.
     pub title: String,
-    /// How it came about.
+    /// The cause of the loss.
     pub why: String,
     /// The conditions that the run must meet.
     pub meets: Vec<Condition>,
@@ -104,7 +105,7 @@ impl Kept {
     /// The run in a file's text.
     ///
     /// # Errors
-    /// In words, with the line: not of this form.
+    /// Names the line that does not have this form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (head, steps) = text.split_once(&format!("\n{STEPS}\n")).ok_or(format!("the line '{STEPS}' is missing"))?;
         let mut reader = Reader::new(head)?;

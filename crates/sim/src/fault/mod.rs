@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Drives do everything that `docs/media-assumptions.md` allows and nothing that it excludes. *Bounded* runs have only
-//! faults that the level promises to survive: no request may fail and nothing may be lost. *Unbounded* runs have any
-//! fault: data loss must be reported. Data returned as good must be right in both. The exception is data that no engine
-//! on that level could find wrong; then the judge, which knows what the drives did, says so.
+//! faults that the level promises to survive: no request may fail and no data may be lost. *Unbounded* runs have any
+//! fault: data loss must be reported. In both kinds of run, data returned as good must be right. The exception is wrong
+//! data that no engine on that level could detect. The judge knows what the drives did, and reports that case.
 
 pub mod aim;
 pub mod kept;

@@ -1,20 +1,20 @@
-//! The phase that an engine is in, seen from its drives: targets of aimed cuts, and the unit of coverage.
+//! The phase of an engine, as seen from its drives. Phases are the targets of aimed cuts and the unit of coverage.
 
 use std::fmt;
 
 use super::worded::worded;
 
 worded! {
-    /// A phase. Several may hold at the same time.
+    /// A phase. Several phases may hold at the same time.
     Phase
 
-    /// No command is under way, and no member is stale.
+    /// No command is under way, and every member is up to date.
     Rest = "no command is out";
     /// A host's write is on its way to a member.
     WriteOut = "a host's write is on its way to a member";
-    /// A write of the cache is.
+    /// A write of the cache is on its way to a member.
     DestageOut = "a destage is on its way to a member";
-    /// A write of a rebuild, a resync or a repair is.
+    /// A write of a rebuild, a resync or a repair is on its way.
     FillOut = "a write of a background task is on its way";
     /// A member is being flushed.
     FlushOut = "a member is being flushed";
@@ -30,25 +30,25 @@ worded! {
     PartialLogOut = "a partial parity log is on its way";
     /// An entry of the journal is on its way.
     EntryOut = "a journal entry is on its way";
-    /// So is a destage.
+    /// A journal entry and a destage are on their way.
     EntryBesideDestage = "a journal entry and a destage are on their way";
-    /// The journal is lost, and what it had promised is on its way to a member.
+    /// The journal is lost, and data that it promised is on its way to a member.
     DestageWithoutJournal = "a destage is on its way after the journal was lost";
     /// A superblock of the journal is on its way.
     JournalSuperblockOut = "a superblock of the journal is on its way";
-    /// A member has failed, and the others do not say so yet.
+    /// A member has failed, and the superblocks of the others do not yet say so.
     Failing = "the failure of a member is not recorded yet";
     /// A session with the journal begins or ends.
     SessionMoves = "a session with the journal begins or ends";
     /// A background task runs.
     TaskRuns = "a background task runs";
-    /// Just now bits of the bitmap were cleared.
+    /// Bits of the bitmap have just been cleared.
     BitCleared = "bits of the bitmap have just been cleared";
-    /// Just now a member's superblock says another position.
+    /// A member's superblock has just been written with another position.
     Checkpointed = "a member's position has just been stored";
-    /// Just now a background task has ended.
+    /// A background task has just ended.
     TaskEnded = "a background task has just ended";
-    /// Just now a host's write was answered.
+    /// A host's write has just been answered.
     Answered = "a host's write has just been answered";
 }
 
@@ -57,26 +57,26 @@ worded! {
 pub struct Phases(u32);
 
 impl Phases {
-    /// One more.
+    /// Add a phase.
     pub fn insert(&mut self, phase: Phase) {
         self.0 |= 1 << phase as u32;
     }
-    /// One more, if this holds.
+    /// Add a phase if `holds`.
     pub fn insert_if(&mut self, holds: bool, phase: Phase) {
         if holds {
             self.insert(phase);
         }
     }
-    /// Is it in?
+    /// Whether the set contains a phase.
     #[must_use]
     pub const fn contains(self, phase: Phase) -> bool {
         self.0 >> phase as u32 & 1 == 1
     }
-    /// Each.
+    /// All phases of the set.
     pub fn iter(self) -> impl Iterator<Item = Phase> {
         Phase::ALL.iter().copied().filter(move |phase| self.contains(*phase))
     }
-    /// Is none in?
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -1,10 +1,10 @@
-//! Bugs that are planted to see the swarm find them.
+//! Planted bugs: the swarm must find each of them.
 //!
-//! An engine that forgets a flush and a driver that drops it look the same to drives and hosts. So most bugs are made
-//! in the simulation's driver loop, between the engine's actions and the machine that carries them out, and are
-//! chosen at run time: the engine under test is the one that serves, without a hook. Bugs in the order of what the engine
-//! does cannot be made there; they are in the engine itself ([`openraid_core::planted`]), in builds with the feature
-//! `planted` only.
+//! An engine that forgets a flush and a driver that drops it look the same to drives and hosts. So most bugs are
+//! planted in the simulation's driver loop, between the engine's actions and the machine that carries them out, and are
+//! chosen at run time. The engine under test is the production engine, without a hook. Bugs in the order of the
+//! engine's actions cannot be planted there. They are in the engine itself ([`openraid_core::planted`]), in builds with
+//! the feature `planted` only.
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::FoundJournal;
@@ -23,12 +23,12 @@ use openraid_units::{Bytes, DriveId, DriveLba};
 use crate::drive::MemoryDrive;
 use crate::random::Random;
 
-/// Where the header of a journal's entry has the checksum of its payload: `docs/on-disk.md`.
+/// Offset of the payload's checksum in the header of a journal entry: `docs/on-disk.md`.
 const HEADER_CHECKSUM_AT: usize = 84;
 #[cfg(feature = "planted")]
 mod engine;
 
-/// How the judges begin: see `run`.
+/// The beginning of the judges' reports: see `run`.
 const WRONG_READ: &str = "a read found what no write explains";
 const MISFIT: &str = "redundancy does not fit";
 const PATROL: &str = "a patrol";
@@ -36,24 +36,24 @@ const PATROL: &str = "a patrol";
 const REFUSED: &str = "the journal is refused";
 /// The superblocks are inconsistent.
 const ARRAY_REFUSED: &str = "the array is refused";
-/// How the judge of frames begins: see `claims` and `drive::memory`.
+/// The beginning of the report of the judge of frames: see `claims` and `drive::memory`.
 const FRAMES_SHARED: &str = "panic: two actions use the same frames";
 const FRAMES_CHANGED: &str = "panic: frames changed while they were written";
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $name:ident = $word:literal, $text:literal, $seeds:literal;)*) => {
-        /// A bug.
+        /// A planted bug.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Bug {
             $($(#[$doc])* $name,)*
-            /// One in the engine itself.
+            /// A bug in the engine itself.
             #[cfg(feature = "planted")]
             Engine(Flaw),
         }
         impl Bug {
-            /// All of the driver loop.
+            /// All bugs of the driver loop.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-            /// The name by which it is asked for.
+            /// The name that selects the bug.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -71,7 +71,7 @@ macro_rules! bugs {
                     Self::Engine(flaw) => flaw.text(),
                 }
             }
-            /// In this many seeds at most it is found.
+            /// Number of seeds within which the bug is found.
             #[must_use]
             pub const fn found_within(self) -> u64 {
                 match self {
@@ -85,68 +85,68 @@ macro_rules! bugs {
 }
 
 bugs! {
-    /// Flushes are answered and not done.
+    /// Flushes are answered but not carried out.
     SkipFlush = "skip-flush", "drives are told nothing when the engine thinks it flushed them", 50;
-    /// Writes that must be durable are ordinary ones.
+    /// Writes with FUA become ordinary writes.
     ForgetFua = "forget-fua", "writes that must be durable when they end are ordinary writes", 50;
-    /// Writes are answered when their payload is there.
+    /// Writes are answered after the arrival of their payload.
     AnswerEarly = "answer-early", "hosts are answered when their bytes have come, before the members have them", 50;
-    /// A failed flush counts as a good one.
+    /// A failed flush counts as successful.
     FailedFlushIgnored = "failed-flush-ignored", "a flush that failed counts as one that did not", 200;
-    /// An update leaves the parity as it was.
+    /// An update does not change the parity.
     StaleParity = "stale-parity", "one parity update in sixteen leaves the old parity", 50;
-    /// Parity is left as it was while a member is missing.
+    /// An update does not change the parity while a member is missing.
     StaleParityDegraded = "stale-parity-degraded", "while a member is missing one parity job in eight is not done", 50;
-    /// A write forgets one of its members.
+    /// A write does not reach one of its members.
     MemberForgotten = "member-forgotten", "one write of a host in sixty-four does not reach one of its members", 50;
-    /// Checks find nothing.
+    /// Checks find no mismatch.
     BlindPatrol = "blind-patrol", "whatever is compared is found to be the same", 100;
-    /// Reads get each other's bytes.
+    /// Reads return each other's bytes.
     SwappedReads = "swapped-reads", "one read in sixty-four gives the bytes of the read before it", 50;
     /// The bitmap on disk has no bits set.
     BitmapEarly = "bitmap-early", "the bits of the write-intent bitmap are cleared before the writes are made", 100;
-    /// The failure of a member is not written down.
+    /// The failure of a member is not recorded.
     FailureUnrecorded = "failure-unrecorded", "no superblock says that a member has failed", 200;
     /// Partly old superblocks are accepted.
     TornSuperblock = "torn-superblock", "one superblock in two has the roles of the one before it, and is taken for whole", 200;
-    /// The clean mark is on disk all the time.
+    /// The clean mark is on disk at all times.
     CleanEarly = "clean-early", "superblocks say that the array is clean while it is written", 50;
-    /// A rebuild writes to the wrong place.
+    /// A rebuild writes to a wrong place.
     RebuildElsewhere = "rebuild-elsewhere", "one write in four of a rebuild or resync goes to the next place", 100;
-    /// A rebuild leaves things out.
+    /// A rebuild leaves out writes.
     RebuildForgets = "rebuild-forgets", "one write in eight of a rebuild or resync is not made", 100;
-    /// The checkpoint runs ahead.
+    /// The checkpoint is ahead of the rebuild.
     CheckpointAhead = "checkpoint-ahead", "a member that is being rebuilt is recorded as complete", 200;
     /// A rebuild fills another member.
     WrongMember = "wrong-member", "one write in eight of a rebuild or resync goes to another member", 50;
-    /// Frames are given away too early.
+    /// Frames are reused too early.
     FrameReused = "frame-reused", "one drive write in sixty-four is said to have ended while the drive still reads its frames", 50;
     /// Entries of the journal are not written.
     JournalUnwritten = "journal-unwritten", "one write in eight of the journal's log is acknowledged and not made", 50;
-    /// The journal's checksums are not looked at.
+    /// The journal's checksums are not checked.
     JournalUnchecked = "journal-unchecked", "whatever checksum the journal says is taken for right", 100;
     /// The recorded member writes are not repeated.
     RedoForgotten = "redo-forgotten", "the redo records of the journal are passed over when it is replayed", 50;
-    /// The log is replayed once more, over what was written since.
+    /// The log is replayed again, over later writes.
     ReplayTwice = "replay-twice", "after a start with a log, one write in four over what was written since is undone, as by a second replay", 50;
     /// Revoked entries count.
     RevokesForgotten = "revokes-forgotten", "what the journal says to be void is replayed all the same", 100;
-    /// The checksums of partial parity are not looked at.
+    /// The checksums of partial parity are not checked.
     PplUnchecked = "ppl-unchecked", "whatever checksum an entry of a partial parity log says is taken for right", 1000;
-    /// Zeroing does nothing.
+    /// Zeroing has no effect.
     ZeroesForgotten = "zeroes-forgotten", "drives are not told to write zeroes", 50;
 }
 
 impl Bug {
-    /// Does this end of a run show the bug, and not something else that its planting brought along? It must be what the
-    /// judge of bytes, of redundancy, of frames or of a patrol has to say, or that what may be lost is enough for no array.
+    /// Whether this verdict shows the bug, and not a side effect of the planting. It does if the report is from the
+    /// judge of bytes, of redundancy, of frames or of a patrol, or says that the array or the journal is refused.
     #[must_use]
     pub fn is_shown_by(self, verdict: &super::Verdict) -> bool {
         let super::Verdict::Lost(text) = verdict else { return false };
         self.evidence().iter().any(|begin| text.starts_with(begin))
     }
 
-    /// With which words a run ends that shows it.
+    /// The words of a verdict that shows the bug.
     #[must_use]
     pub const fn evidence(self) -> &'static [&'static str] {
         match self {
@@ -160,7 +160,7 @@ impl Bug {
         }
     }
 
-    /// An aimed run that is known to find it, if it is in the engine.
+    /// The seed of an aimed run that finds the bug, if the bug is in the engine.
     #[cfg(feature = "planted")]
     #[must_use]
     pub const fn known_run(self) -> Option<u64> {
@@ -170,7 +170,7 @@ impl Bug {
         }
     }
 
-    /// The bug of this name.
+    /// The bug with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|bug| bug.name() == name)
@@ -183,20 +183,20 @@ impl std::fmt::Display for Bug {
     }
 }
 
-/// The fate of a command.
+/// The treatment of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It goes to its drive.
+    /// The drive gets the command.
     Do,
-    /// It goes to its drive with other metadata.
+    /// The drive gets the command with other metadata.
     DoWith(Vec<u8>),
-    /// It is answered well, and the drive hears nothing of it.
+    /// The command is answered with success, and the drive does not get it.
     Pretend,
-    /// It is answered well while the drive is still at it.
+    /// The command is answered with success while the drive still works on it.
     AnswerEarly,
 }
 
-/// A bug at work.
+/// An active bug.
 #[derive(Clone, Debug)]
 pub struct Planted {
     bug: Bug,
@@ -207,17 +207,17 @@ pub struct Planted {
     replayed: Option<Vec<(DriveId, DriveLba, DriveLba)>>,
 }
 
-/// This many extents are kept that a second replay would write.
+/// Limit of the kept extents that a second replay would write.
 const REPLAYED_MAX: usize = 256;
 
 impl Planted {
-    /// Let this bug into the driver.
+    /// Plant this bug in the driver.
     #[must_use]
     pub fn new(bug: Bug, seed: u64) -> Self {
         Self { bug, random: Random::derived(seed, 3 << 32), last_read: Vec::new(), replayed: None }
     }
 
-    /// A command on its way to a drive.
+    /// Handle a command on its way to a drive.
     pub fn command(&mut self, drive: &MemoryDrive, command: &mut DriveCommand, metadata: Option<&[u8]>) -> Fate {
         let write = matches!(command.op, DriveOp::Write { .. });
         let rebuild = write && command.class == IoClass::Rebuild;
@@ -259,7 +259,8 @@ impl Planted {
         }
     }
 
-    /// Which of this many drives gets this write instead of its own?
+    /// The drive that gets this write in place of the right one, if the bug changes it; `drives` is the number of
+    /// drives.
     pub fn other_drive(&mut self, command: &DriveCommand, drives: usize) -> Option<usize> {
         let rebuild = matches!(command.op, DriveOp::Write { .. }) && command.class == IoClass::Rebuild;
         let swaps = self.bug == Bug::WrongMember && rebuild && self.random.chance(1, 8);
@@ -274,8 +275,8 @@ impl Planted {
         }
     }
 
-    /// The first writes after the start of a parity set come from the log. A later write over them does not last: the
-    /// log's data is written once more.
+    /// The first writes after the start of a parity set are from the log. A later write over them is undone, because
+    /// the log's data is written again.
     fn replay_again(&mut self, command: &DriveCommand) -> Fate {
         let Some(replayed) = &mut self.replayed else { return Fate::Do };
         let (lba, end) = (command.lba, command.lba + command.len);
@@ -337,7 +338,7 @@ impl Planted {
         Fate::DoWith(changed)
     }
 
-    /// A command on its way back; `frames` are what a read has filled.
+    /// Handle the answer of a command; `frames` are the data of a read.
     ///
     /// # Errors
     /// The error that the engine gets.
@@ -360,7 +361,7 @@ impl Planted {
         result
     }
 
-    /// Is a parity job left out? Its outputs stay as they are.
+    /// Whether a parity job is left out. Its outputs then stay unchanged.
     pub fn leaves_out(&mut self, kind: JobKind, degraded: bool) -> bool {
         match (self.bug, kind) {
             (Bug::StaleParity, JobKind::Update) => self.random.chance(1, 16),
@@ -369,13 +370,13 @@ impl Planted {
         }
     }
 
-    /// Does it matter to the bug whether members are missing?
+    /// Whether the bug depends on missing members.
     #[must_use]
     pub fn asks_for_health(&self) -> bool {
         self.bug == Bug::StaleParityDegraded
     }
 
-    /// The result of a job as the engine is told it.
+    /// The result of a job that the engine gets.
     #[must_use]
     pub fn verdict(&self, kind: JobKind, found: Verdict) -> Verdict {
         match kind {
@@ -384,20 +385,20 @@ impl Planted {
         }
     }
 
-    /// The checksum of the payload that a block of a journal says, if it is a header.
+    /// The payload checksum in a block of a journal, if the block is a header.
     #[must_use]
     pub fn said_checksum(bytes: &[u8]) -> Option<u32> {
         let said = bytes.get(HEADER_CHECKSUM_AT..HEADER_CHECKSUM_AT + 4)?;
         (bytes.len() == JOURNAL_BLOCK_BYTES).then(|| u32::from_le_bytes(said.try_into().expect("four bytes")))
     }
 
-    /// Is a checksum of the journal accepted for any bytes?
+    /// Whether every checksum of the journal is accepted.
     #[must_use]
     pub fn believes_checksums(&self) -> bool {
         self.bug == Bug::JournalUnchecked
     }
 
-    /// The driver's findings on the devices of a journal.
+    /// Change the driver's result of reading the devices of a journal.
     pub fn found_journal(&mut self, found: &mut FoundJournal) {
         match self.bug {
             Bug::ReplayTwice => self.replayed = (!found.entries.is_empty()).then(Vec::new),
@@ -418,7 +419,8 @@ impl Planted {
         }
     }
 
-    /// The driver's findings in the partial parity log of a drive: each entry's checksum is set to match its bytes.
+    /// Change the driver's result of reading a drive's partial parity log: each entry's checksum is set to match its
+    /// bytes.
     pub fn found_log(&self, drive: &MemoryDrive, candidate: &mut Candidate, kernels: Kernels) {
         let area = candidate.superblock.ppl_area();
         let (Bug::PplUnchecked, Some(PplArea::Log(log)), Some((start, _))) = (self.bug, &mut candidate.ppl, area)
@@ -437,7 +439,7 @@ impl Planted {
         log.header = header;
     }
 
-    /// Is a write answered when its last byte has come from the host?
+    /// Whether a write is answered when its last byte has arrived from the host.
     #[must_use]
     pub fn answers_early(&self) -> bool {
         self.bug == Bug::AnswerEarly

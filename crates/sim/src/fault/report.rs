@@ -1,4 +1,4 @@
-//! A run with its end, of any kind: a panic of the engine or of the simulation is one too.
+//! The report of a run with its verdict. A panic of the engine or of the simulation is also a verdict.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ pub fn report(scenario: &Scenario, bug: Option<Bug>) -> Report {
     report_into(scenario, bug, &Rc::default())
 }
 
-/// As [`report`], with an account that a panic hook can read. If panics end the process, only the hook can.
+/// Like [`report`], with an account that a panic hook can read. If panics end the process, only the hook can read it.
 #[must_use]
 pub fn report_into(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>) -> Report {
     let end = catch_unwind(AssertUnwindSafe(|| run(scenario, bug, account)));
@@ -24,24 +24,24 @@ pub fn report_into(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<A
     closed(scenario.seed, verdict, account)
 }
 
-/// The report of a run that came to this end.
+/// The report of a run with this verdict.
 #[must_use]
 pub fn closed(seed: u64, verdict: Verdict, account: &Rc<RefCell<Account>>) -> Report {
     let Account { counts, story, details } = account.borrow().clone();
     Report { seed, verdict, counts, story, details }
 }
 
-/// The verdict of a panic. Its first line is the verdict, the others are details.
+/// The verdict of a panic. The first line of the text is the verdict, the others are details.
 pub fn panicked(text: &str, account: &Rc<RefCell<Account>>) -> Verdict {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    // A panic in the middle of a line of the story leaves the account borrowed.
+    // A panic during a line of the story leaves the account borrowed.
     if let Ok(mut account) = account.try_borrow_mut() {
         rest.clone_into(&mut account.details);
     }
     Verdict::Lost(format!("panic: {first}"))
 }
 
-/// The words of a panic.
+/// The text of a panic.
 #[must_use]
 pub fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -1,11 +1,11 @@
-//! A set of sectors of a member's data area: rows of a parity set, places of any other.
+//! A set of sectors of a member's data area: rows of a parity set, single sectors of other sets.
 
 use openraid_units::{MemberLba, Sectors};
 
 /// Sectors in a word of bits.
 const WORD: u64 = 64;
 
-/// Sectors below some end.
+/// A set of sectors below an end.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     words: Vec<u64>,
@@ -13,7 +13,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// None of `end` sectors.
+    /// An empty set of sectors below `end`.
     #[must_use]
     pub fn new(end: Sectors) -> Self {
         let words = usize::try_from(end.get().div_ceil(WORD)).expect("a small member");
@@ -24,7 +24,7 @@ impl Rows {
         (usize::try_from(row / WORD).expect("a small member"), 1 << (row % WORD))
     }
 
-    /// Put a range in, as far as it is below the end.
+    /// Add the part of a range below the end.
     pub fn insert(&mut self, at: MemberLba, len: Sectors) {
         for row in at.0..at.0.saturating_add(len.get()).min(self.end) {
             let (word, bit) = Self::place(row);
@@ -32,32 +32,32 @@ impl Rows {
         }
     }
 
-    /// Put all of another set of the same end in.
+    /// Add all sectors of another set with the same end.
     pub fn insert_all(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word |= other;
         }
     }
 
-    /// Take all out.
+    /// Remove all sectors.
     pub fn clear(&mut self) {
         self.words.fill(0);
     }
 
-    /// Is it in?
+    /// Whether the set contains a sector.
     #[must_use]
     pub fn contains(&self, at: MemberLba) -> bool {
         let (word, bit) = Self::place(at.0);
         at.0 < self.end && self.words[word] & bit != 0
     }
 
-    /// Is nothing in?
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// The rows of the set, rising.
+    /// The rows of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = MemberLba> + '_ {
         let words = self.words.iter().enumerate().filter(|(_, word)| **word != 0);
         words.flat_map(|(place, word)| {

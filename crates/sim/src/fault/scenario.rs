@@ -1,7 +1,7 @@
 //! One run, drawn from its seed: an array, its settings, the hosts' load, and the faults with their times.
 //!
-//! Steps have seeds of their own, so that removing some steps from a run leaves the others as they were, as far as that
-//! is still possible. A step that has become impossible is skipped.
+//! Each step has a seed of its own. So the removal of steps leaves the other steps unchanged, as far as they are still
+//! possible. A step that is no longer possible is skipped.
 
 use std::fmt;
 
@@ -17,23 +17,23 @@ use crate::random::Random;
 use crate::rig::{Loss, BEFORE_DATA};
 use crate::shape::{Blocks, Shape};
 
-/// The shortest run in steps.
+/// Least number of steps of a run.
 const STEPS_LEAST: u64 = 4;
-/// The longest.
+/// Greatest number of steps of a run.
 const STEPS_MOST: u64 = 24;
 
 /// The source of the random draws for wrong reads.
 const WRONG_READS: u64 = 107;
 
-/// The places of superblocks, as often as they are drawn.
+/// The places of superblocks, each repeated by its weight in the draw.
 const METADATA: [MinorVersion; 4] = [MinorVersion::V1_2, MinorVersion::V1_2, MinorVersion::V1_1, MinorVersion::V1_0];
-/// The least data of a nested array in each of its spans.
+/// The least data of a nested array on each of its spans.
 const SPAN_DATA_LEAST: Sectors = Sectors::kib(192);
 
 /// The allowed faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mode {
-    /// Faults that the level promises to survive: nothing may be lost, and no request may fail.
+    /// Faults that the level promises to survive: no data may be lost, and no request may fail.
     Bounded,
     /// Any fault: data loss must be reported, and data returned as good must be right.
     Unbounded,
@@ -53,47 +53,47 @@ impl fmt::Display for Mode {
 pub enum End {
     /// All drives and the host lose their power.
     Cut,
-    /// The host and some drives do.
+    /// The host and some drives lose their power.
     CutInPart,
     /// The process is killed.
     Kill,
-    /// In good order.
+    /// The server stops in good order.
     Stop,
 }
 
 /// An action of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// This number of requests; some stay without an answer for now.
+    /// Hosts make this number of requests; some stay without an answer for now.
     Ask(u64),
-    /// This number of events.
+    /// This number of events happens.
     Happen(u64),
-    /// Time passes.
+    /// This time passes.
     Wait(Nanos),
-    /// Until everything has come to rest.
+    /// Time passes until everything is at rest.
     Rest,
-    /// A flush, and its answer.
+    /// A flush with its answer.
     Flush,
-    /// Everything is read.
+    /// All data is read.
     Look,
-    /// The controller ends and the next one begins. With a number, the power fails once more after that number of
-    /// events, while the next one assembles.
+    /// The controller ends and the next one begins. With a number, the power fails again after that number of events,
+    /// during the assembly of the next controller.
     End(End, Option<u64>),
     /// A member is lost.
     Lose(Loss),
-    /// A member loses its power and is gone.
+    /// A member loses its power and is absent.
     Vanish,
-    /// A drive that was lost comes back as it is.
+    /// A lost drive returns as it is.
     Return,
-    /// A drive that was lost is given back to the array.
+    /// A lost drive is added to the array again.
     Readd,
-    /// A new drive.
+    /// A new drive is added.
     Add,
     /// A working member is replaced by a new drive.
     Replace,
-    /// Everything is read and compared, and corrected where `repair`.
+    /// All data is read and compared, and corrected if `repair`.
     Scrub {
-        /// Correct?
+        /// Whether mismatches are corrected.
         repair: bool,
     },
     /// This number of sectors of a member cannot be read until they are written.
@@ -102,103 +102,103 @@ pub enum Action {
     Dead(u64),
     /// Answers of a drive come late for a while.
     Late,
-    /// A drive is silent for so long.
+    /// A drive does not answer for this time.
     Silence(Nanos),
-    /// Bits flip in this number of places while the array is idle, and a patrol reads it.
+    /// Bits flip in this number of places while the array is idle, and a patrol reads them.
     Patrol(u64),
-    /// Bits turn over.
+    /// Bits flip.
     Flip,
     /// The next write to some place is lost.
     LostWrite,
-    /// The next write to some place goes elsewhere.
+    /// The next write to some place is written to another place.
     Misdirect,
-    /// The next read of some place brings what stands elsewhere.
+    /// The next read of some place returns the data of another place.
     Misread,
-    /// Bits of what the next read of some place brings turn over on the way.
+    /// The next read of some place returns flipped bits; the medium is good.
     FlipOnTheWay,
-    /// Bits of a superblock turn over.
+    /// Bits of a superblock flip.
     FlipSuperblock,
     /// The settings change.
     Policy,
-    /// The power goes, and a member with it for good, if the array promises to survive that. The power goes once more
-    /// while the next controller assembles, as in [`Action::End`].
+    /// The power is cut, and a member is lost for good, if the array promises to survive that. The number is for
+    /// another power cut during the next assembly, as in [`Action::End`].
     CutAndLose(Option<u64>),
-    /// The power goes, and all drives that were lost are back, as they are, when it comes again.
+    /// The power is cut. All lost drives return with the power, as they are.
     CutAndBack(Option<u64>),
-    /// Time passes until the engine comes into this phase; hosts ask on meanwhile, if it says so.
+    /// Time passes until the engine reaches this phase. If true, hosts continue to make requests.
     Until(Phase, bool),
     /// A device of the journal fails.
     JournalLose(Loss),
-    /// The devices of the journal are good again.
+    /// The devices of the journal work again.
     JournalReturn,
-    /// A sector of the journal is damaged: silently, or so that it cannot be read.
+    /// A sector of the journal is damaged: silently, or with a read error.
     JournalHurt {
-        /// Without a word?
+        /// Whether the damage is silent.
         silent: bool,
     },
 }
 
-/// A journal.
+/// The specification of a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalSpec {
-    /// Devices.
+    /// Number of devices.
     pub mirrors: u8,
     /// Length of its ring.
     pub ring: Sectors,
-    /// Do they spin?
+    /// Whether the devices are disks.
     pub spins: bool,
-    /// Their blocks.
+    /// The block size of the devices.
     pub block: BlockSize,
-    /// Do they lose what was not flushed?
+    /// Whether the devices lose unflushed writes.
     pub volatile: bool,
 }
 
-/// A action and its chance.
+/// An action and its seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Where the action's own chance comes from.
+    /// The seed of the action's random draws.
     pub seed: u64,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
 /// The hosts' load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// Requests at once.
+    /// Outstanding requests.
     pub depth: usize,
     /// Longest request in bytes.
     pub len_max: u64,
-    /// Multiple of all offsets and lengths.
+    /// All offsets and lengths are multiples of this.
     pub align: u64,
     /// Shares of reads, writes, flushes, trims, zeroings.
     pub mix: [u64; 5],
-    /// Maximum part of the array that is used.
+    /// Limit of the part of the array that is used.
     pub span: u64,
 }
 
 /// One run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// Where it comes from.
+    /// The seed of the run.
     pub seed: u64,
     /// The allowed faults.
     pub mode: Mode,
     /// The array, or each span.
     pub shape: Shape,
-    /// Spans of a nested array; one is no nesting.
+    /// Spans of a nested array; one means that the array is not nested.
     pub spans: u16,
-    /// With a write-intent bitmap.
+    /// Whether the array has a write-intent bitmap.
     pub bitmap: bool,
-    /// With partial parity logs.
+    /// Whether the array has partial parity logs.
     pub ppl: bool,
-    /// Bytes that one bit of it covers.
+    /// Bytes for each bit of the bitmap.
     pub bitmap_chunk: Option<u32>,
-    /// Used drives.
+    /// Whether the drives are used ones, with old content.
     pub junk: bool,
-    /// Hot spares of each set.
+    /// Number of hot spares of each set.
     pub spares: u16,
-    /// Where superblocks stand.
+    /// The place of superblocks.
     pub metadata: MinorVersion,
     /// The kind of drives; capacity and block come from the shape.
     pub drive: DriveSpec,
@@ -208,11 +208,11 @@ pub struct Scenario {
     pub policy: Policy,
     /// The controller's journal.
     pub journal: Option<JournalSpec>,
-    /// No member is lost while copies may differ: then what was read stays.
+    /// No member is lost while copies may differ, so repeated reads return the same data.
     pub stable_reads: bool,
     /// The hosts' load.
     pub load: Load,
-    /// Its cuts are aimed: see `aim`.
+    /// Whether the cuts are aimed: see `aim`.
     pub aimed: bool,
     /// The actions, in order.
     pub steps: Vec<Step>,
@@ -230,7 +230,8 @@ impl Scenario {
         let cached = journal.is_some() || policy.write_cache == WriteCache::Volatile || random.chance(1, 4);
         let discard = random.chance(1, 2);
         let spindle = Latency { least: Nanos::ZERO, most: Nanos::from_millis(20), grain: Nanos::from_micros(50) };
-        // A mirror with its superblock at the end shows what stands in it: the outer stripe's own.
+        // A mirror with its superblock at the end shows its data in place, so drives would show the superblock of the
+        // outer stripe.
         let nested_mirror = spans > 1 && shape.level == Level::Raid1;
         let metadata = if nested_mirror { MinorVersion::V1_2 } else { *random.pick(&METADATA) };
         let scenario = Self {
@@ -277,13 +278,13 @@ impl Scenario {
         if mode == Mode::Unbounded {
             add_wrong_reads(seed, &mut steps);
         }
-        // With draws of its own: other seeds' draws stay the same.
+        // This draw has a generator of its own, so the draws of other seeds do not change.
         let alone = scenario.policy.write_cache != WriteCache::Journal && !scenario.bitmap;
         let ppl = shape.level == Level::Raid5 && alone && Random::derived(seed, 14).chance(2, 3);
         Self { steps, ppl, ..scenario }
     }
 
-    /// The settings as a word of the closing table.
+    /// The settings in a word, for the table.
     #[must_use]
     pub fn policy_name(&self) -> &'static str {
         match (self.policy.write_cache, self.bitmap) {
@@ -298,7 +299,7 @@ impl Scenario {
         }
     }
 
-    /// The level as a word of the closing table.
+    /// The level in a word, for the table.
     #[must_use]
     pub fn level_name(&self) -> String {
         match (self.spans, self.shape.level) {
@@ -338,7 +339,7 @@ pub(super) fn draw_shape(random: &mut Random) -> (Shape, u16) {
     shape.blocks = *random.pick(&[Blocks::Small, Blocks::Small, Blocks::Large, Blocks::Mixed]);
     shape.data = Sectors((chunk.get() * random.between(3, 12)).max(Sectors::kib(96).get()));
     if spans > 1 {
-        // The outer superblock and the area before its data need room in each span.
+        // The outer superblock and the area before its data need room on each span.
         let columns = shape.geometry().capacity().get() / shape.data.get();
         let least = (BEFORE_DATA + SPAN_DATA_LEAST).get() / columns;
         shape.data = Sectors(shape.data.get().max(least)).round_down(Sectors::kib(64)) + Sectors::kib(64);
@@ -372,14 +373,14 @@ pub(super) fn draw_policy(random: &mut Random) -> Policy {
             MirrorRead::TwinStor,
         ]),
         split_above: Sectors::kib(random.below(256)),
-        // Drawn from a copy: later draws stay the same.
+        // From a copy of the generator: later draws do not change.
         split_streams: !random.clone().chance(1, 4),
         split_section: Sectors::kib(4 * random.between(1, 16)),
         adaptive: random.chance(1, 2),
     }
 }
 
-/// Small tables, and short times as often as long ones, so that marks come and go while hosts work.
+/// Small tables, and short times as often as long ones, so that marks change while hosts work.
 pub(super) fn draw_limits(random: &mut Random, cached: bool, journalled: bool) -> Limits {
     let small = Limits::small();
     let cache = if cached { *random.pick(&[Bytes::kib(128), Bytes::kib(512), Bytes::mib(2)]) } else { Bytes(0) };
@@ -405,7 +406,7 @@ pub(super) fn draw_limits(random: &mut Random, cached: bool, journalled: bool) -
     limits
 }
 
-/// A journal if the settings ask for one; sometimes one that waits for the settings to change.
+/// A journal if the settings need one; in some runs a journal that waits for a change of the settings.
 fn draw_journal(random: &mut Random, write_cache: WriteCache) -> Option<JournalSpec> {
     let wanted = write_cache == WriteCache::Journal || random.chance(1, 8);
     let spec = JournalSpec {
@@ -421,7 +422,7 @@ fn draw_journal(random: &mut Random, write_cache: WriteCache) -> Option<JournalS
 fn draw_journal_action(random: &mut Random) -> Action {
     match random.below(8) {
         0..=2 => {
-            // Drawn from a copy: later draws stay the same.
+            // From a copy of the generator: later draws do not change.
             let flush_fails = random.clone().chance(1, 4);
             let other = *random.pick(&[Loss::Pulled, Loss::ReadOnly, Loss::Hanging]);
             Action::JournalLose(if flush_fails { Loss::FlushFails } else { other })
@@ -441,7 +442,7 @@ pub(super) fn draw_load(random: &mut Random) -> Load {
     }
 }
 
-/// In some runs reads go wrong besides; others stay as they are.
+/// Add wrong reads to some runs; other runs do not change.
 fn add_wrong_reads(seed: u64, steps: &mut Vec<Step>) {
     let mut random = Random::derived(seed, WRONG_READS);
     if !random.chance(1, 8) {

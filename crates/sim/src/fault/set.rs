@@ -1,8 +1,8 @@
 //! One redundancy set of a run: its members, its rows in doubt, and the places of its sectors in the array.
 //!
-//! A row is *in doubt* from the moment in which a power cut may have left it old on one member and new on another,
-//! until a resync has made it match. A column that is lost from such a row cannot be reconstructed: the write hole. The
-//! account is kept from the drives' own lists of writes under way, never from the engine's state.
+//! A row is *in doubt* after a power cut that may have left it old on one member and new on another, until a resync has
+//! made it match. A column that is lost from such a row cannot be reconstructed: the write hole. The rows in doubt are
+//! computed from the drives' own lists of writes under way, never from the engine's state.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::oracle::members::superblock_on;
 use crate::oracle::Members;
 use crate::world::World;
 
-/// A piece of a map that has one copy of everything.
+/// A piece of the layout of a set with one copy of all data.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     at: SetLba,
@@ -27,12 +27,12 @@ struct Piece {
     len: Sectors,
 }
 
-/// Where a set stands under the outer stripe of a nested array.
+/// The place of a set below the outer stripe of a nested array.
 #[derive(Clone, Copy, Debug)]
 pub struct Outer {
-    /// Spans.
+    /// Number of spans.
     pub spans: u64,
-    /// Its own place among them.
+    /// Number of this span.
     pub span: u64,
     /// Chunk of the outer stripe.
     pub chunk: Sectors,
@@ -43,44 +43,44 @@ pub struct Outer {
 /// A set.
 #[derive(Debug)]
 pub struct Set {
-    /// Its number while it runs.
+    /// Its number in the running controller.
     pub array: ArrayId,
-    /// Its identity; a drive without metadata has none.
+    /// Its identity; `None` for a drive without metadata.
     pub uuid: Option<Uuid>,
-    /// Its map.
+    /// Its layout.
     pub geometry: Geometry,
     pieces: Vec<Piece>,
     /// The largest data area of a member.
     extent: Sectors,
-    /// Its place in the array, if it is a span.
+    /// Its place in the array, if the set is a span.
     pub outer: Option<Outer>,
     /// Rows in doubt.
     pub doubt: Rows,
-    /// Rows that a drive got wrong and said nothing, or where it went in the middle of a write.
+    /// Rows with a silent error of a drive, and rows that a drive was writing when it was lost.
     pub suspect: Rows,
     /// Copies or parity may differ since a cut.
     pub dirty: bool,
-    /// It was started by force, and no resync makes its rows fit.
+    /// The set was started by force, and no resync makes its rows match.
     pub unfit: bool,
-    /// It is whole, and no member has had a fault since: then a cut alone costs none.
+    /// The set is whole, and no member has had a fault since. Then a power cut alone must not cost a member.
     pub whole: bool,
-    /// It has come to rest since it is consistent: its partial parity logs say so.
+    /// The set has been at rest since it became consistent, and its partial parity logs record that.
     pub armed: bool,
-    /// Drives that say of themselves that they are members and are not, and how many writes had been answered when they were
-    /// first seen to be out.
+    /// Drives that call themselves members and are not, each with the number of writes answered when it was first seen
+    /// outside of the set.
     pub left: BTreeMap<DriveId, u64>,
-    /// When the last controller ended, the journal had all that was being written.
+    /// Whether the journal had all writes under way when the last controller ended.
     pub journalled: bool,
-    /// The members by place when it last ran.
+    /// The members by place, as of the last run of the set.
     places: Vec<Place>,
-    /// Where the data of each drive begin that was ever a member.
+    /// The start of the data of each drive that was ever a member.
     starts: BTreeMap<DriveId, DriveLba>,
     /// The drives that the newest superblock called members when the last controller ended.
     current: Vec<DriveId>,
-    /// Its events.
+    /// The event count of that superblock.
     newest: u64,
-    /// A controller began to start it with members that were none when the one before ended; it may have written that
-    /// down before its own end.
+    /// A controller began to start the set with drives that were not members when the previous one ended. That
+    /// controller may have recorded them as members before its own end.
     taken_stale: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct Place {
     pub slot: Slot,
     /// Its drive.
     pub drive: DriveId,
-    /// Where its data begin.
+    /// The start of its data.
     pub start: DriveLba,
     /// Its standing in the set.
     pub standing: Standing,
@@ -102,14 +102,14 @@ pub struct Place {
 pub enum Standing {
     /// A full member.
     Full,
-    /// It is being filled.
+    /// The member is being filled.
     Filling,
-    /// It has failed.
+    /// The member has failed.
     Out,
 }
 
 impl Place {
-    /// Is it a full member?
+    /// Whether the place has a full member.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.standing == Standing::Full
@@ -117,7 +117,7 @@ impl Place {
 }
 
 impl Set {
-    /// A set that has just been started.
+    /// A set that was just started.
     #[must_use]
     pub fn new(world: &World, array: ArrayId) -> Self {
         let geometry = Members::of(world, array).geometry().clone();
@@ -153,24 +153,25 @@ impl Set {
         set
     }
 
-    /// Is it a set with parity?
+    /// Whether the set has parity.
     #[must_use]
     pub fn has_parity(&self) -> bool {
         matches!(self.geometry, Geometry::Parity(_))
     }
-    /// Does it survive the loss of a member?
+    /// Whether the set survives the loss of a member.
     #[must_use]
     pub fn is_redundant(&self) -> bool {
         self.geometry.losses_survived() > 0
     }
 
-    /// Remember the members by place; while it runs.
+    /// Record the members by place while the set runs.
     pub fn note_places(&mut self, world: &World) {
         let Some(status) = world.status(self.array) else { return };
         let members = status.members.iter().filter(|member| !member.replacement);
         let here: Vec<_> = members.filter_map(|member| Some((member.slot?, member.drive?, member.state))).collect();
         for (_, drive, _) in &here {
-            // One whose superblock was hurt since has its data where they were; a new one may have none yet.
+            // A drive with a damaged superblock has its data at the recorded start. A new drive may have no superblock
+            // yet.
             if let Some(own) = superblock_on(world, *drive) {
                 self.starts.insert(*drive, own.data_offset);
             }
@@ -182,7 +183,7 @@ impl Set {
             start: self.starts.get(&drive).copied().unwrap_or(DriveLba(0)),
             standing: match state {
                 MemberState::InSync | MemberState::Failing(_) => Standing::Full,
-                // A failed array records nothing: the member that it lost last is a member to the next controller.
+                // A failed array records nothing: the next controller treats the member that it lost last as a member.
                 MemberState::Faulty(_) if failed => Standing::Full,
                 MemberState::Rebuilding { .. } => Standing::Filling,
                 MemberState::Faulty(_) | MemberState::Missing | MemberState::Spare => Standing::Out,
@@ -191,12 +192,12 @@ impl Set {
         self.places = here.into_iter().map(place).collect();
     }
 
-    /// Its members, as far as they are known.
+    /// The members, as far as they are known.
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.places.iter().copied()
     }
 
-    /// The content of its full members. The start of their data is recorded: superblocks may be damaged.
+    /// The content of the full members. The start of their data is recorded, because superblocks may be damaged.
     #[must_use]
     pub fn members<'a>(&mut self, world: &'a World) -> Members<'a> {
         self.note_places(world);
@@ -211,25 +212,26 @@ impl Set {
         self.places().find(|place| place.slot == slot)
     }
 
-    /// Remember the members by their drives' superblocks: when a controller ends, or before a superblock is damaged.
+    /// Record the members by their drives' superblocks. It is done when a controller ends, or before a superblock is
+    /// damaged.
     pub fn note_current(&mut self, world: &World) {
         let drives = (0..world.drives_len()).filter_map(|drive| u16::try_from(drive).ok()).map(DriveId);
         let own = drives.filter_map(|drive| Some((drive, superblock_on(world, drive)?)));
         let own: Vec<_> = own.filter(|(_, superblock)| Some(superblock.set_uuid) == self.uuid).collect();
         let Some((_, newest)) = own.iter().max_by_key(|(_, superblock)| superblock.events) else { return };
-        // The newest of all may be there no more.
+        // The drive with the newest superblock may be absent.
         if newest.events < self.newest {
             return;
         }
         self.newest = newest.events;
-        // A drive with an older event count missed writes, even if the others call it a member: it was absent.
+        // A drive with an older event count was absent and missed writes, even if the others call it a member.
         let member = |own: &Superblock| {
             own.events + 1 >= newest.events && matches!(newest.roles.get(own.dev_number), Role::Active(_))
         };
         self.current = own.iter().filter(|(_, own)| member(own)).map(|(drive, _)| *drive).collect();
     }
 
-    /// Do the drives say that every slot has a full member?
+    /// Whether every slot has a full member according to the drives.
     #[must_use]
     pub fn is_whole_on_disk(&self, world: &World) -> bool {
         let full: Vec<Superblock> = self.places().filter_map(|place| superblock_on(world, place.drive)).collect();
@@ -243,7 +245,7 @@ impl Set {
         full.iter().filter(counts).count() == usize::from(self.geometry.members())
     }
 
-    /// Is metadata on its way to a member: superblock, bitmap, log, list of bad blocks?
+    /// Whether metadata is on its way to a member: superblock, bitmap, log, bad-block log.
     #[must_use]
     pub fn writes_metadata(&self, world: &World) -> bool {
         self.places().any(|place| {
@@ -253,7 +255,7 @@ impl Set {
         })
     }
 
-    /// Does the newest superblock say that something may be half written?
+    /// Whether the newest superblock says that writes may be under way.
     #[must_use]
     pub fn is_dirty_on_disk(&self, world: &World) -> bool {
         let own = self.places().filter_map(|place| superblock_on(world, place.drive));
@@ -261,7 +263,7 @@ impl Set {
         newest.is_some_and(|superblock| superblock.resync_position().is_some())
     }
 
-    /// It is about to be started with these members.
+    /// Record that the set is about to be started with these members.
     pub fn note_start(&mut self, plan: &Assembly) {
         let stale = |(drive, judged): &(DriveId, Verdict)| {
             matches!(judged, Verdict::Member(_)) && !self.current.contains(drive)
@@ -269,8 +271,8 @@ impl Set {
         self.taken_stale |= plan.verdicts.iter().any(stale);
     }
 
-    /// Is there, or was there during the start, a full member that was none when the last controller ended? The former
-    /// members are then absent, and this cannot be detected.
+    /// Whether a full member of the set was not a full member when the last controller ended, now or during the start.
+    /// The former members are then absent, and this cannot be detected.
     #[must_use]
     pub fn has_stale_members(&self) -> bool {
         self.taken_stale
@@ -283,7 +285,7 @@ impl Set {
         let mut absent = SlotSet::first_n(self.geometry.members());
         for member in status.members.iter().filter(|member| !member.replacement) {
             let (Some(slot), Some(drive)) = (member.slot, member.drive) else { continue };
-            // One that has just been filled is a member when its superblock says so.
+            // A drive that has just been filled is a member only after its superblock says so.
             let recorded = superblock_on(world, drive).is_none_or(|own| own.recovery_offset().is_none());
             if member.state == MemberState::InSync && recorded && !world.drive(drive).faults.is_failing() {
                 absent.remove(slot);
@@ -299,7 +301,7 @@ impl Set {
         scarred.map(|place| place.slot).collect()
     }
 
-    /// Has a drive whose member is at work a fault already that ends that sooner or later?
+    /// Whether a drive of a working member has a fault that sooner or later fails the member.
     #[must_use]
     pub fn is_losing(&self, world: &World) -> bool {
         let Some(status) = world.status(self.array) else { return false };
@@ -308,10 +310,10 @@ impl Set {
         drives.any(|drive| world.drive(drive).faults.is_failing())
     }
 
-    /// Add the rows of writes that are under way on the drives to the rows in doubt, before the power goes. If the
-    /// drives keep their power, only commands in flight count. Recent writes count too if the drives were told to
-    /// remember them: another member's part of the same row may still have waited in the controller. If a member is
-    /// being filled, only the rows that the next start takes as filled count.
+    /// Before a power cut, add the rows of writes under way on the drives to the rows in doubt. If the drives keep
+    /// their power, only commands in flight count. If the drives record writes, recent writes count too, because the
+    /// controller may still have held another member's part of the same row. If a member is being filled, only those
+    /// rows count that the next start takes as filled.
     pub fn doubt_what_is_on_its_way(&mut self, world: &World, power_goes: bool) {
         for place in self.places.clone() {
             let drive = world.drive(place.drive);
@@ -328,7 +330,7 @@ impl Set {
         }
     }
 
-    /// The drives' errors so far join the suspect rows.
+    /// Add the drives' errors so far to the suspect rows.
     pub fn suspect_what_went_wrong(&mut self, world: &World) {
         for place in self.places.clone() {
             let faults = &world.drive(place.drive).faults;
@@ -339,7 +341,7 @@ impl Set {
         }
     }
 
-    /// Rows with a sector of the set join the suspect ones.
+    /// Add the rows with a sector of the set to the suspect rows.
     pub fn suspect_sector(&mut self, at: SetLba) {
         let Some(sector) = self.outside(at) else { return };
         for slot in (0..self.geometry.members()).map(Slot) {
@@ -351,7 +353,7 @@ impl Set {
         }
     }
 
-    /// If a resync has gone over everything since the last cut, nothing is in doubt any more.
+    /// If a resync has processed the whole set since the last cut, no row is in doubt any more.
     pub fn settle(&mut self, world: &mut World) {
         if !self.dirty || self.unfit {
             return;
@@ -368,13 +370,13 @@ impl Set {
         }
     }
 
-    /// The array's sectors that are lost if this slot is, because their rows are in doubt.
+    /// The array's sectors that are lost with this slot, because their rows are in doubt.
     #[must_use]
     pub fn hole(&self, slot: Slot) -> Vec<u64> {
         self.doubt.iter().filter_map(|row| self.in_column(slot, row)).collect()
     }
 
-    /// The array's sectors that a drive cannot read, in blocks of this many sectors, and that stand in rows in doubt.
+    /// The array's sectors in rows in doubt that a drive cannot read, in blocks of `block` sectors.
     #[must_use]
     pub fn hole_of_defects(&self, world: &World, block: Sectors) -> Vec<u64> {
         let mut hole = Vec::new();
@@ -390,7 +392,7 @@ impl Set {
         hole
     }
 
-    /// The array's sector in a row of a slot with parity in other slots, if it has data there.
+    /// The array's sector in a row of a slot, if the slot has data there and other slots have parity.
     fn in_column(&self, slot: Slot, row: MemberLba) -> Option<u64> {
         let Geometry::Parity(parity) = &self.geometry else { return None };
         let (stripe, within) = parity.stripe_at(row)?;
@@ -400,7 +402,7 @@ impl Set {
         }
     }
 
-    /// The array's sectors that stand in a row, or in that place of a member if there are no rows.
+    /// The array's sectors in a row. If the set has no rows: at that place of the member.
     #[must_use]
     pub fn of_row(&self, slot: Slot, row: MemberLba) -> Vec<u64> {
         let inside: Vec<SetLba> = match &self.geometry {
@@ -422,7 +424,7 @@ impl Set {
         inside.into_iter().filter_map(|at| self.outside(at)).collect()
     }
 
-    /// Where a sector of the array stands on the members: each copy of it.
+    /// The places of an array's sector on the members: one for each copy.
     #[must_use]
     pub fn stands(&self, sector: u64) -> Vec<(Slot, MemberLba)> {
         let Some(at) = self.inside(sector).filter(|at| at.offset() < self.geometry.capacity()) else {
@@ -442,13 +444,13 @@ impl Set {
         }
     }
 
-    /// Does a sector of the array stand in a row that is suspect?
+    /// Whether a sector of the array is in a suspect row.
     #[must_use]
     pub fn suspects(&self, sector: u64) -> bool {
         self.has_in(&self.suspect, sector)
     }
 
-    /// Does a sector of the array stand in a row of a parity set that is in doubt?
+    /// Whether a sector of the array is in a row in doubt of a parity set.
     #[must_use]
     pub fn doubts(&self, sector: u64) -> bool {
         self.has_parity() && self.has_in(&self.doubt, sector)
@@ -459,7 +461,7 @@ impl Set {
         slots.any(|slot| rows.iter().any(|row| self.of_row(slot, row).contains(&sector)))
     }
 
-    /// The place of a sector of the array in this set, if it is in it.
+    /// The place of an array's sector in this set, if the set has it.
     fn inside(&self, sector: u64) -> Option<SetLba> {
         let Some(outer) = self.outer else { return Some(SetLba(sector)) };
         let chunk = outer.chunk.get();
@@ -467,7 +469,7 @@ impl Set {
         (turn % outer.spans == outer.span).then(|| SetLba(outer.start.get() + turn / outer.spans * chunk + within))
     }
 
-    /// Where a sector of the set stands in the whole array.
+    /// The array's sector at this place of the set.
     fn outside(&self, at: SetLba) -> Option<u64> {
         let Some(outer) = self.outer else { return Some(at.0) };
         let at = at.0.checked_sub(outer.start.get())?;
@@ -476,8 +478,8 @@ impl Set {
     }
 }
 
-/// How far the next start may take a member as filled, by its drive alone; nothing of a full member is left to fill. A
-/// superblock on its way may say anything.
+/// The position up to which the next start may take a member as filled, according to its drive alone; `None` for a full
+/// member. A superblock that is being written may have any position.
 fn filled_to(world: &World, place: &Place) -> Option<MemberLba> {
     match (place.standing, superblock_on(world, place.drive)) {
         (Standing::Full, _) => None,
@@ -501,7 +503,7 @@ fn extent(world: &World, array: ArrayId, geometry: &Geometry) -> Sectors {
     sizes.max().unwrap_or(Sectors::ZERO)
 }
 
-/// A map with one copy, piece by piece.
+/// The pieces of a layout with one copy, in order.
 fn pieces(geometry: &Geometry) -> Vec<Piece> {
     let (mut pieces, mut at) = (Vec::new(), SetLba(0));
     while at.offset() < geometry.capacity() {

@@ -1,11 +1,11 @@
-//! A shorter run that fails as well: steps and requests are left out as long as it still does.
+//! A shorter run that fails as well: steps and requests are removed while the run still fails.
 
 use super::scenario::{Action, Scenario, Step};
 
-/// Runs that are tried at most.
+/// Limit of the tried runs.
 const TRIES_MAX: u32 = 600;
 
-/// The shortest run found that still fails; `fails` says whether one does.
+/// The shortest failing run that was found; `fails` says whether a run fails.
 pub fn shrink(scenario: &Scenario, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
     let mut best = scenario.clone();
     let mut tries = TRIES_MAX;
@@ -31,7 +31,7 @@ pub fn shrink(scenario: &Scenario, mut fails: impl FnMut(&Scenario) -> bool) -> 
     }
 }
 
-/// Runs of steps, the long ones first.
+/// Remove groups of steps, long groups first.
 fn leave_out_steps(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<Step>) -> bool) {
     let mut count = best.steps.len().div_ceil(2);
     while count > 0 {
@@ -47,7 +47,7 @@ fn leave_out_steps(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, 
     }
 }
 
-/// Fewer requests and events in each step.
+/// Make fewer requests and events in each step.
 fn ask_for_less(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<Step>) -> bool) {
     for at in 0..best.steps.len() {
         loop {

@@ -1,4 +1,4 @@
-//! The result of a run, and the table of many.
+//! The result of a run, and the table of many runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,22 +9,23 @@ use super::phase::Phase;
 use super::scenario::{Mode, Scenario};
 use super::worded::worded;
 
-/// Letters by which failures are distinguished.
+/// Number of letters that distinguish failures.
 const KIND_LETTERS_MAX: usize = 40;
 
 /// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Nothing is lost.
+    /// No data is lost.
     Survived,
-    /// Data is lost, but without a promise to keep it; the reason.
+    /// Data is lost, but no promise covered it; with the reason.
     NotPromised(Excuse),
-    /// Acknowledged data is lost, or a rule was broken: the story.
+    /// Acknowledged data is lost, or a rule is broken; with the story.
     Lost(String),
 }
 
 impl Verdict {
-    /// The first words of the story, without figures: failures of one kind have the same. Nothing if none is.
+    /// The first words of the story, without figures. Failures of one kind have the same words. `None` if the run did
+    /// not fail.
     #[must_use]
     pub fn kind(&self) -> Option<String> {
         let Self::Lost(text) = self else { return None };
@@ -35,23 +36,24 @@ impl Verdict {
     }
 }
 
-/// Why there was no promise to keep the lost data.
+/// The reason for which no promise covered the lost data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Excuse {
-    /// A row was being written when the power went, and a column of it is gone: parity without a journal cannot tell.
+    /// Write hole: a row was being written at the power cut, and a column of it is lost. Parity without a journal
+    /// cannot detect it.
     WriteHole,
-    /// A drive said that all was well, and it was not: nothing on this level can tell.
+    /// A drive reported success for wrong data; this level cannot detect it.
     Silent,
     /// More members failed than the level survives, and requests ended with errors.
     Errors,
     /// The array is refused, or starts only by force.
     Refused,
-    /// The newest members were not there, and the others cannot know that they are stale.
+    /// The newest members were absent, and the others cannot detect that they are stale.
     Stale,
-    /// Writes that were acknowledged and not flushed were lost with what a drive or the cache held, and a request or a
-    /// notice said so.
+    /// Writes that were acknowledged but not flushed were lost with a drive's cache or the engine's cache. A request or
+    /// a notice reported it.
     Unflushed,
-    /// The last entry of a journal on one device was damaged: that looks as a write that was cut short.
+    /// The last entry of a journal on one device was damaged. It looks like an interrupted write.
     LastEntry,
 }
 
@@ -70,11 +72,11 @@ impl fmt::Display for Excuse {
 }
 
 worded! {
-    /// The fault of a run, as a line of the table.
+    /// A fault in a run, as a line of the table.
     Fault
-    /// Nothing.
+    /// No fault.
     None = "none";
-    /// Power cut of everything while hosts worked.
+    /// Power cut of all parts while hosts worked.
     Cut = "power cut";
     /// Power cut of the host and some drives.
     CutInPart = "power cut of some drives";
@@ -96,19 +98,19 @@ worded! {
     Pulled = "drive pulled";
     /// A drive lost its power alone.
     Vanished = "drive lost its power";
-    /// A drive took no writes.
+    /// A drive refused writes.
     ReadOnly = "drive takes no writes";
-    /// A drive fell silent for good.
+    /// A drive stopped answering for good.
     Hanging = "drive hangs";
-    /// Flushes failed, and what they were for was dropped.
+    /// Flushes failed, and the writes that they covered were dropped.
     FlushFailed = "flush fails";
-    /// A drive came back stale.
+    /// A drive returned stale.
     Stale = "drive back, stale";
-    /// A drive was late or silent for a while.
+    /// A drive answered late, or not at all for a while.
     Late = "late answers";
     /// Latent sector errors.
     Latent = "latent sector errors";
-    /// Sectors that take no write either.
+    /// Sectors that cannot be read or written.
     Dead = "dead sectors";
     /// Flipped bits in data.
     Flip = "bit flips in data";
@@ -116,19 +118,19 @@ worded! {
     FlipSuperblock = "bit flips in superblock";
     /// A write that was lost.
     LostWrite = "lost write";
-    /// A write that went elsewhere.
+    /// A write that was written to another place.
     Misdirected = "misdirected write";
-    /// A read that brought what stands elsewhere.
+    /// A read that returned the data of another place.
     Misread = "misdirected read";
-    /// A bit of what a read brought that flipped on the way.
+    /// A read with a bit that flipped on the way.
     FlipOnTheWay = "bit flips on the way";
-    /// Power cut of everything, and a member was gone for good.
+    /// Power cut of all parts, and a member was lost for good.
     CutAndLoss = "power cut with a member";
     /// Power cut while a journal was replayed.
     CutInReplay = "power cut in replay";
     /// A device of the journal failed.
     JournalLost = "journal device lost";
-    /// A journal that was lost came back.
+    /// A lost journal returned.
     JournalBack = "journal back";
     /// A sector of a journal was damaged.
     JournalHurt = "damaged journal";
@@ -151,26 +153,26 @@ pub struct Counts {
     pub decisions: u64,
     /// Changes of the settings.
     pub switches: u64,
-    /// The faults, and how often.
+    /// The number of each fault.
     pub faults: BTreeMap<Fault, u64>,
-    /// In which phase of the engine it went wrong, how often.
+    /// The number of each fault in each phase of the engine.
     pub pairs: BTreeMap<(Fault, Phase), u64>,
-    /// Kinds of decisions that the engine has taken, as far as its controllers said after each step and before each end.
+    /// Kinds of the engine's decisions, as reported by its controllers after each step and before each end.
     pub reasons: BTreeSet<Reason>,
 }
 
 impl Counts {
-    /// The faults, each once; [`Fault::None`] if there were none.
+    /// The faults, each once; [`Fault::None`] if there was no fault.
     pub fn faults(&self) -> impl Iterator<Item = Fault> + '_ {
         let none = self.faults.is_empty().then_some(Fault::None);
         none.into_iter().chain(self.faults.keys().copied())
     }
 }
 
-/// A run and its end.
+/// A run with its end.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Its seed.
+    /// The seed of the run.
     pub seed: u64,
     /// The verdict.
     pub verdict: Verdict,
@@ -178,18 +180,18 @@ pub struct Report {
     pub counts: Counts,
     /// The story, line by line.
     pub story: Vec<String>,
-    /// The engine's own lines about the moment of the loss: for readers of the sources.
+    /// The engine's own lines about the moment of the loss, for readers of the sources.
     pub details: String,
 }
 
-/// A line of the table is about this.
+/// The key of a line of the table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Line {
     /// The allowed faults of its runs.
     pub mode: Mode,
     /// The fault.
     pub fault: Fault,
-    /// How the array is served.
+    /// The settings of the array.
     pub policy: &'static str,
     /// The array.
     pub level: String,
@@ -200,29 +202,29 @@ pub struct Line {
 pub struct Kind {
     /// The allowed faults.
     pub mode: Mode,
-    /// How the array is served at first.
+    /// The first settings of the array.
     pub policy: &'static str,
     /// The array.
     pub level: String,
 }
 
-/// Runs in which a fault happened, by their end.
+/// Number of runs by verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ends {
-    /// Nothing was lost.
+    /// Runs without loss.
     pub survived: u64,
     /// Runs in which unpromised data was lost.
     pub not_promised: u64,
-    /// Promised and lost.
+    /// Runs in which promised data was lost.
     pub lost: u64,
 }
 
-/// Many runs.
+/// The results of many runs.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// How they ended, all.
+    /// All runs by verdict.
     pub ends: Ends,
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
     /// Power cuts.
     pub cuts: u64,
@@ -234,20 +236,20 @@ pub struct Tally {
     pub events: u64,
     /// Changes of the settings while the array was served.
     pub switches: u64,
-    /// By fault, policy and level: a run stands in the line of each fault that it had.
+    /// By fault, settings and level: a run counts in the line of each of its faults.
     pub lines: BTreeMap<Line, Ends>,
-    /// How often each fault happened in each phase of the engine.
+    /// The number of each fault in each phase of the engine.
     pub pairs: BTreeMap<(Fault, Phase), u64>,
-    /// By policy and level: each run once.
+    /// By settings and level: each run counts once.
     pub kinds: BTreeMap<Kind, Ends>,
-    /// Why what was lost was not promised.
+    /// The reasons for which lost data was not promised.
     pub excuses: BTreeMap<Excuse, u64>,
-    /// Seeds whose runs lost something.
+    /// Seeds of the runs that lost promised data.
     pub lost: Vec<u64>,
 }
 
 impl Ends {
-    /// All runs.
+    /// Number of runs.
     #[must_use]
     pub const fn runs(&self) -> u64 {
         self.survived + self.not_promised + self.lost
@@ -259,7 +261,7 @@ impl Ends {
             Verdict::Lost(_) => self.lost += 1,
         }
     }
-    /// Others as well.
+    /// Add the counts of another one.
     pub fn add(&mut self, other: Self) {
         self.survived += other.survived;
         self.not_promised += other.not_promised;
@@ -268,7 +270,7 @@ impl Ends {
 }
 
 impl Tally {
-    /// One more run.
+    /// Count a run.
     pub fn count(&mut self, scenario: &Scenario, report: &Report) {
         self.runs += 1;
         self.cuts += report.counts.cuts;
@@ -293,7 +295,7 @@ impl Tally {
         self.kinds.entry(Kind { mode, policy, level }).or_default().count(&report.verdict);
     }
 
-    /// The runs of another tally as well.
+    /// Add the runs of another tally.
     pub fn add(&mut self, other: &Self) {
         self.ends.add(other.ends);
         self.runs += other.runs;

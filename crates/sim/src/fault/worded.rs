@@ -1,6 +1,6 @@
 //! Enums whose values have words, for tables and for the files of kept runs.
 
-/// An enum, the list of its values, and their words.
+/// Defines an enum, the list of its values, and their words.
 macro_rules! worded {
     ($(#[$about:meta])* $kind:ident $($(#[$doc:meta])* $name:ident = $words:literal;)*) => {
         $(#[$about])*
@@ -9,9 +9,9 @@ macro_rules! worded {
             $($(#[$doc])* $name,)*
         }
         impl $kind {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-            /// The value of these words.
+            /// The value with these words.
             #[must_use]
             pub fn from_words(words: &str) -> Option<Self> {
                 match words {

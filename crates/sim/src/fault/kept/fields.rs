@@ -1,4 +1,4 @@
-//! The fields of a scenario with their keys: one list, which a writer and a reader go over.
+//! The fields of a scenario with their keys: one list for the writer and the reader.
 
 use openraid_core::admin::Policy;
 use openraid_core::limits::Limits;
@@ -22,7 +22,7 @@ pub(super) trait Fields {
 pub(super) struct Writer(String);
 
 impl Writer {
-    /// The lines.
+    /// The written lines.
     pub(super) fn text(&self) -> &str {
         &self.0
     }
@@ -34,7 +34,7 @@ impl Fields for Writer {
     }
 }
 
-/// Takes what lines say.
+/// Reads values from lines.
 pub(super) struct Reader {
     lines: Vec<(String, String)>,
     wrong: Option<String>,
@@ -50,13 +50,13 @@ impl Reader {
         Ok(Self { lines: text.lines().map(line).collect::<Result<_, _>>()?, wrong: None })
     }
 
-    /// The first value of a key, which is then gone.
+    /// Take the first value of a key out of the lines.
     pub(super) fn take(&mut self, key: &str) -> Option<String> {
         let at = self.lines.iter().position(|(known, _)| known == key)?;
         Some(self.lines.remove(at).1)
     }
 
-    /// All lines must have been taken.
+    /// Check that all lines were taken.
     pub(super) fn finish(self) -> Result<(), String> {
         match (self.wrong, self.lines.first()) {
             (Some(wrong), _) => Err(wrong),
@@ -77,7 +77,7 @@ impl Fields for Reader {
 }
 
 impl Scenario {
-    /// A scenario without steps, to which a file adds its own values.
+    /// A scenario without steps; a file changes its values.
     pub(super) fn plain() -> Self {
         Self {
             seed: 0,
@@ -102,7 +102,7 @@ impl Scenario {
     }
 }
 
-/// All fields but the steps. A new field of a scenario does not compile until it is in this list.
+/// All fields except the steps. The compiler rejects a new field of a scenario until it is in this list.
 pub(super) fn all(scenario: &mut Scenario, fields: &mut impl Fields) {
     let Scenario {
         seed,
@@ -154,7 +154,7 @@ fn array(shape: &mut Shape, fields: &mut impl Fields) {
     fields.field("member_data", data);
 }
 
-/// Capacity and block of a drive come from the array.
+/// The array determines capacity and block of a drive.
 fn drives(drive: &mut DriveSpec, fields: &mut impl Fields) {
     let DriveSpec {
         capacity: _,

@@ -9,7 +9,7 @@ use crate::fault::phase::Phase;
 use crate::fault::scenario::{Action, End, Step};
 use crate::rig::Loss;
 
-/// A step to be written.
+/// A step that is written to a file.
 pub(super) struct Line(pub Step);
 
 impl fmt::Display for Line {
@@ -64,7 +64,7 @@ const PLAIN: &[(&str, Action)] = &[
     ("journal-unreadable", Action::JournalHurt { silent: false }),
 ];
 
-/// A action of this count.
+/// Makes an action from its count.
 type Counted = fn(u64) -> Action;
 
 /// Actions with a count.

@@ -1,4 +1,4 @@
-//! Values as words of a file, and back.
+//! Values as words of a file, in both directions.
 
 use openraid_core::admin::{MirrorRead, PartialWritePolicy, ReadAhead, WriteCache};
 use openraid_core::geometry::Level;
@@ -10,11 +10,11 @@ use crate::fault::scenario::{End, Mode};
 use crate::rig::Loss;
 use crate::shape::Blocks;
 
-/// A value that stands in a file.
+/// A value in a file.
 pub(super) trait Value: Sized {
-    /// Its words.
+    /// The words of the value.
     fn words(&self) -> String;
-    /// The value of these words.
+    /// The value with these words.
     fn from_words(words: &str) -> Option<Self>;
 }
 
@@ -68,7 +68,7 @@ enums! {
     }
 }
 
-/// The largest of these units that the number is a multiple of, and the number in it.
+/// The number in the largest of these units that divides it.
 fn in_units(number: u64, units: &[(u64, &str)]) -> String {
     let (size, unit) = units.iter().rev().find(|(size, _)| number.is_multiple_of(*size)).expect("the first one is 1");
     format!("{} {unit}", number / size)

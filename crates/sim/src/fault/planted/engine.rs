@@ -1,24 +1,24 @@
-//! The engine's planted bugs: the aimed runs that find each, and the judge that has to find it.
+//! The engine's planted bugs: the aimed runs that find each, and the judge that must find it.
 
 use openraid_core::planted::Flaw;
 
 use super::{ARRAY_REFUSED, MISFIT, WRONG_READ};
 
-/// A cut costs an array that was whole a member.
+/// A cut costs a complete array a member.
 const MEMBER_LOST: &str = "a cut alone has cost the array a member";
-/// A superblock of a member that lacks a write is too new.
+/// A member that lacks a write has a superblock that is too new.
 const NOT_STALE: &str = "a member that lacks a write could be taken";
-/// Logged data needs no resync.
+/// Logged data must not need a resync.
 const RESYNC: &str = "a resync, although the journal had everything";
-/// A log, or what it is for, is not what the members need.
+/// A log, or its target, does not match what the members need.
 const NOT_STARTED: &str = "the array is not started";
 
-/// From the aimed run that is known to find it on, in this many it is found at most.
+/// Number of aimed runs, from the known one on, within which the bug is found.
 pub(super) const fn found_within(_: Flaw) -> u64 {
     20
 }
 
-/// An aimed run that finds it.
+/// The seed of an aimed run that finds the bug.
 pub(super) const fn known_run(flaw: Flaw) -> u64 {
     match flaw {
         Flaw::TailUnflushed | Flaw::TaskEndsEarly => 1,
@@ -41,7 +41,7 @@ pub(super) const fn known_run(flaw: Flaw) -> u64 {
     }
 }
 
-/// With which words a run ends that shows it.
+/// The words of a verdict that shows the bug.
 pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
     match flaw {
         Flaw::FailedOneBehind | Flaw::AbsentTwoBehind => &[NOT_STALE],

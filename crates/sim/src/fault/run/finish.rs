@@ -1,4 +1,4 @@
-//! The end of a run: everything is made good as far as it can be, and judged.
+//! The end of a run: all faults are repaired as far as possible, and the result is judged.
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
 use openraid_core::events::RequestKind;
@@ -9,11 +9,11 @@ use super::{Done, Run};
 use crate::fault::set::Set;
 use crate::fault::verdict::Excuse;
 
-/// New drives and rebuilds that a set may need until it is whole.
+/// Limit of new drives and rebuilds until a set is whole.
 const REPAIRS_MAX: u32 = 8;
 
 impl Run<'_> {
-    /// Everything is made good, and judged.
+    /// Repair all faults and judge the result.
     pub(super) fn finish(&mut self) -> Done {
         self.tell(|| "the end: the faults of drives are removed, and everything comes to rest".into());
         for drive in (0..self.world.drives_len()).map(super::drive_id) {
@@ -38,7 +38,7 @@ impl Run<'_> {
         if self.session.errors > 0 || self.has_failed() {
             self.excuse(Excuse::Errors);
         }
-        // With a partial parity log what was in flight when a member went with the power is the only thing not promised.
+        // With a partial parity log, only the writes in flight when a member was lost with the power are not promised.
         let in_flight = self.bounded() && self.scenario.ppl;
         if self.session.versions_mut().beyond() > 0 && !in_flight {
             self.excuse(Excuse::WriteHole);
@@ -46,7 +46,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Members that are not what they should be leave, new ones come, until the set is whole.
+    /// Replace members that are not full members, until the set is whole.
     fn make_whole(&mut self, set: usize) -> Done {
         for _ in 0..REPAIRS_MAX {
             self.rest()?;
@@ -79,13 +79,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has it sectors that cannot be read, or that cannot be judged?
+    /// Whether the set has sectors that cannot be read or cannot be judged.
     pub(super) fn has_scars(&self, set: &Set) -> bool {
         let bad_blocks = |status: ArrayStatus| status.members.iter().any(|member| member.bad_blocks > 0);
         !set.scarred(&self.world).is_empty() || self.world.status(set.array).is_some_and(bad_blocks)
     }
 
-    /// Parity fits and copies are equal, unless an event allows a difference.
+    /// Check that parity and copies match, unless an event allows a difference.
     fn judge_members(&mut self, set: usize) -> Done {
         self.settle();
         if !self.sets[set].is_redundant() {

@@ -1,4 +1,4 @@
-//! The journal of a run: taken into use, lost, back, damaged.
+//! The journal of a run: opened, lost, returned, damaged.
 
 use openraid_core::admin::{AdminCommand, FoundJournal, Health, JournalState, Session};
 use openraid_core::array::assemble::Candidate;
@@ -19,43 +19,43 @@ use crate::rig::Loss;
 use crate::world::journal::Resynced;
 use crate::world::World;
 
-/// Size of a device: the least that a journal takes.
+/// Size of a device: the least size of a journal.
 const CAPACITY: Sectors = Sectors::mib(8);
-/// How long is waited for what a lost journal had promised to be on the members, in pieces of [`DRAIN_STEP`].
+/// Limit of the wait until the data promised by a lost journal is on the members, in steps of [`DRAIN_STEP`].
 const DRAIN_STEPS: u32 = 240;
-/// A piece of that time.
+/// A step of that wait.
 const DRAIN_STEP: openraid_units::Nanos = openraid_units::Nanos::from_millis(250);
 
-/// Sectors of a place that cannot be read.
+/// Sectors of one unreadable place.
 const WOUND: Sectors = Sectors(8);
 
 /// Events between the return of a device and its use, in which its unanswered commands end.
 const RETURN_EVENTS: u64 = 20;
 
-/// Starts in a row that end while a device is brought up to date.
+/// Limit of consecutive starts that end during the resync of a device.
 const RESYNCS_CUT_MAX: u64 = 3;
-/// The first number for the chance of these cuts.
+/// The first stream number of the random draws for these cuts.
 const HEAL: u64 = 1600;
 
-/// A run's knowledge of its journal.
+/// The run's knowledge of its journal.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// Its devices; empty if there is no journal.
+    /// The journal's devices; empty if there is no journal.
     devices: Vec<DriveId>,
-    /// The devices that were complete at the last look.
+    /// The devices that were complete at the last check.
     fresh: Vec<DriveId>,
-    /// A device has damaged sectors since the last controller began.
+    /// Whether a device has damaged sectors since the last controller began.
     hurt: bool,
-    /// Damage since the last time at which a device was found complete.
+    /// Damage since a device was last found complete.
     wounds: Vec<Wound>,
-    /// Damage has taken the end of the log, which cannot be told from a write that was cut short: the log had no write
-    /// that began later than this one.
+    /// Damage has destroyed the end of the log, which looks like an interrupted write. No write of the lost part began
+    /// later than this one.
     pub(super) ends_early: VersionId,
-    /// Writes have failed that it may hold: they may be on the members after a replay.
+    /// Whether writes failed that the journal may hold. They may be on the members after a replay.
     pub(super) holds_failed: bool,
-    /// Bits have flipped in what a controller had checked, and reads again.
+    /// Whether bits have flipped in data that a controller had checked, and reads again.
     pub(super) read_wrong: bool,
-    /// Times that the power went while a device was brought up to date, of the starts that belong to one end.
+    /// Number of power cuts during a device's resync, of the starts after one end.
     pub(super) resyncs_cut: u64,
 }
 
@@ -64,12 +64,12 @@ pub(super) struct Journal {
 struct Wound {
     drive: DriveId,
     lba: DriveLba,
-    /// The byte of its first sector with flipped bits, and the bits; `None` if the sector cannot be read.
+    /// The byte of the first sector with flipped bits, and the bits; `None` if the sector cannot be read.
     flipped: Option<(usize, u8)>,
 }
 
 impl Journal {
-    /// A new one, in use.
+    /// A new journal, in use.
     pub(super) fn new(world: &mut World, scenario: &Scenario) -> Self {
         let Some(JournalSpec { mirrors, ring, spins, block, volatile }) = scenario.journal else {
             return Self::default();
@@ -84,14 +84,14 @@ impl Journal {
 }
 
 impl Journal {
-    /// Which of its devices is this?
+    /// The number of a device, if the drive is one.
     pub(super) fn number_of(&self, drive: DriveId) -> Option<usize> {
         self.devices.iter().position(|own| *own == drive)
     }
 }
 
 impl Run<'_> {
-    /// Which devices have everything?
+    /// Record which devices are complete.
     pub(super) fn note_journal(&mut self) {
         let Some(status) = self.world.journal() else { return };
         let fresh: Vec<DriveId> = status.devices.iter().filter(|(_, works)| *works).map(|(drive, _)| *drive).collect();
@@ -102,15 +102,15 @@ impl Run<'_> {
         }
     }
 
-    /// Does the journal have all that a set is about to write, so that the power may go at any time? One that was lost, and
-    /// lacks rows that were written without it, does not until its session has ended.
+    /// Whether the journal has all data that a set is about to write, so that the power may be cut at any time. A
+    /// journal that was lost, and lacks rows that were written without it, does not until its session has ended.
     pub(super) fn is_journalled(&self, set: usize) -> bool {
         let live = self.world.journal().is_some_and(|journal| journal.state == JournalState::Live);
         live && !self.is_journal_behind(set)
             && self.world.status(self.sets[set].array).is_some_and(|status| status.session == Session::On)
     }
 
-    /// Do superblocks of a set say that the journal lacks rows?
+    /// Whether superblocks of a set say that the journal lacks rows.
     fn is_journal_behind(&self, set: usize) -> bool {
         self.scenario.journal.is_some()
             && self.sets[set].places().any(|place| {
@@ -119,8 +119,8 @@ impl Run<'_> {
             })
     }
 
-    /// Do the partial parity logs of a set record the writes under way, so that no row is in doubt after a cut? Logs
-    /// written before the set was consistent do not. Unbounded runs do not rely on it.
+    /// Whether the partial parity logs of a set record the writes under way, so that no row is in doubt after a cut.
+    /// Logs written before the set was consistent do not. Unbounded runs do not rely on this.
     pub(super) fn is_recorded(&self, set: usize) -> bool {
         let set = &self.sets[set];
         let consistent = self.world.status(set.array).is_some_and(|status| status.consistent_to == Sectors::MAX);
@@ -131,11 +131,12 @@ impl Run<'_> {
             let own = Some(candidate.superblock.set_uuid) == set.uuid;
             own && matches!(&candidate.ppl, Some(PplArea::Log(log)) if log.header.generation > 0)
         };
-        // The log of one member says nothing of the others: a superblock wave may be half done. Aimed runs cut just there.
+        // The log of one member says nothing about the others, because a superblock wave may be half done. Aimed runs
+        // cut the power at that moment.
         set.armed || (!self.scenario.aimed && self.world.candidates().into_iter().any(armed))
     }
 
-    /// All is at rest: the logs of a set that is consistent and whole say so from now on.
+    /// At rest: record that the logs of a consistent and whole set are armed.
     pub(super) fn note_armed(&mut self) {
         for set in &mut self.sets {
             let Some(status) = self.world.status(set.array) else { continue };
@@ -144,14 +145,15 @@ impl Run<'_> {
         }
     }
 
-    /// Its devices.
+    /// The journal's devices.
     pub(super) fn journal_devices(&self) -> &[DriveId] {
         &self.journal.devices
     }
 
-    /// In bounded runs the power does not go while promises are nowhere but in memory, or on devices that stay away.
+    /// Wait in a bounded run while promised data is only in memory, or on devices that stay away: the power must not be
+    /// cut. Returns whether it may be cut.
     pub(super) fn await_promises(&mut self, lost: Lost) -> Result<bool, Stop> {
-        // A device that comes back has everything that it promised.
+        // A device that returns has all data that it promised.
         if lost == Lost::ComeBack && !self.journal.hurt {
             return Ok(true);
         }
@@ -172,8 +174,8 @@ impl Run<'_> {
         Ok(kept(self))
     }
 
-    /// Rows were written without the journal, and their members say so: the journal's data for the same rows is older,
-    /// and may be written to some of them. A resync follows, or the administrator takes the risk.
+    /// Rows were written without the journal, and the superblocks say so. The journal has older data for the same rows,
+    /// and a replay may write it to some members. A resync follows, or the administrator accepts the risk.
     fn doubt_older_redos(&mut self, found: &FoundJournal) {
         if self.bounded() {
             return;
@@ -200,8 +202,8 @@ impl Run<'_> {
         }
     }
 
-    /// A new controller takes the journal into use, if it is there. False if the power is to go after this many events,
-    /// and that many happened.
+    /// Open the journal in a new controller, if the journal is present. Returns false if the power must be cut after
+    /// `events` events, and these have happened.
     pub(super) fn open_journal(&mut self, events: &mut Option<u64>) -> Result<bool, Stop> {
         let there: Vec<DriveId> =
             self.journal.devices.iter().copied().filter(|drive| !self.world.drive(*drive).faults.gone).collect();
@@ -240,8 +242,8 @@ impl Run<'_> {
         }
     }
 
-    /// At which step the power goes if this start finds a stale device. Only aimed runs look for that moment. The chance is
-    /// drawn from a copy, so that later draws stay as they are.
+    /// The step at which the power is cut if this start finds a stale device. Only aimed runs aim at that moment. The
+    /// draw is from a copy of the generator, so later draws do not change.
     fn resync_cut(&self) -> Option<u64> {
         let cuts = self.journal.resyncs_cut;
         if !self.scenario.aimed || cuts >= RESYNCS_CUT_MAX {
@@ -251,8 +253,8 @@ impl Run<'_> {
         random.chance(1, 2).then(|| random.bits())
     }
 
-    /// For a journal on one device: would the log continue at its end, without the damage? The damage cannot be told
-    /// from a write that was cut short, so the promise of its last entry no longer holds.
+    /// For a journal on one device: whether the log would continue at its end without the damage. The damage looks like
+    /// an interrupted write, so the promise of the last entry no longer holds.
     fn compare_with_whole(&mut self, devices: &[DriveId], head: u64) {
         let [device] = *devices else { return };
         if self.lasting_wounds(device).is_empty() {
@@ -270,7 +272,7 @@ impl Run<'_> {
         wounds.copied().collect()
     }
 
-    /// The log of a device as it was without its damage, if it can be told.
+    /// The log of a device without its damage, if it can be determined.
     fn find_whole(&mut self, device: DriveId) -> Option<FoundJournal> {
         let wounds = self.lasting_wounds(device);
         wounds.iter().for_each(|wound| self.undo(wound));
@@ -293,8 +295,8 @@ impl Run<'_> {
         }
     }
 
-    /// Turn bits of a device, without a word in its list of what it got wrong: it is distinguished by what becomes of
-    /// it.
+    /// Flip bits of a device. The device's list of silent errors does not record it, because the result decides how the
+    /// damage counts.
     fn turn(&mut self, wound: &Wound, (byte, mask): (usize, u8)) {
         let drive = self.world.drive_mut(wound.drive);
         drive.flip(wound.lba, byte, mask);
@@ -308,7 +310,7 @@ impl Run<'_> {
             return;
         }
         let working: Vec<DriveId> = self.working_devices();
-        // The journal alone has the rows that a crash cut short, until they are repaired: it must not be lost then.
+        // Until rows of a crash are repaired, only the journal has them. It must not be lost before that.
         let owes = self.world.journal().is_some_and(|journal| journal.owed > 0);
         if working.is_empty() || (self.bounded() && owes && working.len() == 1) {
             return;
@@ -319,7 +321,7 @@ impl Run<'_> {
         match how {
             Loss::Hanging => self.world.drive_mut(drive).faults.hang = true,
             Loss::ReadOnly => self.world.drive_mut(drive).faults.writes = Some(DriveError::ReadOnly),
-            // It is never flushed: a write is to be durable when it is answered.
+            // A journal's device is never flushed: its writes are durable when they are answered.
             Loss::FlushFails => self.world.drive_mut(drive).faults.writes = Some(DriveError::FlushFailed),
             Loss::Failed | Loss::Pulled => self.world.pull(drive),
         }
@@ -343,7 +345,7 @@ impl Run<'_> {
         }
     }
 
-    /// The devices are good again. A lost journal is created again if no array waits for the old one.
+    /// Make the devices work again. A lost journal is created again if no array waits for the old one.
     pub(super) fn return_journal(&mut self) -> Done {
         self.repair_journal_drives();
         let lost = self.world.journal().is_none_or(|own| matches!(own.state, JournalState::Lost(_)));
@@ -364,13 +366,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Sectors of a device go bad, or hold something else. In bounded runs of one of two devices that have everything.
+    /// Damage sectors of a device, with a read error or silently. A bounded run damages only one of two complete
+    /// devices.
     pub(super) fn hurt_journal(&mut self, silent: bool) -> Done {
         self.note_journal();
-        // If a journal was lost by being full, a device may have gone unnoticed since.
+        // If a journal was lost because it was full, a device may have failed unnoticed since.
         let fresh = &self.journal.fresh;
         let whole = fresh.len() == 2 && fresh.iter().all(|drive| self.works(*drive)) && !self.journal.hurt;
-        // Entries are checked when a controller starts. Reading them again has no checksum of its own.
+        // Entries are checked when a controller starts. A second read of an entry has no checksum of its own.
         let read_again =
             self.world.journal().is_some_and(|own| own.owed > 0 || own.arrays.iter().any(|a| a.waiting > 0));
         let read_wrong = silent && read_again;
@@ -401,14 +404,14 @@ impl Run<'_> {
     }
 }
 
-/// The result of a command that begins something.
+/// The result of a command that begins an activity.
 pub(super) enum Begun {
     /// An array runs.
     Started(openraid_units::ArrayId),
-    /// Something else is done.
+    /// Another command was carried out.
     Done,
-    /// It is refused.
+    /// The command is refused.
     Refused(openraid_core::admin::AdminError),
-    /// The power is to go now.
+    /// The power must be cut now.
     PowerGoes,
 }

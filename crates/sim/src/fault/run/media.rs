@@ -1,4 +1,4 @@
-//! Media that go bad: with an error, or without a word.
+//! Media errors: reported or silent.
 
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health};
@@ -17,7 +17,7 @@ use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
 use crate::random::Random;
 
-/// Tries to find a place of a member that means something.
+/// Limit of the tries to find a used place of a member.
 const TRIES: u32 = 32;
 
 impl Run<'_> {
@@ -29,7 +29,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A place of a member that belongs to the map.
+    /// A place of a member that the layout uses.
     fn some_place(&mut self, set: usize, slot: Slot) -> Option<(DriveId, DriveLba, MemberLba)> {
         let Place { drive, start, .. } = self.sets[set].place_of(slot)?;
         let spec = *self.world.drive(drive).spec();
@@ -45,7 +45,7 @@ impl Run<'_> {
         None
     }
 
-    /// Sectors of a member go bad.
+    /// Make sectors of a member bad.
     pub(super) fn latent(&mut self, count: u64, defect: Defect) {
         let Some((set, slot, drive)) = self.victim() else { return };
         self.sets[set].note_places(&self.world);
@@ -60,7 +60,7 @@ impl Run<'_> {
         }
     }
 
-    /// Some working member and a place of it.
+    /// A place of a working member, both chosen at random.
     fn somewhere(&mut self) -> Option<(DriveId, DriveLba)> {
         let set = self.some_set();
         self.sets[set].note_places(&self.world);
@@ -68,7 +68,7 @@ impl Run<'_> {
         self.some_place(set, slot).map(|(drive, lba, _)| (drive, lba))
     }
 
-    /// Bits turn over.
+    /// Flip bits on a medium.
     pub(super) fn flip(&mut self) {
         let Some((drive, lba)) = self.somewhere() else { return };
         self.tell(|| format!("  {}, sector {} of the drive", self.name(drive), lba.get()));
@@ -77,7 +77,7 @@ impl Run<'_> {
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
     }
 
-    /// A command goes wrong without a word; `how` is told some place of a drive.
+    /// Let a command fail silently; `how` makes the effect from a random place of the drive.
     pub(super) fn trap(&mut self, fault: Fault, how: fn(DriveLba, &mut Random) -> Silent) {
         let (Some((drive, _)), Some((_, to))) = (self.somewhere(), self.somewhere()) else { return };
         let Some(superblock) = superblock_on(&self.world, drive) else { return };
@@ -98,7 +98,7 @@ impl Run<'_> {
         self.world.drive_mut(drive).faults.trap = Some(trap);
     }
 
-    /// Bits of a superblock turn over.
+    /// Flip bits of a superblock.
     pub(super) fn flip_superblock(&mut self) {
         let Some((drive, _)) = self.somewhere() else { return };
         let capacity = self.world.drive(drive).spec().capacity;
@@ -106,7 +106,7 @@ impl Run<'_> {
         if self.sets.iter().all(|set| set.uuid.is_none()) {
             return;
         }
-        // It is lost with the next controller, and what was read of it must stay.
+        // The superblock is lost for the next controller, so the data read from it must be recorded.
         let own = self.sets.iter().find(|set| set.places().any(|place| place.drive == drive));
         if own.is_some_and(|set| self.scenario.stable_reads && set.dirty && !set.has_parity()) {
             return;
@@ -120,7 +120,7 @@ impl Run<'_> {
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
     }
 
-    /// Bits turn over while all is at rest, one bad member a row, and a patrol goes over it.
+    /// Flip bits while the set is idle, on at most one member of each row, and run a patrol.
     pub(super) fn patrol(&mut self, places: u64) -> Done {
         let set = self.some_set();
         let quiet = self.sets[set].is_redundant() && self.whole(set);
@@ -129,12 +129,13 @@ impl Run<'_> {
         }
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
         self.rest()?;
-        // The patrol is not judged by sectors that are wrong already, or that its own reads will find wrong.
+        // The patrol is not judged by sectors that are wrong already, or that its own reads find wrong.
         let wrong_already = (0..self.world.drives_len()).any(|number| {
             let faults = &self.world.drive(super::drive_id(number)).faults;
             !faults.wrong.is_empty() || faults.trap.is_some()
         });
-        // Data that stays dirty longer than the wait for rest may overwrite the flipped bits before the patrol comes.
+        // Dirty data that stays in the cache longer than the wait for rest may overwrite the flipped bits before the
+        // patrol.
         if !self.whole(set) || self.sets[set].dirty || wrong_already || !self.world.is_idle() {
             return Ok(());
         }
@@ -176,7 +177,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Is a set whole, with nothing going on and no scars?
+    /// Whether a set is whole, idle, and without scars.
     pub(super) fn whole(&self, set: usize) -> bool {
         let Some(status) = self.world.status(self.sets[set].array) else { return false };
         status.health == Health::Optimal
@@ -195,7 +196,7 @@ impl Run<'_> {
             let slot = Slot(u16::try_from(self.random.index(members)).expect("few members"));
             let Some(drive) = drive_of(&status, slot) else { continue };
             let Some((_, lba, row)) = self.some_place(set, slot) else { continue };
-            // Other copies of the same sector stand elsewhere on mirrors: one place is enough there.
+            // On a mirror, the other copies of a sector are at other places, so only one place is used.
             if rows.contains(row) || (!flipped.is_empty() && !self.sets[set].has_parity()) {
                 continue;
             }
@@ -212,7 +213,7 @@ impl Run<'_> {
     }
 }
 
-/// Can a patrol tell which member is wrong?
+/// Whether a patrol can determine which member is wrong.
 fn corrects(geometry: &Geometry) -> bool {
     match geometry {
         Geometry::Parity(parity) => parity.parities() == 2,

@@ -1,4 +1,4 @@
-//! Members that leave, come back, are replaced.
+//! Members that leave, return, and are replaced.
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState};
 use openraid_core::events::DriveError;
@@ -10,13 +10,13 @@ use crate::drive::Late;
 use crate::fault::verdict::Fault;
 use crate::rig::Loss;
 
-/// A drive that is silent for longer than this may be given up.
+/// Silence of a drive after which the controller may give it up.
 const SILENCE_BORNE: Nanos = Nanos::from_secs(20);
-/// How late a late answer is at most.
+/// Greatest delay of a late answer.
 const LATE_MOST: Nanos = Nanos::from_millis(800);
 
 impl Run<'_> {
-    /// A set and a working slot of it, if the run may lose that slot now.
+    /// A set and a working slot of it that the run may lose now.
     pub(super) fn victim(&mut self) -> Option<(usize, Slot, DriveId)> {
         let set = self.some_set();
         let status = self.world.status(self.sets[set].array)?;
@@ -37,7 +37,7 @@ impl Run<'_> {
 
     fn may_lose(&self, set: usize, slot: Slot, absent: SlotSet) -> bool {
         let set = &self.sets[set];
-        // Until copies are equal again, what was read may change with the member it was read from.
+        // Until copies match again, repeated reads may return different data if another member is read.
         if set.dirty && !set.has_parity() && self.scenario.stable_reads {
             return false;
         }
@@ -48,7 +48,7 @@ impl Run<'_> {
         set.geometry.survives(gone) && !(set.dirty && set.has_parity())
     }
 
-    /// A member is lost; by default it loses its power.
+    /// Lose a member; by default it loses its power.
     pub(super) fn lose(&mut self, how: Option<Loss>) -> Done {
         let Some((set, slot, drive)) = self.victim() else { return Ok(()) };
         let array = self.sets[set].array;
@@ -88,7 +88,7 @@ impl Run<'_> {
         (!lost.is_empty()).then(|| *self.random.pick(&lost))
     }
 
-    /// A drive is good again, with what it holds.
+    /// End the faults of a drive, which keeps its content.
     pub(super) fn heal(&mut self, drive: DriveId) {
         self.world.release(drive);
         let drive = self.world.drive_mut(drive);
@@ -98,7 +98,7 @@ impl Run<'_> {
         drive.faults.clear_defects();
     }
 
-    /// A lost drive is back without a message to the controller: the next controller finds it.
+    /// Return a lost drive without telling the controller: the next controller finds it.
     pub(super) fn put_back(&mut self) {
         let Some(drive) = self.given_up() else { return };
         self.tell(|| format!("  {} is back", self.name(drive)));
@@ -107,7 +107,7 @@ impl Run<'_> {
         self.lost.retain(|lost| *lost != drive);
     }
 
-    /// A drive that was lost is given back to the array.
+    /// Add a lost drive to its array again.
     pub(super) fn readd(&mut self) -> Done {
         let Some(drive) = self.given_up() else { return Ok(()) };
         let Some(superblock) = crate::oracle::members::superblock_on(&self.world, drive) else { return Ok(()) };
@@ -121,7 +121,7 @@ impl Run<'_> {
         match self.world.re_add_member(array, drive) {
             Ok(_) => {
                 self.lost.retain(|lost| *lost != drive);
-                // It gets all that it lacks.
+                // The array writes to it all data that it lacks.
                 self.world.drive_mut(drive).faults.forget_torn();
             }
             Err(error) => self.tell(|| format!("  refused: {error}")),
@@ -129,7 +129,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A new drive for a set with a vacant slot.
+    /// Add a new drive to a set with a vacant slot.
     pub(super) fn add(&mut self) -> Done {
         let set = self.some_set();
         if self.sets[set].is_redundant() && self.health(set) == Health::Degraded {
@@ -138,7 +138,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A new drive; false if it is refused.
+    /// Add a new drive to this set. Returns false if the controller refuses it.
     pub(super) fn add_to(&mut self, set: usize) -> bool {
         let array = self.sets[set].array;
         if self.world.status(array).is_none_or(|status| status.superblock.is_none()) {
@@ -164,7 +164,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Answers of some drive are late from now on, or in time again.
+    /// Let answers of some drive be late from now on, or end that.
     pub(super) fn late(&mut self) {
         let drive = super::drive_id(self.random.index(self.world.drives_len()));
         let late = Late { one_in: self.random.between(2, 8), most: LATE_MOST };
@@ -175,7 +175,7 @@ impl Run<'_> {
         self.count(Fault::Late);
     }
 
-    /// A drive answers nothing for a while.
+    /// Let a drive answer nothing for a while.
     pub(super) fn silence(&mut self, time: Nanos) -> Done {
         let drive = if time < SILENCE_BORNE {
             super::drive_id(self.random.index(self.world.drives_len()))

@@ -1,4 +1,4 @@
-//! A run: the steps of a scenario, one after another, and a judge that follows them.
+//! A run: the steps of a scenario in order, and a judge that follows them.
 
 mod finish;
 mod journal;
@@ -37,33 +37,33 @@ use crate::random::{mix, Random};
 use crate::rig::{RigOptions, BEFORE_DATA};
 use crate::world::{World, WorldSpec};
 
-/// The most drives of a world: the limit of [`openraid_core::limits::Limits::small`], less a few.
+/// Limit of the drives of a world: the limit of [`openraid_core::limits::Limits::small`], less a few.
 const DRIVES_MAX: usize = 30;
 /// Chunk of the outer stripe of nested arrays.
 const OUTER_CHUNK: Sectors = Sectors::kib(16);
-/// As much as a superblock can have.
+/// Largest size of a superblock.
 const OUTER_SUPERBLOCK_BYTES: u64 = 4096;
-/// Events of a run; the longest have a tenth of it.
+/// Limit of the events of a run; the longest runs have a tenth of it.
 const EVENTS_MAX: u64 = 1_000_000;
-/// Time after which an array that has no rest is left alone: longer than a drive may be silent.
+/// Time after which the run no longer waits for an array to come to rest: longer than a drive may be silent.
 const REST_MOST: Nanos = Nanos::from_secs(40);
-/// Notices that a story keeps of each step.
+/// Number of notices of each step that a story keeps.
 const NOTICES_TOLD_MAX: usize = 12;
-/// Number of events for which a phase that a run waited for still counts as the present one.
+/// Number of events for which an aimed phase still counts as the present one.
 const HAPPENS_AIMED: u64 = 3;
 
-/// The run so far; it outlives a run that panics.
+/// The results of the run so far; they outlive a run that panics.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
-    /// The actions.
+    /// The counters.
     pub counts: Counts,
-    /// Line by line.
+    /// The story, line by line.
     pub story: Vec<String>,
     /// The engine's own lines at the end.
     pub details: String,
 }
 
-/// Why a run ends early.
+/// The reason for which a run ends early.
 #[derive(Debug)]
 enum Stop {
     /// A promise is broken.
@@ -74,10 +74,10 @@ enum Stop {
 
 type Done = Result<(), Stop>;
 
-/// Carry out a scenario; with a bug in the driver loop, if one is named.
+/// Carry out a scenario, with a bug in the driver loop if one is given.
 ///
 /// # Panics
-/// The engine breaks a rule of the simulation, or panics itself. The account tells how far it came.
+/// The engine breaks a rule of the simulation, or panics itself. The account has the results up to that moment.
 #[must_use]
 pub fn run(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>) -> Verdict {
     let mut run = Run::new(scenario, bug, account.clone());
@@ -93,7 +93,7 @@ pub fn run(scenario: &Scenario, bug: Option<Bug>, account: &Rc<RefCell<Account>>
     }
 }
 
-/// A run that continues.
+/// A run in progress.
 #[derive(Debug)]
 struct Run<'a> {
     scenario: &'a Scenario,
@@ -101,16 +101,17 @@ struct Run<'a> {
     session: Session,
     sets: Vec<Set>,
     policy: Policy,
-    /// Writes may have been acknowledged from a volatile cache since the controller started.
+    /// Whether writes may have been acknowledged from a volatile cache since the controller started.
     cached: bool,
-    /// Writes that were acknowledged could not be written, and a notice said so: none that began later is among them.
+    /// Acknowledged writes could not be written, and a notice reported it. The last of them began no later than this
+    /// one.
     dirty_lost: VersionId,
-    /// Requests that had ended with an error when it was last looked what reads decide.
+    /// Number of requests that had ended with an error at the last check of what reads decide.
     errors_seen: u64,
     /// Drives that were lost.
     lost: Vec<DriveId>,
     excuses: BTreeSet<Excuse>,
-    /// The phase that was waited for last, as long as nothing else has been done since.
+    /// The aimed phase that was last reached, until another action happens.
     hit: Option<Phase>,
     journal: Journal,
     random: Random,
@@ -198,7 +199,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Remember the kinds of decisions, which the next controller will not know.
+    /// Record the kinds of decisions, which the next controller does not know.
     fn note_reasons(&self) {
         let counts = &mut self.account.borrow_mut().counts;
         for status in self.sets.iter().filter_map(|set| self.world.status(set.array)) {
@@ -268,7 +269,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The checks after every action.
+    /// Check the rules after every action.
     fn after(&mut self) -> Done {
         self.session.hear(&mut self.world);
         if !self.bounded() {
@@ -292,15 +293,14 @@ impl<'a> Run<'a> {
         if notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. })) {
             self.dirty_lost = self.session.versions_mut().next_id();
         }
-        // Only entries of failed arrays may fill the journal; in a bounded run without a failed array it must never be
-        // full.
+        // Only entries of failed arrays may fill the journal. A bounded run without a failed array must never fill it.
         if self.bounded() && notices.iter().any(|notice| matches!(notice.kind, NoticeKind::JournalFull)) {
             return Err(self.lost("the journal is full, and no array has failed"));
         }
         Ok(())
     }
 
-    /// After its resync has ended, a set is no longer in doubt. While nothing is in work, no row is half written.
+    /// Clear the doubt of a set whose resync has ended. While no request is in work, no row is half written.
     fn settle(&mut self) {
         let at_rest = |status: ArrayStatus| status.ops == 0 && status.health != Health::Failed;
         if !self.bounded() && self.sets.iter().all(|set| self.world.status(set.array).is_some_and(at_rest)) {
@@ -314,17 +314,17 @@ impl<'a> Run<'a> {
         self.note_decides();
     }
 
-    /// Does a read decide what a cut, or a write that failed, has left?
+    /// Record whether reads decide the result of a cut or of a failed write.
     fn note_decides(&mut self) {
         let failed = self.session.errors != self.errors_seen;
         self.errors_seen = self.session.errors;
         let mut differing = self.sets.iter().filter(|set| set.dirty && !set.has_parity() && set.is_redundant());
         let stable = self.scenario.stable_reads;
-        // If part of the first copy cannot be read, even if only its member says so, the resync may take another copy
-        // for right. A member with a fault of its own takes the reads from it away when it goes.
+        // If a part of the first copy cannot be read, the resync may use another copy as the right one. It is enough
+        // that the member reports the error. A member with a fault of its own takes reads with it when it fails.
         let steady = |set: &Set| !self.has_scars(set) && !set.is_losing(&self.world);
         let decides = differing.all(|set| stable && steady(set));
-        // The data of a failed write is in the journal as long as a session lasts.
+        // During a session, the journal has the data of a failed write.
         let mut held = self.sets.iter().filter_map(|set| self.world.status(set.array));
         let held = held.any(|status| status.session != JournalSession::Off);
         self.journal.holds_failed = held && (self.journal.holds_failed || failed);
@@ -332,7 +332,7 @@ impl<'a> Run<'a> {
         self.session.versions_mut().set_decides(decides);
     }
 
-    /// Reads that found what no write explains.
+    /// Judge reads that no write explains.
     fn judge_reads(&mut self) -> Done {
         let wrong = self.session.wrong.replace(Vec::new()).unwrap_or_default();
         if wrong.is_empty() {
@@ -347,7 +347,7 @@ impl<'a> Run<'a> {
             let excuse = match (self.bounded(), suspect, older(self.dirty_lost)) {
                 (false, true, _) if self.something_silent() => Excuse::Silent,
                 (false, true, _) | (false, _, true) => Excuse::Unflushed,
-                // Data reconstructed from such a row may have been written into it.
+                // Data reconstructed from such a row may have been written to it.
                 (false, ..) if torn => Excuse::WriteHole,
                 (false, ..) if older(self.journal.ends_early) => Excuse::LastEntry,
                 _ => return Err(self.lost_by_read(&mismatch)),
@@ -359,7 +359,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Remember the drives' errors so far, before they leave.
+    /// Record the drives' errors so far, before the drives leave.
     fn suspect(&mut self) {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
@@ -379,7 +379,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The column of a slot is lost from all rows in doubt.
+    /// The column of a slot is lost in all rows in doubt.
     fn open_hole(&mut self, set: usize, slot: Slot) {
         let sectors = self.sets[set].hole(slot);
         if sectors.is_empty() {
@@ -443,7 +443,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// One event; false if none is left.
+    /// Handle one event. Returns false if there is none.
     fn event(&mut self) -> Result<bool, Stop> {
         if !self.world.step() {
             if self.session.outstanding() > 0 {
@@ -483,7 +483,7 @@ impl<'a> Run<'a> {
             self.note_armed();
             return Ok(());
         }
-        // Data that no member takes is tried again and again: there is no rest then.
+        // Data that no member accepts is written again and again, so there is no rest.
         let end = self.world.now() + REST_MOST;
         while self.world.now() < end && !self.world.is_idle() {
             self.event()?;
@@ -537,12 +537,12 @@ impl<'a> Run<'a> {
         self.world.status(self.sets[set].array).map_or(Health::Failed, |status| status.health)
     }
 
-    /// A set by chance.
+    /// A random set.
     fn some_set(&mut self) -> usize {
         self.random.index(self.sets.len())
     }
 
-    /// A new drive for a set, if there is room for one.
+    /// A new drive for a set, if the world has room for one.
     fn new_drive(&mut self) -> Option<DriveId> {
         if self.world.drives_len() >= DRIVES_MAX {
             return None;
@@ -550,7 +550,7 @@ impl<'a> Run<'a> {
         let shape = &self.scenario.shape;
         let largest = (0..shape.members).max_by_key(|slot| shape.member_data(*slot)).unwrap_or(0);
         let mut spec = drive_spec(self.scenario, largest, true, &mut self.random);
-        // Every slot takes it: the finest blocks, and the array may not need coarser ones for its sake.
+        // With the finest blocks the drive fits every slot, and the array need not use coarser blocks for it.
         spec.block = shape.block(0);
         let drive = self.world.add_drive(spec);
         self.world.drive_mut(drive).faults.written = (!self.bounded()).then(Vec::new);
@@ -565,14 +565,14 @@ fn drive_spec(scenario: &Scenario, number: u16, junk: bool, random: &mut Random)
     let log = if scenario.ppl { PPL_AREA } else { Sectors::ZERO };
     let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + log + data };
     let fresh = if junk { Fresh::Junk(random.bits()) } else { Fresh::Zeroes };
-    // Some are slower than others.
+    // Some drives are slower than others.
     let slow = random.chance(1, 4);
     let latency = scenario.drive.latency;
     let latency = Latency { most: if slow { latency.most * 4 } else { latency.most }, ..latency };
     DriveSpec { capacity, block: shape.block(slot), fresh, latency, ..scenario.drive }
 }
 
-/// The outer stripe over the sets, durable.
+/// Make the outer stripe over the sets, durably.
 fn nest(world: &mut World, scenario: &Scenario, sets: &mut [Set]) -> ArrayId {
     let spans: Vec<ArrayId> = sets.iter().map(|set| set.array).collect();
     let array = world.create_nested(&spans, OUTER_CHUNK, scenario.seed);
@@ -585,7 +585,7 @@ fn nest(world: &mut World, scenario: &Scenario, sets: &mut [Set]) -> ArrayId {
     array
 }
 
-/// The superblock of the outer stripe in a span, read as a host would.
+/// The superblock of the outer stripe in a span, as a host reads it.
 fn outer_superblock(world: &mut World, span: ArrayId) -> Option<Superblock> {
     let capacity = world.controller().capacity(span)?.sectors_floor();
     let lba = superblock_lba(MinorVersion::V1_2, capacity)?;

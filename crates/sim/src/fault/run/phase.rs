@@ -1,4 +1,4 @@
-//! Seeing the phase that the engine is in, and waiting for one.
+//! Observation of the engine's phase, and waiting for one.
 
 use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
 use openraid_core::admin::{JournalState, MemberState, Session};
@@ -10,18 +10,18 @@ use crate::fault::phase::{Phase, Phases};
 use crate::oracle::members::superblock_on;
 use crate::world::World;
 
-/// Events that pass at most while a phase is waited for.
+/// Limit of the events during a wait for a phase.
 const EVENTS_MAX: u64 = 400;
-/// The n-th begin of the phase is chosen, n at most this.
+/// Limit of the number of phase beginnings that are waited for.
 const TIMES_MAX: u64 = 3;
-/// Where a superblock of md has its event count and its position: docs/on-disk.md.
+/// Offsets of the event count and the position in a superblock of md: docs/on-disk.md.
 const EVENTS_AT: usize = 200;
 const POSITION_AT: usize = 152;
 
-/// A place on a drive.
+/// A range on a drive.
 type Extent = (DriveLba, Sectors);
 
-/// A member, and where its metadata stands.
+/// A member, and the place of its metadata.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     drive: DriveId,
@@ -40,14 +40,14 @@ impl Seat {
         Some(Self { drive, superblock: own.super_offset, data, bitmap, log: own.ppl_area(), is_replacement })
     }
 
-    /// A number of its superblock.
+    /// A number in the member's superblock.
     fn number_at(&self, world: &World, at: usize) -> u64 {
         let mut bytes = [0; 512];
         world.drive(self.drive).peek(self.superblock, &mut bytes);
         u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// Bits of its bitmap that are set.
+    /// Number of set bits in the member's bitmap.
     fn bits(&self, world: &World) -> u32 {
         let Some((start, len)) = self.bitmap else { return 0 };
         let mut bytes = vec![0; usize::try_from(len.get().min(8) * 512).expect("a page")];
@@ -92,7 +92,7 @@ struct Watch {
 }
 
 impl Run<'_> {
-    /// The phases that the engine is in now, as far as one look tells.
+    /// The present phases of the engine, as far as one observation shows them.
     pub(super) fn phases(&self) -> Phases {
         let watch = self.watch();
         let mut phases = self.phases_of(&watch);
@@ -100,13 +100,13 @@ impl Run<'_> {
         phases
     }
 
-    /// Let time pass until the engine comes into a phase; hosts ask on meanwhile if `busy`.
+    /// Let time pass until the engine enters a phase; hosts continue to make requests if `busy`.
     pub(super) fn until(&mut self, phase: Phase, busy: bool, seed: u64) -> Done {
         let load = self.workload();
         self.session.reseed(seed);
         let mut watch = self.watch();
         let mut left = match phase {
-            // These seldom come twice.
+            // These phases rarely happen twice.
             Phase::Failing | Phase::TaskEnded | Phase::DestageWithoutJournal => 1,
             _ => self.random.between(1, TIMES_MAX),
         };
@@ -117,7 +117,7 @@ impl Run<'_> {
                 self.judge_reads()?;
             }
             if !self.event()? {
-                // Nothing is left that could lead there.
+                // No remaining event could lead to the phase.
                 self.session.ask_random(&mut self.world, &load);
                 self.judge_reads()?;
             }
@@ -134,7 +134,7 @@ impl Run<'_> {
                 break;
             }
             if phases.contains(Phase::TaskEnded) || phases.contains(Phase::Failing) {
-                // Members may have come and gone.
+                // Members may have changed.
                 watch = self.watch();
             }
         }
@@ -204,7 +204,7 @@ impl Run<'_> {
         phases
     }
 
-    /// Drives whose superblocks are newer than those of other members: the power would go between two waves.
+    /// Whether the drive's superblock is newer than those of other members, so that a cut is between two waves.
     pub(super) fn is_ahead(&self, set: usize, drive: DriveId) -> bool {
         let watch = self.watch();
         let seats = &watch.seats[set];

@@ -1,4 +1,4 @@
-//! The end of a controller, in order and not, and the beginning of the next.
+//! The end of a controller, regular or not, and the start of the next.
 
 use std::collections::BTreeSet;
 
@@ -13,33 +13,33 @@ use super::{outer_superblock, Done, Run, Stop};
 use crate::fault::scenario::End;
 use crate::fault::verdict::{Excuse, Fault};
 
-/// How long is waited for an array to become clean, in pieces of [`CLEAN_STEP`].
+/// Limit of the wait for an array to become clean, in steps of [`CLEAN_STEP`].
 const CLEAN_STEPS: u32 = 40;
-/// A piece of that time.
+/// A step of that wait.
 const CLEAN_STEP: Nanos = Nanos::from_millis(250);
-/// Events of an assembly until the power goes, if it is to go late.
+/// Limit of the events of an assembly before a late power cut.
 const CUT_AFTER_MAX: u64 = 800;
-/// Power cuts in a row while one assembly is tried.
+/// Limit of consecutive power cuts during one assembly.
 const CUTS_IN_ASSEMBLY_MAX: u64 = 3;
 
-/// What becomes of lost drives and journal devices while the power is off.
+/// The fate of lost drives and journal devices while the power is off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lost {
     /// They stay away.
     StayAway,
-    /// All are back, with what they hold.
+    /// All return with their content.
     ComeBack,
 }
 
 impl Run<'_> {
-    /// The power goes, and a member is gone when it comes back.
+    /// Cut the power. A member is lost with it.
     pub(super) fn cut_and_lose(&mut self, again: Option<u64>) -> Done {
         self.note_journal();
         if !self.prepare_end(Lost::StayAway)? {
             return Ok(());
         }
         let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
-        // Parity without a journal or a log has its write hole, and makes no promise against it.
+        // Parity without a journal or a log has the write hole, and promises nothing against it.
         let closed = self.is_journalled(set) || self.is_recorded(set);
         if self.bounded() && self.sets[set].has_parity() && !closed {
             return self.end(End::Cut, again);
@@ -60,7 +60,7 @@ impl Run<'_> {
         self.boot(again)
     }
 
-    /// The power goes, and what was lost is there again when it comes back: a cable was loose.
+    /// Cut the power. Lost drives return with it, as with a loose cable.
     pub(super) fn cut_and_back(&mut self, again: Option<u64>) -> Done {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
@@ -81,7 +81,7 @@ impl Run<'_> {
         self.boot(again)
     }
 
-    /// The superblocks may say after the cut that a member has failed, although its drive is back.
+    /// After the cut, superblocks may say that a member has failed, although its drive has returned.
     fn give_up_beside_failures(&mut self) {
         for set in (0..self.sets.len()).filter(|set| self.is_recorded(*set)).collect::<Vec<_>>() {
             let Some(status) = self.world.status(self.sets[set].array) else { continue };
@@ -91,8 +91,8 @@ impl Run<'_> {
         }
     }
 
-    /// A log has the parity of what was not being written: of what was, the share of the member that is lost goes with it,
-    /// and nothing else does.
+    /// A log has the parity of the data that was not being written. Of the data that was being written, the part on the
+    /// lost member is lost with it, and no other.
     fn give_up_in_flight(&mut self, set: usize, slot: Slot) {
         let shape = &self.scenario.shape;
         let block = (0..shape.members).map(|slot| shape.block(slot).bytes().get()).max().unwrap_or(1);
@@ -105,7 +105,7 @@ impl Run<'_> {
         self.give_up_sectors(sectors);
     }
 
-    /// The controller ends, and the next one begins.
+    /// End the controller, and start the next one.
     pub(super) fn end(&mut self, end: End, again: Option<u64>) -> Done {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
@@ -125,7 +125,8 @@ impl Run<'_> {
         self.boot(again)
     }
 
-    /// Get ready for the end of power; true if it may go now. In bounded runs a set with parity that is not whole must be clean.
+    /// Prepare for the end of power. Returns whether it may be cut now. In bounded runs, a set with parity that is not
+    /// whole must be clean.
     fn prepare_end(&mut self, lost: Lost) -> Result<bool, Stop> {
         for set in &mut self.sets {
             set.note_places(&self.world);
@@ -139,7 +140,7 @@ impl Run<'_> {
         if !self.fragile(lost) {
             return Ok(true);
         }
-        // One that is clean already can lose its power at the moment that was aimed at.
+        // A clean array can lose its power at the aimed moment.
         if !self.scenario.aimed || !self.is_clean() {
             self.come_to_be_clean()?;
         }
@@ -171,12 +172,12 @@ impl Run<'_> {
         if !self.is_clean() {
             self.rest()?;
         }
-        // Somewhere in the middle of what goes on without hosts.
+        // At some moment of the work without hosts.
         let events = self.random.below(4);
         self.happen(events)
     }
 
-    /// Is a set with parity not whole?
+    /// Whether a set with parity is not whole.
     fn fragile(&self, lost: Lost) -> bool {
         (0..self.sets.len()).any(|set| self.is_fragile(set, lost))
     }
@@ -197,7 +198,8 @@ impl Run<'_> {
             return !absent.is_empty() || !set.is_whole_on_disk(&self.world);
         }
         if recorded {
-            // The cut may make superblocks durable that call it faulty. That costs nothing more if logs have the rows.
+            // The cut may make superblocks durable that call the member faulty. If logs have the rows, this loses no
+            // data.
             return absent.len() > 1 || (absent.is_empty() && !set.is_whole_on_disk(&self.world));
         }
         let noticed = status.members.iter().any(|member| matches!(member.state, MemberState::Failing(_)));
@@ -208,7 +210,7 @@ impl Run<'_> {
         (0..self.sets.len()).all(|set| !self.is_active(set))
     }
 
-    /// Do its members say, or are they about to, that something may be half written?
+    /// Whether the members' superblocks say that writes may be under way, or are about to.
     fn is_active(&self, set: usize) -> bool {
         self.world.status(self.sets[set].array).is_some_and(|status| status.active)
     }
@@ -237,7 +239,7 @@ impl Run<'_> {
         }
     }
 
-    /// Stop in good order; false if the arrays do not stop.
+    /// Stop regularly. Returns false if the arrays do not stop.
     fn stop(&mut self) -> bool {
         let begun = self.session.versions_mut().begin_flush();
         let outer = Some(self.session.array).filter(|_| self.sets.len() > 1);
@@ -252,10 +254,10 @@ impl Run<'_> {
         self.world.run_until_idle();
         for set in &mut self.sets {
             set.note_current(&self.world);
-            // Including members that are gone when the next controller looks.
+            // Including members that are absent when the next controller starts.
             set.suspect_what_went_wrong(&self.world);
             if set.is_dirty_on_disk(&self.world) {
-                // It failed on its way, with rows half written.
+                // The stop failed with rows half written.
                 set.doubt_what_is_on_its_way(&self.world, false);
             }
         }
@@ -265,7 +267,7 @@ impl Run<'_> {
         true
     }
 
-    /// The controller is gone.
+    /// Remove the controller.
     fn go_down(&mut self, end: End) {
         self.session.hear(&mut self.world);
         self.note_journal();
@@ -316,8 +318,8 @@ impl Run<'_> {
         }
     }
 
-    /// Has a flush failed and dropped the writes that it was for? Until the other members record that, the drive is a
-    /// member like any other to the next controller, but without the unflushed writes.
+    /// Whether a flush has failed and dropped the writes that it covered. Until the other members record that, the next
+    /// controller takes the drive as a full member, but the unflushed writes are lost.
     fn has_dropped_writes(&self) -> bool {
         let mut places = self.sets.iter().flat_map(|set| set.places());
         places.any(|place| {
@@ -326,7 +328,7 @@ impl Run<'_> {
         })
     }
 
-    /// A new controller over what the drives hold.
+    /// Start a new controller on the content of the drives.
     fn boot(&mut self, again: Option<u64>) -> Done {
         let mut cuts = again.map_or(0, |_| 1 + self.random.below(CUTS_IN_ASSEMBLY_MAX));
         self.journal.resyncs_cut = 0;
@@ -357,10 +359,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// After how many events of an assembly the power goes: most have few, and a long log or many rows to repair have
-    /// hundreds.
+    /// Number of events of an assembly before the power cut. Most assemblies have few events. An assembly with a long
+    /// log or many rows to repair has hundreds.
     fn cut_after(&self, events: u64) -> u64 {
-        // Drawn from a copy: later draws stay the same.
+        // From a copy of the generator: later draws do not change.
         let mut late = self.random.clone();
         if late.chance(1, 6) {
             late.below(CUT_AFTER_MAX)
@@ -369,13 +371,14 @@ impl Run<'_> {
         }
     }
 
-    /// Journalled data needs no resync.
+    /// Check that journalled data needs no resync.
     fn judge_replay(&mut self) -> Done {
         for set in 0..self.sets.len() {
             let journalled = std::mem::take(&mut self.sets[set].journalled);
             let status = self.world.status(self.sets[set].array);
             let resyncs = status.is_some_and(|status| status.consistent_to != Sectors::MAX);
-            // Partial parity logs that are being armed may be durable on some members only. Aimed runs cut just there.
+            // Partial parity logs that are being armed may be durable on some members only. Aimed runs cut the power at
+            // that moment.
             let arming = self.scenario.aimed && self.scenario.ppl && !self.sets[set].armed;
             if self.bounded() && journalled && resyncs && !arming {
                 return Err(self.lost("a resync, although the journal had everything"));
@@ -388,7 +391,7 @@ impl Run<'_> {
     fn open_holes(&mut self, set: usize) -> Done {
         self.sets[set].note_places(&self.world);
         if !self.bounded() && self.sets[set].has_stale_members() {
-            // From here on there are two histories.
+            // From this point there are two histories.
             return Err(Stop::Over(Excuse::Stale));
         }
         let Some(status) = self.world.status(self.sets[set].array) else { return Ok(()) };
@@ -400,8 +403,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Start the sets, and the stripe over them. False if the power is to go after this many events, and that many
-    /// happened.
+    /// Start the sets, and the stripe over them. Returns false if the power must be cut after `events` events, and
+    /// these have happened.
     fn assemble(&mut self, mut events: Option<u64>) -> Result<bool, Stop> {
         if !self.open_journal(&mut events)? {
             return Ok(false);
@@ -411,7 +414,7 @@ impl Run<'_> {
                 Some(array) => self.sets[set].array = array,
                 None => return Ok(false),
             }
-            // Now: missing members may be filled, from rows in doubt, before the next span is started.
+            // At this point, because missing members may be filled from rows in doubt before the next span starts.
             self.open_holes(set)?;
         }
         let array = match self.sets.len() {
@@ -497,7 +500,7 @@ impl Run<'_> {
         }
     }
 
-    /// The assembly of the drives, by force if that is needed and allowed.
+    /// The assembly of the drives, with force if that is needed and allowed.
     fn plan(&mut self, set: usize, journal_lost: bool) -> Result<Assembly, Stop> {
         let uuid = self.sets[set].uuid;
         let mut candidates = self.world.candidates();
@@ -538,7 +541,7 @@ impl Run<'_> {
         }
     }
 
-    /// Is any set without some of its data?
+    /// Whether any set lacks some of its data.
     pub(super) fn has_failed(&self) -> bool {
         (0..self.sets.len()).any(|set| self.health(set) == Health::Failed)
     }

@@ -1,6 +1,6 @@
-//! A controller's second read of its journal: entries are checked when it starts, and their content is read again when
-//! it goes to the members, without a checksum of its own. Bits that flip in between are the same fault as bits that
-//! flip on those members.
+//! A controller's second read of its journal. Entries are checked when the controller starts. Their content is read
+//! again for writing it to the members, without a checksum of its own. Bits that flip between the two reads are the
+//! same fault as bits that flip on the members.
 
 use openraid_core::admin::{FoundEntry, FoundJournal};
 use openraid_format::{JournalRecord, JOURNAL_ALIGN};
@@ -8,26 +8,27 @@ use openraid_units::{DriveLba, Sectors};
 
 use super::Run;
 
-/// The places of an entry's bytes: its own, and that of its copy.
+/// The places of an entry's bytes: its own, and those of its copy.
 struct Placed<'a> {
     entry: &'a FoundEntry,
     at: DriveLba,
 }
 
-/// How far inside a range on a device this sector is, if it is.
+/// The offset of a sector in a range on a device, if the range contains the sector.
 fn inside(lba: DriveLba, from: DriveLba, sectors: Sectors) -> Option<Sectors> {
     (from <= lba && lba < from + sectors).then(|| lba - from)
 }
 
 impl Run<'_> {
-    /// Rows that get what stands in this sector of a device are suspect from now on.
+    /// Add the rows that get the data of this sector of a device to the suspect rows.
     pub(super) fn suspect_what_is_read_again(&mut self, log: &FoundJournal, lba: DriveLba) {
         self.journal.read_wrong = true;
         let ring = log.superblock.ring();
         let kept = log.kept.iter().map(|kept| Placed { entry: &kept.entry, at: kept.at });
         let own = log.entries.iter().map(|entry| Placed { entry, at: ring.drive_lba(entry.position) });
         let placed: Vec<Placed> = kept.chain(own).collect();
-        // Also the place of this sector in the ring before it was copied: older entries are identified by that.
+        // Also the place of this sector in the ring before its entry was copied, because older entries are identified
+        // by that place.
         let mut places = vec![lba];
         places.extend(placed.iter().filter_map(|own| {
             let within = inside(lba, own.at, own.entry.sectors)?;

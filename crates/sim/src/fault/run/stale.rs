@@ -1,4 +1,5 @@
-//! Two judges of superblocks: no cut alone costs a member, and no member that lacks a write can be taken for a good one.
+//! Two judges of superblocks. First: a cut alone costs no member. Second: a member that lacks a write is never taken as
+//! good.
 
 use openraid_core::admin::{Health, MemberState, WriteCache};
 use openraid_format::{FeatureMap, Role};
@@ -8,7 +9,7 @@ use super::{Done, Run};
 use crate::oracle::members::superblock_on;
 
 impl Run<'_> {
-    /// Note which sets are whole, and which drives are out of them.
+    /// Record the whole sets, and the drives outside of their sets.
     pub(super) fn note_members(&mut self) -> Done {
         if !self.bounded() || !self.scenario.aimed {
             return Ok(());
@@ -20,7 +21,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// From the moment in which the drives say so until a member has a fault, a set is whole.
+    /// A set counts as whole after the drives say so, until a member has a fault.
     pub(super) fn note_whole(&mut self, number: usize) {
         let set = &self.sets[number];
         let Some(status) = self.world.status(set.array) else { return };
@@ -28,7 +29,7 @@ impl Run<'_> {
         self.sets[number].whole = sound && (set.whole || set.is_whole_on_disk(&self.world));
     }
 
-    /// A set was whole when the power went, and no drive has stayed away: it is whole after the start.
+    /// Check that a set is whole after the start if it was whole at the power cut and no drive stayed away.
     pub(super) fn judge_whole(&mut self) -> Done {
         for set in 0..self.sets.len() {
             let whole = std::mem::take(&mut self.sets[set].whole);
@@ -40,9 +41,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A member that is out of a set when a write is answered may lack that write. It must be two events behind all
-    /// working ones, because md accepts a member one event behind as up to date. Judged whenever an answer says that
-    /// members have the write.
+    /// A member that is outside of a set when a write is answered may lack that write. Its event count must be lower by
+    /// two or more than that of all working members, because md accepts a member whose count is lower by one. The check
+    /// runs whenever an answer says that members have the write.
     fn judge_left(&mut self, number: usize) -> Done {
         let writes = self.session.writes;
         let out = self.out(number);
@@ -70,7 +71,7 @@ impl Run<'_> {
         }
     }
 
-    /// Drives that say of themselves that they are full members of a set, and are out of it.
+    /// Drives that call themselves full members of a set, and are outside of it.
     fn out(&self, number: usize) -> Vec<DriveId> {
         let set = &self.sets[number];
         let Some(status) = self.world.status(set.array) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The story of a run in words: the members, the losses by the power cut, the basis of a verdict.
+//! The story of a run in words: the members, the losses by a power cut, the basis of a verdict.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::oracle::members::Misfit;
 use crate::oracle::Mismatch;
 use crate::words::count;
 
-/// Complaints about redundancy that are reported.
+/// Limit of the reported errors in redundancy.
 const MISFITS_TOLD_MAX: usize = 8;
 
 impl Run<'_> {
-    /// A line of the story, at this time.
+    /// Add a line to the story, with the present time.
     pub(super) fn tell(&self, line: impl FnOnce() -> String) {
         let line = format!("{}  {}", at(self.world.now()), line());
         self.account.borrow_mut().story.push(line);
     }
 
-    /// A drive by its place: slots for members, numbers for the devices of the journal.
+    /// The name of a drive by its place: a slot for members, a number for the devices of the journal.
     pub(super) fn name(&self, drive: DriveId) -> String {
         if let Some(number) = self.journal.number_of(drive) {
             return format!("journal device {number}");
@@ -46,7 +46,7 @@ impl Run<'_> {
         }
     }
 
-    /// The engine's notice, in its own words.
+    /// Add the engine's notice, in its own words.
     pub(super) fn tell_notice(&self, notice: &Notice) {
         self.tell(|| {
             let set = self.sets.iter().position(|set| set.array == notice.array).filter(|_| self.sets.len() > 1);
@@ -63,7 +63,7 @@ impl Run<'_> {
         });
     }
 
-    /// The hosts' requests in a step.
+    /// Add the hosts' requests of a step.
     pub(super) fn tell_asked(&self, before: usize) {
         let asked = self.session.history.asked_since(before);
         if !asked.is_empty() {
@@ -75,7 +75,7 @@ impl Run<'_> {
         }
     }
 
-    /// A step after which nothing is different.
+    /// Add a step that changed nothing.
     pub(super) fn tell_passed_over(&self, action: Action, lines: usize) {
         let plain = matches!(
             action,
@@ -93,8 +93,8 @@ impl Run<'_> {
         }
     }
 
-    /// The writes that the end of a controller may undo; while everything still runs. `goes`: does this drive lose its
-    /// power?
+    /// Add the writes that the end of a controller may undo, while all parts still run. `goes` says whether a drive
+    /// loses its power.
     pub(super) fn tell_in_doubt(&self, goes: impl Fn(DriveId) -> bool) {
         let told = (0..self.world.drives_len()).map(drive_id).filter_map(|drive| {
             let own = self.world.drive(drive);
@@ -115,7 +115,7 @@ impl Run<'_> {
         }
     }
 
-    /// The power of some drives goes.
+    /// Add a power cut of some drives.
     pub(super) fn tell_in_part(&self, goes: impl Fn(DriveId) -> bool) {
         let (gone, kept): (Vec<DriveId>, Vec<DriveId>) =
             (0..self.world.drives_len()).map(drive_id).partition(|drive| goes(*drive));
@@ -127,13 +127,13 @@ impl Run<'_> {
         self.tell_in_doubt(goes);
     }
 
-    /// Something is lost; the engine's own lines go to the details.
+    /// Add a loss. The engine's own lines are added to the details.
     pub(super) fn lost(&self, text: impl Into<String>) -> Stop {
         self.account.borrow_mut().details = self.world.dump();
         Stop::Lost(text.into())
     }
 
-    /// A read that found what it must not, and the story of its sector.
+    /// Add a read with a wrong result, and the story of its sector.
     pub(super) fn lost_by_read(&self, mismatch: &Mismatch) -> Stop {
         let sector = mismatch.offset / SECTOR_BYTES;
         let places: Vec<String> =
@@ -158,7 +158,7 @@ impl Run<'_> {
         (!told.is_empty()).then(|| told.join(" and "))
     }
 
-    /// Redundancy that does not fit, and the story of the first row.
+    /// Add a mismatch of redundancy, and the story of its first row.
     pub(super) fn lost_by_members(&self, set: usize, misfits: &[Misfit]) -> Stop {
         let first = &misfits[0];
         let span = if self.sets.len() > 1 { format!("span {set}, ") } else { String::new() };
