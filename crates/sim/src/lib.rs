@@ -1,9 +1,8 @@
-//! Drives the core in virtual time: the machine in which the engine is tested and measured.
+//! Runs the core in virtual time: the machine in which the engine is tested and measured.
 //!
-//! A [`World`] holds a controller, its frames, drives in memory and hosts, and lets them act on each other at
-//! times that are numbers. The engine under test is the one that serves: there is no second one for
-//! simulation. Nothing here may use a clock, a thread, the environment or the order of a hash map; the same
-//! seed is the same run.
+//! A [`World`] has a controller, its frames, drives in memory and hosts. They act on each other at times that are
+//! numbers. The engine under test is the production engine; the simulation has no other one. This crate must not use a
+//! clock, a thread, the environment or the order of a hash map. The same seed gives the same run.
 
 #![forbid(unsafe_code)]
 

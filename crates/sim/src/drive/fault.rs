@@ -1,45 +1,45 @@
-//! Faults of a drive, switched on and off while it runs.
+//! Faults of a drive, which can be changed while it runs.
 
 use std::collections::BTreeMap;
 
 use openraid_core::events::DriveError;
 use openraid_units::{DriveLba, Nanos, Sectors};
 
-/// Whether writing heals a bad sector.
+/// Whether a write heals a bad sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Defect {
-    /// A latent error: writing the sector makes it good again.
+    /// A latent error: a write heals the sector.
     UntilWritten,
-    /// The sector takes no write either.
+    /// Writes of the sector fail, too.
     Permanent,
 }
 
 /// The effect on a write or read that the drive answers with success but does not carry out as requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Silent {
-    /// Nothing of a write reaches the medium.
+    /// The write does not reach the medium.
     Lost,
-    /// A write goes to another place.
+    /// The write changes another place.
     Misdirected {
-        /// Where it goes instead.
+        /// The place that the write changes.
         to: DriveLba,
     },
-    /// A read brings what stands at another place.
+    /// The read returns the data of another place.
     Misread {
-        /// The place of those bytes.
+        /// The place of the returned data.
         from: DriveLba,
     },
     /// Bits of a byte flip on the way to the reader; the medium is good.
     FlippedOnTheWay {
-        /// Which byte of the command's first sector.
+        /// The index of the byte in the command's first sector.
         byte: usize,
-        /// Which bits.
+        /// The flipped bits.
         mask: u8,
     },
 }
 
 impl Silent {
-    /// Does it happen to reads?
+    /// Whether the fault affects reads.
     const fn is_of_reads(self) -> bool {
         match self {
             Self::Misread { .. } | Self::FlippedOnTheWay { .. } => true,
@@ -48,7 +48,7 @@ impl Silent {
     }
 }
 
-/// A fault that waits for the next write, or read, that is completely within a window.
+/// A fault that waits for the next write or read that is completely inside a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trap {
     /// Start of the window.
@@ -59,7 +59,7 @@ pub struct Trap {
     pub silent: Silent,
 }
 
-/// A place with silently wrong content, or of which a read has silently returned other data.
+/// A place with silently wrong content, or a place for which a read has silently returned wrong data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wrong {
     /// First sector.
@@ -70,31 +70,32 @@ pub struct Wrong {
     pub right: Box<[u8]>,
 }
 
-/// Commands that take longer than a drive of this kind should, and less than anybody's patience.
+/// Commands that take longer than usual for such a drive, and less time than the engine's timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Late {
-    /// One command in this many.
+    /// One command in this number is late.
     pub one_in: u64,
     /// The longest delay.
     pub most: Nanos,
 }
 
-/// The faults of one drive. All off is a good drive.
+/// The faults of one drive. A good drive has none.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// Bad sectors.
     defects: BTreeMap<u64, Defect>,
-    /// The drive was pulled: every command ends with [`DriveError::Gone`].
+    /// The drive is absent: every command ends with [`DriveError::Gone`].
     pub gone: bool,
-    /// Commands are taken and never answered, until the fault is switched off.
+    /// Commands are taken and not answered until the fault is ended.
     pub hang: bool,
-    /// Every write, discard and zeroing ends with this.
+    /// Every write, discard and zeroing ends with this error.
     pub writes: Option<DriveError>,
-    /// The next write, discard or zeroing ends with this, and nothing of it was done.
+    /// The next write, discard or zeroing ends with this error and has no effect.
     pub next_write: Option<DriveError>,
-    /// No space is left for these sectors, of a sparse file on a full file system, say: writes to any of them are refused.
+    /// There is no space left for these sectors, as in a sparse file on a full file system: a write to any of them is
+    /// refused.
     pub no_space: Option<(DriveLba, Sectors)>,
-    /// Every discard ends with this, done for a part or not at all.
+    /// Every discard ends with this error, carried out in part or not at all.
     pub discards: Option<DriveError>,
     /// Every flush fails, and unflushed writes are in doubt from then on.
     pub flushes: bool,
@@ -102,15 +103,16 @@ pub struct Faults {
     pub reads: bool,
     /// Some answers are late.
     pub late: Option<Late>,
-    /// The next write into this window, or read of it, goes wrong without a word.
+    /// The next write or read in this window fails silently.
     pub trap: Option<Trap>,
-    /// Writes of a drive that was gone before they ended, and writes dropped by a failed flush: old, new, or in part.
+    /// Interrupted writes of a lost drive, and writes dropped by a failed flush. Their sectors are old, new, or a
+    /// mixture.
     pub torn: Vec<(DriveLba, Sectors)>,
-    /// Writes that it did not take, and said so.
+    /// Writes that the drive refused with an error.
     pub refused: Vec<(DriveLba, Sectors)>,
     /// Silent errors so far.
     pub wrong: Vec<Wrong>,
-    /// The places of writes, if a reader wants them; that reader empties the list.
+    /// The places of writes, if a reader has asked for them. That reader empties the list.
     pub written: Option<Vec<(DriveLba, Sectors)>>,
 }
 
@@ -119,12 +121,12 @@ impl Faults {
     pub fn add_defects(&mut self, lba: DriveLba, len: Sectors, defect: Defect) {
         self.defects.extend((lba.get()..(lba + len).get()).map(|sector| (sector, defect)));
     }
-    /// Half-done writes no longer matter.
+    /// Forget half-done writes.
     pub fn forget_torn(&mut self) {
         self.torn.clear();
         self.refused.clear();
     }
-    /// The trap that a write or a read runs into, once.
+    /// Take the trap that a write or a read meets; it works once.
     pub(super) fn spring(&mut self, lba: DriveLba, len: Sectors, is_read: bool) -> Option<Silent> {
         let inside = |trap: &Trap| trap.from <= lba && lba + len <= trap.from + trap.len;
         let hit = |trap: &Trap| trap.silent.is_of_reads() == is_read && inside(trap);
@@ -132,7 +134,7 @@ impl Faults {
         self.trap = None;
         Some(trap.silent)
     }
-    /// Is anything switched on that takes the drive out of service sooner or later?
+    /// Whether any fault is active that sooner or later takes the drive out of service.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.gone || self.hang || self.writes.is_some() || self.flushes || self.reads
@@ -141,12 +143,12 @@ impl Faults {
     pub fn clear_defects(&mut self) {
         self.defects.clear();
     }
-    /// Bad sectors left.
+    /// Number of bad sectors.
     #[must_use]
     pub fn defects(&self) -> usize {
         self.defects.len()
     }
-    /// Where they are.
+    /// The bad sectors.
     pub fn defective(&self) -> impl Iterator<Item = DriveLba> + '_ {
         self.defects.keys().copied().map(DriveLba)
     }
@@ -155,8 +157,8 @@ impl Faults {
     pub fn first_defect(&self, lba: DriveLba, len: Sectors) -> Option<DriveLba> {
         self.defects.range(lba.get()..(lba + len).get()).next().map(|(sector, _)| DriveLba(*sector))
     }
-    /// The range was written as far as the medium lets it: heals what can be healed and names the first sector
-    /// that took no write.
+    /// A range was written as far as the medium allows: heal sectors that can be healed. Returns the first sector that
+    /// refused the write.
     pub fn write_over(&mut self, lba: DriveLba, len: Sectors) -> Option<DriveLba> {
         let range = lba.get()..(lba + len).get();
         let bad: Vec<u64> = self.defects.range(range).map(|(sector, _)| *sector).collect();

@@ -1,7 +1,7 @@
 //! Bytes at sparse addresses: the content of a medium.
 //!
-//! Only written pages take memory, so a drive may have terabytes. Bytes that were never written are zeroes, or the junk
-//! of a used drive: a function of the address, so that each read returns the same.
+//! Only written pages take memory, so a drive may have terabytes. Unwritten bytes are zeroes, or the junk of a used
+//! drive. Junk is a function of the address, so each read returns the same bytes.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::random::mix;
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 64 << 10;
 
-/// Bytes that are carried from image to image in one go; less than a page.
+/// Bytes that one step copies between images; less than a page.
 const COPY_BYTES: usize = 4096;
 
 /// The content of unwritten places.
@@ -20,12 +20,12 @@ const COPY_BYTES: usize = 4096;
 pub enum Fresh {
     /// Zeroes: a new drive.
     Zeroes,
-    /// Leftovers of an earlier life, from this seed.
+    /// Junk of a used drive, from this seed.
     Junk(u64),
 }
 
 impl Fresh {
-    /// Fill `out` with the bytes that stand at `at`; both multiples of 8.
+    /// Fill `out` with the bytes at `at`; both are multiples of 8.
     fn fill(self, at: u64, out: &mut [u8]) {
         match self {
             Self::Zeroes => out.fill(0),
@@ -46,19 +46,19 @@ pub struct Image {
 }
 
 impl Image {
-    /// A medium on which nothing was written.
+    /// A medium without written bytes.
     #[must_use]
     pub fn new(fresh: Fresh) -> Self {
         Self { pages: BTreeMap::new(), fresh }
     }
 
-    /// Pages that hold bytes.
+    /// Number of pages with bytes.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.pages.len()
     }
 
-    /// Read from `lba` on; `out` is a whole number of sectors.
+    /// Read from `lba`; `out` is a whole number of sectors.
     pub fn read(&self, lba: DriveLba, out: &mut [u8]) {
         for_each_piece(lba.offset().bytes(), out.len(), |page, within, range| match self.pages.get(&page) {
             Some(bytes) => out[range.clone()].copy_from_slice(&bytes[within..within + range.len()]),
@@ -66,14 +66,14 @@ impl Image {
         });
     }
 
-    /// Write from `lba` on; `bytes` are a whole number of sectors.
+    /// Write from `lba`; `bytes` is a whole number of sectors.
     pub fn write(&mut self, lba: DriveLba, bytes: &[u8]) {
         for_each_piece(lba.offset().bytes(), bytes.len(), |page, within, range| {
             self.page_mut(page)[within..within + range.len()].copy_from_slice(&bytes[range]);
         });
     }
 
-    /// Make a range hold what it holds on `other`.
+    /// Copy a range from `other`.
     pub fn copy_from(&mut self, other: &Self, lba: DriveLba, len: Sectors) {
         let mut piece = [0; COPY_BYTES];
         let (mut at, end) = (lba, lba + len);
@@ -86,7 +86,7 @@ impl Image {
         }
     }
 
-    /// Make a range read as zero, of any length.
+    /// Let a range of any length read as zero.
     pub fn zero(&mut self, lba: DriveLba, len: Sectors) {
         let (start, end) = (lba.offset().bytes().get(), (lba + len).offset().bytes().get());
         let mut at = start;
@@ -117,7 +117,7 @@ const fn within_page(at: u64) -> usize {
     (at % PAGE_BYTES) as usize
 }
 
-/// Cut `len` bytes at `at` into pieces of one page each: page number, place within it, range of the buffer.
+/// Split `len` bytes at `at` into pieces of one page each: page number, offset in the page, range of the buffer.
 fn for_each_piece(at: Bytes, len: usize, mut piece: impl FnMut(u64, usize, std::ops::Range<usize>)) {
     let mut done = 0;
     while done < len {

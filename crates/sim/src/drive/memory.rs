@@ -1,19 +1,19 @@
-//! A drive that holds bytes, in memory, with a volatile cache and every fault of [`Faults`].
+//! A drive with its bytes in memory, a volatile cache and every fault of [`Faults`].
 //!
-//! It is strict where real drives are lenient, because it is here to find bugs of the engine:
+//! The drive is stricter than real drives, because it must find bugs of the engine:
 //!
-//! - it panics on a command outside its range, off its block grid, of an unsupported kind, or beyond its queue depth,
-//!   and on a write that overlaps another write in flight (their order is undefined);
-//! - it takes a write's bytes when the command is issued and compares them when it completes: a difference means that
-//!   the frames were given away too early;
-//! - it fills a read's frames with junk when the command is issued, so that using them too early shows.
+//! - It panics on a command outside its range, off its block grid, of an unsupported kind, or beyond its queue depth.
+//!   It also panics on a write that overlaps another write in flight, because their order is undefined.
+//! - It copies a write's bytes when the command is issued, and compares them when the command completes. A difference
+//!   means that the frames were reused too early.
+//! - It fills a read's frames with junk when the command is issued, so that their early use is detected.
 //!
-//! It also has silent faults: a write that is lost or goes elsewhere, a read that returns another place, a bit that
-//! flips on the medium or on the way. It keeps a list of its silent faults, for the oracle only.
+//! The drive also has silent faults: a write that is lost or changes another place, a read that returns another place,
+//! a bit that flips on the medium or on the way. It keeps a list of its silent faults, for the oracle only.
 //!
 //! In a power cut each unflushed sector is kept or lost by a random draw of its own, regardless of the order of the
-//! writes: torn and reordered at sector grain. A flush covers the writes that completed before it was issued, and no
-//! other.
+//! writes. So writes are torn and reordered sector by sector. A flush covers only the writes that completed before it
+//! was issued.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use super::image::{Fresh, Image};
 use super::DriveSpec;
 use crate::random::Random;
 
-/// Writes that the volatile cache holds; beyond that the oldest reach the medium by themselves.
+/// Writes in the volatile cache, at most. Beyond that the oldest writes reach the medium without a flush.
 const CACHED_WRITES_MAX: usize = 4096;
 
 /// The result of a write on the medium.
@@ -75,15 +75,15 @@ impl Cached {
 #[derive(Clone, Debug)]
 struct Issued {
     command: DriveCommand,
-    /// Bytes to write, taken at issue. For a read: the medium at issue, if the read will return that.
+    /// Bytes to write, copied at issue. For a read: the medium's bytes at issue, if the read will return them.
     bytes: Option<Box<[u8]>>,
-    /// Writes that a flush covers have a lower sequence.
+    /// A flush covers the writes with a lower sequence.
     covers: u64,
-    /// Nothing is scheduled that would end it.
+    /// No scheduled event ends the command.
     stuck: bool,
 }
 
-/// Commands that ended, by kind, and their sectors.
+/// Completed commands by kind, and their sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Reads.
@@ -114,21 +114,21 @@ pub struct MemoryDrive {
     depth_max: u32,
     random: Random,
     counters: Counters,
-    /// Its faults.
+    /// The drive's faults.
     pub faults: Faults,
 }
 
-/// The fate of a command at issue.
+/// The result of issuing a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Issue {
-    /// Ends after this time, by [`MemoryDrive::finish`].
+    /// The command ends after this time, by [`MemoryDrive::finish`].
     After(Nanos),
-    /// Is stuck until [`MemoryDrive::release`].
+    /// The command is stuck until [`MemoryDrive::release`].
     Never,
 }
 
 impl MemoryDrive {
-    /// A drive whose chance comes from `random`, and that refuses more than `depth_max` commands at once.
+    /// A drive with `random` as its source of chance. It refuses more than `depth_max` commands at once.
     #[must_use]
     pub fn new(spec: DriveSpec, depth_max: u32, random: Random) -> Self {
         let image = Image::new(spec.fresh);
@@ -146,21 +146,21 @@ impl MemoryDrive {
         }
     }
 
-    /// Its specification.
+    /// The drive's specification.
     #[must_use]
     pub fn spec(&self) -> &DriveSpec {
         &self.spec
     }
-    /// It takes this many commands more than the engine may give it: a planted bug gives it some of its own.
+    /// Accept `extra` commands more than the engine may issue, because a planted bug adds commands.
     pub fn make_room(&mut self, extra: u32) {
         self.depth_max += extra;
     }
-    /// Its counters.
+    /// The drive's counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
-    /// The content that reads return now.
+    /// The content that reads return at present.
     #[must_use]
     pub fn image(&self) -> &Image {
         &self.current
@@ -170,8 +170,8 @@ impl MemoryDrive {
         self.issued.values().map(|issued| &issued.command)
     }
 
-    /// Take a command. `payload` are its bytes in the frame pool (to be written) or its metadata bytes; of a
-    /// read, the frames, which are filled with junk.
+    /// Take a command. `payload` has its bytes in the frame pool (for a write) or its metadata bytes. For a read it has
+    /// the frames, which are filled with junk.
     ///
     /// # Panics
     /// A command that no engine without a bug issues.
@@ -234,13 +234,13 @@ impl MemoryDrive {
         }
     }
 
-    /// The time of a command has come: carry it out. `pool` are the same frames as at issue.
+    /// Carry out a command at its time. `frames` are the same as at issue.
     ///
     /// # Errors
-    /// The error that the faults make of it.
+    /// The error that the drive's faults cause.
     ///
     /// # Panics
-    /// No such command; frames that changed while they were being written.
+    /// No such command, or frames that changed while they were being written.
     pub fn finish(&mut self, tag: Tag, frames: Option<&mut [u8]>) -> Result<(), DriveError> {
         let issued = self.issued.remove(&tag.0).expect("a command that was issued ends once");
         let command = issued.command;
@@ -313,7 +313,7 @@ impl MemoryDrive {
         }
     }
 
-    /// A read may return other data than its place has.
+    /// Change the data of a read, if a fault does that.
     fn misread(&mut self, command: &DriveCommand, frames: &mut [u8]) {
         match self.faults.spring(command.lba, command.len, true) {
             Some(Silent::Misread { from }) => {
@@ -342,7 +342,7 @@ impl MemoryDrive {
         if self.faults.no_space.is_some_and(overlaps) {
             return Err(DriveError::NoSpace);
         }
-        // A write that fails may have happened all the same.
+        // A write that fails may still have changed the medium.
         let refused = self.faults.write_over(command.lba, command.len);
         let mut written = Cached { sequence: self.sequence, lba: command.lba, len: command.len, content };
         if let Some(silent) = self.faults.spring(command.lba, command.len, false) {
@@ -363,7 +363,7 @@ impl MemoryDrive {
         self.sequence += 1;
         written.apply(&mut self.current);
         if fua || !self.spec.volatile_cache {
-            // Cached content of the range must not overwrite it later.
+            // Older cached content of the range must not overwrite it later.
             self.drop_cached(command.lba, command.len);
             written.apply(&mut self.durable);
         } else {
@@ -377,7 +377,7 @@ impl MemoryDrive {
         failed.or(refused).map_or(Ok(()), Err)
     }
 
-    /// These bytes should have been written where the command said.
+    /// Record that these bytes should have been written at the command's place.
     fn go_wrong(&mut self, write: &Cached) {
         let mut meant = Image::new(Fresh::Zeroes);
         write.apply(&mut meant);
@@ -386,28 +386,28 @@ impl MemoryDrive {
         self.faults.wrong.push(Wrong { lba: write.lba, len: write.len, right });
     }
 
-    /// Remember the present content as the right one.
+    /// Record the present content as the right one.
     fn remember(&mut self, lba: DriveLba, len: Sectors) {
         let mut right = vec![0; byte_count(len)].into_boxed_slice();
         self.current.read(lba, &mut right);
         self.faults.wrong.push(Wrong { lba, len, right });
     }
 
-    /// Repair all silent errors, the last first.
+    /// Repair all silent errors, the latest first.
     pub fn mend(&mut self) {
         while let Some(wrong) = self.faults.wrong.pop() {
             self.poke(wrong.lba, &wrong.right);
         }
     }
 
-    /// Ranges that a power cut now may leave old or new: written and not flushed, or in flight.
+    /// Ranges that a power cut at this moment may leave old or new: written and not flushed, or in flight.
     pub fn in_doubt(&self) -> impl Iterator<Item = (DriveLba, Sectors)> + '_ {
         let writes = self.commands_that_change();
         let cached = self.cached.iter().map(|cached| (cached.lba, cached.len));
         cached.chain(writes.map(|command| (command.lba, command.len)))
     }
 
-    /// Commands in flight that change what it holds.
+    /// Commands in flight that change the drive's content.
     pub fn commands_that_change(&self) -> impl Iterator<Item = &DriveCommand> {
         self.outstanding().filter(|own| !matches!(own.op, DriveOp::Read | DriveOp::Flush))
     }
@@ -430,7 +430,7 @@ impl MemoryDrive {
         }
     }
 
-    /// Drop a range from the cache; its surroundings stay.
+    /// Drop a range from the cache, and keep the cached data around it.
     fn drop_cached(&mut self, lba: DriveLba, len: Sectors) {
         let end = lba + len;
         for cached in std::mem::take(&mut self.cached) {
@@ -448,7 +448,7 @@ impl MemoryDrive {
         }
     }
 
-    /// End all stuck commands: their tags, to be finished soon. New commands are answered again.
+    /// Release all stuck commands. Returns their tags, which must be finished soon. New commands are answered again.
     pub fn release(&mut self) -> Vec<Tag> {
         self.faults.hang = false;
         let stuck = self.issued.values_mut().filter(|issued| issued.stuck);
@@ -460,23 +460,24 @@ impl MemoryDrive {
             .collect()
     }
 
-    /// The drive is pulled: stuck commands end as well. Returns the tags to be finished.
+    /// Pull the drive: stuck commands end as well. Returns their tags, which must be finished.
     pub fn pull(&mut self) -> Vec<Tag> {
         let stuck = self.release();
         self.faults.gone = true;
         stuck
     }
 
-    /// The same drive is back, with what it held (its cache had power all the time).
+    /// Return the same drive with its content. Its cache had power all the time.
     pub fn put_back(&mut self) {
         self.faults.gone = false;
     }
 
-    /// The controller that issued the commands is gone, the drive is not: each command in flight is carried out or not.
+    /// The controller that issued the commands has ended, but the drive runs: each command in flight is carried out or
+    /// not.
     pub fn forget_commands(&mut self) {
         for tag in self.issued.keys().copied().collect::<Vec<_>>() {
             if self.issued[&tag].command.op != DriveOp::Read && self.random.chance(1, 2) {
-                // Its result has no receiver.
+                // No receiver is left for the result.
                 let _ = self.finish(Tag(tag), None);
             }
         }
@@ -484,15 +485,15 @@ impl MemoryDrive {
         self.faults.hang = false;
     }
 
-    /// The power goes: every command is forgotten, and every sector that was not flushed is there or not.
+    /// Cut the power: every command is forgotten, and every unflushed sector is kept or lost.
     pub fn cut_power(&mut self) {
         self.interrupt();
         self.issued.clear();
         self.faults.hang = false;
     }
 
-    /// The drive alone loses its power and is gone: commands in flight and later ones end with an error. Returns the
-    /// tags of stuck commands, to be finished.
+    /// Cut the power of this drive alone: the drive is absent, and commands in flight and later ones end with an error.
+    /// Returns the tags of stuck commands, which must be finished.
     pub fn vanish(&mut self) -> Vec<Tag> {
         let lost: Vec<_> = self.in_doubt().collect();
         self.faults.torn.extend(lost);
@@ -500,7 +501,7 @@ impl MemoryDrive {
         self.pull()
     }
 
-    /// Writes in flight join the writes that a power cut may undo, and the power goes.
+    /// Add the writes in flight to the writes that a power cut may undo, and cut the power.
     fn interrupt(&mut self) {
         for issued in self.issued.values() {
             let command = issued.command;
@@ -515,8 +516,8 @@ impl MemoryDrive {
         self.lose_cached();
     }
 
-    /// Each sector of the cache reaches the medium or does not. How many do is drawn first, so that all and
-    /// none happen too.
+    /// Each sector of the cache reaches the medium or is lost. The share of kept sectors is drawn first, so that the
+    /// cases all and none happen, too.
     fn lose_cached(&mut self) {
         let kept = *self.random.pick(&[0, 1, 4, 7, 8]);
         let cached = std::mem::take(&mut self.cached);
@@ -532,7 +533,7 @@ impl MemoryDrive {
         }
     }
 
-    /// Turn over bits of one byte on the medium, silently.
+    /// Flip bits of one byte on the medium, silently.
     pub fn flip(&mut self, lba: DriveLba, byte: usize, mask: u8) {
         self.remember(lba, Sectors(1));
         for image in [&mut self.current, &mut self.durable] {
@@ -548,7 +549,8 @@ impl MemoryDrive {
         self.current.read(lba, out);
     }
 
-    /// As [`MemoryDrive::peek`], what would be left if the power went now and nothing of the cache reached the medium.
+    /// Like [`MemoryDrive::peek`], for the content that remains if power is cut and no cached sector reaches the
+    /// medium.
     pub fn peek_durable(&self, lba: DriveLba, out: &mut [u8]) {
         self.durable.read(lba, out);
     }
@@ -560,7 +562,8 @@ impl MemoryDrive {
         self.durable.write(lba, bytes);
     }
 
-    /// Write without a command, and durable only after [`MemoryDrive::settle`]: a power cut keeps each sector or loses it.
+    /// Write without a command. The bytes are durable only after [`MemoryDrive::settle`]: a power cut keeps or loses
+    /// each sector.
     pub fn poke_volatile(&mut self, lba: DriveLba, bytes: &[u8]) {
         let len = Sectors(bytes.len() as u64 / SECTOR_BYTES);
         let _ = self.faults.write_over(lba, len);
@@ -570,12 +573,12 @@ impl MemoryDrive {
         self.cached.push(written);
     }
 
-    /// Everything that has been written is durable.
+    /// Make all written data durable.
     pub fn settle(&mut self) {
         self.destage_below(self.sequence);
     }
 
-    /// Forget everything it holds, as if it came from the factory.
+    /// Erase all content, as on a drive from the factory.
     pub fn wipe(&mut self, fresh: Fresh) {
         assert!(self.issued.is_empty(), "a drive with commands in flight is not wiped");
         self.spec.fresh = fresh;
@@ -586,14 +589,14 @@ impl MemoryDrive {
     }
 }
 
-/// The memory that a command refers to.
+/// The memory of a command.
 #[derive(Debug)]
 pub enum Payload<'a> {
-    /// Nothing.
+    /// The command has no payload.
     None,
     /// Bytes to be written.
     Write(&'a [u8]),
-    /// Where the bytes go.
+    /// Frames that the drive fills.
     Read(&'a mut [u8]),
 }
 

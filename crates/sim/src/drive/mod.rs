@@ -1,4 +1,4 @@
-//! Drives of the simulation: their kinds, their answer times, their content.
+//! Drives of the simulation: their kinds, answer times and content.
 
 pub mod fault;
 pub mod image;
@@ -13,22 +13,22 @@ pub use fault::{Defect, Faults, Late, Silent, Trap, Wrong};
 pub use image::{Fresh, Image};
 pub use memory::MemoryDrive;
 
-/// How long a drive takes: a uniform choice, so that commands overtake each other.
+/// The answer time of a drive: a uniform random value, so that commands overtake each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Latency {
-    /// The least.
+    /// Least time.
     pub least: Nanos,
-    /// The most.
+    /// Greatest time.
     pub most: Nanos,
-    /// All times are multiples of this, so that completions also come together.
+    /// All times are multiples of this, so that some completions coincide.
     pub grain: Nanos,
 }
 
 impl Latency {
-    /// A drive of flash: 20 to 200 microseconds.
+    /// A flash drive: 20 to 200 microseconds.
     pub const FLASH: Self =
         Self { least: Nanos::from_micros(20), most: Nanos::from_micros(200), grain: Nanos::from_micros(5) };
-    /// A drive that spins: 1 to 20 milliseconds.
+    /// A disk: 1 to 20 milliseconds.
     pub const SPINDLE: Self =
         Self { least: Nanos::from_millis(1), most: Nanos::from_millis(20), grain: Nanos::from_micros(100) };
 
@@ -39,7 +39,7 @@ impl Latency {
     }
 }
 
-/// A drive to be made.
+/// The specification of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriveSpec {
     /// Size.
@@ -48,17 +48,17 @@ pub struct DriveSpec {
     pub block: BlockSize,
     /// Service times.
     pub latency: Latency,
-    /// A flush takes this many times as long as another command.
+    /// The time of a flush as a multiple of that of another command.
     pub flush_times: u64,
-    /// Does it spin?
+    /// Whether the drive is a disk.
     pub rotational: bool,
-    /// Does it take discards?
+    /// Whether the drive accepts discards.
     pub discard: bool,
-    /// Does a discarded range read as zero?
+    /// Whether a discarded range reads as zero.
     pub discard_zeroes: bool,
-    /// Does it take the command that writes zeroes?
+    /// Whether the drive accepts the command that writes zeroes.
     pub write_zeroes: bool,
-    /// Does it lose writes that were not flushed when power goes?
+    /// Whether the drive loses unflushed writes in a power cut.
     pub volatile_cache: bool,
     /// The content of unwritten places.
     pub fresh: Fresh,
@@ -82,7 +82,7 @@ impl DriveSpec {
         }
     }
 
-    /// The description for the controller when the drive is attached.
+    /// The description that the controller gets with the drive.
     #[must_use]
     pub const fn info(&self) -> DriveInfo {
         DriveInfo {

@@ -1,5 +1,5 @@
-//! A machine without bytes and without time: every action is done at once. It is there to see what the engine
-//! itself costs, and takes no memory after its start. Reads give nothing, checks always match.
+//! A machine without bytes and without times: every action is carried out at once. It shows the cost of the engine
+//! itself, and takes no memory after its start. Reads return no data, and checks always match.
 
 use crate::rig::RigOptions;
 use crate::shape::Shape;
@@ -12,9 +12,9 @@ use openraid_core::Controller;
 use openraid_format::{JournalSuperblock, Uuid};
 use openraid_units::{ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, Instant, Nanos, Sectors, Token};
 
-/// Time passes by this much for each turn, so that what waits for time comes to pass.
+/// Time of each turn, so that timed work happens.
 const TURN: Nanos = Nanos::from_micros(1);
-/// Turns that one command may take.
+/// Limit of the turns of one command.
 const ADMIN_TURNS_MAX: u32 = 10_000_000;
 
 /// A controller whose drives, hosts and kernels answer at once.
@@ -28,11 +28,11 @@ pub struct NullMachine {
     answer: Option<Result<AdminOutcome, AdminError>>,
     /// Requests that ended.
     pub ended: u64,
-    /// Requests inside the controller.
+    /// Number of requests in the controller.
     pub inside: u32,
     /// Drive commands carried out: reads, and others.
     pub commands: [u64; 2],
-    /// If there is a list, every drive command is kept.
+    /// If present, a list to which every drive command is added.
     pub heard: Option<Vec<DriveCommand>>,
 }
 
@@ -40,7 +40,7 @@ impl NullMachine {
     /// A machine without drives.
     ///
     /// # Errors
-    /// Limits that cannot work.
+    /// Limits that do not work.
     pub fn new(limits: &Limits) -> Result<Self, LimitsError> {
         Ok(Self {
             controller: Controller::new(limits.clone())?,
@@ -59,16 +59,16 @@ impl NullMachine {
     /// A machine with one array of this shape on new drives with at least this size for data.
     ///
     /// # Panics
-    /// It cannot be made.
+    /// The array cannot be created.
     #[must_use]
     pub fn with_array(shape: &Shape, limits: &Limits, member_data: Sectors) -> (Self, ArrayId) {
         Self::on_drives(shape, limits, member_data, false)
     }
 
-    /// As [`NullMachine::with_array`], on drives that spin, or not.
+    /// Like [`NullMachine::with_array`], on disks or on other drives.
     ///
     /// # Panics
-    /// It cannot be made.
+    /// The array cannot be created.
     #[must_use]
     pub fn on_drives(shape: &Shape, limits: &Limits, member_data: Sectors, rotational: bool) -> (Self, ArrayId) {
         let mut machine = Self::new(limits).unwrap_or_else(|error| panic!("{error}"));
@@ -92,10 +92,10 @@ impl NullMachine {
         }
     }
 
-    /// Let a new journal on a drive of its own promise all writes of an array.
+    /// Let a new journal on a drive of its own accept all writes of an array.
     ///
     /// # Panics
-    /// It cannot be made, or the array cannot use it.
+    /// The journal cannot be created, or the array cannot use it.
     pub fn promise_all(&mut self, array: ArrayId, capacity: Sectors) {
         let drive = self.add_drive(capacity).unwrap_or_else(|error| panic!("{error}"));
         let (journal, controller) = (Uuid([7; 16]), Uuid([1; 16]));
@@ -112,7 +112,7 @@ impl NullMachine {
         }
     }
 
-    /// Put a drive in.
+    /// Attach a drive.
     ///
     /// # Errors
     /// The controller's refusal.
@@ -127,7 +127,7 @@ impl NullMachine {
         Ok(drive)
     }
 
-    /// The specification of its drives.
+    /// The description of the machine's drives.
     #[must_use]
     pub fn info(capacity: Sectors) -> DriveInfo {
         DriveInfo {
@@ -140,7 +140,7 @@ impl NullMachine {
         }
     }
 
-    /// The engine, to be looked at.
+    /// The engine, for inspection.
     #[must_use]
     pub fn controller(&self) -> &Controller {
         &self.controller
@@ -177,7 +177,7 @@ impl NullMachine {
         token
     }
 
-    /// Hand in a request.
+    /// Submit a request.
     ///
     /// # Errors
     /// The controller is full.
@@ -188,7 +188,7 @@ impl NullMachine {
         Ok(())
     }
 
-    /// The controller advances once, and everything it wants is done.
+    /// Advance the controller once, and carry out all its actions.
     pub fn turn(&mut self) {
         self.now = self.now + TURN;
         self.actions.clear();
@@ -220,14 +220,14 @@ impl NullMachine {
         self.inside -= u32::try_from(ended).expect("no more end than are inside");
     }
 
-    /// Until nothing is inside.
+    /// Run until no request is in the controller.
     pub fn drain(&mut self) {
         while self.inside > 0 {
             self.turn();
         }
     }
 
-    /// Keep `depth` requests inside until this many have ended; offsets come from `next`.
+    /// Keep `depth` requests in the controller until this number have ended; offsets come from `next`.
     pub fn run(
         &mut self,
         array: ArrayId,
@@ -240,7 +240,7 @@ impl NullMachine {
         self.run_mixed(array, len, depth, requests, || (kind, next()));
     }
 
-    /// As [`NullMachine::run`]; the requests also come from `next`.
+    /// Like [`NullMachine::run`]; the requests also come from `next`.
     pub fn run_mixed(
         &mut self,
         array: ArrayId,

@@ -1,4 +1,4 @@
-//! Arrays: made, assembled from what the drives hold, given new members.
+//! Arrays: created, assembled from the content of drives, given new members.
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate};
@@ -12,12 +12,12 @@ use crate::random::mix;
 use crate::rig::RigOptions;
 use crate::shape::Shape;
 
-/// Why an array does not start.
+/// The reason for which an array does not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StartError {
-    /// The drives do not make one.
+    /// The drives do not form an array.
     Assemble(AssembleError),
-    /// The controller refuses it.
+    /// The controller refuses the array.
     Refused(AdminError),
 }
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for StartError {
     }
 }
 
-/// An identity that is the same in every run.
+/// An identity that is equal in every run.
 fn identity(seed: u64, number: u64) -> Uuid {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&mix(seed).to_le_bytes());
@@ -38,10 +38,11 @@ fn identity(seed: u64, number: u64) -> Uuid {
     Uuid(bytes)
 }
 
-/// The plan of a new array of this shape; the drives by slot, then the spares, with their sizes.
+/// The plan of a new array of this shape. The drives are in the order of slots, followed by the spares, each with its
+/// size.
 ///
 /// # Errors
-/// Why it cannot be.
+/// The reason for which the array is not possible.
 ///
 /// # Panics
 /// A shape without metadata.
@@ -77,10 +78,10 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
 }
 
 impl World {
-    /// Make an array of this shape and start it; the drives by slot, then the spares.
+    /// Create an array of this shape and start it. The drives are in the order of slots, followed by the spares.
     ///
     /// # Panics
-    /// It cannot be made.
+    /// The array cannot be created.
     pub fn create(&mut self, shape: &Shape, drives: &[DriveId], options: &RigOptions) -> ArrayId {
         let command = if shape.is_passthrough() {
             AdminCommand::StartPassthrough { drive: drives[0] }
@@ -92,12 +93,12 @@ impl World {
         self.start(command).unwrap_or_else(|error| panic!("{shape}: {error}"))
     }
 
-    /// A stripe over arrays that run: writes the outer superblocks into them, as a driver must, and starts it.
+    /// Create a stripe over running arrays: write the outer superblocks to them, as a driver must, and start it.
     ///
     /// # Panics
-    /// It cannot be made.
+    /// The stripe cannot be created.
     pub fn create_nested(&mut self, spans: &[ArrayId], chunk: Sectors, seed: u64) -> ArrayId {
-        // To the outer array a span is a drive.
+        // For the outer array, a span is a drive.
         let slots = spans.iter().map(|span| {
             let capacity = self.controller.capacity(*span).expect("the span runs").sectors_floor();
             Some(NewDrive { drive: DriveId(span.0), capacity, uuid: identity(seed, 1000 + u64::from(span.0)) })
@@ -129,13 +130,13 @@ impl World {
         started.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A command that starts an array.
+    /// Carry out a command that starts an array.
     ///
     /// # Errors
     /// The controller's refusal.
     ///
     /// # Panics
-    /// The command starts nothing.
+    /// The command does not start an array.
     pub fn start(&mut self, command: AdminCommand) -> Result<ArrayId, AdminError> {
         match self.admin(command)? {
             AdminOutcome::Started(array) => Ok(array),
@@ -162,27 +163,27 @@ impl World {
                     candidates.push(candidate);
                 }
                 Err(ProbeError::NotAMember) => {}
-                // A torn superblock: the others tell what the array is.
+                // A torn superblock: the other superblocks describe the array.
                 Err(_) => {}
             }
         }
         candidates
     }
 
-    /// Start the array that the drives make.
+    /// Start the array that the drives form.
     ///
     /// # Errors
-    /// Why they make none.
+    /// The reason for which they do not form one.
     pub fn assemble(&mut self, force: bool) -> Result<ArrayId, StartError> {
         let all: Vec<DriveId> =
             (0..self.drives.len()).map(|n| DriveId(u16::try_from(n).expect("few drives"))).collect();
         self.assemble_of(&all, force)
     }
 
-    /// Start the array that these drives make.
+    /// Start the array that these drives form.
     ///
     /// # Errors
-    /// Why they make none.
+    /// The reason for which they do not form one.
     pub fn assemble_of(&mut self, drives: &[DriveId], force: bool) -> Result<ArrayId, StartError> {
         let mut candidates = self.candidates();
         candidates.retain(|candidate| drives.contains(&candidate.drive));
@@ -197,7 +198,7 @@ impl World {
     /// The controller's refusal.
     ///
     /// # Panics
-    /// The array has no superblock, or the drive cannot be laid out.
+    /// The array has no superblock, or the drive has no room for a member.
     pub fn add_member(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let of_array = self.status(array).and_then(|status| status.superblock).expect("the array has a superblock");
         let capacity = self.drive(drive).spec().capacity;
@@ -206,7 +207,7 @@ impl World {
         self.admin(AdminCommand::Add { array, member: NewMember { drive, superblock, returning: false } })
     }
 
-    /// Give an array a drive back that was its member.
+    /// Add a former member to its array again.
     ///
     /// # Errors
     /// The controller's refusal.

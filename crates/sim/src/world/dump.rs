@@ -1,4 +1,4 @@
-//! The outstanding work, in words: for the end of a run that got stuck.
+//! The outstanding work in words, for the end of a run that got stuck.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use openraid_units::ArrayId;
 
 use super::World;
 
-/// Lines of one kind that are worth reading.
+/// Limit of the lines of one kind.
 const LINES_MAX: usize = 40;
-/// Arrays that are looked for.
+/// Limit of the arrays that are listed.
 const ARRAYS_MAX: u16 = 16;
 
 impl World {
-    /// Everything that is waited for.
+    /// All outstanding work.
     #[must_use]
     pub fn dump(&self) -> String {
         let mut text = String::new();

@@ -12,40 +12,40 @@ use crate::record::Entry;
 pub struct Host {
     /// The request.
     pub request: BlockRequest,
-    /// When.
+    /// When the host submitted it.
     pub submitted: Instant,
-    /// Bytes to be written, or bytes read so far.
+    /// Bytes to write, or bytes read so far.
     pub(super) payload: Vec<u8>,
-    /// Bytes of the payload that transfers were issued for.
+    /// Bytes of the payload for which transfers were issued.
     pub(super) issued: u64,
-    /// When the last transfer that was issued ends: the next must not overtake it.
+    /// When the last issued transfer ends. The next one must not overtake it.
     pub(super) transfer_end: Instant,
-    /// The host went away.
+    /// Whether the host has disconnected.
     pub(super) gone: bool,
 }
 
-/// A request that ended.
+/// A request that has ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// The request.
     pub request: BlockRequest,
-    /// How it ended.
+    /// The result.
     pub status: ReplyStatus,
-    /// Bytes read; of other requests, what was written.
+    /// Bytes read; for other requests, the bytes written.
     pub payload: Vec<u8>,
     /// When it began.
     pub submitted: Instant,
     /// When it ended.
     pub ended: Instant,
-    /// The journal keeps what it wrote.
+    /// Whether the journal has the write.
     pub promised: bool,
 }
 
 impl World {
-    /// Hand in a request; `payload` are the bytes of a write.
+    /// Submit a request; `payload` has the bytes of a write.
     ///
     /// # Errors
-    /// The controller is full; the payload comes back.
+    /// The controller is full; the payload is returned.
     ///
     /// # Panics
     /// A payload that does not fit the request.
@@ -74,7 +74,7 @@ impl World {
         Ok(token)
     }
 
-    /// Hand in a request, waiting for room in the controller if there is none.
+    /// Submit a request. If the controller is full, wait for room.
     pub fn submit(&mut self, array: ArrayId, kind: RequestKind, offset: u64, len: u64, payload: Vec<u8>) -> Token {
         let mut payload = payload;
         loop {
@@ -86,20 +86,20 @@ impl World {
         }
     }
 
-    /// The host of a request goes away: its transfers fail from now on, and no answer is kept.
+    /// Disconnect the host of a request: its transfers fail from now on, and no answer is kept.
     pub fn abandon(&mut self, token: Token) {
         if let Some(host) = self.hosts.get_mut(&token) {
             host.gone = true;
         }
     }
 
-    /// Requests without an answer.
+    /// Number of requests without an answer.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.hosts.len()
     }
 
-    /// The requests that ended and were not asked for yet, in the order of their end.
+    /// Take the requests that have ended, in the order of their ends.
     pub fn take_finished(&mut self) -> impl Iterator<Item = (Token, Finished)> + '_ {
         self.finished.drain(..)
     }
@@ -107,7 +107,7 @@ impl World {
     /// Wait for the end of a request.
     ///
     /// # Panics
-    /// The request is not in the controller and its end was asked for before.
+    /// The request is not in the controller, and its end was already taken.
     pub fn run_until(&mut self, token: Token) -> Finished {
         loop {
             if let Some(at) = self.finished.iter().position(|(done, _)| *done == token) {
@@ -123,10 +123,10 @@ impl World {
         self.run_until(token)
     }
 
-    /// Read and wait.
+    /// Read, and wait for the answer.
     ///
     /// # Errors
-    /// How the request ended.
+    /// The status of the request.
     pub fn read(&mut self, array: ArrayId, offset: u64, len: u64) -> Result<Vec<u8>, ReplyStatus> {
         let finished = self.one(array, RequestKind::Read, offset, len, Vec::new());
         match finished.status {
@@ -135,32 +135,32 @@ impl World {
         }
     }
 
-    /// Write and wait.
+    /// Write, and wait for the answer.
     ///
     /// # Errors
-    /// How the request ended.
+    /// The status of the request.
     pub fn write(&mut self, array: ArrayId, offset: u64, bytes: &[u8]) -> Result<(), ReplyStatus> {
         let len = bytes.len() as u64;
         ended(&self.one(array, RequestKind::Write { fua: false }, offset, len, bytes.to_vec()))
     }
 
-    /// Flush and wait.
+    /// Flush, and wait for the answer.
     ///
     /// # Errors
-    /// How the request ended.
+    /// The status of the request.
     pub fn flush(&mut self, array: ArrayId) -> Result<(), ReplyStatus> {
         ended(&self.one(array, RequestKind::Flush, 0, 0, Vec::new()))
     }
 
-    /// Trim and wait.
+    /// Trim, and wait for the answer.
     ///
     /// # Errors
-    /// How the request ended.
+    /// The status of the request.
     pub fn trim(&mut self, array: ArrayId, offset: u64, len: u64) -> Result<(), ReplyStatus> {
         ended(&self.one(array, RequestKind::Trim { fua: false }, offset, len, Vec::new()))
     }
 
-    /// Write zeroes and wait.
+    /// Write zeroes, and wait for the answer.
     ///
     /// # Errors
     /// How the request ended.
@@ -168,7 +168,7 @@ impl World {
         ended(&self.one(array, RequestKind::WriteZeroes { fua: false, may_discard }, offset, len, Vec::new()))
     }
 
-    /// The request ended.
+    /// A request has ended.
     pub(super) fn finish(&mut self, token: Token, status: ReplyStatus) {
         let Some(host) = self.hosts.remove(&token) else {
             panic!("{token:?} ended twice or was never there");
@@ -195,7 +195,7 @@ fn ended(finished: &Finished) -> Result<(), ReplyStatus> {
 
 #[allow(clippy::cast_possible_truncation)] // a payload is in memory
 fn payload_len(len: u64) -> usize {
-    // A length that no controller takes gets no payload.
+    // No controller accepts such a length, so the request gets no payload.
     if len > openraid_core::limits::REQUEST_BYTES_MAX {
         0
     } else {

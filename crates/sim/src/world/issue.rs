@@ -1,4 +1,4 @@
-//! Actions: taken from the controller, carried out when their time has come.
+//! Actions: taken from the controller, and carried out at their time.
 
 use openraid_core::actions::{
     Data, Direction, DriveCommand, DriveOp, JobColumn, JobKind, ParityJob, ReplyStatus, Transfer,
@@ -20,7 +20,7 @@ fn range(at: PoolOffset, len: u64) -> std::ops::Range<usize> {
 }
 
 impl World {
-    /// Take all actions that the controller left, and forget them.
+    /// Issue all actions of the controller, and clear its list.
     pub(super) fn issue_all(&mut self) {
         let mut actions = std::mem::take(&mut self.actions);
         for command in &actions.drive {
@@ -51,7 +51,7 @@ impl World {
         self.actions = actions;
     }
 
-    /// A name for the next action. Tags are unique too while they are out.
+    /// A ticket for the next action. Tags are unique while their actions are under way, too.
     fn ticket(&mut self, tag: Tag) -> Ticket {
         let out = self.in_flight.values().any(|a| !matches!(a, InFlight::Answered(_)) && a.tag() == tag);
         assert!(!out, "{tag:?} is in flight already");
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// A planted bug sends a command to another drive.
+    /// Send a command to another drive, if the planted bug does that.
     fn misdirect(&mut self, command: &mut DriveCommand) {
         let other = self.planted.as_mut().and_then(|planted| planted.other_drive(command, self.drives.len()));
         let Some(drive) = other.and_then(|other| self.drives[other].as_ref()) else { return };
@@ -99,7 +99,7 @@ impl World {
         self.schedule(ticket, self.now + delay);
     }
 
-    /// `told` says whether the engine hears of its end.
+    /// Issue a command to its drive. `told` says whether the engine gets its end.
     fn hand_to_drive(&mut self, command: &DriveCommand, metadata: Option<&[u8]>, told: bool) {
         let len = command.len.bytes().get();
         let ticket = if told { self.ticket(command.tag) } else { self.next_ticket() };
@@ -147,7 +147,7 @@ impl World {
         assert_eq!(u64::from(transfer.offset), host.issued, "transfers come in order: {transfer:?}");
         host.issued += len;
         assert!(host.issued <= host.request.len, "more than was asked for: {transfer:?}");
-        // Carried out in order, for any drawn time.
+        // Transfers of a request are carried out in order, whatever their random times.
         let end = host.transfer_end.max(self.now + delay);
         host.transfer_end = end;
         self.in_flight.insert(ticket, InFlight::Transfer(*transfer));
@@ -155,11 +155,11 @@ impl World {
     }
 
     fn issue_job(&mut self, job: &ParityJob, columns: &[JobColumn]) {
-        // There may be several copies under way for one tag; they are counted, not distinguished.
+        // Several copies may be under way for one tag. They are counted, not distinguished.
         let ticket = if job.kind == JobKind::Copy { self.next_ticket() } else { self.ticket(job.tag) };
         jobs::claim(ticket, job, columns, &mut self.claims);
         if job.kind == JobKind::Copy {
-            // Carried out when they are handed out, in this order; only the completion takes its time.
+            // Jobs are carried out when they are issued, in this order. Only the completion is later.
             jobs::run(self.kernels, &mut self.pool, job, columns);
             self.claims.drop_all(ticket);
         }
@@ -170,7 +170,7 @@ impl World {
         self.schedule(ticket, self.now + delay);
     }
 
-    /// The outputs of a job are junk until it writes them.
+    /// Fill the outputs of a job with junk until the job writes them.
     fn spoil_outputs(&mut self, job: &ParityJob, columns: &[JobColumn]) {
         let junk = self.random.bits().to_le_bytes()[0];
         let len = u64::from(job.len);
@@ -197,7 +197,7 @@ impl World {
         digest.value()
     }
 
-    /// The time of an action has come.
+    /// Carry out an action at its time.
     pub(super) fn carry_out(&mut self, ticket: Ticket) -> Option<Completion> {
         let action = self.in_flight.remove(&ticket).expect("scheduled work is in flight");
         let answered = matches!(action, InFlight::Answered(_));

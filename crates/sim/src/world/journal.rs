@@ -1,4 +1,4 @@
-//! A journal in a simulated machine: made, found again after a cut, taken into use.
+//! A journal in a simulated machine: created, found again after a power cut, opened.
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, FoundJournal, JournalStatus};
 use openraid_core::journal::find::{find_journal, superblock_of, FindError, JournalDevice, ReadDevice};
@@ -10,7 +10,7 @@ use super::World;
 use crate::drive::DriveSpec;
 use crate::fault::planted::Planted;
 
-/// Why a journal is not taken into use.
+/// The reason for which a journal is not opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JournalFault {
     /// The content of the devices cannot be used.
@@ -19,16 +19,16 @@ pub enum JournalFault {
     Refused(AdminError),
 }
 
-/// The journal that was found on the devices, and whether both have it.
+/// The journal that was found on the devices, and whether all devices are complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Resynced {
-    /// All devices have everything.
+    /// All devices are complete.
     All(Box<FoundJournal>),
-    /// One was stale, and some of the steps to bring it up to date were done.
+    /// One device was stale, and only some of the steps of its resync were carried out.
     Part {
-        /// Steps that were done.
+        /// Steps that were carried out.
         done: usize,
-        /// Steps that there are.
+        /// All steps.
         steps: usize,
         /// The stale device.
         stale: DriveId,
@@ -47,7 +47,7 @@ impl std::fmt::Display for JournalFault {
 struct Reader<'a> {
     world: &'a World,
     drives: &'a [DriveId],
-    /// The checksum that the last header says, for a bug that believes it.
+    /// The checksum in the last header, for a bug that accepts every checksum.
     said: u32,
 }
 
@@ -73,18 +73,18 @@ impl ReadDevice for Reader<'_> {
 }
 
 impl World {
-    /// A new, empty journal on new drives of this size.
+    /// Create an empty journal on new drives of this size.
     ///
     /// # Panics
-    /// The size is none for a journal.
+    /// A journal cannot have this size.
     pub fn make_journal(&mut self, mirrors: u8, capacity: Sectors) -> Vec<DriveId> {
         self.make_journal_on(&DriveSpec::new(capacity), mirrors, None)
     }
 
-    /// A new, empty journal on new drives like this one, with a ring of the given length if there is one.
+    /// Create an empty journal on new drives of this kind, with a ring of the given length if there is one.
     ///
     /// # Panics
-    /// The size is none for a journal, or the ring does not fit.
+    /// A journal cannot have this size, or the ring does not fit.
     pub fn make_journal_on(&mut self, spec: &DriveSpec, mirrors: u8, ring: Option<Sectors>) -> Vec<DriveId> {
         let (capacity, block) = (spec.capacity, spec.block);
         let uuid = Uuid([u8::try_from(self.drives.len()).expect("few drives"); 16]);
@@ -108,10 +108,11 @@ impl World {
         }
     }
 
-    /// The journal on these drives. If one of two is out of date, it gets the other's content, as a driver does it.
+    /// Find the journal on these drives. If one of two devices is stale, copy the other's content to it, as a driver
+    /// does.
     ///
     /// # Errors
-    /// Their content cannot be used.
+    /// The content of the devices cannot be used.
     pub fn find_journal(&mut self, drives: &[DriveId]) -> Result<FoundJournal, JournalFault> {
         match self.find_journal_until(drives, None)? {
             Resynced::All(found) => Ok(*found),
@@ -119,12 +120,12 @@ impl World {
         }
     }
 
-    /// The same, but if a device is stale and `cut` is named, only some of the steps that bring it up to date are done. Their
-    /// number is the remainder of `cut` divided by one more than there are. The caller is to cut the power then, or to kill the
-    /// process: writes of these steps that were not flushed are in doubt.
+    /// Like [`World::find_journal`]. But if a device is stale and `cut` is given, carry out only some of the steps of
+    /// its resync. Their number is the remainder of `cut` divided by one more than the number of steps. The caller must
+    /// then cut the power or kill the process, and unflushed writes of these steps are in doubt.
     ///
     /// # Errors
-    /// Their content cannot be used.
+    /// The content of the devices cannot be used.
     pub fn find_journal_until(&mut self, drives: &[DriveId], cut: Option<u64>) -> Result<Resynced, JournalFault> {
         let device = |drive: &DriveId| {
             let spec = self.drive(*drive).spec();
@@ -171,19 +172,20 @@ impl World {
         }
     }
 
-    /// Take the journal on these drives into use. It takes promises a moment later.
+    /// Open the journal on these drives. It accepts writes a moment later.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason for which the journal is not opened.
     pub fn attach_journal(&mut self, drives: &[DriveId]) -> Result<AdminOutcome, JournalFault> {
         let found = self.find_journal(drives)?;
         self.admin(AdminCommand::AttachJournal(found)).map_err(JournalFault::Refused)
     }
 
-    /// A drive joins the journal that runs with one of two devices. It is brought up to date, and works a moment later.
+    /// Add a drive to a running journal with one of two devices. The drive is brought up to date, and is in use a
+    /// moment later.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The controller's refusal.
     pub fn join_journal(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let spec = *self.drive(drive).spec();
         let device = JournalDevice { drive, capacity: spec.capacity, block: spec.block };

@@ -1,12 +1,12 @@
 //! A machine in virtual time: one controller, its frame pool, its drives, its hosts.
 //!
-//! The world is a driver of the core like the service, but the time is a number and chance comes from one seed: the
-//! same seed gives the same run, action for action. It carries real bytes, so hosts' reads can be compared with their
-//! writes. Events at the same time happen in the order in which they were scheduled, and everything of one instant is
-//! handed to the controller before it is asked to advance.
+//! The world is a driver of the core, like the service. But time is a number, and chance comes from one seed: the same
+//! seed gives the same run, action for action. The world carries real bytes, so the hosts' reads can be compared with
+//! their writes. Events at the same time happen in the order in which they were scheduled. The controller gets all
+//! events of one instant before it advances.
 //!
-//! It never lets a wait last without end: a request that takes longer than [`REQUEST_TIME_MAX`] of virtual time, or
-//! that nothing can end any more, is a panic with a list of the outstanding work.
+//! No wait is endless. The world panics with a list of the outstanding work if a request takes longer than
+//! [`REQUEST_TIME_MAX`] of virtual time, or if no event is left that could end it.
 
 pub mod arrays;
 mod dump;
@@ -36,38 +36,38 @@ use crate::record::{Entry, Record};
 pub use host::{Finished, Host};
 use openraid_drives::AnyDrive;
 
-/// The longest a host request may take: many command timeouts of 30 seconds in a row.
+/// Limit of the time of a host request: many consecutive command timeouts of 30 seconds.
 pub const REQUEST_TIME_MAX: Nanos = Nanos::from_secs(600);
-/// The longest an administrative command may take: stopping waits for requests.
+/// Limit of the time of an administrative command: stopping waits for requests.
 pub const ADMIN_TIME_MAX: Nanos = Nanos::from_secs(1200);
-/// The longest until everything has come to rest: rebuilds of small arrays at low rates.
+/// Limit of the time until the world is idle: rebuilds of small arrays at low rates.
 pub const IDLE_TIME_MAX: Nanos = Nanos::from_secs(24 * 3600);
-/// Commands that a planted bug may leave at a drive in addition to the engine's own.
+/// Limit of the commands at a drive that a planted bug adds to the engine's own.
 const PLANTED_COMMANDS_MAX: u32 = 1 << 16;
-/// Calls of `advance` at one instant that change nothing; more are an endless loop.
+/// Limit of calls of `advance` at one instant that change nothing; more calls mean an endless loop.
 const EMPTY_ADVANCES_MAX: u32 = 1000;
 /// Seconds since 1970 at the world's zero: the start of 2026.
 pub const WALL_CLOCK_AT_ZERO: u64 = 1_767_225_600;
 
-/// How a world is made.
+/// The specification of a world.
 #[derive(Clone, Debug)]
 pub struct WorldSpec {
-    /// Where all chance comes from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Sizes of the controller's tables.
+    /// Limits of the controller's tables.
     pub limits: Limits,
     /// Times of transfers.
     pub transfers: Latency,
     /// Times of parity jobs.
     pub jobs: Latency,
-    /// Keep a record of all events.
+    /// Whether a record of all events is kept.
     pub record: bool,
-    /// A run of more events than this goes round in circles.
+    /// Limit of the events of a run; more events mean an endless loop.
     pub events_max: u64,
 }
 
 impl WorldSpec {
-    /// Small limits: everything that can run out does.
+    /// A specification with small limits, so that all limited resources run out in tests.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let quick = Latency { least: Nanos::ZERO, most: Nanos::from_micros(20), grain: Nanos::from_micros(5) };
@@ -75,11 +75,11 @@ impl WorldSpec {
     }
 }
 
-/// Something that ends.
+/// An event with its time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Due {
     at: Instant,
-    /// Breaks ties: first scheduled, first served.
+    /// The order of events at the same time: first scheduled, first served.
     sequence: u64,
     ticket: Ticket,
 }
@@ -91,9 +91,9 @@ enum InFlight {
     Transfer(Transfer),
     /// The job, its columns, and a hash of its inputs when it was issued.
     Job(ParityJob, Vec<JobColumn>, u64),
-    /// A command that a planted bug keeps from its drive, or has answered before it ends there.
+    /// A command that a planted bug does not give to its drive, or answers before its end.
     Pretended(Tag),
-    /// The drive's own work on such a command.
+    /// The drive's own work on a command that was answered early.
     Answered(DriveCommand),
 }
 
@@ -119,7 +119,7 @@ pub struct World {
     pool: Vec<u8>,
     claims: Claims,
     drives: Vec<Option<MemoryDrive>>,
-    /// Models of drives that say when commands end, by drive.
+    /// For each drive, the model that gives the ends of its commands, if there is one.
     paces: Vec<Option<AnyDrive>>,
     now: Instant,
     sequence: u64,
@@ -134,20 +134,20 @@ pub struct World {
     random: Random,
     digest: Digest,
     record: Option<Record>,
-    /// Something was handed in since the last `advance`.
+    /// Whether the controller got an input since the last `advance`.
     stirred: bool,
-    /// Things that happened.
+    /// Number of events.
     events: u64,
-    /// A bug in the driver loop.
+    /// A planted bug in the driver loop.
     planted: Option<Planted>,
-    /// A bug in the engine.
+    /// A planted bug in the engine.
     #[cfg(feature = "planted")]
     flaw: Option<openraid_core::planted::Flaw>,
-    /// Hosts that a bug has answered before the engine did.
+    /// Requests that a bug has answered before the engine did.
     answered_early: BTreeSet<Token>,
 }
 
-/// Users of the run's seed.
+/// The users of the run's seed.
 mod user {
     pub const WORLD: u64 = 1 << 32;
     pub const DRIVE: u64 = 2 << 32;
@@ -162,7 +162,7 @@ impl World {
     /// A machine without drives.
     ///
     /// # Panics
-    /// Limits that cannot work.
+    /// Limits that do not work.
     #[must_use]
     pub fn new(spec: WorldSpec) -> Self {
         let controller = Controller::new(spec.limits.clone()).unwrap_or_else(|error| panic!("{error}"));
@@ -211,17 +211,17 @@ impl World {
         }
     }
 
-    /// The time.
+    /// The present time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
-    /// The engine, to be looked at.
+    /// The engine, for inspection.
     #[must_use]
     pub fn controller(&self) -> &Controller {
         &self.controller
     }
-    /// Keep the last steps of requests from now on, to be found in the engine.
+    /// Let the engine keep the last `count` steps of requests from now on.
     pub fn keep_steps(&mut self, count: u32) {
         self.controller.keep_steps(count);
     }
@@ -230,12 +230,12 @@ impl World {
     pub fn limits(&self) -> &Limits {
         &self.spec.limits
     }
-    /// How many things have happened: a place in a run to cut the power at.
+    /// Number of events so far. It serves as a position in a run for a power cut.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
     }
-    /// Let a bug into the driver loop.
+    /// Plant a bug in the driver loop or the engine.
     pub fn plant(&mut self, bug: Bug) {
         #[cfg(feature = "planted")]
         if let Bug::Engine(flaw) = bug {
@@ -245,7 +245,7 @@ impl World {
         self.planted = Some(Planted::new(bug, self.spec.seed));
         self.drives.iter_mut().flatten().for_each(|drive| drive.make_room(PLANTED_COMMANDS_MAX));
     }
-    /// The engine has its bug from its first moment on.
+    /// Plant the bug in the engine, which has it from its first moment on.
     #[cfg(feature = "planted")]
     fn plant_in_engine(&mut self) {
         if let Some(flaw) = self.flaw {
@@ -257,20 +257,20 @@ impl World {
     pub fn digest(&self) -> Digest {
         self.digest
     }
-    /// The record so far, if one is kept; later events begin a new one only in a new controller.
+    /// The record so far, if one is kept. Only a new controller begins a new record.
     #[must_use]
     pub fn record(&self) -> Option<&Record> {
         self.record.as_ref()
     }
-    /// The news since the last call.
+    /// Take the notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 
-    /// Put a drive in and tell the controller.
+    /// Attach a drive and announce it to the controller.
     ///
     /// # Panics
-    /// The controller does not take it.
+    /// The controller refuses the drive.
     pub fn add_drive(&mut self, spec: DriveSpec) -> DriveId {
         let drive = DriveId(u16::try_from(self.drives.len()).expect("a world has few drives"));
         let random = Random::derived(self.spec.seed, user::DRIVE + u64::from(drive.0));
@@ -289,7 +289,7 @@ impl World {
         result.unwrap_or_else(|error| panic!("drive {drive} is not taken: {error}"));
     }
 
-    /// How many drives were put in.
+    /// Number of drives that were attached.
     #[must_use]
     pub fn drives_len(&self) -> usize {
         self.drives.len()
@@ -302,7 +302,7 @@ impl World {
     pub fn drive(&self, drive: DriveId) -> &MemoryDrive {
         self.drives[drive.index()].as_ref().expect("the drive is there")
     }
-    /// A drive, to switch its faults.
+    /// A drive, for changes of its faults.
     ///
     /// # Panics
     /// There is no such drive.
@@ -310,12 +310,12 @@ impl World {
         self.drives[drive.index()].as_mut().expect("the drive is there")
     }
 
-    /// Pull a drive: commands in flight and later ones end with an error.
+    /// Pull a drive: commands in flight and later commands end with an error.
     pub fn pull(&mut self, drive: DriveId) {
         let stuck = self.drive_mut(drive).pull();
         self.soon(&stuck);
     }
-    /// A drive that hung answers again, late.
+    /// Let a drive that hung answer again, late.
     pub fn release(&mut self, drive: DriveId) {
         let stuck = self.drive_mut(drive).release();
         self.soon(&stuck);
@@ -341,14 +341,14 @@ impl World {
         self.controller.status(array)
     }
 
-    /// Does any array lack a member?
+    /// Whether any array lacks a member.
     #[must_use]
     pub fn is_any_degraded(&self) -> bool {
         let health = |array| self.status(array).map(|status| status.health);
         self.controller.arrays().any(|array| health(array) == Some(Health::Degraded))
     }
 
-    /// Hand in a command; the answer comes later.
+    /// Submit a command; the answer comes later.
     pub fn start_admin(&mut self, command: AdminCommand) -> Token {
         let token = self.new_token();
         self.admin_waiting.insert(token, self.now);
@@ -358,12 +358,12 @@ impl World {
         token
     }
 
-    /// The answer to a command, once.
+    /// Take the answer to a command.
     pub fn take_answer(&mut self, token: Token) -> Option<AdminReply> {
         self.admin_answers.remove(&token)
     }
 
-    /// Hand in a command and wait for its answer.
+    /// Submit a command and wait for its answer.
     ///
     /// # Errors
     /// The controller's refusal.
@@ -386,8 +386,8 @@ impl World {
         token
     }
 
-    /// The next event: the controller answers its inputs, or time advances to the next event. False if no event is
-    /// left.
+    /// Handle the next event: the controller processes its inputs, or time advances to the next event. Returns false if
+    /// no event is left.
     pub fn step(&mut self) -> bool {
         if !self.stirred && !self.deadline_is_due() {
             let Some(next) = self.next_time() else {
@@ -413,7 +413,7 @@ impl World {
         self.controller.next_deadline().is_some_and(|(at, _)| at <= self.now)
     }
 
-    /// When something happens next by itself.
+    /// The time of the next event that needs no input.
     fn next_time(&self) -> Option<Instant> {
         let due = self.due.peek().map(|Reverse(due)| due.at);
         let deadline = self.controller.next_deadline().map(|(at, _)| at);
@@ -467,7 +467,7 @@ impl World {
 
     fn check_patience(&self) {
         let too_old = |since: Instant, limit: Nanos| self.now.since(since) > limit;
-        // Tokens rise with time: the first is the oldest.
+        // Tokens increase with time: the first is the oldest.
         let host = self.hosts.values().next().is_some_and(|host| too_old(host.submitted, REQUEST_TIME_MAX));
         let admin = self.admin_waiting.values().next().is_some_and(|since| too_old(*since, ADMIN_TIME_MAX));
         assert!(!host && !admin, "a request waits too long\n{}", self.dump());
@@ -482,7 +482,7 @@ impl World {
         self.now = end;
     }
 
-    /// Is no request under way, and no action in flight except those on silent drives?
+    /// Whether no request is under way, and no action is in flight except those on silent drives.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !self.stirred
@@ -492,23 +492,23 @@ impl World {
             && self.admin_waiting.is_empty()
     }
 
-    /// Until all requests and commands have ended; background work may continue.
+    /// Run until all requests and commands have ended; background work may continue.
     pub fn run_until_answered(&mut self) {
         while !self.hosts.is_empty() || !self.admin_waiting.is_empty() {
             self.must_step("requests have no answer");
         }
     }
 
-    /// Has everything come to rest: nothing in flight, and the controller waits for no time?
+    /// Whether the world is idle: no action is in flight, and the controller waits for no time.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.is_quiet() && self.controller.next_deadline().is_none()
     }
 
-    /// Until everything has come to rest: nothing in flight, and the controller waits for no time.
+    /// Run until the world is idle: no action is in flight, and the controller waits for no time.
     ///
     /// # Panics
-    /// No rest in [`IDLE_TIME_MAX`].
+    /// The world is not idle after [`IDLE_TIME_MAX`].
     pub fn run_until_idle(&mut self) {
         let begin = self.now;
         while !self.is_idle() {

@@ -1,4 +1,4 @@
-//! Drives that answer as late as a modelled drive would, in place of a random time.
+//! Drives with the answer times of a drive model, in place of random times.
 
 use openraid_units::{DriveId, Tag};
 
@@ -7,8 +7,8 @@ use crate::claims::Ticket;
 use openraid_drives::{AnyDrive, DriveModel};
 
 impl World {
-    /// Let a drive answer when this model does. After a power cut it needs a new one, because the commands of the old one
-    /// are gone.
+    /// Let a model determine the answer times of a drive. After a power cut the drive needs a new model, because the
+    /// commands of the old one are lost.
     pub fn pace(&mut self, drive: DriveId, model: AnyDrive) {
         if self.paces.len() <= drive.index() {
             self.paces.resize(drive.index() + 1, None);
@@ -16,7 +16,7 @@ impl World {
         self.paces[drive.index()] = Some(model);
     }
 
-    /// When a model has something to do.
+    /// The time of the next event of the models.
     pub(super) fn next_pace(&self) -> Option<openraid_units::Instant> {
         self.paces.iter().flatten().filter_map(DriveModel::next).min()
     }

@@ -1,4 +1,4 @@
-//! Power: cut and back.
+//! Power cuts, and starts of new controllers.
 
 use openraid_core::actions::Actions;
 use openraid_core::limits::Limits;
@@ -10,8 +10,8 @@ use crate::claims::Claims;
 use crate::record::Record;
 
 impl World {
-    /// The power goes. Every drive loses what was not flushed, sector by sector as chance has it. The requests
-    /// that were inside are returned: their hosts will never get an answer.
+    /// Cut the power. Every drive keeps or loses each unflushed sector at random. Returns the requests in the
+    /// controller; their hosts never get an answer.
     pub fn cut_power(&mut self) -> Vec<(Token, Host)> {
         for drive in self.drives.iter_mut().flatten() {
             drive.cut_power();
@@ -19,7 +19,7 @@ impl World {
         self.forget()
     }
 
-    /// The power of some drives goes, and the controller with it; the others keep theirs.
+    /// Cut the power of the controller and of some drives; the other drives keep theirs.
     pub fn cut_power_of(&mut self, mut goes: impl FnMut(DriveId) -> bool) -> Vec<(Token, Host)> {
         for (number, drive) in (0..).map(DriveId).zip(&mut self.drives) {
             match drive {
@@ -31,13 +31,13 @@ impl World {
         self.forget()
     }
 
-    /// One drive loses its power and is gone, with what it had not made durable.
+    /// Cut the power of one drive. The drive is absent, and loses its unflushed writes.
     pub fn vanish(&mut self, drive: DriveId) {
         let stuck = self.drive_mut(drive).vanish();
         self.soon(&stuck);
     }
 
-    /// The controller's process is killed, the drives keep their power: only writes in flight are in doubt.
+    /// Kill the controller's process. The drives keep their power, so only writes in flight are in doubt.
     pub fn kill(&mut self) -> Vec<(Token, Host)> {
         for drive in self.drives.iter_mut().flatten() {
             drive.forget_commands();
@@ -46,7 +46,7 @@ impl World {
     }
 
     fn forget(&mut self) -> Vec<(Token, Host)> {
-        // Models have commands under way that are gone.
+        // Commands in the models are lost.
         self.paces.clear();
         self.due.clear();
         self.in_flight.clear();
@@ -58,19 +58,19 @@ impl World {
         std::mem::take(&mut self.hosts).into_iter().collect()
     }
 
-    /// A new controller over the same drives, as after the power came back or the service was started again. Arrays are
-    /// to be assembled again. A record starts again as well.
+    /// Start a new controller on the same drives, as after the return of power or a restart of the service. Arrays must
+    /// be assembled again. A record begins anew.
     ///
     /// # Panics
-    /// Something is in flight.
+    /// Actions are in flight.
     pub fn boot(&mut self) {
         self.boot_with(self.spec.limits.clone());
     }
 
-    /// As [`World::boot`], with other limits.
+    /// Like [`World::boot`], with other limits.
     ///
     /// # Panics
-    /// Something is in flight, or the limits cannot work.
+    /// Actions are in flight, or the limits do not work.
     pub fn boot_with(&mut self, limits: Limits) {
         assert!(self.is_quiet(), "a machine that runs is not booted\n{}", self.dump());
         for drive in self.drives.iter_mut().flatten() {
@@ -81,7 +81,7 @@ impl World {
         #[cfg(feature = "planted")]
         self.plant_in_engine();
         if limits == self.spec.limits {
-            // The memory keeps its content, which no code may rely on.
+            // The frames keep their content, but no code may rely on it.
             self.claims.clear();
             self.actions.clear();
         } else {
