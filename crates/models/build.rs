@@ -1,4 +1,4 @@
-//! Lists the files under `models/` for the library to carry in itself, so that adding a profile is adding a file.
+//! Lists the files under `models/`, which the library contains. A new profile only needs a new file.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::{env, fs};
 
 const FOLDERS: &[&str] = &["drives", "buses", "controllers", "hosts"];
 
-/// From the package's folder, in which cargo runs this.
+/// Relative to the package's folder, in which cargo runs this program.
 const ROOT: &str = "../../models";
 
 fn main() {
@@ -24,7 +24,8 @@ fn main() {
         for file in files {
             println!("cargo:rerun-if-changed={}", file.display());
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // A copy next to the list. So the list names no folder of the machine, and two checkouts build the same bytes.
+            // A copy is next to the list. So the list names no folder of the machine, and two checkouts build the same
+            // bytes.
             let copy = format!("{folder}-{name}");
             fs::copy(&file, out.join(&copy)).expect("cargo's own folder can be written");
             writeln!(list, "    ({folder:?}, {name:?}, include_str!({copy:?})),").expect("writing into a string");

@@ -6,7 +6,7 @@ use openraid_drives::{trial, DriveKit, DriveModel, DriveOptions};
 use openraid_models::Library;
 use std::time::Instant;
 
-/// Time that this process has had a processor, where the system says so; otherwise the time that passed.
+/// Processor time of this process, if the system reports it; otherwise the elapsed time.
 fn processor_time(begun: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let nanoseconds = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());

@@ -1,5 +1,5 @@
-//! Any profile that the reader takes makes a drive that works: at every end of every range, and at sizes and speeds
-//! that no drive has.
+//! Every profile that the reader accepts makes a drive that works: at every end of every range, and with sizes and
+//! speeds that no real drive has.
 
 use openraid_core::actions::DriveOp;
 use openraid_drives::Random;
@@ -64,7 +64,7 @@ fn a_drive_of_any_number_that_the_reader_takes_works() {
     assert!(taken > 100, "{taken}");
 }
 
-/// One line of twelve gets another number, and loses its range.
+/// One line in twelve gets another number, and loses its range.
 fn changed(line: &str, random: &mut Random) -> String {
     let Some((key, rest)) = line.split_once(" = { value = ").filter(|_| random.chance(1, 12)) else {
         return line.to_owned();

@@ -1,5 +1,5 @@
-//! The motion of the arm, held against measured seek curves: the three figures that a sheet would have of each drive go in, and
-//! the times over other distances come out.
+//! The motion of the arm, compared with measured seek curves. The inputs are the three figures that a data sheet of
+//! each drive would have. The outputs are the times over other distances.
 
 use openraid_models::{ArmMotion, SeekPoints, Sourced};
 use openraid_units::Nanos;
@@ -43,7 +43,7 @@ fn an_arm_of_three_figures_moves_as_arms_were_measured() {
         let points = SeekPoints { track_to_track: time(first), average: time(drive.mean), full_stroke: time(last) };
         let arm = ArmMotion::of(&points);
         let (mean, most) = errors(drive, |share| arm.time(share) / 1e6);
-        // A root and a line through the same three figures, as it was until November 2026.
+        // A root and a line through the same three figures, the former model (until November 2026).
         let line = 5.0 * ((last - first) * 8.0 / 15.0 - (drive.mean - first));
         let root = last - first - line;
         let (other, _) = errors(drive, |share| first + root * share.sqrt() + line * share);
@@ -55,7 +55,7 @@ fn an_arm_of_three_figures_moves_as_arms_were_measured() {
             other * 1e2
         );
         assert!(mean < other, "{}: {mean} is no better than {other}", drive.drive);
-        // The mean of the motion is the figure that it was made from.
+        // The mean of the motion equals the figure from which it was made.
         let shares = (0..100_000).map(|n| (f64::from(n) + 0.5) / 1e5);
         let found = shares.map(|share| 2.0 * (1.0 - share) * arm.time(share)).sum::<f64>() / 1e5 / 1e6;
         assert!((found / drive.mean - 1.0).abs() < 0.001, "{}: {found} is not {}", drive.drive, drive.mean);

@@ -1,10 +1,10 @@
-//! Every figure of every sheet, held against what the model does: commands at depth 1, data in order and times
-//! within 3 percent, commands at greater depths within 10, flushes within 15.
+//! Every figure of every data sheet, compared with the model. Allowed errors: 3 percent for commands at depth 1,
+//! sequential data and times, 10 percent for commands at greater depths, 15 percent for flushes.
 
 use openraid_drives::trial;
 use openraid_models::{DriveKind, DriveProfile, Library, SheetKey};
 
-/// Relative error that is allowed.
+/// The allowed relative error.
 fn tolerance(key: SheetKey) -> f64 {
     match key {
         SheetKey::Random { depth: 1, .. } | SheetKey::Sequential { .. } => 0.03,
@@ -17,7 +17,7 @@ fn compare(profile: &DriveProfile) -> Vec<String> {
     let disk = matches!(profile.kind, DriveKind::Disk(_));
     let mut wrong = Vec::new();
     for figure in &profile.sheet {
-        // Collecting needs many writes to settle.
+        // Collecting needs many writes before it is stable.
         let count = if disk { 10_000 } else { 200_000 };
         let model = trial::sheet(profile, figure.key, 17, count);
         let error = model / figure.value.value as f64 - 1.0;

@@ -12,25 +12,25 @@ use openraid_units::Nanos;
 pub struct BusProfile {
     /// Short name: `pcie1_x4`.
     pub name: String,
-    /// Other names that mean the same.
+    /// Other names of the same bus.
     pub aliases: Vec<String>,
-    /// One line as text.
+    /// A title of one line.
     pub title: String,
-    /// Rate towards the host that can be had.
+    /// Usable rate towards the host.
     pub read: Sourced<Rate>,
-    /// Rate away from the host that can be had.
+    /// Usable rate away from the host.
     pub write: Sourced<Rate>,
     /// Rate of one direction by the standard.
     pub theory: Sourced<Rate>,
-    /// Time for which a command occupies it, without its data.
+    /// Time for which a command occupies the bus, without the time for its data.
     pub command: Sourced<Nanos>,
-    /// Both directions at once, or one after the other.
+    /// Whether both directions work at once, or one after the other.
     pub duplex: Duplex,
-    /// What drives are plugged into it by; absent for what no drive is plugged into, as a bus of hosts.
+    /// The plug of drives on this bus; absent for a bus without drives, such as a bus of hosts.
     pub plug: Option<Plug>,
-    /// Lanes of a wide port, of which one drive has one at a time; 1 if a drive at work has the whole port.
+    /// Lanes of a wide port, of which one drive uses one at a time; 1 if a working drive has the whole port.
     pub lanes: u32,
-    /// Its fields that have a range, as they stand in its file.
+    /// Its fields with a range, by their keys in the file.
     pub uncertain: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub enum Duplex {
     Full,
 }
 
-/// How a drive is plugged in.
+/// The plug of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plug {
     /// Serial ATA.
@@ -57,18 +57,19 @@ pub enum Plug {
 }
 
 impl Plug {
-    /// Every one, as files have it.
+    /// All plugs, with their words in files.
     pub const WORDS: [(&'static str, Self); 4] =
         [("sata", Self::Sata), ("sas", Self::Sas), ("scsi", Self::Scsi), ("pcie", Self::Pcie)];
 
-    /// Does a drive with this plug work on such a port? SAS ports take SATA drives; otherwise only the same fits.
+    /// Whether a drive with this plug works on a port. SAS ports accept SATA drives; other ports accept only their own
+    /// plug.
     #[must_use]
     pub fn fits(self, port: Self) -> bool {
         self == port || (self, port) == (Self::Sata, Self::Sas)
     }
 }
 
-/// A file with buses that belong together.
+/// A file with buses of one family.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BusFile {
     /// Name and title of the family.
@@ -81,7 +82,7 @@ impl BusFile {
     /// Read buses from the text of a file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelErrors> {
         Self::parse_at(file, text, &Edges::new())
     }
@@ -89,7 +90,7 @@ impl BusFile {
     /// Read buses with some values at an end of their range.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
         let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
         for bus in &mut parsed.buses {
@@ -141,58 +142,58 @@ impl BusProfile {
         bus
     }
 
-    /// Do the fields about its plug agree with the others?
+    /// Check the fields about the plug against the others.
     fn check_plug(&self, section: &Section<'_>) {
         if self.lanes > 1 && (self.plug, self.duplex) != (Some(Plug::Sas), Duplex::Full) {
             let remedy = "say plug = \"sas\" and duplex = \"full\", or leave lanes out: rates are those of all lanes";
             section.complain("lanes", "only the wide port of an expander has lanes that drives share", remedy);
         }
-        // By their names drives are known that hang in a slot of the host's.
+        // The name of the bus shows whether a drive is in a slot of the host.
         if self.plug.is_some_and(|plug| (plug == Plug::Pcie) != self.name.starts_with("pcie")) {
             let remedy = "name it so, or correct the plug";
             section.complain("plug", "the name of a link of PCI Express, and of no other, begins with pcie", remedy);
         }
     }
 
-    /// Can a host have it? A link of drives alone is no bus of hosts; PCI Express is both.
+    /// Whether a host can have the bus. A link for drives only is not a bus of hosts; PCI Express is both.
     #[must_use]
     pub fn is_of_hosts(&self) -> bool {
         matches!(self.plug, None | Some(Plug::Pcie))
     }
 
-    /// Generation and lanes of PCI Express, by its name; none for other buses.
+    /// Generation and lanes of PCI Express, from the name; `None` for other buses.
     #[must_use]
     pub fn generation_and_lanes(&self) -> Option<(u32, u32)> {
         let (generation, lanes) = self.name.strip_prefix("pcie")?.split_once("_x")?;
         Some((generation.parse().ok()?, lanes.parse().ok()?))
     }
 
-    /// The rate of one drive on it: the rate of a lane.
+    /// The rate of one drive on the bus: the rate of a lane.
     #[must_use]
     pub fn lane_rate(&self) -> Sourced<Rate> {
         let lanes = u64::from(self.lanes);
         self.read.clone().map(|rate| Rate(rate.0 / lanes))
     }
 
-    /// Time that a command of one drive takes on it: lanes work side by side.
+    /// Time of one drive's command on the bus: lanes work in parallel.
     #[must_use]
     pub fn lane_command(&self) -> Sourced<Nanos> {
         let lanes = u64::from(self.lanes);
         self.command.clone().map(|time| Nanos(time.0 * lanes))
     }
 
-    /// Is this its name, or one of its other names?
+    /// Whether this is the name of the bus, or one of its other names.
     #[must_use]
     pub fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
 }
 
-/// Most lanes of a wide port.
+/// Greatest number of lanes of a wide port.
 const LANES_MAX: u64 = 16;
 
 fn read_plug(section: &Section<'_>) -> Option<Plug> {
-    // Asked for, so that it is known where it is not there.
+    // The call registers the key, so an error can name it.
     section.optional_text("plug")?;
     let word = section.word("plug", &Plug::WORDS.map(|(word, _)| word))?;
     Some(Plug::WORDS[word].1)
@@ -203,6 +204,6 @@ fn read_lanes(section: &Section<'_>) -> u32 {
     if !(1..=LANES_MAX).contains(&lanes) {
         section.complain("lanes", &format!("{lanes} lanes cannot be"), &format!("give 1 to {LANES_MAX}"));
     }
-    // Complained of above where it is none of these.
+    // Other values were recorded as errors above.
     u32::try_from(lanes.clamp(1, LANES_MAX)).unwrap_or(1)
 }

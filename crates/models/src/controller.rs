@@ -1,7 +1,7 @@
 //! Controllers: their limits, their costs, and the known behaviour of their firmware.
 //!
-//! A controller is four servers and a set of rules: the command processor, the parity engine, the data path to the
-//! host, and the drives' ports. Rules that are choices of its firmware are among its quirks.
+//! A controller is four servers and a set of rules. The servers are the command processor, the parity engine, the data
+//! path to the host, and the drives' ports. Rules that are choices of the firmware are quirks.
 
 use crate::drive::small;
 use crate::error::ModelErrors;
@@ -13,15 +13,15 @@ use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
 use openraid_units::{Bytes, Nanos};
 
-/// Most ports.
+/// Greatest number of ports.
 const PORTS_MAX: u64 = 1024;
-/// Smallest and largest chunk.
+/// Least and greatest chunk.
 const CHUNK: (u64, u64) = (4096, 64 << 20);
-/// Largest cache.
+/// Greatest cache.
 const CACHE_MAX: u64 = 1 << 40;
 /// A second in nanoseconds: no step of a controller takes longer.
 const STEP_MAX: u64 = 1_000_000_000;
-/// Most choices of a chunk or a cache.
+/// Greatest number of choices of a chunk or a cache.
 const CHOICES_MAX: usize = 16;
 
 /// A controller.
@@ -29,74 +29,75 @@ const CHOICES_MAX: usize = 16;
 pub struct ControllerProfile {
     /// Name and title.
     pub head: Head,
-    /// Where the work is done.
+    /// The place where the work is done.
     pub kind: ControllerKind,
     /// Ports for drives.
     pub ports: Sourced<u32>,
-    /// Ports of one connector.
+    /// Ports on one connector.
     pub ports_per_connector: Sourced<u32>,
-    /// Name of the bus profile of a port: a drive talks at the slower of this link and its own.
+    /// Name of the bus profile of a port. A drive uses the slower of this link and its own.
     pub link: String,
-    /// Drives that share one link (a channel, an expander); 1 where each has its own.
+    /// Drives that share one link (a channel, an expander); 1 if each drive has its own.
     pub drives_per_link: Sourced<u32>,
-    /// Host adapters, or chips with ports, of which each has only some of the drives and a way of its own to the rest.
+    /// Host adapters, or chips with ports, if there are several. Each has some of the drives, and a separate way to the
+    /// host.
     pub adapters: Option<Adapters>,
-    /// Commands that it gives to one drive at once.
+    /// Commands that the controller gives to one drive at once.
     pub drive_queue: Sourced<u32>,
-    /// Name of the bus profile towards the host, as card and slot agreed on it.
+    /// Name of the bus profile towards the host, as agreed by card and slot.
     pub bus: String,
-    /// Name of the bus profile of the card itself; none if it is not known.
+    /// Name of the bus profile of the card itself; `None` if it is not known.
     pub card_bus: Option<String>,
-    /// Name of the host profile of its test bed.
+    /// Name of the host profile of the test system.
     pub host: String,
-    /// Name of the drive profile of its test bed.
+    /// Name of the drive profile of the test system.
     pub drive: String,
-    /// Drives of its test bed.
+    /// Number of drives of the test system.
     pub drive_count: Sourced<u32>,
     /// Its command processor.
     pub cpu: CpuProfile,
-    /// Its parity engine; absent where it has none. The host's counts for [`ControllerKind::Software`].
+    /// Its parity engine; absent if there is none. For [`ControllerKind::Software`], the host's rate counts.
     pub xor: Option<XorProfile>,
-    /// Ceilings of its own data path; absent where the bus is the limit.
+    /// Limits of its own data path; absent if the bus is the limit.
     pub data_path: Option<DataPath>,
-    /// Bytes of its cache; zero for none.
+    /// Size of the cache; zero for no cache.
     pub cache: Sourced<Bytes>,
-    /// Rate of its memory, which everything passes that goes in or out; none if it is not known, or never the limit.
+    /// Rate of its memory, for all data that it receives or gives; `None` if it is not known, or never the limit.
     pub memory: Option<Sourced<Rate>>,
-    /// Bytes of the cache that it gets when one is asked for without a size; zero where that is the one it has.
+    /// Size of the cache if one is requested without a size; zero if the size is fixed.
     pub cache_on_demand: Bytes,
-    /// Other sizes that it is sold with.
+    /// Other sizes of the cache on sale.
     pub cache_choices: Vec<Bytes>,
-    /// May it acknowledge writes that are in its cache only?
+    /// Whether the controller may acknowledge writes that are only in its cache.
     pub write_back: bool,
-    /// What keeps its cache through a power cut.
+    /// The protection of its cache in a power cut.
     pub protection: Protection,
-    /// Its switch for write caching works on the drives' caches, too.
+    /// Whether its switch for write caching also works on the drives' caches.
     pub drive_cache_follows: bool,
-    /// Chunk where nothing is said.
+    /// The default chunk.
     pub chunk: Sourced<Bytes>,
-    /// Chunks that may be chosen.
+    /// The available chunks.
     pub chunk_choices: Vec<Bytes>,
-    /// Levels that it has.
+    /// The levels of the controller.
     pub levels: Vec<LevelRule>,
-    /// Which half of a mirror it reads.
+    /// The choice of the half of a mirror for reads.
     pub mirror_read: MirrorRead,
-    /// When it reads ahead.
+    /// The rule for read-ahead.
     pub read_ahead: ReadAhead,
-    /// What its firmware is known to do.
+    /// The known quirks of its firmware.
     pub quirks: Vec<Quirk>,
 }
 
-/// Host adapters side by side.
+/// Several host adapters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Adapters {
-    /// Drives on one.
+    /// Drives on one adapter.
     pub drives: Sourced<u32>,
-    /// Name of the bus profile that the drives of one share.
+    /// Name of the bus profile that the drives of one adapter share.
     pub bus: String,
 }
 
-/// Where the work of the array is done.
+/// The place where the work of the array is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ControllerKind {
     /// On the card.
@@ -114,72 +115,72 @@ pub struct CpuProfile {
     pub member_command: Sourced<Nanos>,
     /// Time for each KiB of data.
     pub per_kib: Sourced<Nanos>,
-    /// Processors that work side by side.
+    /// Number of processors that work in parallel.
     pub cores: Sourced<u32>,
 }
 
 /// A parity engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XorProfile {
-    /// Bytes that go into parity for each second.
+    /// Input bytes of the parity computation per second.
     pub rate: Sourced<Rate>,
-    /// Time of an operation without its bytes.
+    /// Time of an operation, without the time for its bytes.
     pub setup: Sourced<Nanos>,
 }
 
-/// Ceilings between host and drives inside of the controller.
+/// Limits of the way between host and drives inside the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataPath {
     /// Towards the host.
     pub read: Sourced<Rate>,
     /// Away from the host.
     pub write: Sourced<Rate>,
-    /// Towards the host, of sets with parity, where that is another way.
+    /// Towards the host, for sets with parity, if that is a different way.
     pub parity_read: Option<Sourced<Rate>>,
 }
 
-/// What keeps a cache through a power cut.
+/// The protection of a cache in a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protection {
-    /// Nothing.
+    /// No protection.
     None,
-    /// A battery or capacitor that can be bought for it.
+    /// A battery or capacitor that is sold as an option.
     Optional,
     /// A battery or capacitor that is always there, or a journal.
     Always,
 }
 
-/// A level that a controller has.
+/// The rule of a controller for one level.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LevelRule {
-    /// Which.
+    /// The level.
     pub level: ArrayLevel,
-    /// Fewest members.
+    /// Least number of members.
     pub members_min: u16,
-    /// Most members.
+    /// Greatest number of members.
     pub members_max: u16,
-    /// Why it demands more than the level needs; empty where it does not.
+    /// The reason why the controller needs more members than the level; empty if it does not.
     pub reason: String,
 }
 
-/// Which half of a mirror is read.
+/// The choice of the half of a mirror for reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MirrorRead {
-    /// Always the first that is whole.
+    /// Always the first half that is whole.
     Primary,
-    /// In turn.
+    /// Each half in turn.
     RoundRobin,
-    /// The one with the fewest commands.
+    /// The half with the fewest commands.
     LeastPending,
-    /// The copy whose head is nearest, by the addresses of earlier commands; streams stay on their half.
+    /// The half whose head is nearest, by the addresses of earlier commands; streams stay on their half.
     NearestHead,
     /// The nearest head for short requests, alternating sections of both halves for long ones.
     TwinStor,
-    /// The one that would be first by a model of its positions.
+    /// The half that a model of its positions predicts to answer first.
     Positioning,
 }
 
-/// When a controller reads ahead.
+/// The rule of a controller for read-ahead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadAhead {
     /// Never.
@@ -194,7 +195,7 @@ impl ControllerProfile {
     /// Read a controller from the text of a file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelErrors> {
         Self::parse_at(file, text, &Edges::new())
     }
@@ -202,7 +203,7 @@ impl ControllerProfile {
     /// Read a controller with some values at an end of their range.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
         let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
         parsed.head.uncertain = uncertain;
@@ -291,7 +292,7 @@ impl ControllerProfile {
         }
     }
 
-    /// Do the ways inside of it agree with each other?
+    /// Check the ways inside the controller against each other.
     fn check_ways(&self, ports: &Section<'_>, cache: &Section<'_>) {
         if !cache.clean() {
             return;
@@ -319,13 +320,13 @@ impl ControllerProfile {
         }
     }
 
-    /// The rule of a level, if it has it.
+    /// The rule of a level, if the controller has the level.
     #[must_use]
     pub fn level(&self, level: ArrayLevel) -> Option<&LevelRule> {
         self.levels.iter().find(|rule| rule.level == level)
     }
 
-    /// A quirk that is a number.
+    /// The value of a quirk that is a number.
     #[must_use]
     pub fn quirk_number(&self, name: &str) -> Option<f64> {
         self.quirk(name).and_then(|value| match value {
@@ -334,13 +335,13 @@ impl ControllerProfile {
         })
     }
 
-    /// Is this quirk there, and true?
+    /// Whether the controller has this quirk, with the value true.
     #[must_use]
     pub fn quirk_truth(&self, name: &str) -> bool {
         matches!(self.quirk(name), Some(QuirkValue::Truth(true)))
     }
 
-    /// A quirk that is a text.
+    /// The value of a quirk that is a text.
     #[must_use]
     pub fn quirk_text(&self, name: &str) -> Option<&str> {
         self.quirk(name).and_then(|value| match value {
@@ -446,7 +447,7 @@ fn sizes(section: &Section<'_>, key: &str) -> Vec<Bytes> {
         section.complain(key, "are no whole numbers of KiB", "write whole numbers above zero");
         return Vec::new();
     }
-    // In the bounds that were just checked.
+    // In the range that was just checked.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     numbers.iter().map(|kib| Bytes::kib(*kib as u64)).collect()
 }

@@ -6,29 +6,30 @@ use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
 use openraid_units::{Bytes, Nanos, Sectors};
 
-/// Most rows of a seek table.
+/// Greatest number of rows of a seek table.
 const TABLE_MAX: usize = 512;
-/// Most zones of recording density.
+/// Greatest number of zones of recording density.
 const ZONES_MAX: u64 = 64;
-/// Most cache segments.
+/// Greatest number of cache segments.
 const SEGMENTS_MAX: u64 = 64;
-/// Most dirty extents in a drive's write cache.
+/// Greatest number of dirty extents in a drive's write cache.
 const DIRTY_MAX: u64 = 4096;
-/// Most commands that a drive takes.
+/// Greatest number of commands that a drive takes at once.
 const DEPTH_MAX: u64 = 256;
-/// Longest seek, in nanoseconds: 200 ms, as of floppy disks.
+/// Longest seek, in nanoseconds: 200 ms, as in floppy disks.
 const SEEK_MAX: u64 = 200_000_000;
-/// Most cylinders: a thousand times those of any drive.
+/// Greatest number of cylinders: a thousand times the number of any drive.
 const CYLINDERS_MAX: u64 = 1 << 28;
 
-/// A hard disk. Times are the drive's own; rates are sustained ones, with switches of heads and cylinders in them.
+/// A hard disk. Times are of the drive alone. Rates are sustained ones, with the switches of heads and cylinders
+/// included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DiskProfile {
     /// Speed of the spindle in turns per minute.
     pub spindle_rpm: Sourced<u32>,
     /// Recording surfaces.
     pub heads: Sourced<u32>,
-    /// Zones of equal width and linearly falling density.
+    /// Number of zones; they have equal width, and their density falls linearly.
     pub zones: Sourced<u32>,
     /// Bytes of a sector on the medium: 512, or 4096 with addresses in units of 512 bytes.
     pub physical_block: Sourced<Bytes>,
@@ -48,47 +49,47 @@ pub struct DiskProfile {
     pub command: Sourced<Nanos>,
     /// Firmware time of a command that the buffer answers.
     pub cached_command: Sourced<Nanos>,
-    /// The first of these for writes; that of reads if the profile does not say.
+    /// Like `command`, for writes. If the profile does not have it, the time for reads.
     pub write_command: Sourced<Nanos>,
-    /// The second for writes that the cache takes; that of reads if the profile does not say.
+    /// Like `cached_command`, for writes that the cache takes. If the profile does not have it, the time for reads.
     pub cached_write_command: Sourced<Nanos>,
-    /// Rate of its own link.
+    /// Rate of the drive's link.
     pub link_rate: Sourced<Rate>,
     /// Segments of the read buffer.
     pub segments: Sourced<u32>,
-    /// How far it reads on after a read, at most.
+    /// Greatest length of reading on after a read.
     pub read_ahead: Sourced<Bytes>,
-    /// How much it reads ahead after a sequential read before it turns to another waiting command.
+    /// Length that the drive reads ahead after a sequential read before it serves another waiting command.
     pub read_ahead_least: Sourced<Bytes>,
-    /// Is its write cache on when it leaves the factory?
+    /// Whether the factory setting of the write cache is on.
     pub write_cache: bool,
-    /// Bytes of written data that it holds at most.
+    /// Greatest size of written data in the cache.
     pub dirty: Sourced<Bytes>,
-    /// Pieces of written data that it holds at most.
+    /// Greatest number of pieces of written data in the cache.
     pub dirty_extents: Sourced<u32>,
-    /// After so long without commands, it writes out its cache.
+    /// Time without commands after which the drive destages its cache.
     pub destage_idle: Sourced<Nanos>,
-    /// Written data older than this is written out even while reads wait.
+    /// Age from which written data is destaged even while reads wait.
     pub destage_age: Sourced<Nanos>,
-    /// What kind of queue it has.
+    /// The kind of the command queue.
     pub queue: QueueKind,
-    /// Commands that it takes at once.
+    /// Number of commands that the drive takes at once.
     pub queue_depth: Sourced<u32>,
-    /// Commands that its firmware compares when it looks for the nearest.
+    /// Number of commands that the firmware compares in its search for the nearest.
     pub sorting_window: Sourced<u32>,
-    /// A command that waits for longer is served next.
+    /// A command that has waited longer than this is served next.
     pub queue_age: Sourced<Nanos>,
-    /// Time that the firmware adds to its estimate of how long it takes to reach a sector.
+    /// Time that the firmware adds to its estimate of the way to a sector.
     pub positioning_margin: Sourced<Nanos>,
     /// Firmware time of a flush.
     pub flush: Sourced<Nanos>,
-    /// Other commands continue while it flushes (SCSI); otherwise they wait (ATA).
+    /// Whether other commands continue during a flush (SCSI); otherwise they wait (ATA).
     pub flush_queued: bool,
-    /// Its tracks overlap, and the drive hides that (drive-managed SMR).
+    /// Overlapping tracks that the drive manages itself (drive-managed SMR), if it has them.
     pub shingled: Option<ShingledProfile>,
 }
 
-/// Overlapping tracks: a band is written as a whole, and other writes wait in a cache on the medium until their band is
+/// Overlapping tracks: a band is written as a whole. Other writes wait in a cache on the medium until their band is
 /// rewritten.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShingledProfile {
@@ -96,9 +97,9 @@ pub struct ShingledProfile {
     pub band: Sourced<Bytes>,
     /// Bytes of the cache on the medium.
     pub cache: Sourced<Bytes>,
-    /// Pieces that the cache holds at most: its map is as large.
+    /// Greatest number of pieces in the cache: the size of its map.
     pub extents: Sourced<u32>,
-    /// After so long without commands it rewrites bands.
+    /// Time without commands after which the drive rewrites bands.
     pub idle: Sourced<Nanos>,
 }
 
@@ -131,7 +132,7 @@ pub enum QueueKind {
     ScsiTcq,
 }
 
-/// Seek times of a sheet.
+/// Seek times of a data sheet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SeekPoints {
     /// To the next cylinder.
@@ -142,8 +143,8 @@ pub struct SeekPoints {
     pub full_stroke: Sourced<Nanos>,
 }
 
-/// A measured seek curve: distance in parts per million of the full stroke, time. Distances rise from 0 to a
-/// million, times do not fall.
+/// A measured seek curve. Each row has a distance, in parts per million of the full stroke, and a time. Distances rise
+/// from 0 to a million; times do not fall.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SeekTable(pub Vec<(u32, Nanos)>);
 
@@ -282,7 +283,7 @@ impl SeekPoints {
         points
     }
 
-    /// An arm must be able to move so.
+    /// Check that an arm can have these seek times.
     fn check(&self, seek: &Section<'_>, before: &str) {
         let field = format!("{before}_average");
         let (least, mean, most) = (self.track_to_track.value, self.average.value, self.full_stroke.value);
@@ -303,9 +304,10 @@ impl SeekPoints {
     }
 }
 
-/// How an arm moves: over a short way it speeds up at full force and slows down as fast, over a long one it goes at its
-/// highest speed in between; then it settles. The share x of the full stroke takes `settle + 2 t sqrt(x / k)` up to the share
-/// `k` at which it just comes to that speed, after the time `t`, and `settle + t (1 + x / k)` beyond.
+/// The motion of an arm. Over a short way it accelerates with full force and decelerates as fast. Over a long way it
+/// moves at its highest speed in between. Then it settles. A share x of the full stroke takes `settle + 2 t sqrt(x /
+/// k)` up to the share `k`, at which the arm just reaches its highest speed after the time `t`. A longer way takes
+/// `settle + t (1 + x / k)`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ArmMotion {
     next: f64,
@@ -314,15 +316,15 @@ pub struct ArmMotion {
     knee: f64,
 }
 
-/// The least share of the stroke for which an arm speeds up: less is as good as nothing.
+/// The least share of the stroke at which an arm reaches its highest speed; a lesser one makes no difference.
 const KNEE_MIN: f64 = 1e-6;
 
 impl ArmMotion {
-    /// The motion that has the three times of a sheet.
+    /// The motion with the three times of a data sheet.
     ///
-    /// The distance x of two random places has the density 2 (1 - x), so the mean time, without settling, is
-    /// `t (1 + 1 / 3k - k / 3 + k^2 / 15)`. It is between 1/3 and 8/15 of the longest, `t (1 + 1 / k)`. If a sheet has more, the
-    /// arm never comes to its highest speed, and settles for longer than after the way to the next track.
+    /// The distance x of two random places has the density 2 (1 - x), so the mean time, without settling, is `t (1 + 1
+    /// / 3k - k / 3 + k^2 / 15)`. It is between 1/3 and 8/15 of the longest, `t (1 + 1 / k)`. If the mean of a sheet is
+    /// greater, the arm never reaches its highest speed, and settles for longer than after a move to the next track.
     #[must_use]
     pub fn of(points: &SeekPoints) -> Self {
         let next = points.track_to_track.value.0 as f64;
@@ -345,7 +347,7 @@ impl ArmMotion {
         Self { next, settle: next, speed_up: most * knee / (1.0 + knee), knee }
     }
 
-    /// Nanoseconds over a share of the full stroke, 0 to 1; nothing is the way to the next track.
+    /// Nanoseconds for a share of the full stroke, 0 to 1; zero is the way to the next track.
     #[must_use]
     pub fn time(&self, share: f64) -> f64 {
         let Self { next, settle, speed_up, knee } = *self;
@@ -370,7 +372,7 @@ fn read_table(seek: &Section<'_>) -> Option<SeekTable> {
         seek.complain("read_table_percent_ms", reason, remedy);
         return None;
     }
-    // In the bounds that were just checked.
+    // In the range that was just checked.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let row = |&(percent, ms): &(f64, f64)| ((percent * 1e4).round() as u32, Nanos((ms * 1e6).round() as u64));
     Some(SeekTable(rows.iter().map(row).collect()))

@@ -1,4 +1,4 @@
-//! A drive of any kind, and the figures of its sheet that the model is held against.
+//! A drive of any kind, and the figures of its data sheet for comparison with the model.
 
 use crate::bus::BusProfile;
 use crate::disk::DiskProfile;
@@ -12,7 +12,7 @@ use crate::ssd::SsdProfile;
 use crate::unit::Dimension;
 use openraid_units::{Bytes, Nanos, Sectors};
 
-/// Most servers of a constant drive.
+/// Greatest number of servers of a constant drive.
 const SERVERS_MAX: u64 = 1024;
 
 /// A drive.
@@ -20,17 +20,17 @@ const SERVERS_MAX: u64 = 1024;
 pub struct DriveProfile {
     /// Name and title.
     pub head: Head,
-    /// Name of the bus profile that its link follows (`sata3`); for people and for checks.
+    /// Name of the bus profile of its link (`sata3`), for readers and for checks.
     pub link: String,
     /// Size.
     pub capacity: Sourced<Sectors>,
     /// Its kind, with the values of that kind.
     pub kind: DriveKind,
-    /// How often it fails, where that is known or estimated.
+    /// Its failure rates, if they are known or estimated.
     pub reliability: Option<ReliabilityProfile>,
-    /// How much electricity it takes, if a sheet says so.
+    /// Its electric power, if a data sheet states it.
     pub power: Option<PowerProfile>,
-    /// What its sheet, or a measurement, says that it does: never read by a model, only compared with it.
+    /// Figures of its data sheet or of a measurement. A model never reads them; they are for comparison.
     pub sheet: Vec<SheetFigure>,
 }
 
@@ -50,7 +50,7 @@ pub enum DriveKind {
 pub struct ConstantProfile {
     /// Mean service time of a command.
     pub service: Sourced<Nanos>,
-    /// How it is distributed.
+    /// Distribution of the service time.
     pub law: ServiceLaw,
     /// Commands served at once.
     pub servers: Sourced<u32>,
@@ -63,7 +63,7 @@ pub enum ServiceLaw {
     Fixed,
     /// Exponential.
     Exponential,
-    /// Uniform from nothing to twice the mean.
+    /// Uniform from zero to twice the mean.
     Uniform,
 }
 
@@ -72,7 +72,7 @@ pub enum ServiceLaw {
 pub enum SheetKey {
     /// Random 4 KiB commands per second.
     Random {
-        /// Writes, otherwise reads.
+        /// True for writes, false for reads.
         write: bool,
         /// Commands outstanding.
         depth: u32,
@@ -81,23 +81,23 @@ pub enum SheetKey {
         /// The figure is a mean time in nanoseconds, not a rate.
         time: bool,
     },
-    /// Bytes per second in order, 128 KiB at depth 32, at the outer edge of a disk.
+    /// Bytes per second of sequential commands, 128 KiB at depth 32, at the outer edge of a disk.
     Sequential {
-        /// Writes, otherwise reads.
+        /// True for writes, false for reads.
         write: bool,
     },
     /// Time of a flush after one random 4 KiB write, in nanoseconds.
     Flush,
 }
 
-/// One figure of a sheet; its unit depends on the key: commands per second, bytes per second or nanoseconds.
+/// One figure of a data sheet. Its unit depends on the key: commands per second, bytes per second or nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SheetFigure {
     /// The subject.
     pub key: SheetKey,
     /// Its key in the file.
     pub name: String,
-    /// How much.
+    /// The figure.
     pub value: Sourced<u64>,
 }
 
@@ -105,18 +105,19 @@ impl DriveProfile {
     /// Read a drive from the text of a file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelErrors> {
         Self::parse_at(file, text, &Edges::new())
     }
 
-    /// Read a drive with some of its values at an end of their range.
+    /// Read a drive with some values at an end of their range.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
         let (mut profile, mut uncertain) = read_file(file, text, edges, Self::read)?;
-        // No model reads a figure of the sheet, how often drives fail, or their power: these ranges move no prediction of speed.
+        // No model of speed reads the figures of the data sheet, the failure rates or the power, so their ranges do not
+        // matter.
         uncertain.retain(|field| !["sheet.", "reliability.", "power."].iter().any(|table| field.starts_with(table)));
         profile.head.uncertain = uncertain;
         Ok(profile)
@@ -139,7 +140,7 @@ impl DriveProfile {
         Self { head, link, capacity, kind, reliability, power, sheet }
     }
 
-    /// Rate of its own link, where it has one.
+    /// Rate of the drive's link, if it has one.
     #[must_use]
     pub fn link_rate(&self) -> Option<Rate> {
         match &self.kind {
@@ -149,7 +150,8 @@ impl DriveProfile {
         }
     }
 
-    /// Is its own write cache on when it leaves the factory? That of an SSD is its buffer, which is always on.
+    /// Whether the factory setting of the write cache is on. The write cache of an SSD is its buffer, which is always
+    /// on.
     #[must_use]
     pub fn write_cache(&self) -> bool {
         match &self.kind {
@@ -158,25 +160,25 @@ impl DriveProfile {
         }
     }
 
-    /// Does it turn?
+    /// Whether the drive is rotational.
     #[must_use]
     pub const fn rotational(&self) -> bool {
         matches!(self.kind, DriveKind::Disk(_))
     }
 
-    /// Does it hang in a slot of PCI Express, and not on a port for drives?
+    /// Whether the drive is in a slot of PCI Express, and not on a port for drives.
     #[must_use]
     pub fn has_slot(&self) -> bool {
         self.link.starts_with("pcie")
     }
 
-    /// Is a port, or the lane of it that the drive has, slower than the drive's own link?
+    /// Whether a port, or the drive's lane of it, is slower than the drive's own link.
     #[must_use]
     pub fn exceeds(&self, port: &BusProfile) -> bool {
         self.link_rate().is_some_and(|own| own > port.lane_rate().value)
     }
 
-    /// The same drive on a port of a controller: both use the slower of the two links.
+    /// The same drive on a port of a controller: the slower of the two links counts.
     #[must_use]
     pub fn behind(mut self, port: &BusProfile) -> Self {
         if self.exceeds(port) {
@@ -192,7 +194,7 @@ impl DriveProfile {
         self
     }
 
-    /// The same drive with every time multiplied by `percent / 100`, from a tenth to ten times: at 200 it has half the
+    /// The same drive with every time multiplied by `percent / 100`, from a tenth to ten times. At 200 it has half the
     /// rates and half the commands per second.
     #[must_use]
     pub fn slowed(mut self, percent: u32) -> Self {
@@ -227,7 +229,7 @@ impl ConstantProfile {
     }
 }
 
-/// A number that is known to fit.
+/// A number that is known to fit into 32 bits.
 pub(crate) fn small(count: &Sourced<u64>) -> Sourced<u32> {
     count.clone().map(|n| u32::try_from(n).unwrap_or(u32::MAX))
 }
@@ -242,7 +244,7 @@ fn read_sheet(sheet: &Section<'_>) -> Vec<SheetFigure> {
             }
         }
     }
-    // Says what can stand there, where something else does.
+    // The errors list the valid keys in place of an invalid one.
     for (base, dimension) in [("read_4k_depth1", Dimension::Commands), ("sequential_read", Dimension::Rate)] {
         let _ = sheet.optional_quantity(base, dimension, 1, u64::MAX);
     }
@@ -250,8 +252,8 @@ fn read_sheet(sheet: &Section<'_>) -> Vec<SheetFigure> {
     figures
 }
 
-/// `read_4k_depth32_iops`, `write_4k_depth1_fresh_us`, `sequential_read_mbs`, `flush_ms`: the name without its unit,
-/// its meaning, and the dimension.
+/// The parts of `read_4k_depth32_iops`, `write_4k_depth1_fresh_us`, `sequential_read_mbs`, `flush_ms`: the name without
+/// its unit, the meaning, and the dimension.
 fn sheet_key(key: &str) -> Option<(&str, SheetKey, Dimension)> {
     let (base, unit) = key.rsplit_once('_')?;
     let time = matches!(unit, "ns" | "us" | "ms");

@@ -2,23 +2,23 @@
 
 use std::fmt;
 
-/// More complaints about one file are not kept: the first ones have the cause.
+/// Limit of the errors that are kept of one file: the first ones have the cause.
 pub(crate) const ERRORS_MAX: usize = 100;
 
-/// One complaint about one place of one file.
+/// An error at one place of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModelError {
-    /// The file, as it was named to the reader.
+    /// The file, by the name that the reader was given.
     pub file: String,
-    /// Line, from 1; 0 where it is about the whole file or folder.
+    /// Line, from 1; 0 if the error is about the whole file or folder.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// The field, with the tables that it is in: `seek.read_average_ms`.
+    /// The field, with the tables around it: `seek.read_average_ms`.
     pub field: String,
     /// The fault.
     pub reason: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for ModelError {
     }
 }
 
-/// Everything that is wrong with one file; never empty.
+/// All errors of one file; never empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModelErrors(pub Vec<ModelError>);
 

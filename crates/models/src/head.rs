@@ -2,11 +2,11 @@
 
 use crate::reader::Section;
 
-/// The schema that this reader knows.
+/// The schema of this reader.
 const SCHEMA: u64 = 1;
 /// Longest name, so that names fit into tables.
 const NAME_MAX: usize = 40;
-/// Most other names of one profile.
+/// Greatest number of other names of one profile.
 const ALIASES_MAX: usize = 16;
 
 /// The beginning of a profile.
@@ -14,18 +14,18 @@ const ALIASES_MAX: usize = 16;
 pub struct Head {
     /// Short name, unique among profiles of its kind: small letters, digits, `-`, `_`, `.`.
     pub name: String,
-    /// Other names that mean the same profile.
+    /// Other names of the same profile.
     pub aliases: Vec<String>,
-    /// One line as text.
+    /// A title of one line.
     pub title: String,
-    /// Year in which it came to market; zero where that means nothing.
+    /// Year of the market launch; zero if it has no meaning.
     pub year: u32,
-    /// Fields whose values have a range: these carry the uncertainty of a prediction.
+    /// Fields with a range: they make a prediction uncertain.
     pub uncertain: Vec<String>,
 }
 
 impl Head {
-    /// Read it; `kinds` are the values of `kind` that may stand in this folder. Gives the kind as well.
+    /// Read the head; `kinds` are the allowed values of `kind` in this folder. Returns the kind as well.
     pub(crate) fn read(top: &Section<'_>, kinds: &[&'static str]) -> (Self, &'static str) {
         let schema = top.plain_count("schema");
         if schema.is_some_and(|found| found != SCHEMA) {
@@ -48,7 +48,7 @@ impl Head {
         (Self { name, aliases, title, year, uncertain: Vec::new() }, kinds[kind])
     }
 
-    /// Is this its name, or one of its other names?
+    /// Whether this is the name of the profile, or one of its other names.
     #[must_use]
     pub fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.aliases.iter().any(|alias| alias == name)

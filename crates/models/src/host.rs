@@ -12,17 +12,17 @@ use openraid_units::Nanos;
 pub struct HostProfile {
     /// Name and title.
     pub head: Head,
-    /// Processor time of a read, without its bytes.
+    /// Processor time of a read, without the time for its bytes.
     pub read: Sourced<Nanos>,
-    /// Processor time of a write, without its bytes.
+    /// Processor time of a write, without the time for its bytes.
     pub write: Sourced<Nanos>,
-    /// Processor time of a request that follows the one before in order.
+    /// Processor time of a request that continues the previous one.
     pub sequential: Sourced<Nanos>,
     /// Processor time for each KiB of data.
     pub per_kib: Sourced<Nanos>,
-    /// Rate at which it computes parity, where the host does that.
+    /// Rate of its parity computation, if the host computes parity.
     pub xor_rate: Sourced<Rate>,
-    /// Processors. One worker keeps one of them busy at most.
+    /// Number of processors. One worker uses one of them at most.
     pub processors: Sourced<u32>,
 }
 
@@ -30,7 +30,7 @@ impl HostProfile {
     /// Read a host from the text of a file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelErrors> {
         Self::parse_at(file, text, &Edges::new())
     }
@@ -38,7 +38,7 @@ impl HostProfile {
     /// Read a host with some values at an end of their range.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the file.
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
         let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
         parsed.head.uncertain = uncertain;

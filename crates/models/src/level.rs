@@ -1,24 +1,24 @@
-//! Levels as users ask for them: in commands, profiles, plans, reviews and claims.
+//! Levels as users name them: in commands, profiles, plans, reviews and claims.
 //!
-//! Linux md has fewer (`MdLevel` of the format): a single drive is a RAID 1 of one copy there, RAID 1E a RAID 10 with two near copies,
-//! and RAID 50 and 60 are several sets with a RAID 0 over them.
+//! Linux md has fewer levels (`MdLevel` of the format). For md, a single drive is a RAID 1 of one copy. RAID 1E is a
+//! RAID 10 with two near copies. RAID 50 and 60 are several sets and a RAID 0 over them.
 
 use std::fmt;
 
-/// How the drives of an array work together.
+/// The level of an array.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ArrayLevel {
-    /// One drive as a unit of its own, with the controller's caches.
+    /// One drive as a separate unit, with the controller's caches.
     Single,
-    /// Drives passed through one by one.
+    /// Raw drives, each served separately.
     Jbod,
-    /// Drives one after the other.
+    /// Drives concatenated.
     Linear,
     /// Striped.
     Raid0,
     /// Mirrored.
     Raid1,
-    /// Striped mirrors on any number of drives, each chunk on two neighbours.
+    /// Striped mirrors on any number of drives, each chunk on two adjacent drives.
     Raid1e,
     /// Stripes over mirrored pairs.
     Raid10,
@@ -35,7 +35,7 @@ pub enum ArrayLevel {
 }
 
 impl ArrayLevel {
-    /// Every level with its word in profiles and on the command line.
+    /// All levels, with their words in profiles and on the command line.
     pub const WORDS: [(&'static str, Self); 12] = [
         ("single", Self::Single),
         ("jbod", Self::Jbod),
@@ -51,7 +51,7 @@ impl ArrayLevel {
         ("raid60", Self::Raid60),
     ];
 
-    /// Every level that is compared, in the order in which tables show them. RAID 4 is not: RAID 5 has taken its place.
+    /// All levels that are compared, in the order of tables. RAID 4 is not compared, because RAID 5 has replaced it.
     pub const ALL: [Self; 11] = [
         Self::Single,
         Self::Jbod,
@@ -66,17 +66,17 @@ impl ArrayLevel {
         Self::Raid60,
     ];
 
-    /// The level of this word.
+    /// The level with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, level)| *level)
     }
-    /// Its word.
+    /// The word of the level.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, level)| *level == self).map_or("", |(word, _)| *word)
     }
-    /// As people read it: `RAID 5`.
+    /// The title of the level: `RAID 5`.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -94,12 +94,12 @@ impl ArrayLevel {
             Self::Raid60 => "RAID 60",
         }
     }
-    /// Does it survive the loss of any one member?
+    /// Whether the level survives the loss of any one member.
     #[must_use]
     pub const fn redundant(self) -> bool {
         !matches!(self, Self::Single | Self::Jbod | Self::Linear | Self::Raid0)
     }
-    /// The fewest members with which the level makes sense, on every controller.
+    /// Least number of members with which the level makes sense, on every controller.
     #[must_use]
     pub const fn members_min(self) -> u16 {
         match self {
@@ -111,12 +111,12 @@ impl ArrayLevel {
             Self::Raid60 => 8,
         }
     }
-    /// Is it a stripe over several sets, each an array of its own to md?
+    /// Whether the level is a stripe over several sets, each of which is an array of its own for md.
     #[must_use]
     pub const fn has_spans(self) -> bool {
         matches!(self, Self::Raid50 | Self::Raid60)
     }
-    /// Does it compute parity?
+    /// Whether the level has parity.
     #[must_use]
     pub const fn has_parity(self) -> bool {
         matches!(self, Self::Raid4 | Self::Raid5 | Self::Raid6 | Self::Raid50 | Self::Raid60)

@@ -1,9 +1,9 @@
 //! Profiles of drives, buses, controllers and hosts: data with a source for every value.
 //!
-//! A profile is a TOML file. Each value has its unit in its key, names its source, and has a range if the source is an
-//! estimate or a recollection. Reading never panics and never guesses: a file that lacks something, contradicts itself
-//! or has something unknown gives a list of errors with file, line, column, field, reason and remedy. Nothing here
-//! simulates anything, and no result of a review is an input.
+//! A profile is a TOML file. Each value has its unit in its key, and names its source. A value has a range if the
+//! source is an estimate or a recollection. The reader never panics and never guesses. A file with missing,
+//! contradictory or unknown content gives a list of errors with file, line, column, field, reason and remedy. This
+//! crate does not simulate, and no result of a review is an input.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! All profiles together, found by name: the built-in ones, and those of a folder.
+//! All profiles, found by name: the built-in ones, and those of a folder.
 
 use crate::bus::{BusFile, BusProfile, Plug};
 use crate::controller::{ControllerKind, ControllerProfile};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
-/// Most profiles that a folder may hold.
+/// Limit of the profiles of a folder.
 const FILES_MAX: usize = 10_000;
 
 /// Profiles by name.
@@ -25,23 +25,23 @@ pub struct Library {
     hosts: Vec<(HostProfile, Text)>,
 }
 
-/// The place and text of a profile: it is read again for each end of a range.
+/// The file name and text of a profile. The text is read again for each end of a range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Text {
     file: String,
     text: String,
-    /// It is of a folder; otherwise it is built in.
+    /// Whether the profile is from a folder; otherwise it is built in.
     own: bool,
 }
 
-/// A name that no profile has.
+/// A name without a profile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LookupError {
     /// `drive`, `bus`, `controller` or `host`.
     pub kind: &'static str,
-    /// The name that was asked for.
+    /// The name.
     pub name: String,
-    /// Names that there are.
+    /// The existing names.
     pub known: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for LookupError {
 
 impl std::error::Error for LookupError {}
 
-/// A profile as its own text has it now, or as it was where that cannot be read.
+/// A profile, read again from its text. If that fails, the profile as it was.
 fn read_again<T: Clone>(
     all: &[(T, Text)],
     found: &T,
@@ -67,7 +67,7 @@ fn read_again<T: Clone>(
 }
 
 impl Library {
-    /// The profiles that are built in.
+    /// The built-in profiles.
     ///
     /// # Panics
     /// A built-in profile is wrong, which a test would have shown.
@@ -88,12 +88,12 @@ impl Library {
         Ok(library)
     }
 
-    /// Add the profiles of a folder with `drives`, `buses`, `controllers` and `hosts` in it; one with a name that is
-    /// already there takes its place.
+    /// Add the profiles of a folder with `drives`, `buses`, `controllers` and `hosts` in it. A profile with an existing
+    /// name replaces the existing one.
     ///
     /// # Errors
-    /// Everything that is wrong with the first wrong file, or why it cannot be read; where each file is right by itself,
-    /// what does not fit between them.
+    /// All errors of the first wrong file, or the reason for which it cannot be read. If each file is correct by
+    /// itself, the mismatches between them.
     pub fn with_dir(mut self, path: &Path) -> Result<Self, ModelErrors> {
         let mut found = false;
         for folder in ["drives", "buses", "controllers", "hosts"] {
@@ -145,19 +145,19 @@ impl Library {
         Ok(())
     }
 
-    /// Every drive.
+    /// All drives.
     pub fn drives(&self) -> impl Iterator<Item = &DriveProfile> + Clone {
         self.drives.iter().map(|(profile, _)| profile)
     }
-    /// Every bus.
+    /// All buses.
     pub fn buses(&self) -> impl Iterator<Item = &BusProfile> + Clone {
         self.buses.iter().map(|(profile, _)| profile)
     }
-    /// Every controller.
+    /// All controllers.
     pub fn controllers(&self) -> impl Iterator<Item = &ControllerProfile> + Clone {
         self.controllers.iter().map(|(profile, _)| profile)
     }
-    /// Every host.
+    /// All hosts.
     pub fn hosts(&self) -> impl Iterator<Item = &HostProfile> + Clone {
         self.hosts.iter().map(|(profile, _)| profile)
     }
@@ -165,14 +165,14 @@ impl Library {
     /// A drive by one of its names.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no drive of this name.
     pub fn drive(&self, name: &str) -> Result<&DriveProfile, LookupError> {
         find(self.drives(), "drive", name, |drive| &drive.head)
     }
-    /// The file of a drive, where it is of a folder and not built in.
+    /// The file of a drive, if it is from a folder and not built in.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no drive of this name.
     pub fn drive_file(&self, name: &str) -> Result<Option<&str>, LookupError> {
         let found = self.drive(name)?;
         let text = self.drives.iter().find(|(known, _)| known.head.name == found.head.name).map(|(_, text)| text);
@@ -181,21 +181,21 @@ impl Library {
     /// A controller by one of its names.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no controller of this name.
     pub fn controller(&self, name: &str) -> Result<&ControllerProfile, LookupError> {
         find(self.controllers(), "controller", name, |controller| &controller.head)
     }
     /// A host by one of its names.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no host of this name.
     pub fn host(&self, name: &str) -> Result<&HostProfile, LookupError> {
         find(self.hosts(), "host", name, |host| &host.head)
     }
     /// A bus by one of its names.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no bus of this name.
     pub fn bus(&self, name: &str) -> Result<&BusProfile, LookupError> {
         self.buses().find(|bus| bus.answers_to(name)).ok_or_else(|| LookupError {
             kind: "bus",
@@ -204,8 +204,8 @@ impl Library {
         })
     }
 
-    /// The bus that a controller and a slot agree on: of PCI Express the older generation and the fewer lanes of the two, of
-    /// others the slower one. The slot's, if it is not known what the card can.
+    /// The bus on which a controller and a slot agree. For PCI Express: the older generation and the lower number of
+    /// lanes of the two. For other buses: the slower one. If the bus of the card is not known: that of the slot.
     #[must_use]
     pub fn agreed<'a>(&'a self, controller: &ControllerProfile, slot: &'a BusProfile) -> &'a BusProfile {
         let Some(card) = controller.card_bus.as_ref().and_then(|name| self.bus(name).ok()) else { return slot };
@@ -222,14 +222,14 @@ impl Library {
         }
     }
 
-    /// A drive with some of its values at an end of their range; [`Head::uncertain`] names the fields that have one.
+    /// A drive with some of its values at an end of their range. [`Head::uncertain`] names the fields with a range.
     ///
     /// # Errors
     /// No drive has this name.
     ///
     /// # Panics
-    /// Never: text that was read once can be read again. If the ends of ranges contradict each other, the values in
-    /// between are used.
+    /// Never: text that was read once can be read again. If the ends of ranges contradict each other, the values
+    /// between them are used.
     pub fn drive_at(&self, name: &str, edges: &Edges) -> Result<DriveProfile, LookupError> {
         let found = self.drive(name)?;
         let named = |known: &DriveProfile| known.head.name == found.head.name;
@@ -239,7 +239,7 @@ impl Library {
     /// A controller with some of its values at an end of their range.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no controller of this name.
     pub fn controller_at(&self, name: &str, edges: &Edges) -> Result<ControllerProfile, LookupError> {
         let found = self.controller(name)?;
         let named = |known: &ControllerProfile| known.head.name == found.head.name;
@@ -251,7 +251,7 @@ impl Library {
     /// A host with some of its values at an end of their range.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no host of this name.
     pub fn host_at(&self, name: &str, edges: &Edges) -> Result<HostProfile, LookupError> {
         let found = self.host(name)?;
         let named = |known: &HostProfile| known.head.name == found.head.name;
@@ -261,7 +261,7 @@ impl Library {
     /// A bus with some of its values at an end of their range.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no bus of this name.
     pub fn bus_at(&self, name: &str, edges: &Edges) -> Result<BusProfile, LookupError> {
         let found = self.bus(name)?;
         let named = |known: &BusProfile| known.name == found.name;
@@ -269,10 +269,12 @@ impl Library {
         Ok(read_again(&self.buses, found, named, read))
     }
 
-    /// Can a drive be plugged in at this controller? A drive with a given service time fits everywhere. If the host
-    /// does the work, its slots take the drives made for them. A link without a plug in its profile takes everything.
+    /// Whether a drive can be plugged in at this controller. A drive with a synthetic service time fits everywhere. If
+    /// the host does the work, its slots accept drives for slots. A link without a plug in its profile accepts every
+    /// drive.
     ///
     /// # Errors
+    /// There is no such link.
     /// There is no such link.
     pub fn fits(&self, drive: &DriveProfile, controller: &ControllerProfile) -> Result<bool, LookupError> {
         let (own, port) = (self.bus(&drive.link)?.plug, self.bus(&controller.link)?.plug);
@@ -281,8 +283,8 @@ impl Library {
         Ok(taken || own.zip(port).is_none_or(|(own, port)| own.fits(port)))
     }
 
-    /// Faults between profiles: names that one uses and no other has (a controller's bus, a drive's link), drives that
-    /// are faster than their link can be, hosts' buses that are links of drives, drives of a test bed that do not fit.
+    /// Errors between profiles: names without a profile (a controller's bus, a drive's link), drives that are faster
+    /// than their link, buses of hosts that are links of drives, drives of a test system that do not fit.
     #[must_use]
     pub fn dangling(&self) -> Vec<ModelError> {
         let mut wrong = Vec::new();
@@ -331,7 +333,7 @@ impl Library {
 }
 
 impl Text {
-    /// A complaint about a key of a table, or about one that begins so and goes on with a unit.
+    /// An error of a key in a table; the key in the file may end in a unit.
     fn complain(&self, table: &str, key: &str, reason: String, remedy: &str) -> ModelError {
         let (header, mut inside, mut line) = (format!("[{table}]"), false, 1);
         for (number, text) in (1..).zip(self.text.lines()) {
@@ -370,7 +372,7 @@ fn find<'l, T>(
     head: impl Fn(&T) -> &Head,
 ) -> Result<&'l T, LookupError> {
     let all = list.clone();
-    // A name is stronger than another profile's alias.
+    // A name precedes another profile's alias.
     let by_name = all.clone().find(|profile| head(profile).name == name);
     by_name.or_else(|| list.find(|profile| head(profile).answers_to(name))).ok_or_else(|| LookupError {
         kind,

@@ -1,18 +1,18 @@
-//! The electricity of a drive: figures of its sheet. No timing model reads them.
+//! The electric power of a drive: figures of its data sheet. No timing model reads them.
 
 use crate::reader::Section;
 use crate::sourced::Sourced;
 use crate::unit::Dimension;
 
-/// Most that a drive takes, in milliwatts.
+/// Greatest power of a drive, in milliwatts.
 const MILLIWATTS_MAX: u64 = 100_000;
 
 /// Power of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PowerProfile {
-    /// Milliwatts while it is ready and has no command; a disk turns.
+    /// Milliwatts of a drive that is ready and has no command; a disk spins.
     pub idle: Sourced<u64>,
-    /// Milliwatts while it works without a pause.
+    /// Milliwatts of a drive that works without a pause.
     pub busy: Sourced<u64>,
 }
 
@@ -33,7 +33,7 @@ impl PowerProfile {
         profile
     }
 
-    /// Watts of a drive that works for this share of the time, from 0 to 1.
+    /// Watts of a drive that works for the share `busy` of the time, from 0 to 1.
     #[must_use]
     pub fn watts(&self, busy: f64) -> f64 {
         let (idle, most) = (self.idle.value as f64 / 1e3, self.busy.value as f64 / 1e3);

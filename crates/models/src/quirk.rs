@@ -1,15 +1,15 @@
 //! Quirks: firmware behaviour that does not follow from physics.
 //!
-//! Physics says how fast a bus or a spindle is. A quirk is a choice, or a fault, of a firmware. Quirks have a table of
-//! their own, and each one says in words what it explains. A quirk is a cause, never a result.
+//! Physics determines the speed of a bus or a spindle. A quirk is a choice, or a fault, of a firmware. Quirks have a
+//! table of their own, and each one has a text about its effect. A quirk is a cause, never a result.
 
 use crate::reader::Section;
 use crate::sourced::Sourced;
 
-/// What kind of value a quirk has.
+/// The kind of a quirk's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuirkKind {
-    /// A number, in the unit that the name ends with.
+    /// A number, in the unit at the end of the name.
     Number,
     /// Yes or no.
     Truth,
@@ -17,10 +17,10 @@ pub enum QuirkKind {
     Text,
 }
 
-/// The value of a quirk. One that is a number is uncertain where it has a range, as any value of a profile.
+/// The value of a quirk. A number with a range is uncertain, like any value of a profile.
 #[derive(Clone, PartialEq, Debug)]
 pub enum QuirkValue {
-    /// A number, in the unit that the name ends with.
+    /// A number, in the unit at the end of the name.
     Number(Sourced<f64>),
     /// Yes or no.
     Truth(bool),
@@ -33,14 +33,14 @@ pub enum QuirkValue {
 pub struct Quirk {
     /// Its name, one of [`QUIRKS`].
     pub name: String,
-    /// How strong it is.
+    /// The value of the quirk.
     pub value: QuirkValue,
     /// The visible effect, in words.
     pub explains: String,
 }
 
-/// Every quirk that a profile may have, with its kind and meaning. Each has an effect in the machine: a name that does
-/// nothing would be taken for a cause.
+/// Every quirk that a profile may have, with its kind and meaning. Each one has an effect in the machine. Otherwise
+/// readers would take a name without effect for a cause.
 pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
     ("ra_window_kib", QuirkKind::Number, "how far a stream is read ahead"),
     ("ra_restart_on_stripe_hop", QuirkKind::Truth, "read-ahead starts again on each member"),
@@ -105,7 +105,7 @@ impl Quirk {
             QuirkKind::Truth => Some(QuirkValue::Truth(section.truth("value"))),
             QuirkKind::Text => section.text("value").map(QuirkValue::Text),
         };
-        // The table of a number was looked at as a whole.
+        // The reader has already checked the table of a number as a whole.
         if kind != QuirkKind::Number {
             table.source(name, section.optional_text("from").as_deref());
             section.finish();

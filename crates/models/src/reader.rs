@@ -1,7 +1,7 @@
-//! Reads tables field by field and remembers every complaint with its place.
+//! Reads tables field by field, and records every error with its place.
 //!
-//! A reader function never fails: it complains and gives a stand-in, so that one pass finds everything that is
-//! wrong with a file. Whether a profile may be used is decided at the end, by whether there are complaints.
+//! A function of the reader never fails. It records an error and returns a substitute value, so that one pass finds all
+//! errors of a file. The profile is rejected at the end if there are errors.
 //!
 //! ```text
 //!  seek_average_ms = { value = 5.2, range = [4.9, 5.5], from = "sheet", note = "..." }
@@ -16,19 +16,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// No profile is longer: a longer file is no profile.
+/// Limit of the length of a profile: a longer file is rejected.
 pub(crate) const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// Which end of its range a value is to be taken from.
+/// The end of a range from which a value is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Edge {
-    /// The smallest that it may be.
+    /// The least value of the range.
     Low,
-    /// The largest that it may be.
+    /// The greatest value of the range.
     High,
 }
 
-/// Fields (`seek.read_average_ms`) that are to be read at an end of their range.
+/// Fields (`seek.read_average_ms`) that are read at an end of their range.
 pub type Edges = BTreeMap<String, Edge>;
 
 /// A file that is being read.
@@ -52,7 +52,7 @@ pub(crate) struct Section<'r> {
     endings: RefCell<Vec<(String, Dimension)>>,
 }
 
-/// Read `text` with `read`, which gets the top table; complaints about anything make it an error.
+/// Read `text` with `read`, which gets the top table. The result is an error if any error was recorded.
 pub(crate) fn read_file<T>(
     file: &str,
     text: &str,
@@ -109,7 +109,7 @@ impl Reader<'_> {
             reason: reason.to_owned(),
             remedy: remedy.to_owned(),
         };
-        // A value and both ends of its range may be wrong in the same way.
+        // A value and both ends of its range may have the same error.
         if errors.len() < ERRORS_MAX && !errors.contains(&error) {
             errors.push(error);
         }
@@ -169,12 +169,12 @@ impl<'r> Section<'r> {
         self.table.and_then(|table| table.get(key))
     }
 
-    /// Is this key there?
+    /// Whether the table has this key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
-    /// Has this file been without complaint so far? Comparisons between stand-ins make no sense.
+    /// Whether no error of this file was recorded so far. Comparisons of substitute values make no sense.
     pub(crate) fn clean(&self) -> bool {
         self.reader.errors.borrow().is_empty()
     }
@@ -184,7 +184,7 @@ impl<'r> Section<'r> {
         self.table.map(|table| table.keys().map(|key| key.get_ref().to_string()).collect()).unwrap_or_default()
     }
 
-    /// Complain about a field of this table; a name without unit finds the key with it.
+    /// Record an error of a field of this table. A name without a unit finds the key with its unit.
     pub(crate) fn complain(&self, key: &str, reason: &str, remedy: &str) {
         let fits =
             |found: &str| found == key || ending(found).is_some_and(|end| &found[..found.len() - end.len()] == key);
@@ -194,7 +194,7 @@ impl<'r> Section<'r> {
         self.reader.complain(place, &self.field(name), reason, remedy);
     }
 
-    /// A table inside of this one, which must be there.
+    /// A required table inside this one.
     pub(crate) fn section(&self, key: &str) -> Section<'r> {
         match self.optional_section(key) {
             Some(section) => section,
@@ -202,13 +202,13 @@ impl<'r> Section<'r> {
                 if !self.has(key) {
                     self.complain(key, "this table is missing", &format!("add [{}]", self.field(key)));
                 }
-                // Its fields are not missed one by one.
+                // No further errors for its missing fields.
                 Section::new(self.reader, None, self.field(key), self.place)
             }
         }
     }
 
-    /// A table inside of this one, if it is there.
+    /// An optional table inside this one.
     pub(crate) fn optional_section(&self, key: &str) -> Option<Section<'r>> {
         let found = self.get(key)?;
         let Some(table) = found.get_ref().as_table() else {
@@ -224,7 +224,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// A value with a unit, between `least` and `most` base units; complains where it is missing.
+    /// A required value with a unit, between `least` and `most` base units.
     pub(crate) fn quantity(&self, base: &str, dimension: Dimension, least: u64, most: u64) -> Sourced<u64> {
         self.optional_quantity(base, dimension, least, most).unwrap_or_else(|| {
             let units = dimension.units();
@@ -241,7 +241,7 @@ impl<'r> Section<'r> {
         })
     }
 
-    /// A value with a unit, if it is there.
+    /// An optional value with a unit.
     pub(crate) fn optional_quantity(
         &self,
         base: &str,
@@ -282,7 +282,7 @@ impl<'r> Section<'r> {
                 let reason = format!("{number} is not a possible {}", dimension.name());
                 self.complain(key, &reason, &format!("give a number from {low} to {high}"));
             }
-            // Within the bounds that were just checked.
+            // In the range that was just checked.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             fits.then(|| exact.round() as u64)
         };
@@ -292,7 +292,7 @@ impl<'r> Section<'r> {
         self.at_edge(key, value, (low, high), source)
     }
 
-    /// A value as it stands, or at the end of its range that is asked for; one with a range is uncertain.
+    /// A value, or the requested end of its range. A value with a range is uncertain.
     fn at_edge<T: Copy + PartialOrd>(
         &self,
         key: &str,
@@ -312,8 +312,8 @@ impl<'r> Section<'r> {
         Sourced { value, low, high, confidence, source }
     }
 
-    /// A number of at least zero, in the unit of its key. In addition to value, range, from and note, its table has
-    /// these `others`, which are read elsewhere.
+    /// A number of at least zero, in the unit of its key. Its table may have the keys value, range, from and note, and
+    /// the `others`, which are read elsewhere.
     pub(crate) fn number(&self, key: &str, others: &[&str]) -> Option<Sourced<f64>> {
         let (value, (low, high), source) = self.parts(key, self.get(key)?, others)?;
         if low < 0.0 || !high.is_finite() {
@@ -323,7 +323,7 @@ impl<'r> Section<'r> {
         Some(self.at_edge(key, value, (low, high), source))
     }
 
-    /// Number, range and source of a value, whose table may also have these `others`.
+    /// Number, range and source of a value. Its table may also have the keys `others`.
     #[allow(clippy::type_complexity)] // three things that are taken apart at once
     fn parts(
         &self,
@@ -392,7 +392,7 @@ impl<'r> Section<'r> {
         Some((value, (low, high), source))
     }
 
-    /// The source of a value, by its name or the file's own; complains where there is none.
+    /// The source of a value, by its own name or that of the file. A missing source is an error.
     pub(crate) fn source(&self, key: &str, named: Option<&str>) -> Option<(Confidence, String)> {
         let Some(name) = named.or(self.reader.default_source.as_deref()) else {
             self.complain(
@@ -413,7 +413,7 @@ impl<'r> Section<'r> {
         source
     }
 
-    /// A text, or `{ value = "...", from = "..." }`; complains where it is missing.
+    /// A required text, or `{ value = "...", from = "..." }`.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         let text = self.optional_text(key);
         if text.is_none() && !self.has(key) {
@@ -422,7 +422,7 @@ impl<'r> Section<'r> {
         text
     }
 
-    /// A text, if it is there.
+    /// An optional text.
     pub(crate) fn optional_text(&self, key: &str) -> Option<String> {
         let found = self.get(key)?;
         if let Some(text) = found.get_ref().as_str() {
@@ -438,7 +438,7 @@ impl<'r> Section<'r> {
         Some(text.to_owned())
     }
 
-    /// Texts, or none.
+    /// A list of texts, which may be absent.
     pub(crate) fn texts(&self, key: &str, most: usize) -> Vec<String> {
         let Some(found) = self.get(key) else { return Vec::new() };
         let texts: Option<Vec<String>> = found
@@ -454,7 +454,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// One of `words`, as an index; complains where it is missing or another.
+    /// The index of a text in `words`. A missing or another text is an error.
     pub(crate) fn word(&self, key: &str, words: &[&str]) -> Option<usize> {
         let text = self.text(key)?;
         let index = words.iter().position(|word| *word == text);
@@ -464,7 +464,7 @@ impl<'r> Section<'r> {
         index
     }
 
-    /// True or false, or `{ value = true, from = "..." }`; complains where it is missing.
+    /// A required truth value, or `{ value = true, from = "..." }`.
     pub(crate) fn truth(&self, key: &str) -> bool {
         let Some(found) = self.get(key) else {
             self.missing(key, &format!("add {key} = true or false"));
@@ -483,7 +483,7 @@ impl<'r> Section<'r> {
         truth.unwrap_or_default()
     }
 
-    /// A whole number without a source; complains where it is missing.
+    /// A required whole number without a source.
     pub(crate) fn plain_count(&self, key: &str) -> Option<u64> {
         let Some(found) = self.get(key) else {
             self.missing(key, &format!("add {key} = ..."));
@@ -496,7 +496,7 @@ impl<'r> Section<'r> {
         count
     }
 
-    /// A whole number without a source, or `absent`.
+    /// A whole number without a source; `absent` if it is missing.
     pub(crate) fn plain_count_or(&self, key: &str, absent: u64) -> u64 {
         if self.has(key) {
             self.plain_count(key).unwrap_or(absent)
@@ -506,7 +506,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Rows of two numbers each, or none; at most `most` of them.
+    /// Rows of two numbers each, at most `most` rows; `None` if they are missing.
     pub(crate) fn pairs(&self, key: &str, most: usize) -> Option<Vec<(f64, f64)>> {
         let found = self.get(key)?;
         let pair = |row: &Spanned<DeValue<'_>>| {
@@ -526,7 +526,7 @@ impl<'r> Section<'r> {
         rows
     }
 
-    /// Numbers without a source, or none.
+    /// Numbers without a source; empty if they are missing.
     pub(crate) fn numbers(&self, key: &str, most: usize) -> Vec<f64> {
         let Some(found) = self.get(key) else { return Vec::new() };
         let numbers: Option<Vec<f64>> =
@@ -544,7 +544,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Complain about every key that was not read and is not one of these.
+    /// Record an error for every key that was not read and is not in `known`.
     pub(crate) fn finish_known(&self, known: &[&str]) {
         for name in known {
             self.ask(name);
@@ -552,7 +552,7 @@ impl<'r> Section<'r> {
         self.finish();
     }
 
-    /// Complain about every key that was not read.
+    /// Record an error for every key that was not read.
     pub(crate) fn finish(&self) {
         let Some(table) = self.table else { return };
         let asked = self.asked.borrow();
@@ -581,7 +581,7 @@ impl<'r> Section<'r> {
     }
 }
 
-/// About a key that has no unit, or one of something else.
+/// The error of a key without a unit, or with a unit of another dimension.
 fn without_unit(base: &str, dimension: Dimension, name: &str) -> (String, String) {
     let units: Vec<String> = dimension.units().iter().map(|(end, _)| format!("{base}{end}")).collect();
     let what = dimension.name();
@@ -600,7 +600,7 @@ fn number(value: &DeValue<'_>) -> Option<f64> {
     value.as_float().and_then(|float| float.as_str().parse().ok())
 }
 
-/// Letters to change, add or drop to make one word of the other.
+/// Number of letters that must be changed, added or removed to turn one word into the other.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

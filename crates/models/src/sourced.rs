@@ -3,7 +3,7 @@
 use openraid_units::{Bytes, Nanos};
 use std::fmt;
 
-/// How a value came to be known, from the surest to the least sure.
+/// The origin of a value, from the most to the least certain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Confidence {
     /// Measured on the device itself.
@@ -12,14 +12,14 @@ pub enum Confidence {
     Sheet,
     /// A published review or a magazine.
     Review,
-    /// Computed from other values, fitted to a sheet, or estimated; has a range.
+    /// Computed from other values, fitted to a data sheet, or estimated; has a range.
     Derived,
-    /// Remembered, with no source at hand; has a range.
+    /// Remembered, without a source at hand; has a range.
     Memory,
 }
 
 impl Confidence {
-    /// Every confidence, with the word for it in a profile.
+    /// All origins, with their words in profiles.
     pub const WORDS: [(&'static str, Self); 5] = [
         ("measured", Self::Measured),
         ("sheet", Self::Sheet),
@@ -28,7 +28,7 @@ impl Confidence {
         ("memory", Self::Memory),
     ];
 
-    /// Must a value of this confidence say how wrong it may be?
+    /// Whether a value of this origin must have a range.
     #[must_use]
     pub const fn needs_range(self) -> bool {
         matches!(self, Self::Derived | Self::Memory)
@@ -47,23 +47,23 @@ impl fmt::Display for Confidence {
 pub struct Sourced<T> {
     /// The value to be used.
     pub value: T,
-    /// The smallest value that it may be in truth.
+    /// The least possible true value.
     pub low: T,
-    /// The largest value that it may be in truth.
+    /// The greatest possible true value.
     pub high: T,
-    /// How it came to be known.
+    /// The origin of the value.
     pub confidence: Confidence,
     /// The source, in words.
     pub source: String,
 }
 
 impl<T: Copy> Sourced<T> {
-    /// A value that is exact by decision, for tests and for profiles made by programs.
+    /// An exact value by decision, for tests and for profiles made by programs.
     pub fn exact(value: T) -> Self {
         Self { value, low: value, high: value, confidence: Confidence::Measured, source: String::from("given") }
     }
 
-    /// The same knowledge in another type.
+    /// The same value and range in another type.
     pub fn map<U>(self, to: impl Fn(T) -> U) -> Sourced<U> {
         Sourced {
             value: to(self.value),
@@ -75,7 +75,7 @@ impl<T: Copy> Sourced<T> {
     }
 }
 
-/// A rate of data in bytes per second.
+/// A data rate in bytes per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Rate(pub u64);
 

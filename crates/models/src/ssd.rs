@@ -6,11 +6,11 @@ use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
 use openraid_units::{Bytes, Nanos, Sectors};
 
-/// Most dies.
+/// Greatest number of dies.
 const DIES_MAX: u64 = 1024;
-/// Most commands that a drive takes.
+/// Greatest number of commands that a drive takes at once.
 const DEPTH_MAX: u64 = 4096;
-/// Most page types of one cell (penta-level).
+/// Greatest number of page types of one cell (penta-level).
 const PAGE_TYPES_MAX: usize = 5;
 /// A second, in nanoseconds: no step of a drive takes longer.
 const STEP_MAX: u64 = 1_000_000_000;
@@ -24,7 +24,7 @@ pub struct SsdProfile {
     pub channels: Sourced<u32>,
     /// Rate of one channel.
     pub channel_rate: Sourced<Rate>,
-    /// Dies, each with work of its own.
+    /// Dies, which work independently.
     pub dies: Sourced<u32>,
     /// Bytes that one die reads or programs at once.
     pub page: Sourced<Bytes>,
@@ -40,64 +40,66 @@ pub struct SsdProfile {
     pub erase: Sourced<Nanos>,
     /// Pages of an erase block.
     pub block_pages: Sourced<u32>,
-    /// A read interrupts a program after this long; absent where it has to wait for its end.
+    /// Time after which a read interrupts a program; absent if a read must wait for the end of the program.
     pub suspend: Option<Sourced<Nanos>>,
-    /// Firmware time of a read, not in the way of other commands.
+    /// Firmware time of a read that does not delay other commands.
     pub controller_read: Sourced<Nanos>,
-    /// Firmware time of a write, not in the way of other commands.
+    /// Firmware time of a write that does not delay other commands.
     pub controller_write: Sourced<Nanos>,
-    /// Time for which a read keeps the firmware from other commands.
+    /// Firmware time of a read that delays other commands.
     pub serial_read: Sourced<Nanos>,
-    /// Time for which a write keeps the firmware from other commands.
+    /// Firmware time of a write that delays other commands.
     pub serial_write: Sourced<Nanos>,
-    /// Time for which a command occupies the link, without its data.
+    /// Time for which a command occupies the link, without the time for its data.
     pub link_command: Sourced<Nanos>,
-    /// Rate of its own link.
+    /// Rate of the drive's link.
     pub link_rate: Sourced<Rate>,
-    /// The link carries data in both directions at once (NVMe, SAS); Serial ATA does not.
+    /// Whether the link carries data in both directions at once (NVMe, SAS); Serial ATA does not.
     pub link_duplex: bool,
-    /// Rate at which data goes through the controller out of the drive.
+    /// Rate of the controller's path out of the drive.
     pub path_read: Sourced<Rate>,
-    /// Rate at which data goes through the controller into the drive.
+    /// Rate of the controller's path into the drive.
     pub path_write: Sourced<Rate>,
-    /// Pages that it reads ahead after sequential reads.
+    /// Pages that the drive reads ahead after sequential reads.
     pub read_ahead_pages: Sourced<u32>,
-    /// Written data that it holds at most.
+    /// Greatest size of written data in the buffer.
     pub buffer: Sourced<Bytes>,
-    /// The content of the buffer survives a power cut.
+    /// Whether the buffer's content survives a power cut.
     pub protected: bool,
-    /// Commands that it takes at once.
+    /// Number of commands that the drive takes at once.
     pub queue_depth: Sourced<u32>,
     /// Firmware time of a flush.
     pub flush: Sourced<Nanos>,
-    /// Other commands continue while it flushes (NVMe, SCSI); otherwise they wait (ATA).
+    /// Whether other commands continue during a flush (NVMe, SCSI); otherwise they wait (ATA).
     pub flush_queued: bool,
     /// Pages programmed for each page written at random places of a full drive, in thousandths.
     pub amplification_random: Sourced<u64>,
-    /// Pages programmed for each page written in order on a full drive, in thousandths.
+    /// Pages programmed for each page written sequentially on a full drive, in thousandths.
     pub amplification_sequential: Sourced<u64>,
-    /// Collecting keeps a die busy for this long at once.
+    /// Time for which collecting occupies a die without a pause.
     pub collection_burst: Sourced<Nanos>,
-    /// Reads that meet an outlier, in parts of a million.
+    /// Reads with an outlier, in parts of a million.
     pub outlier_read: Sourced<u32>,
-    /// Writes that meet an outlier, in parts of a million.
+    /// Writes with an outlier, in parts of a million.
     pub outlier_write: Sourced<u32>,
-    /// How long an outlier of a read takes, at least; twice as long in one of four cases, and so on.
+    /// Least time of an outlier of a read. One outlier in four takes twice the time, one in four of these twice again,
+    /// and so on.
     pub outlier_read_time: Sourced<Nanos>,
-    /// How long an outlier of a write takes, at least; twice as long in one of four cases, and so on.
+    /// Least time of an outlier of a write. One outlier in four takes twice the time, one in four of these twice again,
+    /// and so on.
     pub outlier_write_time: Sourced<Nanos>,
-    /// Part of the flash that is written faster at first.
+    /// Part of the flash that takes writes faster at first.
     pub slc: Option<SlcCache>,
 }
 
 /// A cache of flash cells that hold one bit each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlcCache {
-    /// Bytes that it takes.
+    /// Size of the cache.
     pub size: Sourced<Bytes>,
-    /// Time of a page program in it.
+    /// Time of a page program in the cache.
     pub program: Sourced<Nanos>,
-    /// Rate at which it is emptied while nothing else is to be done.
+    /// Rate at which the cache is emptied while the drive is idle.
     pub fold: Sourced<Rate>,
 }
 
@@ -211,7 +213,7 @@ impl SlcCache {
     }
 }
 
-/// Times of the types of pages of a cell, in percent of the mean; none means that all take the mean.
+/// Times of the page types of a cell, in percent of the mean; if the list is missing, all types take the mean time.
 fn types(flash: &Section<'_>, key: &str) -> Vec<u32> {
     let percents = flash.numbers(key, PAGE_TYPES_MAX);
     let fits = percents.iter().all(|percent| (1.0..=1000.0).contains(percent));
@@ -223,7 +225,7 @@ fn types(flash: &Section<'_>, key: &str) -> Vec<u32> {
         flash.complain(key, "do not have the mean 100", "give the time of each type in percent of the mean");
         return Vec::new();
     }
-    // In the bounds that were just checked.
+    // In the range that was just checked.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     percents.iter().map(|percent| (percent * 10.0).round() as u32).collect()
 }

@@ -1,7 +1,6 @@
-//! Units: the valid ends of a key, and their values.
+//! Units: the valid endings of a key, and their values.
 //!
-//! A value is kept as a whole number of its dimension's base unit; the upper bounds keep every later sum far
-//! from overflow.
+//! A value is a whole number of its dimension's base unit. The upper bounds keep all later sums from overflow.
 
 /// The dimension of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,12 +21,12 @@ pub(crate) enum Dimension {
     Factor,
     /// Milliwatts.
     Power,
-    /// Things. Without a unit: the key names them.
+    /// A number of things, without a unit: the key names the things.
     Count,
 }
 
 impl Dimension {
-    /// Endings of keys and their worth in the base unit.
+    /// Endings of keys, and their factors to the base unit.
     pub(crate) const fn units(self) -> &'static [(&'static str, f64)] {
         match self {
             Self::Time => &[("_ns", 1.0), ("_us", 1e3), ("_ms", 1e6), ("_s", 1e9)],
@@ -53,7 +52,7 @@ impl Dimension {
         }
     }
 
-    /// Nothing is larger, in base units: 1000 s, 2^60 bytes, 1 TB/s, and so on.
+    /// The greatest value in base units: 1000 s, 2^60 bytes, 1 TB/s, and so on.
     pub(crate) const fn largest(self) -> u64 {
         match self {
             Self::Time | Self::Rate => 1_000_000_000_000,
@@ -66,7 +65,7 @@ impl Dimension {
         }
     }
 
-    /// The meaning of the endings, for people.
+    /// The meaning of the endings in words.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Time => "time",
@@ -82,7 +81,7 @@ impl Dimension {
     }
 }
 
-/// Any ending of any dimension that `key` has.
+/// The ending of `key`, of any dimension.
 pub(crate) fn ending(key: &str) -> Option<&'static str> {
     const ALL: [Dimension; 8] = [
         Dimension::Time,

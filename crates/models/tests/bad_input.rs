@@ -1,4 +1,4 @@
-//! Wrong files: every one gets an error with place, field, reason and remedy, and none brings the reader down.
+//! Wrong files: each gives an error with place, field, reason and remedy, and none makes the reader panic.
 
 use openraid_models::{BusFile, ControllerProfile, DriveProfile, HostProfile, Library, ModelError};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap()
 }
 
-/// The first complaint about a disk with one line changed.
+/// The first error of a disk profile with one changed line.
 fn complaint(from: &str, to: &str) -> ModelError {
     let good = text("drives/wd740gd.toml");
     assert!(good.contains(from), "{from}");
@@ -316,7 +316,7 @@ fn a_card_without_a_parity_engine_has_no_level_with_parity() {
     );
 }
 
-/// A small generator of its own, so that the same files are made everywhere.
+/// A small generator of the test, so that the files are the same on every machine.
 struct Chance(u64);
 
 impl Chance {
@@ -376,7 +376,7 @@ fn files_that_were_changed_at_random_never_bring_the_reader_down() {
             }
         }
     }
-    // Comments and notes may be changed without harm.
+    // Changes of comments and notes are harmless.
     assert!(right > 100 && wrong > 1000, "{right} {wrong}");
 }
 

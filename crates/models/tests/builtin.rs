@@ -1,4 +1,4 @@
-//! The profiles that are built in: all of them are right, every value has a source, and names lead somewhere.
+//! The built-in profiles: all are correct, every value has a source, and every name has a profile.
 
 use openraid_models::{ArrayLevel, DriveKind, DriveProfile, Edge, Edges, Library};
 use openraid_units::Nanos;
@@ -59,7 +59,7 @@ fn drives_fit_ports_with_their_plug_and_sas_ports_take_sata_drives() {
         assert_eq!(library.fits(drive, controller), Ok(true), "{} on {}", drive.head.name, controller.head.name);
     }
     assert!(library.drives().all(|drive| library.bus(&drive.link).unwrap().plug.is_some()));
-    // SATA, SAS, parallel SCSI, NVMe, and one that is no drive at all.
+    // SATA, SAS, parallel SCSI, NVMe, and a synthetic drive.
     let drives = ["pm893_960", "mba3073rc", "st318453lw", "pm9a3_1920", "service-fixed"];
     for (controller, expected) in [
         ("3ware-9650se", [true, false, false, false, true]),
@@ -144,7 +144,7 @@ fn figures_of_a_sheet_that_no_model_reads_make_nothing_uncertain() {
     }
 }
 
-/// A controller without a parity engine passes commands on; its maker states how many each second.
+/// A controller without a parity engine forwards commands. Its maker states the number per second.
 #[test]
 fn an_hba_passes_as_many_commands_as_its_maker_states() {
     let library = Library::builtin();
@@ -161,7 +161,7 @@ fn card_and_slot_agree_on_the_older_generation_and_the_fewer_lanes() {
         let (controller, slot) = (library.controller(controller).unwrap(), library.bus(slot).unwrap());
         library.agreed(controller, slot).name.clone()
     };
-    // A card of generation 1 with eight lanes: in narrower slots and in newer and wider ones.
+    // A card of generation 1 with eight lanes, in narrower slots and in newer and wider ones.
     for (slot, both) in
         [("pcie1_x1", "pcie1_x1"), ("pcie1_x4", "pcie1_x4"), ("pcie3_x4", "pcie1_x4"), ("pcie3_x16", "pcie1_x8")]
     {
@@ -169,7 +169,7 @@ fn card_and_slot_agree_on_the_older_generation_and_the_fewer_lanes() {
     }
     assert_eq!(agreed("lsi-9260-8i", "pcie1_x16"), "pcie1_x8");
     assert_eq!(agreed("lsi-9260-8i", "pcie2_x4"), "pcie2_x4");
-    // A profile that does not know its card takes every slot as it is.
+    // A profile without a bus of its card accepts every slot as it is.
     assert_eq!(agreed("areca-1220", "pcie3_x16"), "pcie3_x16");
     for controller in library.controllers() {
         let own = library.bus(&controller.bus).unwrap();

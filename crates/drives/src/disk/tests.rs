@@ -1,10 +1,10 @@
-//! Closed forms of a disk: rotation, seeks, sorting, reading in order.
+//! Closed forms of a disk: rotation, seeks, sorting, sequential reads.
 
 use super::*;
 use crate::trial::{closed, command};
 use openraid_models::{ArmMotion, DriveKind, DriveProfile, Library, Sourced};
 
-/// A profile whose firmware, buffers and link take no time: only the mechanism is left.
+/// A profile with a firmware, buffers and a link that take no time: only the mechanism remains.
 fn bare(name: &str) -> (DiskProfile, Sectors) {
     let DriveProfile { kind, capacity, .. } = Library::builtin().drive(name).unwrap().clone();
     let DriveKind::Disk(disk) = kind else { panic!("{name} is a disk") };
@@ -31,7 +31,7 @@ fn close(found: f64, expected: f64, share: f64) {
     assert!((found / expected - 1.0).abs() <= share, "{found} is not within {share} of {expected}");
 }
 
-/// When a disk has done everything.
+/// The time at which a disk has completed all commands.
 fn finish(disk: &mut Disk) -> Instant {
     let (mut now, mut done) = (Instant::ZERO, Vec::new());
     while let Some(next) = disk.next() {
@@ -55,7 +55,7 @@ fn the_wait_for_a_sector_is_uniform_over_a_turn() {
     let mut random = Random::new(1);
     let (mut now, mut waits) = (Instant::ZERO, Vec::new());
     for number in 0..40_000 {
-        // On one track the arm does not move; the host thinks for a random time.
+        // On one track the arm does not move. The host waits for a random time.
         now = now + Nanos(random.below(50_000_000));
         disk.submit(now, &command(number, DriveOp::Read, random.below(track), 1));
         let end = finish(&mut disk);
@@ -81,7 +81,7 @@ fn the_best_of_n_waits_a_turn_over_n_plus_one() {
         let rounds = 20_000;
         for _ in 0..rounds {
             now = now + Nanos(random.below(90_000_000));
-            // The mechanism is busy while the others arrive, so that it can choose among all of them.
+            // The mechanism is busy while the other commands arrive, so it can choose among all of them.
             disk.submit(now, &command(0, DriveOp::Read, random.below(track), 1));
             for number in 1..=n {
                 disk.submit(now, &command(number, DriveOp::Read, random.below(track), 1));
@@ -125,7 +125,7 @@ fn the_worst_of_n_drives_waits_n_of_n_plus_one_turns() {
 
 #[test]
 fn the_slowest_of_n_random_reads_is_what_was_computed_for_the_drive() {
-    // Seek and wait of n independent WD740GD: 7.49, 9.06, 10.43 and 11.56 ms on average.
+    // Seek and rotation of n independent WD740GD: 7.49, 9.06, 10.43 and 11.56 ms on average.
     let (mut profile, capacity) = bare("wd740gd");
     profile.rate_inner = profile.rate_outer.clone();
     let tables = Arc::new(DiskTables::new(&profile, capacity));
@@ -197,7 +197,8 @@ fn all_that_is_beyond_the_reach_of_a_time_takes_longer() {
                 let least =
                     (1..).map(|n| n * (last / 500)).find(|distance| *distance > last || curve.time(*distance) > time);
                 assert!(reach > last || curve.time(reach) > time, "{}: {time} to {reach}", profile.head.name);
-                // It is of use: nearly the least that takes longer, as time has it.
+                // The result is useful: nearly the least distance that takes longer, within the resolution of the
+                // times.
                 let least = least.unwrap_or(last).min(last);
                 assert!(curve.time(reach.min(last)) <= curve.time(least) + longest / 100, "{}", profile.head.name);
             }
@@ -234,8 +235,8 @@ fn places_and_media_times_turn_into_each_other() {
     }
 }
 
-/// Commands per second of an ideal disk that always takes the nearest of `depth` places: floating point, places on a
-/// line, no tracks. An oracle that shares nothing with the model but the sheet.
+/// Commands per second of an ideal disk that always chooses the nearest of `depth` places: floating point, places on a
+/// line, no tracks. The oracle shares only the data sheet with the model.
 fn ideal_rate(profile: &DiskProfile, depth: usize) -> f64 {
     let (arm, turn) = (ArmMotion::of(&profile.seek_read), profile.turn().0 as f64);
     let mut random = Random::new(21);
@@ -266,8 +267,7 @@ fn sorting_gains_what_an_ideal_disk_gains() {
             closed(&mut disk, depth, 1000, 20_000, || (DriveOp::Read, random.below(capacity.0 / 8) * 8, 8)).rate()
         };
         for depth in [4, 8, 16, 32, 64] {
-            // The mechanism continues with the present commands when it is free: the host's next command comes after
-            // that.
+            // A free mechanism chooses among the present commands. The host's next command arrives after the choice.
             close(rate(depth + 1), ideal_rate(&profile, depth as usize), 0.03);
         }
     }
@@ -283,7 +283,7 @@ fn sorting_gains_what_was_published_for_the_class() {
     };
     let single = rate(1);
     for (depth, gain) in [(4, 1.48), (8, 1.80), (16, 2.25), (32, 2.70)] {
-        // At depth 4 the mechanism has three to choose from, as the host's next one comes after that.
+        // At depth 4 the mechanism chooses among three commands, because the host's next one arrives after the choice.
         close(rate(depth) / single, gain, 0.09);
     }
 }
@@ -292,7 +292,7 @@ fn sorting_gains_what_was_published_for_the_class() {
 fn one_command_at_a_time_takes_seek_half_turn_and_transfer() {
     for name in ["wd740gd", "wd360gd", "mba3073rc", "st318453lw", "hus728t8"] {
         let (mut profile, capacity) = bare(name);
-        // With one density the places are uniform over the cylinders, as the sheet's average wants it.
+        // With one density the places are uniform over the cylinders, as the average of the data sheet assumes.
         profile.rate_inner = profile.rate_outer.clone();
         let (mut disk, mut random) = (disk(&profile, capacity, 1), Random::new(8));
         let trial = closed(&mut disk, 1, 100, 50_000, || (DriveOp::Read, random.below(capacity.0 / 8) * 8, 8));
@@ -316,7 +316,7 @@ fn reading_in_order_never_loses_a_turn() {
                     (DriveOp::Read, at - sectors, sectors)
                 });
                 let rate = parameters.rate_outer.value.0 as f64;
-                // Short requests are limited by the firmware, one at a time.
+                // The firmware limits short requests, one at a time.
                 let firmware = sectors as f64 * 512e9
                     / (parameters.cached_command.value.0 as f64 + disk.tables.transfer(sectors) as f64);
                 if firmware > rate * 1.05 {
@@ -354,12 +354,12 @@ fn writing_in_order_without_a_cache_costs_a_turn_each_time() {
         at += 16;
         (DriveOp::Write { fua: false }, at - 16, 16)
     });
-    // The next sectors have just passed: a whole turn, and the way across a track end from time to time.
+    // The next sectors have just passed. Each request takes a whole turn, and sometimes the end of a track.
     close(trial.mean(), turn, 0.03);
 }
 
-/// A disk over some seconds: the time at which each command ended, the busy time, and the number of looks. It is looked
-/// at when it asks for that, or (`often`) whenever anything happens inside.
+/// A disk over some seconds: the end time of each command, the busy times, and the number of advances. The disk is
+/// advanced at the times that it returns, or (`often`) at every inner step.
 fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Nanos>, u32) {
     let DriveProfile { kind, capacity, .. } = Library::builtin().drive(name).unwrap().clone();
     let DriveKind::Disk(profile) = kind else { panic!("a disk") };
@@ -377,7 +377,7 @@ fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Na
         let sectors = if op == DriveOp::Flush { 0 } else { random.between(1, 64) };
         let lba = if random.chance(1, 4) { now.0 % 4096 } else { random.below(capacity.value.0 - 64) };
         disk.submit(now, &command(number, op, if op == DriveOp::Flush { 0 } else { lba }, sectors));
-        // Bursts, and pauses in which all is written out.
+        // Bursts, and pauses in which all data is destaged.
         let pause = if random.chance(1, 50) { 3_000_000_000 } else { 9_000_000 };
         let until = now + Nanos(random.below(pause));
         loop {
@@ -441,7 +441,7 @@ fn a_cache_for_writes_never_makes_a_mixed_load_much_slower() {
                     .rate()
                 };
                 let (with, without) = (rate(true), rate(false));
-                // A cache of fewer pieces than the queue holds commands sorts less than the queue does.
+                // A cache with fewer pieces than the queue has commands sorts less than the queue.
                 let few = parameters.dirty_extents.value < parameters.queue_depth.value;
                 let floor = if few { 0.85 } else { 0.95 };
                 assert!(with > floor * without, "{name} depth {depth}, {writes} %: {with} against {without}");
@@ -472,8 +472,8 @@ fn several_streams_get_more_than_a_seek_for_each_request() {
     assert!(none < some && some < more, "{none} {some} {more}");
 }
 
-/// Two readers, each with one request outstanding, share the disk as a polling server shares its time: a visit reads
-/// `read_ahead_least` after the request that the arm came for, and the arm then goes to the other stream.
+/// Two readers, each with one request outstanding, share the disk as in a polling server: a visit reads
+/// `read_ahead_least` after the request for which the arm came. Then the arm moves to the other stream.
 #[test]
 fn two_sequential_readers_share_the_disk_by_visits() {
     const SECTORS: u64 = 128;
@@ -482,7 +482,7 @@ fn two_sequential_readers_share_the_disk_by_visits() {
         let profile = Library::builtin().drive(name).unwrap().clone();
         let DriveKind::Disk(parameters) = &profile.kind else { panic!("a disk") };
         let mut disk = disk(parameters, profile.capacity.value, 3);
-        // The streams are a quarter of the capacity apart.
+        // The distance of the streams is a quarter of the capacity.
         let mut at = [0, profile.capacity.value.get() / 4 / SECTORS * SECTORS];
         let mut served = [0_u64; 2];
         let mut ask = |disk: &mut Disk, now, reader: u32| {
@@ -502,7 +502,7 @@ fn two_sequential_readers_share_the_disk_by_visits() {
         }
         let [first, second] = served.map(|count| count as f64);
         assert!((first / second - 1.0).abs() < 0.05, "{name}: {served:?}");
-        // A visit: the arm, half a turn, the request, and the read-ahead after it.
+        // A visit: the arm's move, half a turn, the request, and the read-ahead.
         let geometry = &disk.tables.geometry;
         let distance = geometry.place(at[1]).cylinder - geometry.place(at[0]).cylinder;
         let bytes = (SECTORS * 512 + parameters.read_ahead_least.value.get()) as f64;
@@ -603,7 +603,7 @@ fn read_ahead_of_a_stream_counts_as_busy_as_far_as_it_is_requested() {
         if think == 0 {
             assert!((least..=most).contains(&share), "{share}");
         } else {
-            // The medium's time of what was asked for, and no more although it was read far ahead.
+            // The medium's time for the requested sectors only, although the disk read far ahead.
             let geometry = &disk.tables.geometry;
             let medium = geometry.media_end(u64::from(rounds) * len);
             close(disk.busy(now).0 as f64, medium as f64, 0.02);
@@ -633,7 +633,7 @@ fn reading_in_order_over_a_link_slower_than_the_medium_goes_at_the_links_rate() 
 fn a_read_takes_what_the_slower_of_medium_and_link_takes() {
     const SECTORS: u64 = 128;
     let (mut profile, capacity) = bare("wd740gd");
-    // With one density, every place has the same rate; none of the reads crosses the end of a track.
+    // With one density, every place has the same rate. No read crosses the end of a track.
     profile.rate_inner = profile.rate_outer.clone();
     let track = disk(&profile, capacity, 1).tables.geometry.track();
     for kbs in [5_000, 40_000, 60_000, 300_000] {
@@ -657,7 +657,7 @@ fn the_medium_waits_for_the_link_when_the_buffer_is_full() {
     profile.link_rate = Sourced::exact(Rate::mbs(10));
     let mut disk = disk(&profile, capacity, 1);
     let (buffer, turn) = (disk.tables.buffer, u64::from(disk.tables.geometry.turn()));
-    // A write, which needs no link before the arm moves, comes after the read.
+    // A read of eight times the buffer.
     disk.submit(Instant::ZERO, &command(1, DriveOp::Read, 0, 8 * buffer));
     let (mut now, mut done, mut ends) = (Instant::ZERO, Vec::new(), Vec::new());
     let from = disk.work.media;
@@ -666,7 +666,7 @@ fn the_medium_waits_for_the_link_when_the_buffer_is_full() {
         disk.advance(now, &mut done);
         ends.extend(done.drain(..).map(|_| now));
     }
-    // The link has all of it, and the medium was at work until the last part fitted, in whole turns.
+    // The link transfers all data, and the medium works until the last part fits into the buffer, in whole turns.
     let (all, fits) = (8 * buffer * 51_200, 7 * buffer * 51_200);
     assert!(from > 0 && ends.len() == 1 && (all..all + turn).contains(&ends[0].0), "{ends:?}");
     let busy = disk.busy(now).0;
@@ -685,7 +685,7 @@ fn writes_have_a_firmware_time_of_their_own() {
     let before = time(&profile, cached);
     profile.cached_write_command = Sourced::exact(Nanos::from_micros(700));
     assert_eq!(time(&profile, cached), before + 700_000);
-    // Before the arm moves: the sector is a whole turn later if the firmware takes a turn.
+    // The firmware's time is before the arm moves: if the firmware takes a turn, the sector is a whole turn later.
     let through = DriveOp::Write { fua: true };
     let (before, turn) = (time(&profile, through), profile.turn().0);
     profile.write_command = Sourced::exact(Nanos(turn));
@@ -711,7 +711,7 @@ fn an_smr_disk_falls_to_the_rate_of_its_bands_when_its_cache_is_full() {
     };
     let before = writes(0, 900);
     let after = writes(6000, 12_000);
-    // 2 E / B pieces are in each band that is rewritten; tracks of linearly falling length have the mean 2 / (ro + ri) of
+    // Each band that is rewritten has 2 E / B pieces. Tracks of linearly falling length have the mean 2 / (ro + ri) of
     // time for a byte.
     let in_band = 2.0 * f64::from(pieces) / (capacity.0 as f64 * 512.0 / band as f64);
     let rates = (profile.rate_outer.value.0 + profile.rate_inner.value.0) as f64;
@@ -742,7 +742,7 @@ fn an_smr_disk_that_has_nothing_to_do_empties_its_cache() {
     for number in 0..20 {
         now = took(now, 1_000_008 + number * 1_000_000);
     }
-    // The next one waits for a band; after an hour there is room again.
+    // The next write waits for a band. After an hour there is room again.
     let full = took(now, 77_000_008);
     assert!(full.since(now) > Nanos::from_millis(200), "{}", full.since(now));
     let later = full + Nanos::from_secs(3600);
