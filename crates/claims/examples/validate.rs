@@ -1,5 +1,5 @@
-//! Evaluate claims without the command: `validate [FILE|-] [ID-PREFIX,...] [CACHE-FILE] [quick]`. For work on models. The
-//! cache is not checked for changes of the models.
+//! Evaluates claims without the command: `validate [FILE|-] [ID-PREFIX,...] [CACHE-FILE] [quick]`. For work on models.
+//! The cache is not checked for changes of the models.
 
 use openraid_claims::fold::{self, Mechanism};
 use openraid_claims::summary::{tally_by, Basis};

@@ -1,6 +1,6 @@
 //! The keyword arguments of a metric: the valid values of each, checked once, in one canonical form.
 //!
-//! It must never guess a value: an absent value stays absent here, and [`crate::workload`] makes the defaults.
+//! This module must never guess a value: an absent value stays absent, and [`crate::workload`] makes the defaults.
 
 use crate::subject::clip;
 use openraid_models::Library;
@@ -15,17 +15,17 @@ pub enum Axis {
     Rd,
     /// Outstanding requests of each worker.
     Qd,
-    /// Outstanding requests of all workers together.
+    /// Outstanding requests of all workers.
     Oio,
     /// Threads of the generator.
     Workers,
-    /// Users of an application trace at the same time.
+    /// Simultaneous users of an application trace.
     Users,
     /// Block size in bytes.
     Bs,
     /// Sequential clients on disjoint zones.
     Th,
-    /// Pattern other than the claim's own.
+    /// A pattern other than the claim's own.
     Pat,
     /// Direction, or step of FC-Test.
     Op,
@@ -39,9 +39,9 @@ pub enum Axis {
     Cache,
     /// Size of the controller's cache, MiB.
     CacheMib,
-    /// Other controller, same drives.
+    /// Another controller with the same drives.
     Ctl,
-    /// Other host bus.
+    /// Another host bus.
     Bus,
     /// Test zone.
     Zone,
@@ -49,15 +49,15 @@ pub enum Axis {
     Pos,
     /// Cycle of the two-cycle order test.
     Cyc,
-    /// The action after the random cycle.
+    /// The step after the random cycle.
     After,
-    /// Load of the kind measured before the measurement, seconds.
+    /// Load of the same kind before the measurement, in seconds.
     WarmS,
-    /// Length of the measurement, seconds.
+    /// Length of the measurement, in seconds.
     Secs,
     /// One slow member in the array.
     Slow,
-    /// One member.
+    /// Number of one member.
     Member,
     /// Factor of the host's CPU speed.
     HostSpeed,
@@ -80,19 +80,19 @@ enum Domain {
     Real(f64, f64),
     /// One of these words.
     Words(&'static [&'static str]),
-    /// A controller: one of [`CONTROLLERS`], or a name that a profile of ours has.
+    /// A controller: one of [`CONTROLLERS`], or the name of a profile.
     Controller,
 }
 
-/// Every pattern of the language. `wk` is a second name of the Workstation pattern that published claims use.
+/// All patterns of the language. `wk` is a second name of the Workstation pattern that published claims use.
 const PATTERNS: &[&str] = &["db", "sr", "sw", "rr", "rw", "fs", "web", "ws", "wk", "mt", "rt", "seqssd", "rndssd"];
 /// Directions, and the steps of FC-Test.
 const OPERATIONS: &[&str] = &["read", "write", "create", "copy_same", "copy_other"];
 /// File-sets of FC-Test.
 const SETS: &[&str] = &["install", "iso", "mp3", "programs", "windows"];
-/// Application traces, with the two totals of the whole suite.
+/// Application traces, and the two totals of the whole suite.
 const APPLICATIONS: &[&str] = &["winmark99", "photoshop40", "soundforge40", "visualcpp50", "business", "highend"];
-/// Controllers, as the language writes them.
+/// Controllers, by their names in the language.
 const CONTROLLERS: &[&str] = &[
     "9650se",
     "8506-8",
@@ -124,7 +124,7 @@ pub const BUSES: &[&str] = &[
 ];
 
 impl Axis {
-    /// All of them, in the order in which calls are written.
+    /// All axes, in the order in which calls are written.
     pub const ALL: [Self; 29] = [
         Self::Rd,
         Self::Qd,
@@ -193,20 +193,20 @@ impl Axis {
         }
     }
 
-    /// As a claim writes it.
+    /// The name in a claim.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().0
     }
 
-    /// The axis of this name.
+    /// The axis with this name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|axis| axis.name() == name)
     }
 }
 
-/// The given value of an axis.
+/// The value of an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AxisValue {
     /// A number.
@@ -224,21 +224,21 @@ impl fmt::Display for AxisValue {
     }
 }
 
-/// Axes with their values, each checked.
+/// Axes with their checked values.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Axes(BTreeMap<Axis, AxisValue>);
 
 impl Axes {
-    /// No axis at all.
+    /// No axes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Give an axis a value.
+    /// Set the value of an axis.
     ///
     /// # Errors
-    /// The axis does not take it.
+    /// The value is not valid for the axis.
     pub fn set(&mut self, axis: Axis, value: AxisValue) -> Result<(), AxisError> {
         let (name, domain) = axis.row();
         let fits = match (&value, domain) {
@@ -255,34 +255,34 @@ impl Axes {
         Ok(())
     }
 
-    /// The same with one axis more. For axes and values that are known to fit.
+    /// The same axes with another one, for axes and values that are known to be valid.
     ///
     /// # Panics
-    /// They do not fit.
+    /// The value is not valid for the axis.
     #[must_use]
     pub fn with(mut self, axis: Axis, value: AxisValue) -> Self {
         self.set(axis, value).unwrap_or_else(|error| panic!("bug: {error}"));
         self
     }
-    /// The same with a number.
+    /// The same axes with a number for another one.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // every whole axis is below 2^53
     pub fn number(self, axis: Axis, value: u64) -> Self {
         self.with(axis, AxisValue::Number(value as f64))
     }
-    /// The same with a word.
+    /// The same axes with a word for another one.
     #[must_use]
     pub fn word(self, axis: Axis, value: &str) -> Self {
         self.with(axis, AxisValue::Word(value.to_owned()))
     }
-    /// The same without an axis.
+    /// The same axes without one of them.
     #[must_use]
     pub fn without(mut self, axis: Axis) -> Self {
         self.0.remove(&axis);
         self
     }
 
-    /// Is the axis given?
+    /// Whether the axis has a value.
     #[must_use]
     pub fn has(&self, axis: Axis) -> bool {
         self.0.contains_key(&axis)
@@ -292,7 +292,7 @@ impl Axes {
     pub fn get(&self, axis: Axis) -> Option<&AxisValue> {
         self.0.get(&axis)
     }
-    /// A whole number.
+    /// The value of an axis as a whole number.
     #[must_use]
     pub fn whole(&self, axis: Axis) -> Option<u64> {
         match self.0.get(&axis) {
@@ -300,7 +300,7 @@ impl Axes {
             _ => None,
         }
     }
-    /// A number.
+    /// The value of an axis as a number.
     #[must_use]
     pub fn real(&self, axis: Axis) -> Option<f64> {
         match self.0.get(&axis) {
@@ -308,7 +308,7 @@ impl Axes {
             _ => None,
         }
     }
-    /// A word.
+    /// The value of an axis as a word.
     #[must_use]
     pub fn text(&self, axis: Axis) -> Option<&str> {
         match self.0.get(&axis) {
@@ -316,11 +316,11 @@ impl Axes {
             _ => None,
         }
     }
-    /// Everything that is given.
+    /// All axes with values.
     pub fn iter(&self) -> impl Iterator<Item = (Axis, &AxisValue)> {
         self.0.iter().map(|(axis, value)| (*axis, value))
     }
-    /// These, with the values of `defaults` for absent ones.
+    /// These axes, with the values of `defaults` for the absent ones.
     #[must_use]
     pub fn or(&self, defaults: &Self) -> Self {
         let mut both = defaults.clone();
@@ -339,16 +339,17 @@ impl fmt::Display for Axes {
     }
 }
 
-/// The number as a whole one within bounds.
+/// A number as a whole number between `least` and `most`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn whole(number: f64, least: u64, most: u64) -> Option<u64> {
-    // Beyond 2^53 a float no longer tells neighbours apart.
+    // Above 2^53, a float cannot represent every whole number.
     let exact = number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number);
     let value = number as u64;
     (exact && (least..=most).contains(&value)).then_some(value)
 }
 
-/// Is a controller called so? Profiles have other names too, which the language takes as a claim's system as well.
+/// Whether a controller has this name. Profiles have other names, too, and the language accepts them as a claim's
+/// system.
 fn is_controller(word: &str) -> bool {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     let known = || LIBRARY.get_or_init(Library::builtin).controller(&word.to_ascii_lowercase()).is_ok();
@@ -364,7 +365,7 @@ fn takes(domain: Domain) -> String {
     }
 }
 
-/// A value that an axis does not take.
+/// A value that is not valid for its axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AxisError {
     /// The axis.

@@ -1,6 +1,6 @@
-//! Claim files: a JSON list of claims, read with errors that name the claim and the field.
+//! Claim files: a JSON list of claims. The reader's errors name the claim and the field.
 //!
-//! It must never accept half a file: all faults, up to a limit, are reported, and nothing is run.
+//! The reader must never accept a part of a file: it reports all errors, up to a limit, and then no claim is evaluated.
 
 use crate::subject::clip;
 use crate::workload::Workload;
@@ -8,26 +8,26 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A claim file is not longer.
+/// Limit of the length of a claim file.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
-/// A claim file has not more claims.
+/// Limit of the number of claims in a file.
 pub const CLAIMS_MAX: usize = 20_000;
-/// This many errors of one file are reported.
+/// Number of errors of one file that are reported.
 const ERRORS_TOLD: usize = 20;
 
-/// The cause of the claimed behaviour.
+/// The kind of cause of the claimed behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Grade {
-    /// It follows from drives, buses and the level.
+    /// The behaviour follows from drives, buses and the level.
     Physics,
-    /// It is a manner of one controller.
+    /// The behaviour is a quirk of one controller.
     ControllerQuirk,
     /// The cause is unknown.
     Unexplained,
 }
 
 impl Grade {
-    /// As a claim writes it.
+    /// The name in a claim.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,33 +41,33 @@ impl Grade {
 /// One claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
-    /// Its name; no two of a file are equal.
+    /// Its name, unique in the file.
     pub id: String,
-    /// The system whose profile gives drives, controller, bus, cache and chunk.
+    /// The system. Its profile gives drives, controller, bus, cache and chunk.
     pub system: String,
     /// Method and defaults.
     pub workload: Workload,
-    /// Its subjects, for readers: checks name their subjects themselves.
+    /// Its subjects, for readers. Checks name their subjects themselves.
     pub subjects: Vec<String>,
-    /// Sort of statement: order, trend, ratio, ...
+    /// Kind of statement: order, trend, ratio, ...
     pub kind: String,
-    /// In words.
+    /// The statement in words.
     pub statement: String,
     /// The expression.
     pub check: String,
     /// The value of `T` in the expression.
     pub tolerance: f64,
-    /// Why it should be so.
+    /// The cause in words.
     pub cause: String,
-    /// The cause of the behaviour.
+    /// The kind of the cause.
     pub reproducible: Grade,
     /// The parameter of the controller's profile that causes it.
     pub quirk_param: Option<String>,
-    /// Place in the short suite.
+    /// Rank in the short suite.
     pub suite_rank: Option<u64>,
-    /// Its absolute level has to be calibrated.
+    /// Whether the claim needs a calibration of the absolute level.
     pub needs_calibration: bool,
-    /// It was derived from the review's figures, not said by it.
+    /// Whether the claim was derived from the review's figures and is not a statement of the review.
     pub derived: bool,
     /// The assumptions.
     pub assumed: Option<String>,
@@ -84,22 +84,22 @@ pub struct Claim {
 pub struct ClaimFile {
     /// The claims, in the order of the file.
     pub claims: Vec<Claim>,
-    /// Unknown fields: they change nothing, but may be misspelt.
+    /// Unknown fields: they have no effect, but may be misspelt.
     pub warnings: Vec<String>,
 }
 
-/// Why a claim file cannot be taken.
+/// The reason for which a claim file is rejected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadError {
-    /// It is longer than [`FILE_BYTES_MAX`].
+    /// The file is longer than [`FILE_BYTES_MAX`].
     TooLong(usize),
-    /// It is no JSON.
+    /// The file is not JSON.
     Json(String),
-    /// It is no list.
+    /// The file is not a list.
     NoList(&'static str),
-    /// It has more than [`CLAIMS_MAX`] claims.
+    /// The file has more than [`CLAIMS_MAX`] claims.
     TooMany(usize),
-    /// Claims are wrong: each with place, field and reason.
+    /// Errors in claims, each with place, field and reason.
     Wrong(Vec<String>),
 }
 
@@ -132,7 +132,7 @@ impl std::error::Error for ReadError {}
 /// Read the text of a claim file.
 ///
 /// # Errors
-/// It is no list of claims; with every claim that is wrong.
+/// The text is not a list of claims; the error names every wrong claim.
 pub fn read(text: &str) -> Result<ClaimFile, ReadError> {
     if text.len() > FILE_BYTES_MAX {
         return Err(ReadError::TooLong(text.len()));
@@ -158,7 +158,7 @@ pub fn read(text: &str) -> Result<ClaimFile, ReadError> {
     }
 }
 
-/// Every field that a claim may have.
+/// All fields that a claim may have.
 const FIELDS: &[&str] = &[
     "id",
     "system",
@@ -193,7 +193,7 @@ impl Reader {
         self.errors.push(format!("{}: {text}", self.place));
     }
 
-    /// One claim, or nothing if something was wrong with it.
+    /// One claim; `None` if it has an error.
     fn claim(&mut self, fields: &Map<String, Value>) -> Option<Claim> {
         let before = self.errors.len();
         let id = self.text(fields, "id").unwrap_or_default();
@@ -229,7 +229,7 @@ impl Reader {
         (self.errors.len() == before).then_some(claim)
     }
 
-    /// A field that may be absent or null; otherwise `pick` must find the `wanted` type in it.
+    /// A field that may be absent or null. Any other value must have the `wanted` type, which `pick` finds.
     fn take<T>(
         &mut self,
         fields: &Map<String, Value>,
@@ -243,7 +243,7 @@ impl Reader {
         })
     }
 
-    /// As [`Reader::take`], for a field that is only for readers: a wrong type changes no verdict, so it is ignored
+    /// Like [`Reader::take`], for a field for readers only. A wrong type changes no verdict, so the field is ignored
     /// with a warning.
     fn skim<T>(
         &mut self,
@@ -258,7 +258,7 @@ impl Reader {
         })
     }
 
-    /// A text for readers.
+    /// An optional text for readers.
     fn remark(&mut self, fields: &Map<String, Value>, name: &str) -> Option<String> {
         self.skim(fields, name, "a text", |value| value.as_str().map(str::to_owned))
     }
@@ -267,7 +267,7 @@ impl Reader {
         self.take(fields, name, "a text", |value| value.as_str().map(str::to_owned))
     }
 
-    /// A text that must be there.
+    /// A required text.
     fn text(&mut self, fields: &Map<String, Value>, name: &str) -> Option<String> {
         let before = self.errors.len();
         let text = self.optional_text(fields, name).filter(|text| !text.trim().is_empty());

@@ -1,6 +1,6 @@
-//! One claim, evaluated.
+//! The evaluation of one claim.
 //!
-//! It must never hide the reason: every verdict has its values and a reason.
+//! The evaluation must never hide the reason: every verdict has its values and a reason.
 
 use crate::claim::Claim;
 use crate::language::session::{start, Word};
@@ -10,23 +10,23 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// A check that asks for nothing and does not end for so long has found a way around its limits. The time of its
-/// measurements does not count.
+/// Limit of the time without a call of a metric. A check that exceeds it has found a way around its other limits. The
+/// time of its measurements does not count.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Verdict {
-    /// It holds; or, where the review is wrong, it does not, as expected.
+    /// The claim holds. If the review is wrong: the claim does not hold, as expected.
     Pass,
-    /// It does not hold.
+    /// The claim does not hold.
     Fail,
-    /// A metric of it has no meaning.
+    /// A metric of the claim has no meaning.
     NotApplicable,
 }
 
 impl Verdict {
-    /// As results write it.
+    /// The name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,29 +37,29 @@ impl Verdict {
     }
 }
 
-/// A value that a check asked for.
+/// A value that a check used.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
-    /// The call, as the check could have written it.
+    /// The call, in the form in which a check writes it.
     pub call: String,
     /// The value.
     pub value: MetricValue,
 }
 
-/// A claim's verdict with its values.
+/// The verdict of a claim with its values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// The claim.
     pub id: String,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Every value that the check asked for, in the order of first asking.
+    /// All values that the check used, in the order of their first use.
     pub measured: Vec<Measured>,
-    /// Every call of the check, as the check wrote it, in the same order, also a call without a value.
+    /// All calls of the check, as the check wrote them, in the same order, including calls without a value.
     pub asked: Vec<MetricCall>,
-    /// Why, in words.
+    /// The reason in words.
     pub reason: String,
-    /// The check itself is wrong, not the models.
+    /// Whether the error is in the check itself, and not in the models.
     pub broken: bool,
 }
 
@@ -69,7 +69,7 @@ pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> Outcome {
     evaluate_changed(claim, metrics, &MetricCall::clone)
 }
 
-/// The same with other calls in place of the check's own.
+/// Evaluate a claim, with changed calls in place of the check's own.
 #[must_use]
 pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&MetricCall) -> MetricCall) -> Outcome {
     let running = start(claim);
@@ -78,7 +78,7 @@ pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&M
     let mut record = Record { metrics, measured, asked, known, told, stopped: None };
     let ended = loop {
         match running.words.recv_timeout(SILENCE_MAX) {
-            // A check that is gone needs no answer.
+            // A check that has ended needs no answer.
             Ok(Word::Asked(call)) => {
                 let _ = running.answers.send(record.answer(&call, change));
             }
@@ -109,7 +109,7 @@ struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Answer a call and remember it, or why it has no meaning.
+    /// Answer a call, and record the value or the reason for which it has no meaning.
     fn answer(
         &mut self,
         asked: &MetricCall,

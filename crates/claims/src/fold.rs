@@ -1,7 +1,7 @@
-//! Five folds of claims, by cause: a change that was tuned on four of them is judged by the fifth.
+//! Five folds of claims, by cause: a change that was tuned on four folds is judged by the fifth.
 //!
-//! A cause is a mechanism within one review. All claims of a cause are in one fold, so that a constant that was chosen by one
-//! claim is not judged by its neighbour. It must never look at a number, an id or a verdict of a claim.
+//! A cause is a mechanism within one review. All claims of a cause are in one fold. So a constant that was chosen by
+//! one claim is not judged by a similar one. The division must never use a number, an id or a verdict of a claim.
 
 use crate::claim::Claim;
 use crate::evaluate::Outcome;
@@ -10,21 +10,21 @@ use crate::summary::{calls, Basis, Tally};
 use crate::workload::Method;
 use std::collections::BTreeMap;
 
-/// Folds.
+/// Number of folds.
 pub const FOLDS: usize = 5;
 
-/// What a claim is about, by its check and its method.
+/// The subject of a claim, by its check and its method.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mechanism {
-    /// It asks for an application score or for what a cache gains one.
+    /// An application score, or the gain of one by a cache.
     Applications,
-    /// It is arithmetic of levels and links: nothing is measured.
+    /// Arithmetic of levels and links, without measurements.
     Arithmetic,
-    /// It compares loads before and after others, or the cycles of the order test.
+    /// Comparison of loads before and after others, or of the cycles of the order test.
     Order,
-    /// It compares caches: write-back against write-through, or sizes.
+    /// Comparison of caches: write-back with write-through, or sizes.
     Caches,
-    /// It compares controllers, buses or hosts, or asks for the host's processor.
+    /// Comparison of controllers, buses or hosts, or the load of the host's processor.
     Paths,
     /// Several sequential clients.
     Clients,
@@ -34,13 +34,13 @@ pub enum Mechanism {
     Files,
     /// The mixes of File-Server, Web-Server and Workstation.
     Mixes,
-    /// Random blocks, from reading alone to writing alone.
+    /// Random blocks, from only reads to only writes.
     Database,
     /// Random access by block size, and response time.
     Access,
 }
 
-/// Metrics that measure nothing.
+/// Metrics without measurements.
 const PURE: [Metric; 7] = [
     Metric::Capacity,
     Metric::Cap,
@@ -67,7 +67,7 @@ impl Mechanism {
         Self::Paths,
     ];
 
-    /// In a word.
+    /// The name as a word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -120,8 +120,8 @@ impl Mechanism {
         }
     }
 
-    /// The folds of its causes, one for each review of [`SYSTEMS`]. They were dealt out so that each fold has a fifth of the
-    /// physics and of the quirks, before any fold had been counted.
+    /// The folds of its causes, one for each review of [`SYSTEMS`]. They were chosen so that each fold has a fifth of
+    /// the physics claims and of the quirk claims, before any fold was evaluated.
     const fn folds(self) -> [u8; SYSTEMS.len()] {
         match self {
             Self::Arithmetic => [2, 4, 0, 0, 2],
@@ -146,23 +146,23 @@ const SYSTEMS: [&str; 5] = ["3ware-9650SE", "3ware-8506-8", "lsi-9260-8i", "icp-
 #[must_use]
 pub fn of(claim: &Claim) -> usize {
     let review = SYSTEMS.iter().position(|system| system.eq_ignore_ascii_case(&claim.system));
-    // Another system takes the place of one of the five, by its name alone.
+    // Another system gets one of the five places, which depends on its name alone.
     let sum = || claim.system.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     Mechanism::of(claim).folds()[review.unwrap_or_else(|| sum() % SYSTEMS.len())].into()
 }
 
-/// Physics and quirks of one fold, without application scores.
+/// The physics and quirk claims of one fold, without application scores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fold {
-    /// Physics.
+    /// Physics claims.
     pub physics: Tally,
-    /// Manners of controllers.
+    /// Quirks of controllers.
     pub quirks: Tally,
     /// Application scores.
     pub scores: Tally,
 }
 
-/// Outcomes by fold. Claims that no one can explain are in none.
+/// Outcomes by fold. Unexplained claims are in no fold.
 #[must_use]
 pub fn tally(claims: &[Claim], outcomes: &[Outcome]) -> [Fold; FOLDS] {
     let mut folds = [Fold::default(); FOLDS];
@@ -178,7 +178,7 @@ pub fn tally(claims: &[Claim], outcomes: &[Outcome]) -> [Fold; FOLDS] {
     folds
 }
 
-/// The causes of a fold: each mechanism with the systems that it has claims of, in the order of the claims.
+/// The causes of a fold: each mechanism, with the systems for which it has claims, in the order of the claims.
 #[must_use]
 pub fn causes(claims: &[Claim], fold: usize) -> BTreeMap<Mechanism, Vec<String>> {
     let mut causes: BTreeMap<Mechanism, Vec<String>> = BTreeMap::new();
@@ -191,7 +191,7 @@ pub fn causes(claims: &[Claim], fold: usize) -> BTreeMap<Mechanism, Vec<String>>
     causes
 }
 
-/// Does the check give this axis?
+/// Whether the check gives this axis.
 fn gives(check: &str, axis: &str) -> bool {
     let is_word = |c: char| c == '_' || c.is_ascii_alphanumeric();
     check.match_indices(axis).any(|(at, _)| {
@@ -239,7 +239,7 @@ mod tests {
             }
         }
         assert!(causes.values().all(|folds| folds.len() == 1), "{causes:?}");
-        // A fifth of 142 and of 48, and not much less.
+        // A fifth of 142 and of 48, or not much less.
         assert!(counts.iter().all(|[physics, quirks]| *physics >= 26 && *quirks >= 7), "{counts:?}");
     }
 

@@ -1,4 +1,4 @@
-//! Claims about arrays, and whether they hold.
+//! Claims about arrays, and their evaluation.
 //!
 //! ```text
 //!  claim file --> Claim --> check (Starlark) --> metric calls --> Metrics (a laboratory, or a fake)
@@ -7,10 +7,10 @@
 //!                              `--> Outcome: pass | fail | not-applicable, with every value that was asked for
 //! ```
 //!
-//! A claim is one boolean expression over measured values. This crate knows the language. [`Metrics`] is the interface
-//! to measurements, and [`Simulated`] is the laboratory in virtual time. It must never run a check without bounds,
-//! never let a claim's text reach a file or the network, and never turn a value that could not be measured into a
-//! verdict.
+//! A claim is one boolean expression over measured values. This crate implements the language. [`Metrics`] is the
+//! interface to measurements, and [`Simulated`] is the laboratory in virtual time. The crate must never run a check
+//! without bounds. It must never let a claim's text reach a file or the network. It must never turn a value that could
+//! not be measured into a verdict.
 
 #![forbid(unsafe_code)]
 
@@ -40,5 +40,5 @@ pub use store::{Store, StoreError};
 pub use subject::{Level, NamedDrive, Subject, SubjectError};
 pub use workload::{Method, Workload};
 
-/// The claims that come with the project: what five published reviews found.
+/// The claims of the project: the findings of five published reviews.
 pub const REVIEWS: &str = include_str!("../../../models/validation/claims.json");

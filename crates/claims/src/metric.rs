@@ -1,13 +1,13 @@
-//! The metrics of the language, a call of one, and the interface that answers it.
+//! The metrics of the language, the call of a metric, and the interface that answers it.
 //!
-//! It must never invent a value: a metric without meaning says why.
+//! An implementation must never invent a value: if a metric has no meaning, the answer is the reason.
 
 use crate::axes::{Axes, Axis};
 use crate::subject::Subject;
 use crate::workload::Workload;
 use std::fmt;
 
-/// What can be asked.
+/// A metric.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Metric {
     /// Requests per second.
@@ -26,27 +26,27 @@ pub enum Metric {
     Rating,
     /// Application score, thousand bytes per second.
     Score,
-    /// Score at 256 MiB of cache over score at 128 MiB, minus 1.
+    /// Score with 256 MiB of cache divided by the score with 128 MiB, minus 1.
     Gain,
     /// FC-Test speed, MB/s.
     Fct,
     /// Linear read rate, MB/s.
     Lin,
-    /// Write-back over write-through.
+    /// Result with write-back divided by the result with write-through.
     Wbwt,
     /// Best 4 KiB requests per second over `OIO`.
     M4,
-    /// Requests completed.
+    /// Completed requests.
     Count,
     /// Share of the host's CPU.
     Cpu,
     /// Busy share of a member.
     Util,
-    /// 10^9 bytes.
+    /// Capacity in units of 10^9 bytes.
     Capacity,
     /// MB/s per direction of a link, by its standard.
     Cap,
-    /// Share of the sets of `k` failures that are survived.
+    /// Share of the sets of `k` failures that an array survives.
     SurviveFraction,
     /// Share of all parity that a member holds.
     ParityShare,
@@ -54,7 +54,7 @@ pub enum Metric {
     MemberOps,
     /// Members that an operation touches.
     MemberDisks,
-    /// Member reads for each write of a host.
+    /// Member reads for each write of the host.
     ReadsPerWrite,
     /// Smallest array that a controller accepts.
     MinMembers,
@@ -89,7 +89,7 @@ impl Metric {
         Self::MinMembers,
     ];
 
-    /// As a claim writes it.
+    /// The name in a claim.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -132,7 +132,8 @@ impl Metric {
         }
     }
 
-    /// Can an axis mean anything to it? Numbers of members and of failures, and percentiles, do so to one metric each.
+    /// Whether an axis can have a meaning for the metric. The axes for members, failures and percentiles have one for
+    /// one metric each.
     #[must_use]
     pub const fn takes(self, axis: Axis) -> bool {
         match axis {
@@ -167,7 +168,7 @@ impl fmt::Display for Target {
 /// One call of a metric within a claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MetricCall {
-    /// The claim's system: drives, controller, bus, cache and chunk come from its profile.
+    /// The claim's system. Its profile gives drives, controller, bus, cache and chunk.
     pub system: String,
     /// The metric.
     pub metric: Metric,
@@ -175,12 +176,12 @@ pub struct MetricCall {
     pub target: Target,
     /// The axes that the check gives.
     pub axes: Axes,
-    /// The claim's workload, which gives the others.
+    /// The claim's workload, which gives the other axes.
     pub workload: Workload,
 }
 
 impl MetricCall {
-    /// The subject, if the target is one.
+    /// The subject, if the target is a subject.
     ///
     /// # Errors
     /// The target is a level or a link.
@@ -191,7 +192,7 @@ impl MetricCall {
         }
     }
 
-    /// Everything that the value depends on, in one line.
+    /// All inputs of the value, in one line.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}|{self}|{}", self.system, self.workload.key())
@@ -199,7 +200,7 @@ impl MetricCall {
 }
 
 impl fmt::Display for MetricCall {
-    /// The call as a claim would write it, without the values of the workload.
+    /// The call in the form in which a claim writes it, without the values of the workload.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let axes = self.axes.to_string();
         let comma = if axes.is_empty() { "" } else { ", " };
@@ -230,7 +231,7 @@ pub enum MetricValue {
 }
 
 impl MetricValue {
-    /// As JSON.
+    /// The value as JSON.
     #[must_use]
     pub fn to_json(self) -> serde_json::Value {
         match self {
@@ -242,7 +243,7 @@ impl MetricValue {
         }
     }
 
-    /// From JSON.
+    /// The value from JSON.
     #[must_use]
     pub fn from_json(value: &serde_json::Value) -> Option<Self> {
         if let Some(count) = value.as_u64() {
@@ -270,15 +271,15 @@ impl fmt::Display for MetricValue {
     }
 }
 
-/// A metric has no meaning here, and why.
+/// A metric without a meaning here, with the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotApplicable {
-    /// Why, in words.
+    /// The reason in words.
     pub reason: String,
 }
 
 impl NotApplicable {
-    /// With this reason.
+    /// The error with this reason.
     #[must_use]
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
@@ -293,9 +294,9 @@ impl fmt::Display for NotApplicable {
 
 impl std::error::Error for NotApplicable {}
 
-/// The source of measurements: a simulated laboratory, or a fake in tests. Called from several threads.
+/// The source of measurements: a simulated laboratory, or a fake in tests. Several threads call it.
 pub trait Metrics: Sync {
-    /// Measure. Equal calls must come to equal values.
+    /// Measure. Equal calls must give equal values.
     ///
     /// # Errors
     /// The metric has no meaning for this subject, system or target.

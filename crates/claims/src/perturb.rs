@@ -1,8 +1,8 @@
-//! Claims asked again of what no review measured: other numbers of drives, block sizes and seeds.
+//! Evaluation of claims for conditions that no review measured: other numbers of drives, block sizes and seeds.
 //!
-//! A finding that holds for four drives has to hold for three, five, six and eight, or there is a reason why not. A reason is
-//! stated from the claim alone, before anything is measured, or is the laboratory's own (a controller that refuses an array). It
-//! must never be a verdict in disguise: a change that was measured counts.
+//! A finding for four drives must also hold for three, five, six and eight drives, unless there is a reason against it.
+//! A reason follows from the claim alone, before any measurement, or is the laboratory's own (a controller that refuses
+//! an array). A reason must never be a verdict in disguise: a measured change counts.
 
 use crate::axes::{Axis, AxisValue};
 use crate::claim::Claim;
@@ -23,11 +23,11 @@ pub enum Change {
     HalfBlocks,
     /// Blocks are twice as large.
     DoubleBlocks,
-    /// Everything that is left to chance is drawn again.
+    /// All random choices are drawn again.
     Chance(u64),
 }
 
-/// Numbers of drives, two sizes and two seeds.
+/// The changes: numbers of drives, two block sizes and two seeds.
 const CHANGES: [Change; 8] = [
     Change::Drives(3),
     Change::Drives(5),
@@ -50,41 +50,41 @@ impl fmt::Display for Change {
     }
 }
 
-/// A claim asked once more.
+/// A changed claim with its result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Asked {
-    /// The claim, by its place among all.
+    /// The claim, by its index in the list of all claims.
     pub claim: usize,
-    /// What was changed.
+    /// The change.
     pub change: Change,
-    /// What became of it.
+    /// The result.
     pub ended: Ended,
 }
 
-/// What became of a changed claim.
+/// The result of a changed claim.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Ended {
-    /// It holds.
+    /// The claim holds.
     Holds,
-    /// It does not: with its values.
+    /// The claim does not hold; with its values.
     Fails(Outcome),
-    /// It need not hold, and why.
+    /// The claim need not hold, for this reason.
     Excused(String),
 }
 
-/// How many changed claims hold.
+/// Numbers of changed claims by result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shares {
-    /// They hold.
+    /// Claims that hold.
     pub held: usize,
-    /// They do not.
+    /// Claims that do not hold.
     pub fell: usize,
-    /// They need not.
+    /// Claims that need not hold.
     pub excused: usize,
 }
 
 impl Shares {
-    /// Some of the changed claims.
+    /// Count some of the changed claims.
     pub fn of<'a>(asked: impl Iterator<Item = &'a Asked>) -> Self {
         asked.fold(Self::default(), |mut shares, asked| {
             match asked.ended {
@@ -96,14 +96,15 @@ impl Shares {
         })
     }
 
-    /// The share that holds, among all without a reason not to, in tenths of a percent.
+    /// The share of claims that hold, of all claims that must hold, in tenths of a percent.
     #[must_use]
     pub fn share(&self) -> Option<usize> {
         (self.held * 1000).checked_div(self.held + self.fell)
     }
 }
 
-/// Ask every claim that holds and measures something again, changed. `ended` gets the number of changed claims that came to an
+/// Evaluate every claim that holds and measures something again, with changes. `ended` gets the number of changed
+/// claims that have ended, and the number of all.
 /// end, and of all.
 pub fn perturb(
     claims: &[Claim],
@@ -143,7 +144,7 @@ fn ask(claim: &Claim, change: Change, calls: &[MetricCall], metrics: &dyn Metric
     }
 }
 
-/// Members of a subject that may have others.
+/// Number of members of a subject, if another number is possible.
 const fn width(subject: Subject) -> Option<u16> {
     match subject {
         Subject::Array { members, .. } | Subject::Jbod(members) => Some(members),
@@ -159,7 +160,7 @@ fn widest(calls: &[MetricCall]) -> u16 {
     widths(calls).max().unwrap_or(0)
 }
 
-/// Does this change anything in these calls?
+/// Whether this change has an effect on these calls.
 fn changes(change: Change, calls: &[MetricCall]) -> bool {
     let widest = widest(calls);
     match change {
@@ -168,7 +169,7 @@ fn changes(change: Change, calls: &[MetricCall]) -> bool {
     }
 }
 
-/// Why a claim need not hold after a change.
+/// The reason for which a claim need not hold after a change.
 fn excuse(claim: &Claim, change: Change, calls: &[MetricCall]) -> Option<String> {
     let figure = |of: String| format!("its figure is one of {of}");
     match change {
@@ -198,7 +199,7 @@ fn excuse(claim: &Claim, change: Change, calls: &[MetricCall]) -> Option<String>
     }
 }
 
-/// Whole numbers of a check that stand alone: no part of a name, and no value of an axis.
+/// Whole numbers of a check that are separate words: not a part of a name, and not the value of an axis.
 fn numbers(check: &str) -> impl Iterator<Item = &str> {
     let is_word = |c: char| c == '_' || c == '.' || c.is_ascii_alphanumeric();
     check.split(move |c: char| !is_word(c) && c != '=').filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
@@ -231,10 +232,10 @@ fn changed(call: &MetricCall, change: Change, widest: u16) -> MetricCall {
 }
 
 const SECTOR: u64 = 512;
-/// The largest block that the axis takes.
+/// The largest block of the axis.
 const BLOCK_MAX: u64 = 16 << 20;
 
-/// The block size of a call, if it is one that can be another.
+/// The block size of a call, if another one is possible.
 fn block(call: &MetricCall) -> Option<u64> {
     if !matches!(call.metric, Metric::Iops | Metric::Mbps | Metric::Lat | Metric::Wbwt | Metric::Count | Metric::Util) {
         return None;
@@ -262,7 +263,8 @@ mod tests {
     use crate::read;
     use std::sync::Mutex;
 
-    /// Speed grows with the drives, but eight are as fast as six; a block costs its length.
+    /// A law for tests: speed increases with the drives, but eight are as fast as six. The time of a block depends on
+    /// its length.
     struct Law(Mutex<Vec<String>>);
 
     impl Metrics for Law {
@@ -297,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_widest_arrays_get_other_numbers_and_the_law_decides() {
-        // Twice as fast as three drives: so it is with six, not with eight, and the law refuses five.
+        // Twice as fast as three drives: that is true for six, not for eight, and the law refuses five.
         let (ends, calls) = ends("order", None, "iops(raid0x7, rd=0) >= 1.9 * iops(raid0x3, rd=0)");
         let of = |change: &str| ends.iter().find(|(name, _)| name == change).map(|(_, word)| word.as_str());
         assert_eq!(of("3 drives"), Some("it compares arrays of 7 drives with one of 3"));

@@ -1,6 +1,6 @@
-//! Many claims, on several threads.
+//! Evaluation of many claims on several threads.
 //!
-//! It must never let the order in which claims end show: outcomes come in the order of the file.
+//! The order in which claims end must never be visible: outcomes are in the order of the file.
 
 use crate::claim::Claim;
 use crate::evaluate::{evaluate, Outcome};
@@ -9,20 +9,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunOptions {
-    /// Threads.
+    /// Number of threads.
     pub jobs: usize,
 }
 
-/// More threads than this are of no use to claims.
+/// Limit of the useful threads.
 pub const JOBS_MAX: usize = 256;
 
-/// Evaluate all claims. `ended` gets each one as it ends, with the number of ended ones.
+/// Evaluate all claims. `ended` gets each claim when it ends, with the number of ended ones.
 ///
 /// # Panics
-/// A measurement panicked: that is a bug of the [`Metrics`].
+/// A measurement panicked, which is a bug of the [`Metrics`].
 pub fn run(
     claims: &[Claim],
     metrics: &dyn Metrics,
@@ -33,7 +33,7 @@ pub fn run(
     each(claims, options, one, ended)
 }
 
-/// Work on each item, on several threads; the results are in the order of the items.
+/// Process each item on several threads; the results are in the order of the items.
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     options: RunOptions,

@@ -1,4 +1,4 @@
-//! Values that were measured once, by all their inputs: in memory, and in a file between runs.
+//! Measured values by all their inputs: in memory, and in a file between runs.
 //!
 //! ```text
 //!  {"openraid-claims": 1, "made_by": "FINGERPRINT"}
@@ -6,9 +6,10 @@
 //!  ["KEY", VALUE]
 //! ```
 //!
-//! The file has a line for each value, added as soon as it is known: an interrupted run loses only the measurements
-//! under way. An incomplete last line is ignored. The fingerprint says which program and models made the values; a file
-//! with another one is replaced. It must never return a value of another fingerprint, and never measure one key twice.
+//! The file has a line for each value. The line is written as soon as the value is known, so an interrupted run loses
+//! only the measurements under way. An incomplete last line is ignored. The fingerprint names the program and the
+//! models that made the values. A file with another fingerprint is replaced. The store must never return a value of
+//! another fingerprint, and never measure one key twice.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -23,18 +24,18 @@ const FORMAT: u64 = 2;
 
 enum Slot {
     Known(Value),
-    /// It is being measured.
+    /// The key is being measured.
     Busy,
 }
 
 struct Inner {
     slots: HashMap<String, Slot>,
     file: Option<File>,
-    /// Why the file is no longer written.
+    /// The reason for which the file is no longer written.
     lost: Option<String>,
 }
 
-/// The store. Shared by threads.
+/// The store, which threads can share.
 pub struct Store {
     inner: Mutex<Inner>,
     done: Condvar,
@@ -47,7 +48,7 @@ impl Default for Store {
 }
 
 impl Store {
-    /// Only for this run.
+    /// A store for this run only.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::with(HashMap::new(), None)
@@ -57,7 +58,7 @@ impl Store {
         Self { inner: Mutex::new(Inner { slots, file, lost: None }), done: Condvar::new() }
     }
 
-    /// Kept in a file, which is created if it does not exist, and replaced if it has another fingerprint.
+    /// A store in a file. The file is created if it does not exist, and replaced if it has another fingerprint.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -72,7 +73,7 @@ impl Store {
             Err(error) => return Err(complain(error)),
         };
         let slots = kept.unwrap_or_default();
-        // Written again in any case: without a torn line at the end, and completely or not at all.
+        // The file is written again in any case: without an incomplete line at the end, and completely or not at all.
         let fresh = path.with_extension("new");
         let mut file = File::create(&fresh).map_err(complain)?;
         let mut text = serde_json::json!({ "openraid-claims": FORMAT, "made_by": fingerprint }).to_string() + "\n";
@@ -87,11 +88,11 @@ impl Store {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A thread that panicked leaves whole values: they are put in at once.
+        // A thread that panicked leaves only complete values, because each value is stored in one step.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value of a key; `measure` is asked once, however many threads ask for it.
+    /// The value of a key; `measure` is called once, even if several threads need the value.
     pub fn get_or<F: FnOnce() -> Value>(&self, key: &str, measure: F) -> Value {
         let mut inner = self.lock();
         loop {
@@ -110,26 +111,26 @@ impl Store {
         value
     }
 
-    /// Values that are known.
+    /// Number of known values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().slots.values().filter(|slot| matches!(slot, Slot::Known(_))).count()
     }
 
-    /// Is nothing known?
+    /// Whether no value is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Why values are no longer kept, if that is so.
+    /// The reason for which values are no longer stored, if there is one.
     #[must_use]
     pub fn lost(&self) -> Option<String> {
         self.lock().lost.clone()
     }
 }
 
-/// A key that is being measured; released if measuring panics.
+/// A key that is being measured. The key is released if the measurement panics.
 struct Claimed<'a> {
     store: &'a Store,
     key: &'a str,
@@ -162,7 +163,7 @@ fn line(key: &str, value: &Value) -> String {
     serde_json::json!([key, value]).to_string() + "\n"
 }
 
-/// The content of a file; nothing if it is of another format or fingerprint.
+/// The content of a file; `None` if the file has another format or fingerprint.
 fn load(mut reader: impl BufRead, fingerprint: &str) -> Option<HashMap<String, Slot>> {
     let mut head = String::new();
     reader.read_line(&mut head).ok()?;
@@ -184,9 +185,9 @@ fn load(mut reader: impl BufRead, fingerprint: &str) -> Option<HashMap<String, S
 /// The file of a store cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreError {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The error.
     pub error: String,
 }
 

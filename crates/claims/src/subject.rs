@@ -1,19 +1,19 @@
 //! The subject of a metric: an array by level and width, several single drives, or one drive.
 //!
-//! It must never decide whether an array is possible: that depends on the controller's rules, which the source of
-//! measurements knows.
+//! This module must never decide whether an array is possible. That depends on the controller's rules, which the source
+//! of measurements knows.
 
 pub use openraid_models::ArrayLevel as Level;
 use std::fmt;
 use std::str::FromStr;
 
-/// More members than any name may ask for: the widest arrays of the engine are smaller.
+/// Limit of the members in a name: the widest arrays of the engine have fewer.
 pub const MEMBERS_MAX: u16 = 384;
 
-/// Independent drives, of any number.
+/// The name for any number of independent drives.
 pub const JBOD: &str = "jbod";
 
-/// Levels that claims speak of.
+/// Levels in claims.
 pub const LEVELS: [Level; 8] = [
     Level::Raid0,
     Level::Raid1,
@@ -25,10 +25,10 @@ pub const LEVELS: [Level; 8] = [
     Level::Raid60,
 ];
 
-/// The level of this text: `raid5`, `5`, or `raid5xN` where the width does not matter.
+/// The level of this text: `raid5`, `5`, or `raid5xN` if the width does not matter.
 ///
 /// # Errors
-/// Claims do not speak of such a level.
+/// Claims do not have such a level.
 pub fn level(text: &str) -> Result<Level, SubjectError> {
     let bare = text.split_once('x').map_or(text, |(level, _)| level);
     let number = bare.strip_prefix("raid").unwrap_or(bare);
@@ -36,7 +36,7 @@ pub fn level(text: &str) -> Result<Level, SubjectError> {
     found.ok_or_else(|| SubjectError::Unknown(clip(text)))
 }
 
-/// A drive that claims know by a name, independent of the system's own drive.
+/// A drive with a name of its own in claims, independent of the system's drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum NamedDrive {
     /// The fastest 15,000 rpm drive of the models.
@@ -55,7 +55,7 @@ impl NamedDrive {
     /// All values.
     pub const ALL: [Self; 5] = [Self::Best15k, Self::Ssd2009, Self::DesktopSsd, Self::S3500, Self::S3700];
 
-    /// As a claim writes it.
+    /// The name in a claim.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,23 +73,23 @@ impl NamedDrive {
 pub enum Subject {
     /// One drive of the system, as an array of its own.
     Single,
-    /// An array on this many drives of the system.
+    /// An array on a number of the system's drives.
     Array {
         /// Its level.
         level: Level,
         /// Its members.
         members: u16,
     },
-    /// Independent drives, all loaded at once.
+    /// Independent drives, all loaded at the same time.
     Jbod(u16),
-    /// The slow drive that takes a member's place where `slow=1`: half the rate, half the requests.
+    /// The slow drive that replaces a member for `slow=1`: half the rate, half the requests.
     SlowSingle,
     /// A drive by its own name.
     Drive(NamedDrive),
 }
 
 impl Subject {
-    /// Members that it has.
+    /// Number of members.
     #[must_use]
     pub const fn members(self) -> u16 {
         match self {
@@ -142,10 +142,10 @@ impl FromStr for Subject {
     }
 }
 
-/// A name that is no subject.
+/// A name without a subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SubjectError {
-    /// Nothing is called so.
+    /// An unknown name.
     Unknown(String),
     /// Too many members.
     TooWide(String),
@@ -166,7 +166,7 @@ impl fmt::Display for SubjectError {
 
 impl std::error::Error for SubjectError {}
 
-/// The beginning of a text that may be long and may hold anything, for a message.
+/// The beginning of a text of any length and content, for a message.
 pub(crate) fn clip(text: &str) -> String {
     const SHOWN: usize = 60;
     let short: String = text.chars().take(SHOWN).map(|c| if c.is_control() { '?' } else { c }).collect();

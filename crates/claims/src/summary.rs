@@ -1,6 +1,6 @@
-//! Outcomes counted, and as JSON.
+//! Counts of outcomes, and outcomes as JSON.
 //!
-//! It must never count a claim twice in one table.
+//! A table must never count a claim twice.
 
 use crate::claim::{Claim, Grade};
 use crate::evaluate::{Outcome, Verdict};
@@ -8,19 +8,19 @@ use crate::metric::Metric;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
 
-/// How many passed, failed, and did not apply.
+/// Numbers of claims by verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// Passed.
     pub passed: usize,
     /// Failed.
     pub failed: usize,
-    /// Without meaning here.
+    /// Not applicable.
     pub not_applicable: usize,
 }
 
 impl Tally {
-    /// Count one more.
+    /// Count a verdict.
     pub fn add(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Pass => self.passed += 1,
@@ -33,14 +33,14 @@ impl Tally {
     pub const fn total(&self) -> usize {
         self.passed + self.failed + self.not_applicable
     }
-    /// Passed claims among those with a meaning, in tenths of a percent; nothing if there are none.
+    /// Share of passed claims among those that apply, in tenths of a percent; `None` if there are none.
     #[must_use]
     pub fn share(&self) -> Option<usize> {
         (self.passed * 1000).checked_div(self.passed + self.failed)
     }
 }
 
-/// Counts by some property of a claim.
+/// Counts by a property of a claim.
 #[must_use]
 pub fn tally_by<K: Ord>(claims: &[Claim], outcomes: &[Outcome], key: impl Fn(&Claim) -> K) -> BTreeMap<K, Tally> {
     let mut tallies: BTreeMap<K, Tally> = BTreeMap::new();
@@ -55,11 +55,11 @@ pub fn tally_by<K: Ord>(claims: &[Claim], outcomes: &[Outcome], key: impl Fn(&Cl
 pub enum Basis {
     /// Physics, without application scores.
     Physics,
-    /// A manner of one controller, without application scores.
+    /// A quirk of one controller, without application scores.
     Quirk,
     /// The cause is unknown; application scores are not included.
     Unexplained,
-    /// It asks for an application score.
+    /// The claim uses an application score.
     Application,
 }
 
@@ -75,7 +75,7 @@ impl Basis {
             Grade::Unexplained => Self::Unexplained,
         }
     }
-    /// In words.
+    /// The name in words.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl Basis {
     }
 }
 
-/// Does the check call this function?
+/// Whether the check calls this function.
 pub(crate) fn calls(check: &str, name: &str) -> bool {
     let is_word = |c: char| c == '_' || c.is_ascii_alphanumeric();
     check.match_indices(name).any(|(at, _)| {

@@ -1,25 +1,25 @@
-//! The workload of a claim: the method, and the default of every axis that a check leaves out.
+//! The workload of a claim: the method, and the defaults of the axes that a check leaves out.
 //!
-//! A claim's workload is prose in part (`"512..1M x2"`, `"1..256"`, `"wb|wt"`): a field gives a default only
-//! where it is one value. It must never fail on a workload: what cannot be read as one value gives no default.
+//! A claim's workload is partly prose (`"512..1M x2"`, `"1..256"`, `"wb|wt"`). A field gives a default only if it is
+//! one value. A workload must never cause an error: a field that is not one value gives no default.
 
 use crate::axes::{Axes, Axis, AxisValue};
 use crate::subject::clip;
 use openraid_lab::metrics::Scheme;
 use serde_json::{Map, Value};
 
-/// How a claim's values are measured.
+/// The method of a claim's measurements.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Method {
-    /// Nothing is measured.
+    /// No measurement.
     Static,
-    /// Database: 8 KiB, random, reads and writes mixed.
+    /// Database: 8 KiB, random, a mix of reads and writes.
     Database,
-    /// Sequential reading or writing by block size.
+    /// Sequential reads or writes by block size.
     Sequential,
-    /// Random reading by block size.
+    /// Random reads by block size.
     RandomRead,
-    /// Random writing by block size.
+    /// Random writes by block size.
     RandomWrite,
     /// Response time: 512 bytes, random, one at a time.
     ResponseTime,
@@ -90,13 +90,13 @@ impl Method {
         METHODS.iter().chain(ALIASES).find(|(name, _)| *name == pattern).map(|(_, method)| *method)
     }
 
-    /// As a workload writes it.
+    /// The name in a workload.
     #[must_use]
     pub fn name(self) -> &'static str {
         METHODS.iter().find(|(_, method)| *method == self).map_or("?", |(name, _)| *name)
     }
 
-    /// The method of a `pat`, and the direction that some of these words carry.
+    /// The method of a `pat`, and the direction that some of these words include.
     #[must_use]
     pub fn of_pat(pat: &str) -> Option<(Self, Option<Direction>)> {
         Some(match pat {
@@ -117,10 +117,10 @@ impl Method {
     }
 }
 
-/// Which way the data go.
+/// The direction of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// To the host.
+    /// Towards the host.
     Read,
     /// From the host.
     Write,
@@ -129,28 +129,28 @@ pub enum Direction {
 /// A claim's workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
-    /// How it is measured.
+    /// The method.
     pub method: Method,
     /// Defaults from the fields.
     pub defaults: Axes,
-    /// How ratings are made, where the workload says so.
+    /// The scheme of ratings, if the workload names one.
     pub scheme: Option<Scheme>,
-    /// Seconds of one step of a series, where the workload says so: the time in which requests are counted.
+    /// Seconds of one step of a series, if the workload gives it: the time in which requests are counted.
     pub step_s: Option<f64>,
 }
 
 impl Workload {
-    /// Without any defaults.
+    /// A workload without defaults.
     #[must_use]
     pub fn plain(method: Method) -> Self {
         Self { method, defaults: Axes::new(), scheme: None, step_s: None }
     }
 
-    /// From the fields of a claim. The pattern is `static-property` where the workload names none; a word of `pat` does
-    /// as well.
+    /// The workload from the fields of a claim. Without a pattern, it is `static-property`; a word of `pat` is
+    /// accepted, too.
     ///
     /// # Errors
-    /// The pattern, where nothing is called so.
+    /// The pattern, if it is unknown.
     pub fn from_fields(fields: &Map<String, Value>) -> Result<Self, String> {
         let method = match fields.get("pattern").or_else(|| fields.get("pat")) {
             None | Some(Value::Null) => Method::Static,
@@ -162,7 +162,7 @@ impl Workload {
         let mut defaults = Axes::new();
         for (field, axis) in fields_of_axes() {
             let Some(value) = fields.get(field).and_then(|value| single(axis, value)) else { continue };
-            // A value that the axis does not take is prose, and no default.
+            // An invalid value for the axis is prose, and not a default.
             let _ = defaults.set(axis, value);
         }
         let scheme = fields.get("rating_scheme").and_then(Value::as_str).and_then(Scheme::from_words);
@@ -174,7 +174,7 @@ impl Workload {
         Ok(Self { method, defaults, scheme, step_s })
     }
 
-    /// Everything that values can depend on, in one line.
+    /// All inputs of the values, in one line.
     #[must_use]
     pub fn key(&self) -> String {
         let step = self.step_s.map_or_else(String::new, |seconds| format!("|{seconds}"));
@@ -182,7 +182,7 @@ impl Workload {
     }
 }
 
-/// Fields of a workload that have another name than the axis that they give.
+/// Fields of a workload whose name differs from that of their axis.
 const FIELDS: [(&str, Axis); 5] = [
     ("block", Axis::Bs),
     ("read_pct", Axis::Rd),
@@ -191,16 +191,16 @@ const FIELDS: [(&str, Axis); 5] = [
     ("cycle", Axis::Cyc),
 ];
 
-/// Fields that give no axis: their content is elsewhere, or describes the review's test bed.
+/// Fields without an axis: their content is elsewhere, or describes the review's test system.
 const OTHER_FIELDS: [&str; 6] = ["pattern", "pat", "rating_scheme", "step_s", "random_pct", "partition_gb"];
 
-/// Every field that gives an axis; the axis's own name comes last, and wins.
+/// All fields with an axis. The axis's own name is last and has precedence.
 fn fields_of_axes() -> impl Iterator<Item = (&'static str, Axis)> {
     let own = Axis::ALL.into_iter().filter(|axis| *axis != Axis::Pat).map(|axis| (axis.name(), axis));
     FIELDS.into_iter().chain(own)
 }
 
-/// The field's value where it is one: a number, a number as text (also `128K`), a word.
+/// The value of a field if it is a single one: a number, a number as text (also `128K`), a word.
 fn single(axis: Axis, value: &Value) -> Option<AxisValue> {
     match value {
         Value::Number(number) => number.as_f64().map(AxisValue::Number),
@@ -213,8 +213,8 @@ fn single(axis: Axis, value: &Value) -> Option<AxisValue> {
     }
 }
 
-/// Unknown fields, and fields whose value gives no default although it is no series and no choice: `qd' says ...` with
-/// the reason.
+/// Unknown fields, and fields that are neither a single value nor a series nor a choice: `qd' says ...` with the
+/// reason.
 pub fn not_understood(fields: &Map<String, Value>) -> Vec<String> {
     let known = |name: &str| OTHER_FIELDS.contains(&name) || fields_of_axes().any(|(field, _)| field == name);
     let unknown = fields.keys().filter(|name| !known(name));
@@ -241,12 +241,12 @@ pub fn not_understood(fields: &Map<String, Value>) -> Vec<String> {
     odd
 }
 
-/// Does a text stand for several values (`1..256`, `wb|wt`, `512..64K mix`)?
+/// Whether a text means several values (`1..256`, `wb|wt`, `512..64K mix`).
 fn is_series(text: &str) -> bool {
     text.contains("..") || text.contains('|') || text.split_whitespace().any(|word| word == "mix")
 }
 
-/// `wb` and `wt` stand in front of remarks; both together are no default.
+/// `wb` and `wt` may precede remarks; both together give no default.
 fn cache(text: &str) -> Option<&'static str> {
     let word = |wanted: &str| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == wanted);
     match (word("wb"), word("wt")) {
@@ -256,7 +256,7 @@ fn cache(text: &str) -> Option<&'static str> {
     }
 }
 
-/// `65536`, `128K`, `2M`.
+/// A size such as `65536`, `128K`, `2M`.
 fn size(text: &str) -> Option<f64> {
     let (digits, factor) = match text.strip_suffix(['K', 'M']) {
         Some(digits) if text.ends_with('K') => (digits, 1024.0),
@@ -329,7 +329,7 @@ mod tests {
         for (name, method) in METHODS {
             assert_eq!((Method::of(name), method.name()), (Some(*method), *name));
         }
-        // What `openraid review` calls them.
+        // The names of methods in `openraid review`.
         for name in ["multi-threaded", "latency", "transfer-graph", "applications", "fc-subset"] {
             assert!(Method::of(name).is_some(), "{name}");
         }

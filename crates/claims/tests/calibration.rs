@@ -1,7 +1,7 @@
-//! The table of folds in docs/calibration.md is what the recorded results come to.
+//! The table of folds in docs/calibration.md must match the recorded results.
 //!
-//! `models/validation/results.json` has the claims that failed in the last run of all of them, and the claims that a constant was
-//! chosen by. `OPENRAID_BLESS=1` writes the table again.
+//! `models/validation/results.json` has the claims that failed in the last run of all claims, and the claims by which a
+//! constant was chosen. `OPENRAID_BLESS=1` writes the table again.
 
 use openraid_claims::fold::{self, Mechanism, FOLDS};
 use openraid_claims::summary::Basis;
@@ -81,7 +81,7 @@ fn the_page_has_what_the_recorded_results_come_to() {
     assert_eq!(found, wanted, "docs/calibration.md and results.json differ: OPENRAID_BLESS=1 writes the table again");
 }
 
-/// All claims once more, for as long as that takes. The table is of this run if it fails where the recorded one failed.
+/// Evaluates all claims again, which takes a long time. The recorded run matches if the same claims fail.
 #[test]
 #[ignore = "soak: all claims with quick effort"]
 fn all_claims_fail_and_hold_as_recorded() {

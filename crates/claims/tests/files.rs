@@ -7,7 +7,7 @@ use openraid_claims::{
 };
 use std::collections::BTreeMap;
 
-/// Every number is 1.
+/// Metrics with the answer 1 for every call.
 struct Ones;
 
 impl Metrics for Ones {
@@ -53,7 +53,7 @@ fn every_published_check_can_be_evaluated_and_the_order_is_the_files() {
         assert_eq!(outcomes.len(), claims.len());
         for (claim, outcome) in claims.iter().zip(&outcomes) {
             assert_eq!(claim.id, outcome.id);
-            // Differences of ones are zero: a few checks then divide by it, or rank equal values.
+            // Differences of ones are zero: a few checks divide by such a difference, or rank equal values.
             let zero = outcome.reason.contains("around zero") || outcome.reason.contains("ivi");
             assert!(!outcome.broken || zero, "{}: {}", claim.id, outcome.reason);
             assert_ne!(outcome.verdict, Verdict::NotApplicable, "{}: {}", claim.id, outcome.reason);

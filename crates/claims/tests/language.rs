@@ -1,4 +1,4 @@
-//! Every name of the language, evaluated with a fake that answers from the call itself.
+//! Every name of the language, evaluated with a fake that computes its answer from the call.
 
 use openraid_claims::{
     evaluate, Axis, AxisValue, Claim, Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations, Outcome,
@@ -6,7 +6,7 @@ use openraid_claims::{
 };
 use std::sync::Mutex;
 
-/// Answers by the call: figures that tests can foresee, and the calls kept.
+/// A fake that computes predictable figures from the call, and records the calls.
 #[derive(Default)]
 struct Fake {
     asked: Mutex<Vec<MetricCall>>,
@@ -60,7 +60,7 @@ fn fails(check: &str) {
     assert!(outcome.verdict == Verdict::Fail && !outcome.broken, "{check}: {}", outcome.reason);
 }
 
-/// The check itself is wrong, and the reason says how.
+/// The check itself is wrong, and the reason includes these words.
 fn broken(check: &str, words: &str) {
     let (outcome, _) = run(check);
     assert!(outcome.broken && outcome.verdict == Verdict::Fail, "{check}: {:?}", outcome.verdict);
@@ -149,7 +149,7 @@ fn arithmetic_metrics_need_no_measurement() {
     }
 }
 
-/// Every axis with values that it takes.
+/// All axes with valid values.
 const AXES: &[&str] = &[
     "rd=0",
     "rd=100",
@@ -257,7 +257,7 @@ fn helpers_are_their_definitions() {
     holds("sorted([1, 3, 2], reverse=True) == [3, 2, 1] and RD[::-1][0] == 100");
     broken("mean([]) > 0", "mean of nothing");
     broken("spread([1, -1]) > 0", "around zero");
-    // An end has one neighbour only.
+    // An end has only one neighbour.
     holds("not slump([8, 10, 8], 0, 0.1) and not slump([10, 8, 7], 2, 0.1) and not any([slump([2, 1, 2], i, T) for i in (0, 2)])");
     broken("slump([1, 2], 2, 0.1)", "count from 0");
     holds("RD.index(50) == 5 and slump([2, 1, 2], RD.index(10), T)");
@@ -287,7 +287,7 @@ fn an_expected_falsehood_passes_and_its_truth_fails() {
     let (passed, reason) = verdict("cap('pcie2_x8') >= 8 * cap('sas6')");
     assert_eq!((passed, reason.as_str()), (Verdict::Pass, "the check is false, as expected: the review is wrong here"));
     assert_eq!(verdict("1 < 2").0, Verdict::Fail);
-    // A check that cannot be evaluated is no falsehood.
+    // A check that cannot be evaluated is not a false statement.
     assert_eq!(verdict("nonsense(1)").0, Verdict::Fail);
 }
 
@@ -307,7 +307,7 @@ fn what_has_no_meaning_makes_the_claim_not_applicable() {
         assert_eq!(outcome.verdict, Verdict::NotApplicable, "{check}: {}", outcome.reason);
         assert!(outcome.reason.contains(words), "{}", outcome.reason);
     }
-    // Decided before the metric without meaning is reached: that part of the claim is not asked.
+    // The result is known before the metric without meaning is reached, so that part is not evaluated.
     holds("True or lin(single, pos='begin') > 0");
     let (outcome, _) = run("iops(single, rd=0) > 0 and lin(single, pos='end') > 0");
     assert_eq!((outcome.verdict, outcome.measured.len()), (Verdict::NotApplicable, 1));
@@ -356,7 +356,7 @@ fn hostile_checks_neither_hang_nor_eat_the_memory() {
     let sum = format!("{} > 0", vec!["1"; 2500].join("+"));
     holds(&sum);
     broken(&"x".repeat(100_000), "at most 8192");
-    // Lists that hold each other many times over.
+    // Lists that contain each other many times.
     let nested = "len([1 for a in [[0] * 9999] for b in [[a] * 9999] for c in [[b] * 9999] for d in [[c] * 9999] if d == d]) > 0";
     broken(nested, "too large to be compared");
     let sorted = "sorted([[1 for a in [[0] * 9999] for b in [[a] * 9999] if [b, b] < [b, b]]]) == []";

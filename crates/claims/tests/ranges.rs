@@ -1,7 +1,9 @@
-//! How true ranges are: published figures that nothing was tuned on, held against what the models say with their own error.
+//! The accuracy of ranges: published figures that were not used for tuning are compared with the predictions of the
+//! models and their own error.
 //!
-//! `models/validation/figures.json` has the figures, the calls that predict each, and what these came to in the last run. With
-//! `OPENRAID_BLESS=1` the long test writes the predictions, and the short one the table in docs/calibration.md.
+//! `models/validation/figures.json` has the figures, the calls that predict each figure, and the results of the last
+//! run. With `OPENRAID_BLESS=1` the long test writes the predictions, and the short one the table in
+//! docs/calibration.md.
 
 use openraid_claims::fold::{self, FOLDS};
 use openraid_claims::{evaluate, read, Claim, MetricValue, Simulated, Store, REVIEWS};
@@ -20,14 +22,14 @@ const END: &str = "<!-- end of ranges -->";
 struct Figure {
     claim: Claim,
     class: LoadClass,
-    /// A call, or two whose ratio was published.
+    /// A call, or two calls whose ratio was published.
     calls: Vec<String>,
     published: f64,
     model: f64,
 }
 
 impl Figure {
-    /// Does what was published lie within the model's own error of the prediction?
+    /// Whether the published figure is within the model's own error of the prediction.
     fn is_inside(&self) -> bool {
         self.lies_within(self.class.percent())
     }
@@ -36,7 +38,7 @@ impl Figure {
         self.error() <= percent
     }
 
-    /// Percent of the prediction.
+    /// The error in percent of the prediction.
     fn error(&self) -> f64 {
         (self.published / self.model - 1.0).abs() * 100.0
     }
@@ -91,7 +93,7 @@ fn table(figures: &[Figure]) -> String {
     text
 }
 
-/// The smallest error of the model that holds four of five of these figures.
+/// The smallest error of the model that contains four in five of these figures.
 fn fitted(figures: &[&Figure]) -> Option<f64> {
     let mut errors: Vec<f64> = figures.iter().map(|figure| figure.error()).collect();
     errors.sort_by(f64::total_cmp);
@@ -119,7 +121,7 @@ fn four_of_five_figures_that_nothing_was_tuned_on_lie_in_their_range() {
         .collect();
     assert_eq!((inside, figures.len()), JUDGED, "a plan tells this share: {outside:?}");
     assert!(inside * 5 >= figures.len() * 4, "{inside} of {}: {outside:?}", figures.len());
-    // The same for an error that is fitted on four folds and judged on the fifth, one after the other.
+    // The same for an error that is fitted on four folds and judged on the fifth, for each fold in turn.
     let mut held = 0;
     for number in 0..FOLDS {
         let (own, others): (Vec<&Figure>, Vec<&Figure>) =
@@ -147,7 +149,7 @@ fn the_page_has_what_the_recorded_figures_come_to() {
     assert_eq!(found, wanted, "docs/calibration.md and figures.json differ: OPENRAID_BLESS=1 writes the table again");
 }
 
-/// What the models say of a figure now.
+/// The models' present prediction of a figure.
 fn predicted(figure: &Figure, metrics: &Simulated) -> f64 {
     let check = format!("{} > 0", figure.calls.join(" / "));
     let outcome = evaluate(&Claim { check, ..figure.claim.clone() }, metrics);
@@ -166,7 +168,7 @@ fn predicted(figure: &Figure, metrics: &Simulated) -> f64 {
     }
 }
 
-/// All figures once more. They may differ from the recorded ones by what runs differ by.
+/// Predicts all figures again. They may differ from the recorded ones within the variation between runs.
 #[test]
 #[ignore = "soak: every figure with quick effort"]
 fn the_models_say_what_is_recorded() {

@@ -1,6 +1,6 @@
-//! The whole language on the simulated laboratory: every metric, axis, array, constant and helper that docs/claims.md
-//! names, each in a check at the smallest effort. None may be broken or without meaning, and each value must be one
-//! that the closed form, or the sheet of the drive, allows.
+//! The whole language on the simulated laboratory: every metric, axis, array, constant and helper of docs/claims.md,
+//! each in a check with the smallest effort. No check may be broken or without meaning. Each value must be within the
+//! bounds of a closed form or of the drive's data sheet.
 
 use openraid_claims::axes::BUSES;
 use openraid_claims::{evaluate, read, Axis, Claim, Metric, Simulated, Store, Verdict};
@@ -33,29 +33,29 @@ const CHECKS: &[(&str, &str, &str)] = &[
     ("9260-8i", "sequential", "all([mbps(raid0x8, bs=M, op='write', cyc=c) > 20 for c in (1, 2)]) and mbps(raid0x8, bs=M, op='write', after='power_cycle') > mbps(raid0x8, bs=M, op='write', after='recreate')"),
     ("icp9024ro", "winbench99", "all([score(raid5x4, app=a, cache_mib=128) > 1000 for a in APPS]) and all([score(raid5x4, app=a) > 1000 for a in ('business', 'highend')])"),
     ("icp9024ro", "winbench99", "within(gain(raid0x4, app='soundforge40', fs='fat32'), -T, 1) and score(raid5x4, app='winmark99', users=8) > score(raid5x4, app='winmark99') * (1 - T)"),
-    // A load with both directions, and drives side by side.
+    // A load with both directions, and parallel drives.
     ("9650se", "database", "approx(count(single, op='read', rd=50, qd=4, secs=10) + count(single, op='write', rd=50, qd=4, secs=10), count(single, rd=50, qd=4, secs=10), 0.001) and within(count(single, op='read', rd=50, qd=4, secs=10) / count(single, rd=50, qd=4, secs=10), 0.4, 0.6)"),
     ("9650se", "database", "min([lat(single, op=o, pat='fs', qd=4) for o in ('read', 'write')]) < lat(single, pat='fs', qd=4) and max([lat(single, op=o, pat='fs', qd=4) for o in ('read', 'write')]) > lat(single, pat='fs', qd=4)"),
     ("9650se", "static-property", "approx(capacity('jbodx4', member=1), capacity(single), 0.001)"),
     ("9650se", "winbench99-transfer-graph", "approx(mbps(single, pos='end'), lin(single, pos='end'), 0.001) and mbps(single, pos='end') < mbps(single, pos='begin')"),
-    // A member is busy where any part of it is: at its plateau an SSD's path or link.
+    // A member is busy if any part of it is busy: at its plateau, the path or the link of an SSD.
     ("rst", "rst-random", "all([iops(a, rd=100, oio=64) < iops(a, rd=100, oio=32) * 1.02 and util(a, 0, rd=100, oio=64) >= 0.95 for a in (single, 's3500', 's3700')])"),
-    // SSDs: 75,000 reads of 4 KiB each second and 500 MB/s by the sheet of an S3500.
+    // SSDs: the data sheet of an S3500 states 75,000 reads of 4 KiB per second and 500 MB/s.
     ("rst", "rst-random", "approx(M4('s3500', 100), 75000, T) and M4('s3700', rd=0) > 10000 and iops('s3500', rd=100, oio=3) > 0"),
     ("rst", "rst-random", "0 < pctl_us(raid0x2, 1) and pctl_us(raid0x2, 1) <= mean_us(raid0x2) and mean_us(raid0x2) < pctl_us(raid0x2, p=99.99)"),
     ("rst", "rst-random", "within(cpu(raid0x2, rd=100), 0.01, 1) and cpu(raid0x2, rd=100, host_speed=0.5) > cpu(raid0x2, rd=100)"),
     ("rst", "rst-sequential", "approx(peak_mbps('s3500', rd=100), 500, T) and mbps('ssd2009') < 300 and mbps('desktop_ssd') > 400"),
     ("9260-8i", "sequential", "within(mbps('best15k', bs=64 * K), 150, 260)"),
-    // Other controllers and buses: all of them pass the drives' full rate.
+    // Other controllers and buses: all of them give the drives' full rate.
     ("9650se", "sequential", "all([within(mbps(raid0x2, bs=64 * K, ctl=c), 100, 144 * (1 + T)) for c in ('9650se', '8506-8', '8500-8', 'rst', '9260-8i', '8708em2', 'hba92xx', 'sas3041e-r', 'icp9024ro', 'areca1220', 'openraid')])"),
     ("9650se", "sequential", "all([approx(mbps(raid0x2, bs=64 * K, bus=b), 144, T) for b in ('pci64_33', 'pci64_66', 'pcix64_133', 'pcie1_x1', 'pcie1_x4', 'pcie1_x8', 'pcie2_x1', 'pcie2_x4', 'pcie2_x8', 'pcie3_x1', 'pcie3_x4', 'pcie3_x8', 'dmi2')])"),
     ("9650se", "static-property", "approx(cap('sata1'), 150, 0) and approx(cap('sata3'), 300, 0) and approx(cap('sata6'), 600, 0) and approx(cap('sas3'), 300, 0) and approx(cap('sas6'), 600, 0) and approx(cap('pci64_66'), 533, 0.01) and approx(cap('pcie2_x4'), 2000, 0.01) and cap('dmi2') == cap('pcie2_x4')"),
-    // Every level: capacity, cost of a small write, and survivors.
+    // All levels: capacity, cost of a small write, and survivors.
     ("9650se", "static-property", "all([approx(capacity(a, ctl='openraid') / capacity(single), n, 0.001) for a, n in [(raid0x3, 3), (raid1x3, 1), (raid1ex3, 1.5), (raid10x4, 2), (raid5x3, 2), (raid6x4, 2), (raid50x6, 4), (raid60x8, 4), ('jbodx2', 2)]])"),
     ("9650se", "static-property", "survive_fraction('raid6', n=5, k=2) == 1 and approx(survive_fraction(raid10x4, 4, 2), 2 / 3, 0.001) and approx(parity_share(raid6x5, 0), 0.2, 0.001)"),
     ("9650se", "static-property", "member_ops(raid5x4, 'small_write') == {'r': 2, 'x': 2, 'w': 2} and member_disks(raid5x4, 'small_write') == 2 and min_members('raid6', ctl='9650se') == 5"),
     ("9650se", "random-write-by-block", "approx(reads_per_write(raid5x4, bs=4 * K, cache='wt'), 2, T) and reads_per_write(raid0x4, bs=4 * K) == 0"),
-    // Constants and helpers, on values that were measured.
+    // Constants and helpers, on measured values.
     ("9650se", "database", "all([iops(a, rd=100, qd=4) > 0 for a in sorted(list(S4))]) and rising([iops(a, rd=100, qd=16) for a in (raid0x2, raid0x4)], T) and falling([lat(a, rd=100, qd=16) for a in (raid0x2, raid0x4)], T)"),
     ("9260-8i", "database", "len([iops(a, rd=100, qd=4) for a in S8]) == 6 and rankcorr([1, 2, 3], [iops(a, rd=100, qd=16) for a in (single, raid0x2, raid0x8)]) == 1 and corr(list(RD), RD) == 1"),
     ("rst", "rst-random", "flat([iops(a, rd=100, qd=2) / n for n, a in enumerate(['x'] + ['s3500', raid0x2]) if n > 0], 1) and spread([iops(single, rd=100), iops('s3500', rd=100)]) <= T and slump([2, 1, 2], 1, T)"),
@@ -123,7 +123,8 @@ fn an_unmeasured_value_is_not_answered_with_another() {
 fn ratings_are_the_formulas_of_the_documentation() {
     let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max: 1 };
     let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
-    // An array's figures at depths, and the single drive's at the same: by hand from docs/lab-methods.md.
+    // An array's figures at several depths, and the single drive's at the same depths: computed by hand from
+    // docs/lab-methods.md.
     let sum = |terms: &[(u32, u32)]| {
         let terms = terms.iter().map(|(depth, by)| format!("iops(raid0x2, qd={depth}) / {by}"));
         terms.collect::<Vec<_>>().join(" + ")
@@ -151,7 +152,7 @@ fn ratings_are_the_formulas_of_the_documentation() {
         let outcome = evaluate(&claim_of("9650se", &workload, &check), &laboratory);
         assert_eq!(outcome.verdict, Verdict::Pass, "{scheme}: {check}: {} {:?}", outcome.reason, outcome.measured);
     }
-    // The single drive that an array with a slow member is held against is a sound one.
+    // The single drive with which an array with a slow member is compared is a good one.
     let workload = serde_json::json!({"pattern": "file-server", "rating_scheme": "R5"});
     for check in ["rating(raid0x2, slow=1) < rating(raid0x2)", "within(rating('jbodx2', member=1), 0.5, 2)"] {
         let outcome = evaluate(&claim_of("9650se", &workload, check), &laboratory);
@@ -177,7 +178,7 @@ fn workload_fields_that_its_method_does_not_take_stop_no_check() {
     }
 }
 
-/// The rows of a table of docs/claims.md, each with its first two columns.
+/// The rows of a table in docs/claims.md, each with its first two columns.
 fn rows_of(table: &str) -> Vec<(&'static str, &'static str)> {
     let start = DOCS.find(&format!("\n### {table}\n")).unwrap_or_else(|| panic!("docs/claims.md has no {table}"));
     let lines = DOCS[start..].lines().skip_while(|line| !line.starts_with("|---")).skip(1);
@@ -198,7 +199,7 @@ fn every_list_of_the_documentation_is_the_constants_value() {
     for (name, rest) in rows_of("Constants") {
         let name = name.trim().trim_matches('`');
         let value = rest.split([':', '|']).next().unwrap_or_default().replace('`', "");
-        // Series that are written with their first and last values, and scalars.
+        // Series with only the first and last values given, and scalars.
         if value.contains("...") || !value.contains(',') || value.contains(';') || name.contains(',') {
             continue;
         }

@@ -1,6 +1,6 @@
-//! The metrics as functions of a check: arguments become a checked call, the call is answered and recorded.
+//! The metrics as functions of a check. The arguments become a checked call. The call is answered and recorded.
 //!
-//! It must never answer a metric itself but for pure arithmetic.
+//! This module must never answer a metric itself, except for pure arithmetic.
 
 use super::guard::{number, wrong};
 use super::session;
@@ -17,7 +17,7 @@ use starlark::values::{Heap, Value};
 type Arguments<'v> = UnpackTuple<Value<'v>>;
 type Keywords<'v> = SmallMap<String, Value<'v>>;
 
-/// Axes that may follow the subject without their names.
+/// Axes that may follow the subject without a name.
 const fn positional(metric: Metric) -> &'static [Axis] {
     match metric {
         Metric::PctlUs => &[Axis::P],
@@ -28,11 +28,11 @@ const fn positional(metric: Metric) -> &'static [Axis] {
     }
 }
 
-/// The only operation whose cost has a name in the language.
+/// The only operation of the language with a cost.
 const SMALL_WRITE: &str = "small_write";
 
 fn target(metric: Metric, value: Value<'_>) -> starlark::Result<Target> {
-    // A level may be written as a number, too.
+    // A level may also be a number.
     let level = value.unpack_i32().filter(|_| matches!(metric, Metric::SurviveFraction | Metric::MinMembers));
     let number = level.map(|level| level.to_string());
     let Some(name) = number.as_deref().or_else(|| value.unpack_str()) else {
@@ -49,7 +49,7 @@ fn target(metric: Metric, value: Value<'_>) -> starlark::Result<Target> {
     }
 }
 
-/// Drives without a level.
+/// The subject of a name for drives without a level.
 fn drives(name: &str) -> Option<Subject> {
     if name == JBOD {
         return Some(Subject::Jbod(1));
@@ -101,7 +101,7 @@ fn call<'v>(metric: Metric, arguments: &Arguments<'v>, keywords: &Keywords<'v>) 
         };
         axes.set(axis, value).map_err(|error| wrong(format!("{name}: {error}")))?;
     }
-    // A name such as raid5x8 says how many members there are.
+    // A name such as raid5x8 includes the number of members.
     let array = first.unpack_str().filter(|name| *name != JBOD).and_then(|name| name.parse::<Subject>().ok());
     if let (Metric::SurviveFraction, false, Some(array)) = (metric, axes.has(Axis::N), array) {
         axes = axes.number(Axis::N, array.members().into());
@@ -125,7 +125,7 @@ fn ask<'v>(
     Ok(given(value, heap))
 }
 
-/// The value as the check sees it.
+/// The value in the form for the check.
 fn given<'v>(value: MetricValue, heap: Heap<'v>) -> Value<'v> {
     match value {
         MetricValue::Number(number) => heap.alloc(number),

@@ -1,7 +1,7 @@
-//! Operators and sequences with bounds, because Starlark itself bounds neither.
+//! Operators and sequences with limits, because Starlark itself has no limits for them.
 //!
-//! Starlark has no endless loops, but `[0] * 2000000000` and comparisons of deeply repeated lists are as bad. Numbers
-//! pass unchanged. Within its bounds an operator must keep its meaning.
+//! Starlark has no endless loops, but `[0] * 2000000000` and comparisons of deeply repeated lists are as harmful.
+//! Numbers pass unchanged. Within its limits an operator must keep its meaning.
 
 use starlark::environment::GlobalsBuilder;
 use starlark::eval::Evaluator;
@@ -14,16 +14,16 @@ use starlark::values::tuple::{TupleRef, UnpackTuple};
 use starlark::values::{Heap, UnpackValue, Value};
 use std::cmp::Ordering;
 
-/// A sequence has not more items.
+/// Limit of the items of a sequence.
 pub const ITEMS_MAX: usize = 10_000;
-/// The most items of a compared value, items of items included.
+/// Limit of the items of a compared value, including items of items.
 const WEIGHT_MAX: usize = 100_000;
-/// Values that are compared are not nested more deeply.
+/// Limit of the nesting of compared values.
 const NESTING_MAX: usize = 8;
-/// The largest shift: beyond it no machine integer is left.
+/// The largest shift: a greater one exceeds every machine integer.
 const SHIFT_MAX: i32 = 62;
 
-/// Operators and the functions that stand for them.
+/// Operators, and the functions that replace them.
 pub const OPERATORS: &[(&str, &str)] = &[
     ("*", "_product"),
     ("+", "_plus"),
@@ -39,12 +39,12 @@ pub const OPERATORS: &[(&str, &str)] = &[
     ("not in", "_not_within"),
 ];
 
-/// An error of the check's own making.
+/// An error that the check itself causes.
 pub fn wrong(text: impl Into<String>) -> starlark::Error {
     starlark::Error::new_other(error_of(text.into()))
 }
 
-/// Starlark's errors carry any standard error.
+/// An error of Starlark can contain any standard error.
 fn error_of(text: String) -> impl std::error::Error + Send + Sync + 'static {
     #[derive(Debug)]
     struct Text(String);
@@ -57,12 +57,12 @@ fn error_of(text: String) -> impl std::error::Error + Send + Sync + 'static {
     Text(text)
 }
 
-/// The value as a float, where it is a number.
+/// The value as a float, if it is a number.
 pub fn number(value: Value<'_>) -> Option<f64> {
     UnpackFloat::unpack_value(value).ok().flatten().map(|UnpackFloat(number)| number)
 }
 
-/// The items of a sequence that checks may hold.
+/// The items of a sequence whose size is within the limit.
 pub fn items<'v>(value: Value<'v>, heap: Heap<'v>) -> starlark::Result<Vec<Value<'v>>> {
     let mut items = Vec::new();
     for item in value.iterate(heap)? {
@@ -74,7 +74,7 @@ pub fn items<'v>(value: Value<'v>, heap: Heap<'v>) -> starlark::Result<Vec<Value
     Ok(items)
 }
 
-/// Refuse values that are too large to be compared.
+/// Refuse values that are too large for a comparison.
 fn weigh(value: Value<'_>) -> starlark::Result<()> {
     fn count(value: Value<'_>, depth: usize, left: &mut usize) -> bool {
         if *left == 0 || depth > NESTING_MAX {
@@ -106,7 +106,7 @@ fn compared<'v>(one: Value<'v>, other: Value<'v>) -> starlark::Result<Ordering> 
     one.compare(other)
 }
 
-/// How many items come of repeating a sequence so often.
+/// Check the number of items in a repeated sequence.
 fn repeated<'v>(sequence: Value<'v>, times: Value<'v>) -> starlark::Result<()> {
     let items = usize::try_from(sequence.length()?).unwrap_or(usize::MAX);
     let times = times.unpack_i32().map_or(usize::MAX, |times| usize::try_from(times).unwrap_or(0));

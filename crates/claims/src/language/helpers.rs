@@ -1,6 +1,6 @@
 //! The helpers of the language: comparisons with tolerance, means, shapes of series, correlations.
 //!
-//! It must never answer with something that is no number: a mean of nothing, or a spread around zero, is an error.
+//! A helper must never return a value that is not a number: a mean of no values, or a spread around zero, is an error.
 
 use super::guard::{items, number, wrong};
 use starlark::environment::GlobalsBuilder;
@@ -23,7 +23,7 @@ fn mean_of(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// (max - min) / mean: 0 where all are the same; nothing for no values, or for others around zero.
+/// (max - min) / mean: 0 if all values are equal; `None` for no values, or for different values around zero.
 fn spread_of(values: &[f64]) -> Option<f64> {
     let mean = mean_of(values)?;
     let most = values.iter().copied().fold(f64::MIN, f64::max);
@@ -34,7 +34,7 @@ fn spread_of(values: &[f64]) -> Option<f64> {
     (mean != 0.0).then(|| (most - least) / mean)
 }
 
-/// Pearson's coefficient; 0 where a series does not vary, for then nothing goes with anything.
+/// Pearson's coefficient; 0 if a series does not vary, because then there is no correlation.
 fn pearson(xs: &[f64], ys: &[f64]) -> Option<f64> {
     let (mean_x, mean_y) = (mean_of(xs)?, mean_of(ys)?);
     let sum =
@@ -62,7 +62,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// The items as numbers; true and false count 1 and 0.
+/// The items as numbers; true counts 1, false counts 0.
 fn floats<'v>(name: &str, xs: Value<'v>, heap: Heap<'v>) -> starlark::Result<Vec<f64>> {
     let value = |item: Value<'v>| number(item).or_else(|| item.unpack_bool().map(|yes| f64::from(u8::from(yes))));
     let numbers: Option<Vec<f64>> = items(xs, heap)?.into_iter().map(value).collect();
@@ -147,7 +147,7 @@ fn series(builder: &mut GlobalsBuilder) {
         let Some(index) = usize::try_from(i).ok().filter(|index| *index < values.len()) else {
             return Err(wrong(format!("slump: there is no value {i} of {}; they count from 0", values.len())));
         };
-        // At an end there is no slump: it has a value on both sides.
+        // A slump needs a value on both sides, so an end is not a slump.
         if index == 0 || index + 1 == values.len() {
             return Ok(false);
         }
@@ -182,7 +182,7 @@ mod tests {
         let xs = [1.0, 2.0, 3.0, 4.0];
         assert_eq!(pearson(&xs, &[2.0, 4.0, 6.0, 8.0]), Some(1.0));
         assert_eq!(pearson(&xs, &[8.0, 6.0, 4.0, 2.0]), Some(-1.0));
-        // By hand: covariance 4, deviations sqrt(5) and sqrt(5).
+        // Computed by hand: covariance 4, deviations sqrt(5) and sqrt(5).
         assert_eq!(pearson(&xs, &[1.0, 3.0, 2.0, 4.0]), Some(0.8));
         assert_eq!(pearson(&xs, &[7.0; 4]), Some(0.0));
         assert_eq!(ranks(&[10.0, 30.0, 20.0, 20.0]), [1.0, 4.0, 2.5, 2.5]);

@@ -6,8 +6,8 @@
 //!         session   evaluated with limits on steps, memory and calls; every metric call is recorded
 //! ```
 //!
-//! It must never run what it cannot bound: no statements, no functions of the claim's own, no sequence beyond
-//! [`guard::ITEMS_MAX`] items.
+//! The language must never run a check that it cannot bound. So there are no statements, no functions of the claim's
+//! own, and no sequence of more than [`guard::ITEMS_MAX`] items.
 
 pub mod functions;
 pub mod guard;

@@ -1,13 +1,13 @@
 //! Constants and names of the language.
 //!
-//! It must never hold a figure of a review: these are block sizes, depths and arrays.
+//! This module must never contain a figure of a review: it has block sizes, depths and arrays.
 
 use crate::subject::{NamedDrive, Subject, JBOD, LEVELS};
 use starlark::environment::GlobalsBuilder;
 
-/// Percents of reads.
+/// Percentages of reads.
 pub const RD: [i32; 11] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
-/// Depths of loads that go deep.
+/// Depths of loads with large depths.
 pub const QDL: [i32; 5] = [1, 4, 16, 64, 256];
 /// Depths of the Workstation load.
 pub const QDW: [i32; 6] = [1, 2, 4, 8, 16, 32];
@@ -30,7 +30,7 @@ pub const S8: [&str; 6] = ["single", "raid0x8", "raid5x8", "raid6x8", "raid10x8"
 /// Stripes of two to six drives.
 pub const R0: [&str; 5] = ["raid0x2", "raid0x3", "raid0x4", "raid0x5", "raid0x6"];
 
-/// 512 and its doublings.
+/// 512 and its successive doublings.
 const fn doubling<const N: usize>() -> [i32; N] {
     let mut sizes = [512; N];
     let mut index = 1;
@@ -41,13 +41,13 @@ const fn doubling<const N: usize>() -> [i32; N] {
     sizes
 }
 
-/// Names of constants; `T` is the claim's own.
+/// Names of constants; `T` is the tolerance of the claim.
 const CONSTANTS: &[&str] = &[
     "K", "M", "T", "RD", "QDL", "QDW", "OIO", "SEQ", "RND", "OPS", "SETS", "APPS", "S4", "S8", "R0", "True", "False",
     "None",
 ];
 
-/// Starlark's own functions that checks may use.
+/// Functions of Starlark that checks may use.
 pub const STARLARK: &[&str] = &[
     "all",
     "any",
@@ -67,17 +67,17 @@ pub const STARLARK: &[&str] = &[
     "zip",
 ];
 
-/// Is it a constant of the language?
+/// Whether the name is a constant of the language.
 pub fn is_constant(name: &str) -> bool {
     CONSTANTS.contains(&name)
 }
 
-/// The subject that a bare name stands for.
+/// The subject with this name.
 pub fn subject(name: &str) -> Option<Subject> {
     name.parse().ok()
 }
 
-/// Is it a level, without a width?
+/// Whether the name is a level without a width.
 pub fn is_level(name: &str) -> bool {
     name == JBOD || LEVELS.into_iter().any(|level| level.word() == name)
 }
@@ -100,7 +100,7 @@ pub fn constants(builder: &mut GlobalsBuilder) {
     builder.set("R0", R0.to_vec());
 }
 
-/// Every name that a message may propose.
+/// All names that a message may propose.
 pub fn all() -> Vec<String> {
     let mut names: Vec<String> = CONSTANTS.iter().chain(STARLARK).map(ToString::to_string).collect();
     names.extend(crate::metric::Metric::ALL.map(|metric| metric.name().to_owned()));

@@ -7,8 +7,8 @@
 //!    the end          -- Word::Ended -->  verdict
 //! ```
 //!
-//! The thread has a deep stack, because parser and evaluator descend into expressions. It must never outlive its
-//! limits (steps, memory, calls); should a check find a way around them, its owner stops listening.
+//! The thread has a deep stack, because parser and evaluator descend into expressions. A check must never exceed its
+//! limits (steps, memory, calls). If a check finds a way around them, the owner stops listening.
 
 use super::syntax::{first_line, prepare};
 use super::{functions, guard, helpers, names};
@@ -22,32 +22,32 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::OnceLock;
 use std::thread;
 
-/// Function calls and rounds of loops.
+/// Limit of the function calls and loop iterations.
 const STEPS_MAX: u64 = 5_000_000;
-/// Bytes of values.
+/// Limit of the bytes of values.
 const HEAP_BYTES_MAX: usize = 256 << 20;
-/// Metric calls of one check, repeated ones included.
+/// Limit of the metric calls of one check, including repeated ones.
 const CALLS_MAX: usize = 20_000;
-/// Stack of an evaluating thread; a check of the greatest length nests a few thousand expressions at most.
+/// Stack of an evaluating thread. The longest check has a nesting of a few thousand expressions at most.
 const STACK_BYTES: usize = 256 << 20;
 
 /// A message of an evaluating thread.
 pub enum Word {
-    /// It asks for a value, and waits.
+    /// The thread needs a value, and waits.
     Asked(MetricCall),
-    /// The check came to this, or cannot be evaluated.
+    /// The result of the check, or the reason for which it cannot be evaluated.
     Ended(Result<bool, String>),
 }
 
 /// A check that is being evaluated.
 pub struct Running {
-    /// Its messages.
+    /// Messages of the check's thread.
     pub words: Receiver<Word>,
-    /// Answers to its questions; `Err` stops it.
+    /// Answers to its questions; `Err` stops the check.
     pub answers: Sender<Result<MetricValue, String>>,
 }
 
-/// What metric functions know of their check. There is one check on a thread.
+/// The data of metric functions about their check. Each thread has one check.
 struct Session {
     system: String,
     workload: Workload,
@@ -60,10 +60,10 @@ thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
 }
 
-/// Begin to evaluate a claim's check.
+/// Begin the evaluation of a claim's check.
 ///
 /// # Panics
-/// The system gives no thread.
+/// The system cannot create a thread.
 pub fn start(claim: &Claim) -> Running {
     let (to_owner, words) = channel();
     let (answers, from_owner) = channel();
@@ -72,7 +72,7 @@ pub fn start(claim: &Claim) -> Running {
     let work = move || {
         let session = Session { system, workload, words: to_owner.clone(), answers: from_owner, calls: 0 };
         SESSION.with(|place| place.replace(Some(session)));
-        // An owner that no longer listens needs no answer.
+        // If the owner no longer listens, no answer is needed.
         let _ = to_owner.send(Word::Ended(evaluate(&check, tolerance)));
     };
     let spawned = thread::Builder::new().name("check".into()).stack_size(STACK_BYTES).spawn(work);
@@ -104,7 +104,7 @@ fn evaluate(check: &str, tolerance: f64) -> Result<bool, String> {
 /// The system and the workload of the check on this thread.
 ///
 /// # Panics
-/// There is none: a metric was called outside of a check.
+/// A metric was called outside of a check.
 pub fn of_this_claim() -> (String, Workload) {
     with_session(|session| (session.system.clone(), session.workload.clone()))
 }
@@ -112,7 +112,7 @@ pub fn of_this_claim() -> (String, Workload) {
 /// Ask for a value.
 ///
 /// # Errors
-/// Why the check has to stop, in words.
+/// The reason for which the check must stop, in words.
 pub fn ask(call: MetricCall) -> Result<MetricValue, String> {
     with_session(|session| {
         session.calls += 1;
@@ -132,7 +132,7 @@ fn with_session<T>(work: impl FnOnce(&mut Session) -> T) -> T {
     })
 }
 
-/// Everything that has a name, but for the claim's own.
+/// All names except the claim's own.
 fn globals() -> &'static Globals {
     static GLOBALS: OnceLock<Globals> = OnceLock::new();
     GLOBALS.get_or_init(|| {

@@ -1,6 +1,6 @@
-//! From the text of a check to an expression that may be run.
+//! Translation of the text of a check to an expression that may be run.
 //!
-//! It must never let through a name that means nothing, a statement, or a nesting of loops without bound.
+//! The result must never have an unknown name, a statement, or an unbounded nesting of loops.
 
 use super::{guard, helpers, names};
 use crate::axes::Axis;
@@ -11,41 +11,41 @@ use starlark::syntax::{AstModule, Dialect, DialectTypes};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-/// A check is not longer.
+/// Limit of the length of a check.
 pub const CHECK_BYTES_MAX: usize = 8 << 10;
-/// Brackets are not deeper.
+/// Limit of the nesting of brackets.
 const BRACKETS_MAX: usize = 64;
-/// A check has not more loops (`for` of comprehensions), nested or not.
+/// Limit of the loops (`for` of comprehensions) in a check, nested or not.
 const LOOPS_MAX: usize = 24;
-/// Methods that a dictionary or a text may be asked for.
+/// Permitted methods of dictionaries and texts.
 const METHODS: &[&str] = &["keys", "values", "items", "get", "format", "startswith", "endswith", "split", "index"];
 
-/// Why a text is no check.
+/// The reason for which a text is not a check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CheckError {
-    /// It is longer than [`CHECK_BYTES_MAX`].
+    /// The text is longer than [`CHECK_BYTES_MAX`].
     TooLong(usize),
     /// Brackets or loops are nested too deeply.
     TooDeep,
-    /// Starlark does not understand it.
+    /// Starlark cannot parse the text.
     Syntax(String),
-    /// It is no single expression.
+    /// The text is not a single expression.
     NoExpression,
-    /// Nothing is called so.
+    /// An unknown name.
     Name {
         /// The name.
         name: String,
-        /// What may be meant.
+        /// A similar known name.
         near: Option<String>,
     },
     /// A metric has no such axis.
     NoAxis {
         /// The metric.
         metric: &'static str,
-        /// The word.
+        /// The name of the axis.
         axis: String,
     },
-    /// Something of Starlark that checks do not have.
+    /// A feature of Starlark that checks do not have.
     NotOfTheLanguage(String),
 }
 
@@ -80,11 +80,11 @@ impl std::error::Error for CheckError {}
 pub struct Prepared {
     /// The expression, with guarded operators.
     pub module: AstModule,
-    /// Bare names of arrays and drives that it uses.
+    /// Bare names of arrays and drives in the expression.
     pub subjects: BTreeSet<String>,
 }
 
-/// Expressions only; functions have no name, so that they cannot call themselves.
+/// Expressions only. Functions have no name, so they cannot call themselves.
 const DIALECT: Dialect = Dialect {
     enable_def: false,
     enable_lambda: true,
@@ -101,7 +101,7 @@ const DIALECT: Dialect = Dialect {
 /// Read a check.
 ///
 /// # Errors
-/// It is none.
+/// The text is not a check.
 pub fn prepare(check: &str) -> Result<Prepared, CheckError> {
     if check.len() > CHECK_BYTES_MAX {
         return Err(CheckError::TooLong(check.len()));
@@ -109,7 +109,7 @@ pub fn prepare(check: &str) -> Result<Prepared, CheckError> {
     if bracket_depth(check) > BRACKETS_MAX {
         return Err(CheckError::TooDeep);
     }
-    // A check may be written over several lines.
+    // A check may have several lines.
     let line = check.replace(['\n', '\r', '\t'], " ");
     let parse = |text: String| AstModule::parse("check", text, &DIALECT);
     let mut module =
@@ -131,7 +131,7 @@ fn expression(statement: &AstStmt) -> Option<&AstExpr> {
     }
 }
 
-/// How deep brackets stand in each other; those within texts count, too.
+/// The depth of nested brackets, including those in texts.
 fn bracket_depth(text: &str) -> usize {
     let (mut depth, mut most) = (0_usize, 0);
     for byte in text.bytes() {
@@ -145,10 +145,10 @@ fn bracket_depth(text: &str) -> usize {
     most
 }
 
-/// Letters of a message: as many as the reason and its remedy take.
+/// Limit of the letters of a message: enough for the reason and its remedy.
 const MESSAGE_MAX: usize = 400;
 
-/// The part of a message of Starlark that has the fault.
+/// The part of Starlark's message that names the error.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     line.trim().trim_start_matches("error: ").chars().take(MESSAGE_MAX).collect()
@@ -156,7 +156,8 @@ pub fn first_line(text: &str) -> String {
 
 #[derive(Default)]
 struct Walk {
-    /// Variables of comprehensions and functions. A variable counts as known everywhere in the check: one that is used outside
+    /// Variables of comprehensions and functions. A variable counts as known everywhere in the check. The compiler of
+    /// the check finds a use outside of its loop.
     /// of its loop is found when the check is compiled.
     bound: BTreeSet<String>,
     subjects: BTreeSet<String>,
@@ -169,7 +170,7 @@ impl Walk {
         self.names(expression)
     }
 
-    /// Collect variables and count loops; a function may be called again and again, too.
+    /// Collect variables and count loops. A function counts as a loop, because it may be called repeatedly.
     fn bind(&mut self, expression: &AstExpr) -> Result<(), CheckError> {
         if let ExprP::ListComprehension(_, first, clauses) | ExprP::DictComprehension(_, first, clauses) =
             &expression.node
@@ -262,7 +263,7 @@ fn is_known(name: &str) -> bool {
         || Metric::ALL.iter().any(|metric| metric.name() == name)
 }
 
-/// Are these axes, if this is a metric?
+/// Check that the names are axes, if the function is a metric.
 fn axes<'a>(function: &str, mut named: impl Iterator<Item = &'a str>) -> Result<(), CheckError> {
     let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.name() == function) else { return Ok(()) };
     let means_something =
@@ -273,7 +274,7 @@ fn axes<'a>(function: &str, mut named: impl Iterator<Item = &'a str>) -> Result<
     }
 }
 
-/// Single letters to change, add or drop (Levenshtein), for names of at most [`NAME_MAX`] letters.
+/// Number of letters that must be changed, added or removed (Levenshtein), for names of at most [`NAME_MAX`] letters.
 fn distance(one: &str, other: &str) -> usize {
     const NAME_MAX: usize = 40;
     if one.len() > NAME_MAX {

@@ -1,8 +1,8 @@
-//! The rate of a link by its standard: MB (10^6 bytes) each second in one direction, before any protocol above it.
+//! The rate of a link by its standard: MB (10^6 bytes) per second in one direction, without the protocols above it.
 //!
 //! Sources: SATA 1.0 to 3.0 and SAS-1, SAS-2 (8b/10b, so a tenth of the bit rate); SPI-4 (Ultra320); PCI 2.2 and PCI-X
-//! 1.0 (bytes x clock, as rounded by their sheets); PCI Express 1.1, 2.0 (8b/10b) and 3.0 (128b/130b) per lane; DMI 2.0
-//! is four lanes of PCI Express 2.0.
+//! 1.0 (bytes x clock, as rounded by their data sheets); PCI Express 1.1, 2.0 (8b/10b) and 3.0 (128b/130b) per lane;
+//! DMI 2.0 equals four lanes of PCI Express 2.0.
 
 use crate::metric::NotApplicable;
 
@@ -34,7 +34,7 @@ const LINKS: &[(&str, f64)] = &[
 /// MB/s of a link in one direction.
 ///
 /// # Errors
-/// No link is called so.
+/// There is no link of this name.
 pub fn link_mbps(name: &str) -> Result<f64, NotApplicable> {
     let found = LINKS.iter().find(|(link, _)| *link == name).map(|(_, mbps)| *mbps);
     found.ok_or_else(|| {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn links_carry_width_times_clock() {
-        // Serial links with 8b/10b: a tenth of the bit rate. Parallel ones: bytes times MHz.
+        // Serial links with 8b/10b: a tenth of the bit rate. Parallel links: bytes times MHz.
         let within = |name: &str, mbps: f64| {
             let given = link_mbps(name).unwrap_or_default();
             assert!((given / mbps - 1.0).abs() < 0.01, "{name}: {given} against {mbps}");

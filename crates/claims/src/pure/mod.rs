@@ -1,7 +1,7 @@
-//! Metrics that are arithmetic: links by their standards, survivors by counting, parity by its layout, the cost of a
+//! Metrics without measurements: links by their standards, survivors by counting, parity by its layout, the cost of a
 //! small write by its level.
 //!
-//! Nothing here uses a profile; a controller's decisions are arguments.
+//! This module uses no profile; a controller's decisions are arguments.
 
 mod link;
 mod small_write;
@@ -18,7 +18,7 @@ use crate::subject::Subject;
 /// Answer a metric that needs no profile.
 ///
 /// # Errors
-/// It has no meaning for these arguments.
+/// The metric has no meaning for these arguments.
 pub fn answer(call: &MetricCall) -> Result<MetricValue, NotApplicable> {
     let number = match (call.metric, &call.target) {
         (Metric::Cap, Target::Link(link)) => link_mbps(link)?,

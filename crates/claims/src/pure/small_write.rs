@@ -1,18 +1,18 @@
 //! The cost of one aligned write within a chunk on the members, by level.
 //!
 //! Read-modify-write reads the old data and each parity, and XORs the difference into each parity: 1 + p reads, 1 + p
-//! XOR passes, 1 + p writes for p parities. Reconstruct-write reads the other data instead, d - 1 reads of d data
-//! members, and computes each parity from all of them.
+//! XOR passes, 1 + p writes for p parities. Reconstruct-write reads the other data instead, d - 1 reads for d data
+//! members, and computes each parity from all data.
 
 use crate::metric::{NotApplicable, Operations};
 use crate::subject::Level;
 
-/// How a controller brings parity up to date.
+/// The way in which a controller updates parity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Manner {
-    /// Always by the difference.
+    /// Always read-modify-write.
     ReadModifyWrite,
-    /// By whichever needs fewer reads.
+    /// The way with fewer reads.
     Cheapest,
 }
 
@@ -34,10 +34,11 @@ const fn parities(level: Level) -> u32 {
     }
 }
 
-/// Spans that a level is made of: two, or the smallest number that divides the members into equal spans of a size that
-/// the level can have.
+/// Number of spans of a level: two, or the smallest number that divides the members into equal spans of a size that the
+/// level allows.
 ///
 /// # Errors
+/// The members cannot be divided in this way.
 /// The members cannot be divided so.
 pub fn spans(level: Level, members: u16) -> Result<u16, NotApplicable> {
     let (least, title) = match level {
@@ -51,10 +52,10 @@ pub fn spans(level: Level, members: u16) -> Result<u16, NotApplicable> {
     })
 }
 
-/// The number of members whose capacity an array has for data.
+/// The capacity of an array for data, in members.
 ///
 /// # Errors
-/// There is no such array.
+/// Such an array is not possible.
 pub fn data_members(level: Level, members: u16) -> Result<f64, NotApplicable> {
     let few = |least: u16| {
         if members < least {
@@ -79,7 +80,7 @@ pub fn data_members(level: Level, members: u16) -> Result<f64, NotApplicable> {
 /// The cost of one aligned small write.
 ///
 /// # Errors
-/// There is no such array.
+/// Such an array is not possible.
 pub fn small_write(level: Level, members: u16, manner: Manner) -> Result<SmallWrite, NotApplicable> {
     data_members(level, members)?;
     let copies = match level {
@@ -113,15 +114,15 @@ mod tests {
         (operations.reads, operations.xors, operations.writes, members)
     }
 
-    /// The same by going through the members of a span: slot 0 is written, the last slots hold the parities.
+    /// The cost by a loop over the members of a span: slot 0 is written, the last slots have the parities.
     fn walked(span: u32, parities: u32, reconstruct: bool) -> (u32, u32, u32, u32) {
         let data: Vec<u32> = (0..span - parities).collect();
         let parity: Vec<u32> = (span - parities..span).collect();
         let read: BTreeSet<u32> =
             if reconstruct { data[1..].iter().copied().collect() } else { parity.iter().copied().chain([0]).collect() };
         let written: BTreeSet<u32> = parity.iter().copied().chain([0]).collect();
-        // Read-modify-write: one pass for the difference, one for each parity. Reconstruct-write: one for each chunk
-        // that was read.
+        // Read-modify-write: one pass for the difference, one for each parity. Reconstruct-write: for each parity, one
+        // pass for each chunk that was read.
         let passes = if reconstruct { read.len() * parity.len() } else { 1 + parity.len() };
         let count = |set: &BTreeSet<u32>| u32::try_from(set.len()).unwrap_or(0);
         let touched = count(&read.union(&written).copied().collect());

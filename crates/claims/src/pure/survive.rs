@@ -1,6 +1,6 @@
-//! How many sets of failures an array survives, and where its parity lies.
+//! The number of sets of failures that an array survives, and the place of its parity.
 //!
-//! Sets of k failures among n members are counted, none is preferred:
+//! All sets of k failures among n members count equally:
 //!
 //! ```text
 //!  RAID 0   none but the empty one          RAID 10  at most one of each pair: C(n/2, k) 2^k
@@ -36,7 +36,7 @@ fn grouped(groups: u16, size: u16, most: u16, k: u16) -> f64 {
     counts[usize::from(k)]
 }
 
-/// Sets without two neighbours in a circle of n.
+/// Number of sets of k without two neighbours in a circle of n.
 fn scattered(n: u16, k: u16) -> f64 {
     match k {
         0 => 1.0,
@@ -48,7 +48,7 @@ fn scattered(n: u16, k: u16) -> f64 {
 /// Share of the sets of `k` failures among `n` members that a level survives, 0 to 1.
 ///
 /// # Errors
-/// There is no such array, or no such set.
+/// Such an array or such a set is not possible.
 pub fn survive_fraction(level: Level, n: u16, k: u16) -> Result<f64, NotApplicable> {
     super::data_members(level, n)?;
     if k > n {
@@ -74,10 +74,10 @@ pub fn survive_fraction(level: Level, n: u16, k: u16) -> Result<f64, NotApplicab
     Ok((survived / choose(n, k)).min(1.0))
 }
 
-/// The same of drives without redundancy: nothing is lost only where none fails.
+/// The same share for drives without redundancy: data survives only if no drive fails.
 ///
 /// # Errors
-/// There is no such set.
+/// Such a set is not possible.
 pub fn survive_nothing(n: u16, k: u16) -> Result<f64, NotApplicable> {
     if k > n {
         return Err(NotApplicable::new(format!("{k} of {n} drives cannot fail")));
@@ -85,14 +85,14 @@ pub fn survive_nothing(n: u16, k: u16) -> Result<f64, NotApplicable> {
     Ok(f64::from(u8::from(k == 0)))
 }
 
-/// Share of all parity that a member holds, counted over one turn of the left-symmetric layout.
+/// Share of all parity that a member has, over one cycle of the left-symmetric layout.
 ///
 /// # Errors
-/// There is no such array, or no such member.
+/// Such an array or such a member is not possible.
 pub fn parity_share(level: Level, members: u16, member: u16) -> Result<f64, NotApplicable> {
     super::data_members(level, members)?;
     let parities = match level {
-        // All of it is on one member.
+        // One member has all parity.
         Level::Raid4 => return Ok(f64::from(u8::from(member + 1 == members))),
         Level::Raid5 | Level::Raid50 => 1,
         Level::Raid6 | Level::Raid60 => 2,
@@ -107,7 +107,7 @@ pub fn parity_share(level: Level, members: u16, member: u16) -> Result<f64, NotA
     let spans = spans(level, members)?;
     let span = members / spans;
     let within = member % span;
-    // P walks down from the last slot, Q is next to it.
+    // P moves down from the last slot, Q is next to P.
     let held = |stripe: u16| {
         let first = span - 1 - stripe % span;
         u32::from((0..parities).any(|parity| (first + parity) % span == within))
@@ -120,7 +120,7 @@ pub fn parity_share(level: Level, members: u16, member: u16) -> Result<f64, NotA
 mod tests {
     use super::*;
 
-    /// Does the array live with these members gone? From what each level means, without any counting.
+    /// Whether the array survives without these members. From the definition of each level, without counting formulas.
     fn lives(level: Level, n: u16, gone: u32) -> bool {
         let is_gone = |slot: u16| gone >> slot & 1 == 1;
         let lost = |slots: &[u16]| slots.iter().filter(|slot| is_gone(**slot)).count();
@@ -130,7 +130,7 @@ mod tests {
             Level::Raid1 => lost(&all) < all.len(),
             Level::Raid4 | Level::Raid5 => lost(&all) <= 1,
             Level::Raid6 => lost(&all) <= 2,
-            // Chunk c stands on slots 2c and 2c + 1, round: every chunk keeps a copy.
+            // Chunk c is on slots 2c and 2c + 1, in a circle: every chunk keeps a copy.
             Level::Raid10 | Level::Raid1e => (0..n).all(|chunk| lost(&[2 * chunk % n, (2 * chunk + 1) % n]) < 2),
             Level::Raid50 | Level::Raid60 => {
                 let spans = spans(level, n).expect("spans");

@@ -1,9 +1,8 @@
-//! The meaning of a call: the method, and every axis, with the claim's workload and the method's own defaults filled
-//! in.
+//! The meaning of a call: the method and every axis, completed from the claim's workload and the method's own defaults.
 //!
 //! The claim's workload gives block size, depth, direction and clients to its own pattern only. So a metric with a
 //! method of its own (FC-Test, transfer graph, applications, latency) does not use them, nor does a check that names
-//! another pattern. A pattern also uses only the axes that mean something to it: the others describe the test. An axis
+//! another pattern. A pattern also uses only the axes that have a meaning for it; the others describe the test. An axis
 //! that a check gives must keep its meaning, and must never be ignored.
 
 use crate::axes::{Axes, Axis};
@@ -16,13 +15,13 @@ use openraid_lab::cell::{self, Pattern};
 /// A method and its axes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Aim {
-    /// How it is measured.
+    /// The method.
     pub method: Method,
-    /// The latency method: the RST load, every request looked at.
+    /// Whether this is the latency method: the RST load, with a time for every request.
     latency: bool,
-    /// With what.
+    /// Its axes.
     pub axes: Axes,
-    /// Count only these requests of a load that reads and writes.
+    /// If given, only requests in this direction count, of a load with reads and writes.
     pub part: Option<Direction>,
     /// Axes that the check itself gave.
     given: Axes,
@@ -47,7 +46,7 @@ const OF_A_PATTERN: [Axis; 13] = [
 
 /// Bytes of a request of the metric M4.
 const M4_BLOCK: u64 = 4096;
-/// The deepest load of an RST method, for each worker.
+/// Greatest depth of a load of an RST method, for each worker.
 const RST_DEPTH_MOST: u64 = 64;
 
 impl Aim {
@@ -87,7 +86,7 @@ impl Aim {
         let defaults = defaults(call, method, &pattern(method, latency), direction, &given);
         let mut aim = Self { method, latency, axes: given.or(&defaults), part, given };
         aim.habits(direction);
-        // The processor time of a load is known for the size that the method gives it.
+        // The processor time of a load is known for the request size of the method.
         let rst = matches!(method, Method::RstSequential | Method::RstRandom);
         if call.metric == Metric::Cpu && rst && !aim.axes.has(Axis::Qd) && !aim.axes.has(Axis::Oio) {
             aim.set(Axis::Qd, RST_DEPTH_MOST);
@@ -115,10 +114,10 @@ impl Aim {
         self.axes = self.axes.clone().number(axis, value);
     }
 
-    /// The same with a number.
+    /// The same aim with a number for another axis.
     #[must_use]
     pub fn at(mut self, axis: Axis, value: u64) -> Self {
-        // Either says how deep a load is.
+        // Either of the two axes gives the depth of a load.
         match axis {
             Axis::Oio => self.axes = self.axes.without(Axis::Qd),
             Axis::Qd => self.axes = self.axes.without(Axis::Oio),
@@ -128,23 +127,22 @@ impl Aim {
         self
     }
 
-    /// The same with a word.
+    /// The same aim with a word for another axis.
     #[must_use]
     pub fn word(mut self, axis: Axis, value: &str) -> Self {
         self.axes = self.axes.word(axis, value);
         self
     }
 
-    /// The same without what says which member of an array is looked at, or is slow: for the single drive that an array
-    /// is compared with.
+    /// The same aim without a chosen or slow member: for the single drive with which an array is compared.
     #[must_use]
     pub fn of_regular_drive(mut self) -> Self {
         self.axes = self.axes.without(Axis::Member).without(Axis::Slow);
         self
     }
 
-    /// Every aim among which a peak is looked for: the block sizes of the method; of RST methods, which have one block
-    /// size, the depths.
+    /// All aims among which a peak is searched: the block sizes of the method. An RST method has one block size, so the
+    /// depths are used.
     pub fn peak_aims(&self, rst_depths: &[u64]) -> Vec<Self> {
         let sizes: &[i32] = match self.method {
             Method::Sequential => &SEQ,
@@ -167,10 +165,10 @@ impl Aim {
         pattern(self.method, self.latency)
     }
 
-    /// The axes as the laboratory takes them.
+    /// The axes in the form of the laboratory.
     ///
     /// # Errors
-    /// A value that it does not take.
+    /// A value that the laboratory does not accept.
     pub fn cell_axes(&self) -> Result<cell::Axes, NotApplicable> {
         let axes = &self.axes;
         let mut cell = cell::Axes {
@@ -202,7 +200,7 @@ impl Aim {
             cell.slow = None;
         }
         self.direction(&mut cell)?;
-        // The reviews' SSDs came from the box: their method has no preconditioning (M33 is a proposal).
+        // The reviews tested new SSDs: their method has no preconditioning (M33 is a proposal).
         if matches!(self.method, Method::RstSequential | Method::RstRandom) {
             cell.fresh = Some(true);
         }
@@ -239,7 +237,7 @@ impl Aim {
         Ok(Some(narrow))
     }
 
-    /// The laboratory's clock for warming up and measuring has whole seconds.
+    /// The laboratory measures and warms up for whole seconds.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // the axes take no more than a day
     fn seconds(&self, axis: Axis) -> Result<Option<u32>, NotApplicable> {
         let Some(seconds) = self.axes.real(axis) else { return Ok(None) };
@@ -257,7 +255,7 @@ impl Aim {
     }
 }
 
-/// The laboratory's name of a method. The latency method is the RST load, every request looked at.
+/// The laboratory's name of a method. The latency method is the RST load, with a time for every request.
 const fn pattern(method: Method, latency: bool) -> Pattern {
     if latency {
         return Pattern::Latency;
@@ -279,14 +277,14 @@ const fn pattern(method: Method, latency: bool) -> Pattern {
     }
 }
 
-/// The values from the workload for a method, in addition to the check's axes and a direction of its pattern.
+/// The workload's values for a method, for axes that neither the check nor the direction of its pattern gives.
 fn defaults(call: &MetricCall, method: Method, pattern: &Pattern, way: Option<Direction>, given: &Axes) -> Axes {
     let mut defaults = call.workload.defaults.clone();
     if method != call.workload.method {
         defaults = OF_A_PATTERN.into_iter().fold(defaults, Axes::without);
     }
     defaults = useful(defaults, method, pattern);
-    // A direction that the check gives is not to meet the share of reads that the workload gives, and the reverse.
+    // A direction from the check excludes a share of reads from the workload, and the reverse.
     if given.has(Axis::Op) || way.is_some() {
         defaults = defaults.without(Axis::Rd);
     }
@@ -296,7 +294,7 @@ fn defaults(call: &MetricCall, method: Method, pattern: &Pattern, way: Option<Di
     if given.has(Axis::Qd) || given.has(Axis::Oio) {
         defaults = defaults.without(Axis::Qd).without(Axis::Oio);
     }
-    // Each client is a worker: one number of them is enough, and the method's own name for it comes first.
+    // Each client is a worker, so only one of the two numbers is used. The method's own name for it has precedence.
     if given.has(Axis::Th) || (defaults.has(Axis::Th) && !given.has(Axis::Workers)) {
         defaults = defaults.without(Axis::Workers);
     } else if given.has(Axis::Workers) {
@@ -309,19 +307,19 @@ fn defaults(call: &MetricCall, method: Method, pattern: &Pattern, way: Option<Di
     defaults
 }
 
-/// The workload's values that mean something to its method. The others describe the test, and the laboratory refuses
-/// axes that mean nothing to a pattern.
+/// The workload's values with a meaning for its method. The others describe the test, and the laboratory refuses axes
+/// without a meaning for a pattern.
 fn useful(defaults: Axes, method: Method, pattern: &Pattern) -> Axes {
     let files = matches!(method, Method::FcTest | Method::Applications);
     let taken = cell::load_axes(pattern);
     let unused = |axis: &Axis| match axis {
-        // The file system describes how the target was formatted: it stays for every pattern that works on files.
+        // The file system describes the formatting of the target: it stays for every pattern with files.
         Axis::Fs => !files,
         Axis::Set => method != Method::FcTest,
         Axis::App => method != Method::Applications,
-        // A sequential load of one client is what `streams` says of it.
+        // The field `streams` is for a sequential load of several clients only.
         Axis::Th => method != Method::MultiThreaded,
-        // Steps of FC-Test are no directions.
+        // Steps of FC-Test are not directions.
         Axis::Op if method != Method::FcTest => {
             let direction = defaults.text(Axis::Op).and_then(cell::Direction::from_word);
             direction.is_none() || !taken.contains(&Axis::Op.name())
@@ -332,7 +330,7 @@ fn useful(defaults: Axes, method: Method, pattern: &Pattern) -> Axes {
     unused.into_iter().fold(defaults, Axes::without)
 }
 
-/// The check's axes without a direction that picks requests of a load that reads and writes, and that direction.
+/// The check's axes without a direction that selects requests of a mixed load, and that direction.
 fn part(call: &MetricCall, method: Method) -> (Axes, Option<Direction>) {
     let whole = (call.axes.clone(), None);
     let direction = match (call.metric, call.axes.text(Axis::Op)) {
@@ -349,7 +347,7 @@ fn part(call: &MetricCall, method: Method) -> (Axes, Option<Direction>) {
     }
 }
 
-/// Axes of the check that mean nothing to the method or the metric, and arrays that the method cannot be put on.
+/// Reject axes of the check without a meaning for the method or the metric, and arrays on which the method cannot run.
 fn meaningless(call: &MetricCall, method: Method) -> Result<(), NotApplicable> {
     use Method::{Applications, FcTest, TransferGraph};
     let metric = call.metric.name();
@@ -389,7 +387,7 @@ fn meaningless(call: &MetricCall, method: Method) -> Result<(), NotApplicable> {
     Ok(())
 }
 
-/// Percent of reads of a direction.
+/// Percentage of reads for a direction.
 const fn reads_of(direction: cell::Direction) -> u8 {
     match direction {
         cell::Direction::Read => 100,
@@ -430,7 +428,7 @@ mod tests {
         assert_eq!((axes.bs, axes.rd, axes.qd, axes.th), (Some(8192), Some(40), Some(16), None));
         let (_, axes) = aim(Metric::Iops, load.clone(), Axes::new().number(Axis::Rd, 0).number(Axis::Oio, 8));
         assert_eq!((axes.rd, axes.qd, axes.oio), (Some(0), None, Some(8)));
-        // Another pattern brings its own; what belongs to the array stays.
+        // Another pattern has its own axes; the axes of the array stay.
         let (pattern, axes) = aim(Metric::PeakMbps, load, Axes::new().word(Axis::Pat, "sw"));
         assert_eq!(pattern, Pattern::Sequential);
         assert_eq!((axes.bs, axes.rd, axes.qd, axes.cache), (None, Some(0), None, Some(cell::CacheMode::WriteBack)));
@@ -494,7 +492,7 @@ mod tests {
                 let mut load = all.clone();
                 (load["pattern"], load[depth], load["op"]) = (json!(name), json!(4), json!(op));
                 let metric = metric(Method::of(name).expect("a method"));
-                // As score does with a total, which is of several applications.
+                // Like the metric `score` with a total, which is for several applications.
                 let call = call(metric, load, Axes::new());
                 let aim = Aim::of(&call).expect(name).word(Axis::App, "winmark99");
                 let subject = "raid5x4".parse().expect("an array");
@@ -504,13 +502,13 @@ mod tests {
                 assert_eq!((spec.axes.cache_mib, spec.axes.rep), (Some(64), Some(2)), "{name}");
             }
         }
-        // A value that the check gives is not ignored: the laboratory says that it means nothing.
+        // A value that the check gives is not ignored: the laboratory reports that it has no meaning.
         let graph = json!({"pattern": "winbench99-transfer-graph", "block": 65536});
         let (pattern, axes) = aim(Metric::Lin, graph, Axes::new().number(Axis::Bs, 512));
         assert_eq!(axes.bs, Some(512));
         let spec = CellSpec::new("3ware-9650se", "single".parse().expect("one"), pattern).with(axes);
         assert!(spec.check().is_err());
-        // One number of clients: the check's, or the one of the method's own name.
+        // One number of clients: the one of the check, or the one with the method's own name.
         let load = json!({"pattern": "multithreaded", "streams": 3, "workers": 2});
         let clients = |axes: Axes| {
             let (_, axes) = aim(Metric::Mbps, load.clone(), axes);
@@ -530,7 +528,7 @@ mod tests {
         assert_eq!((mixed.part, mixed.cell_axes().expect("axes").rd), (Some(Direction::Write), Some(50)));
         let web = of(Metric::Count, op("read").word(Axis::Pat, "web"));
         assert_eq!((web.part, web.cell_axes().expect("axes").rd), (Some(Direction::Read), None));
-        // If the load has one direction, that one counts.
+        // If the load has one direction, that direction counts.
         let plain = of(Metric::Lat, op("write"));
         assert_eq!((plain.part, plain.cell_axes().expect("axes").rd), (None, Some(0)));
         assert!(of(Metric::Iops, op("write").number(Axis::Rd, 50)).cell_axes().is_err());

@@ -4,7 +4,7 @@
 //!  MetricCall --> aim: pattern and axes --> cells --> Reading (kept in the store) --> the metric's formula
 //! ```
 //!
-//! A cell is run once for all callers. Answers must come from cells and profiles alone: no figure of a claim is an
+//! A cell is run once for all callers. Answers must depend on cells and profiles alone: no figure of a claim is an
 //! input.
 
 mod aim;
@@ -32,16 +32,17 @@ pub struct Simulated {
     seed: u64,
 }
 
-/// Depths over which an RST method looks for its peak: 1 to 64 for each worker.
+/// Depths among which an RST method searches its peak: 1 to 64 for each worker.
 const RST_DEPTHS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Seconds that the response-time method takes for each direction.
+/// Seconds of the response-time method for each direction.
 const RESPONSE_TIME_SECONDS: f64 = 600.0;
-/// Seconds that the sequential method takes for each block size.
+/// Seconds of the sequential method for each block size.
 const SEQUENTIAL_SECONDS: f64 = 60.0;
 /// Cache sizes that `gain` compares, MiB.
 const GAIN_CACHES: (u64, u64) = (256, 128);
 
-/// The highest of rates, each with whether it is unsteady. An unsteady one is no peak: a cache that still fills takes more than
+/// The highest rate; each rate has a mark whether it is unsteady. An unsteady rate is not a peak, because a cache that
+/// still fills accepts more than the array.
 /// the array can.
 fn highest(values: &[(f64, bool)]) -> Result<f64, NotApplicable> {
     let steady = values.iter().filter(|(_, unsteady)| !unsteady).map(|(value, _)| *value);
@@ -49,13 +50,13 @@ fn highest(values: &[(f64, bool)]) -> Result<f64, NotApplicable> {
 }
 
 impl Simulated {
-    /// A laboratory with these profiles; the store keeps its measurements.
+    /// A laboratory with these profiles. The store keeps its measurements.
     #[must_use]
     pub const fn new(library: Library, store: Store, effort: Effort, seed: u64) -> Self {
         Self { library, store, effort, seed }
     }
 
-    /// Why values are no longer kept, if that is so.
+    /// The reason for which values are no longer stored, if there is one.
     #[must_use]
     pub fn store_lost(&self) -> Option<String> {
         self.store.lost()
@@ -74,13 +75,13 @@ impl Simulated {
             .map_err(|error: cell::SubjectError| NotApplicable::new(error.to_string()))?;
         let system = self.controller(&call.system)?.head.name.clone();
         let mut cell = CellSpec::new(&system, subject, aim.pattern()).with(aim.cell_axes()?);
-        // Tails and shares of members take more requests than means.
+        // Tails and shares of members need more requests than means.
         cell.effort = if matches!(aim.pattern(), Pattern::Latency) { Effort::FULL } else { self.effort };
         cell.seed = self.seed;
         Ok(cell)
     }
 
-    /// Run a cell, or take it from the store. `percentile` is read off its histogram.
+    /// Run a cell, or take its result from the store. `percentile` is read from its histogram.
     fn read(&self, call: &MetricCall, aim: &Aim, percentile: f64) -> Result<Reading, NotApplicable> {
         let cell = self.cell(call, aim)?;
         let key = match aim.pattern() {
@@ -94,7 +95,7 @@ impl Simulated {
         Reading::from_json(&value)
     }
 
-    /// The figure of one cell: of the array, or of one member.
+    /// The figure of one cell, for the array or for one member.
     fn figure(&self, call: &MetricCall, aim: &Aim, of: Figure) -> Result<f64, NotApplicable> {
         if aim.method == Method::TransferGraph && aim.axes.has(Axis::Pos) {
             return match of {
@@ -109,7 +110,7 @@ impl Simulated {
             (None, Figure::Mbps) => Ok(reading.mbps),
             (Some(member), _) => {
                 let index = usize::try_from(member).unwrap_or(usize::MAX);
-                // A JBOD has a worker for each drive by default; an array's member has its commands.
+                // By default, a JBOD has a worker for each drive. The members of an array have commands only.
                 let own = matches!(call.subject()?, Subject::Jbod(_)) && reading.workers.len() == reading.members.len();
                 let parts = if own { &reading.workers } else { &reading.members };
                 let part = parts.get(index).ok_or_else(|| no_member(member, parts.len()))?;
@@ -163,8 +164,8 @@ impl Simulated {
         rating.map_err(|error| NotApplicable::new(error.to_string()))
     }
 
-    /// The score of an application, or of one of the suite's two totals: Business is the office program's own trace,
-    /// High-End the harmonic mean of the others, which the suite runs one after the other.
+    /// The score of an application, or one of the suite's two totals. Business is the office program's own trace.
+    /// High-End is the harmonic mean of the others, which the suite runs one after the other.
     fn score(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
         let parts: &[&str] = match aim.axes.text(Axis::App) {
             Some("business") => &["winmark99"],
@@ -199,8 +200,8 @@ impl Simulated {
         place.copied().ok_or_else(|| NotApplicable::new("the laboratory drew no graph"))
     }
 
-    /// Requests that are completed in the time that the check gives, else the claim's workload (the whole, or one step of
-    /// a series), else the method itself.
+    /// Requests that are completed in the given time: the check's, or else the workload's (the whole, or one step of a
+    /// series), or else the method's.
     fn count(&self, call: &MetricCall, mut aim: Aim) -> Result<f64, NotApplicable> {
         if !aim.axes.has(Axis::Secs) {
             let step = call.workload.step_s.filter(|_| aim.method == call.workload.method);
@@ -222,12 +223,12 @@ impl Simulated {
         if !aim.axes.has(Axis::Member) {
             return Ok(reading.requests);
         }
-        // The rest of the time is the same for all.
+        // The other times are equal for all subjects.
         let own = self.figure(call, &aim, Figure::Iops)?;
         Ok((own * reading.requests / reading.iops).round())
     }
 
-    /// Reads of members for each write of the host. A load that reads as well counts what its reads took.
+    /// Member reads for each write of the host. In a load with reads, the member reads of these reads count, too.
     fn reads_per_write(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
         whole(call, aim)?;
         let reading = self.read(call, aim, MEDIAN)?;
@@ -250,13 +251,13 @@ impl Simulated {
             (Subject::Jbod(members), Some(member)) if member >= members.into() => {
                 Err(no_member(member, members.into()))
             }
-            // Drives of a JBOD are alike.
+            // The drives of a JBOD are equal.
             (Subject::Jbod(members), Some(_)) => Ok(bytes / f64::from(members) / 1e9),
             _ => whole(call, aim).map(|()| bytes / 1e9),
         }
     }
 
-    /// Mean response: of all requests, or of the requests in one direction.
+    /// Mean response time: of all requests, or of the requests in one direction.
     fn mean_ns(&self, call: &MetricCall, aim: &Aim) -> Result<f64, NotApplicable> {
         whole(call, aim)?;
         let reading = self.read(call, aim, MEDIAN)?;
@@ -271,7 +272,7 @@ impl Simulated {
         Ok(mean)
     }
 
-    /// The controller of a call: the system's, or the one of `ctl`.
+    /// The controller of a call: the system's, or that of `ctl`.
     fn controller_of(&self, call: &MetricCall) -> Result<&ControllerProfile, NotApplicable> {
         let other = call.axes.text(Axis::Ctl).or_else(|| call.workload.defaults.text(Axis::Ctl));
         self.controller(other.unwrap_or(&call.system))
@@ -297,7 +298,7 @@ impl Simulated {
             Subject::Array { level, members } => (level, members),
             _ => (Level::Raid0, 1),
         };
-        // Cards read old data and parity at every width; this project's engine takes the cheaper way.
+        // Cards read old data and parity at every width. This project's engine chooses the cheaper way.
         let manner = match controller.kind {
             ControllerKind::Hardware => Manner::ReadModifyWrite,
             ControllerKind::Software => Manner::Cheapest,
@@ -315,7 +316,8 @@ enum Figure {
     Mbps,
 }
 
-/// Metrics of the whole: what each member has of it is not measured. The one member of a single drive is the whole.
+/// Reject a member for metrics of the whole array, for which members are not measured. The only member of a single
+/// drive is the whole.
 fn whole(call: &MetricCall, aim: &Aim) -> Result<(), NotApplicable> {
     let members = call.subject()?.members();
     match aim.axes.whole(Axis::Member) {

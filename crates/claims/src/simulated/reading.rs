@@ -1,6 +1,6 @@
-//! The stored part of a cell's result: the figures that metrics are made of.
+//! The stored part of a cell's result: the figures from which metrics are computed.
 //!
-//! It must never keep a result whose cell had no result: the reason is kept instead.
+//! If a cell has no result, the store must never keep one: it keeps the reason.
 
 use crate::metric::NotApplicable;
 use openraid_lab::cell::CellResult;
@@ -9,44 +9,44 @@ use serde_json::{json, Value};
 /// A member, or a worker.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Part {
-    /// Share of the time in which it worked.
+    /// Share of the time for which it worked.
     pub busy: f64,
-    /// Commands, or requests, each second.
+    /// Commands or requests per second.
     pub iops: f64,
-    /// MB each second.
+    /// MB per second.
     pub mbps: f64,
 }
 
 /// The figures of a cell.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Reading {
-    /// Requests each second.
+    /// Requests per second.
     pub iops: f64,
-    /// MB each second.
+    /// MB per second.
     pub mbps: f64,
     /// Mean latency.
     pub mean_ns: f64,
-    /// Mean of reads, and of writes.
+    /// Mean latency of reads, and of writes.
     pub mean_each_ns: [f64; 2],
-    /// The percentile that was asked for.
+    /// The requested percentile.
     pub percentile_ns: f64,
-    /// Requests.
+    /// Number of requests.
     pub requests: f64,
-    /// The writes among them.
+    /// Number of writes among the requests.
     pub writes: f64,
-    /// Reads of all members.
+    /// Read commands of all members.
     pub member_reads: f64,
-    /// Share of the host's processor.
+    /// Share of the host's processor time.
     pub cpu: Option<f64>,
-    /// Thousand bytes each second.
+    /// Thousand bytes per second.
     pub score: Option<f64>,
-    /// Each member.
+    /// The members.
     pub members: Vec<Part>,
-    /// Each worker.
+    /// The workers.
     pub workers: Vec<Part>,
-    /// Rates over the array, from begin to end.
+    /// Rates over the array, from beginning to end.
     pub curve: Vec<f64>,
-    /// The load had not become steady: the rates may be those of a cache that fills.
+    /// Whether the load did not become steady: the rates may be those of a cache that fills.
     pub unsteady: bool,
 }
 
@@ -54,7 +54,7 @@ const SECTOR: f64 = 512.0;
 
 #[allow(clippy::cast_precision_loss)] // counts of a measurement are far below 2^53
 impl Reading {
-    /// From a result.
+    /// The figures of a result.
     pub fn of(result: &CellResult, percentile: f64) -> Self {
         let seconds = result.elapsed_ns.max(1) as f64 / 1e9;
         let member = |member: &openraid_lab::cell::MemberShare| Part {
@@ -84,7 +84,7 @@ impl Reading {
         }
     }
 
-    /// In place of a reading: why there is none.
+    /// The value in place of a reading: the reason for its absence.
     pub fn absent(reason: &str) -> Value {
         json!({ "absent": reason })
     }
@@ -102,7 +102,7 @@ impl Reading {
     }
 
     /// # Errors
-    /// There is none, and why.
+    /// The reason, if there is no reading.
     pub fn from_json(value: &Value) -> Result<Self, NotApplicable> {
         if let Some(reason) = value.get("absent") {
             return Err(NotApplicable::new(reason.as_str().unwrap_or("no reason was kept")));
