@@ -1,4 +1,4 @@
-//! An allocator that counts: shared by the benchmark and the test that the engine takes no memory.
+//! An allocator that counts, for the benchmark and for the test that the engine takes no memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Calls that gave out memory to this thread so far.
+/// Calls that have allocated memory for this thread.
 pub fn allocations() -> u64 {
     CALLS.with(Cell::get)
 }

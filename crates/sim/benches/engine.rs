@@ -1,12 +1,12 @@
-//! The cost of the engine itself: nanoseconds of thread CPU for each 4 KiB host request over drives, hosts and kernels
-//! that answer at once. Prints the goal next to each figure, and reports allocations.
+//! The cost of the engine itself: nanoseconds of thread CPU time for each 4 KiB host request, with drives, hosts and
+//! kernels that answer at once. Prints the goal next to each figure, and reports allocations.
 //!
-//! `-- plain` measures the engine without a journal only, `-- journal` with cache and journal only. A level (`RAID5`),
-//! members (`on8`), a depth (`32`) and a load (`read`, `write`, `66/34`) pick lines. `requests=N` takes this many requests
-//! for each figure: under a counter of instructions the difference of two such runs is exact.
+//! `-- plain` measures only the engine without a journal, `-- journal` only with cache and journal. A level (`RAID5`),
+//! members (`on8`), a depth (`32`) and a load (`read`, `write`, `66/34`) select lines. `requests=N` takes this number
+//! of requests for each figure. Under a counter of instructions, the difference of two such runs is exact.
 //!
-//! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick: each figure is the
-//! median of runs of some tenths of a second.
+//! CPU time comes from `/proc/thread-self/schedstat`, which is exact to a scheduler tick. Each figure is the median of
+//! runs of some tenths of a second.
 
 #[path = "counting.rs"]
 mod counting;
@@ -24,22 +24,22 @@ static ALLOCATOR: Counting = Counting;
 
 const REQUEST: u64 = 4096;
 const CHUNK: Sectors = Sectors::kib(64);
-/// Large enough that random places do not come back within the locks' reach.
+/// So large that random places rarely repeat while their locks are held.
 const MEMBER_DATA: Sectors = Bytes::gib(8).sectors_floor();
 const RUNS: usize = 5;
 const DEPTHS: [u32; 3] = [1, 32, 256];
 
-/// Nanoseconds that this thread has run; wall time if the kernel does not say.
+/// CPU nanoseconds of this thread; wall time if the kernel does not report them.
 fn thread_nanos(start: std::time::Instant) -> u64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat");
     let told = told.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));
     told.unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).expect("a benchmark is short"))
 }
 
-/// Reads among a hundred requests of the mix: the mix of a database.
+/// Reads among a hundred requests of the mix, as in a database.
 const READS: u64 = 66;
 
-/// What hosts ask for.
+/// The requests of the hosts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Read,
@@ -92,7 +92,7 @@ fn measure(machine: &mut NullMachine, array: ArrayId, load: Load, depth: u32, re
     Cell { nanos: figures[RUNS / 2], allocations: taken, commands }
 }
 
-/// The most nanoseconds that a request may take.
+/// Limit of the nanoseconds for a request.
 fn goal(level: Level, load: Load, depth: u32) -> Option<f64> {
     match (level, load, depth) {
         (Level::Raid0 | Level::Raid1, _, 1) => Some(300.0),
@@ -102,21 +102,21 @@ fn goal(level: Level, load: Load, depth: u32) -> Option<f64> {
     }
 }
 
-/// Host data on its way in the cache and the journal: 64 MiB of lines, a journal of 1 GiB.
+/// Limits for data in the cache and the journal: 64 MiB of lines, a journal of 1 GiB.
 fn journalled() -> Limits {
     let plain = Limits::default();
     let (cache, journal) = (Bytes::mib(64), Bytes::mib(4));
     Limits { pool: plain.pool + cache + journal, cache, journal, ..plain }
 }
 
-/// Does the command line pick this line of this half?
+/// Whether the command line selects this line of this half.
 fn is_picked(half: &str, level: Level, members: u16, depth: u32, load: Load) -> bool {
     let own = [half.into(), level.to_string().replace(' ', ""), format!("on{members}"), depth.to_string()];
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--") && !word.contains('='));
     words.all(|word| own.contains(&word) || word == load.name())
 }
 
-/// The engine with cache and journal on: how many figures are short of their goals.
+/// Measure the engine with cache and journal. Returns the number of figures that miss their goals.
 fn with_journal(requests: u64) -> u32 {
     let mut short = 0;
     let mut mixes = Vec::new();
@@ -158,7 +158,7 @@ fn with_journal(requests: u64) -> u32 {
 }
 
 fn main() {
-    // `cargo test --benches` only wants to see that it starts.
+    // `cargo test --benches` only checks that the benchmark starts.
     let quick = std::env::args().any(|word| word == "--test");
     let asked = std::env::args().find_map(|word| word.strip_prefix("requests=")?.parse().ok());
     let requests = asked.unwrap_or(if quick { 2000 } else { 400_000 });

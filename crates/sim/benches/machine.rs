@@ -1,12 +1,12 @@
-//! Host requests per second of the simulated machine, with the full models, by the clock and of thread CPU time. Prints
-//! the goal next to each figure. The goals are by the clock, of one idle core; on a busy core, the CPU time tells the
+//! Host requests per second of the simulated machine, with the full models, by the clock and by thread CPU time. Prints
+//! the goal next to each figure. The goals are by the clock, for one idle core. On a busy core, the CPU time gives the
 //! idle figure.
 //!
-//! `cell=N` measures one line only, the first is 0; `requests=N` takes this many requests for it: under a counter of
-//! instructions the difference of two such runs is exact.
+//! `cell=N` measures one line only; the first line is 0. `requests=N` takes this number of requests for it. Under a
+//! counter of instructions, the difference of two such runs is exact.
 //!
-//! `battery` measures something else: a review's whole database test, every mix at every depth on eleven arrays of one
-//! controller, on two threads. The goal is ten minutes.
+//! `battery` measures the whole database test of a review: every mix at every depth on eleven arrays of one controller,
+//! on two threads. The goal is ten minutes.
 
 use openraid_models::{ArrayLevel, Library};
 use openraid_sim::machine::{ArraySpec, HostIo, IoKind, Machine, MachineSpec};
@@ -19,7 +19,7 @@ const READS: u64 = 66;
 const BLOCK: u32 = 8192;
 const DRIVES: u16 = 8;
 
-/// Controller, drive, requests outstanding, thousands of requests a second that are the goal.
+/// Controller, drive, outstanding requests, and the goal in thousands of requests per second.
 const CELLS: [(&str, &str, u64, f64); 6] = [
     ("plain-hba", "service-fixed", 16, 1000.0),
     ("plain-hba", "exos_x18_18tb", 16, 1000.0),
@@ -29,12 +29,12 @@ const CELLS: [(&str, &str, u64, f64); 6] = [
     ("plain-hba", "pm893_960", 16, 500.0),
 ];
 
-/// MB (10^6 bytes) that a drive of the machine may take, all else of the machine shared out among its drives.
+/// Limit of the memory for each drive of the machine in MB (10^6 bytes), including a share of the rest of the machine.
 const DRIVE_MB: f64 = 50.0;
-/// Ten times as many requests may take this many times as long: 15 percent more than ten times.
+/// Limit of the time for ten times the requests, as a multiple: 15 percent above ten.
 const TENFOLD: f64 = 11.5;
 
-/// Thousands of requests a second, and events for each.
+/// Thousands of requests per second, and events for each request.
 #[derive(Clone, Copy)]
 struct Rate {
     by_clock: f64,
@@ -52,20 +52,20 @@ impl Rate {
     }
 }
 
-/// Nanoseconds that this thread has run; wall time if the kernel does not say.
+/// CPU nanoseconds of this thread; wall time if the kernel does not report them.
 fn thread_nanos(clock: std::time::Instant) -> u64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat");
     let told = told.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));
     told.unwrap_or_else(|| u64::try_from(clock.elapsed().as_nanos()).expect("a benchmark is short"))
 }
 
-/// Bytes that this process has in memory.
+/// Bytes of memory of this process.
 fn resident() -> u64 {
     let told = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     told.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
-/// How fast it is; of a hundred requests `reads` are reads.
+/// Measure the rate; of a hundred requests `reads` are reads.
 fn measure(machine: &mut Machine, (depth, reads): (u64, u64), requests: u64) -> Rate {
     let blocks = machine.capacity().get() / u64::from(BLOCK);
     let mut random = Random::new(depth);
@@ -109,11 +109,11 @@ const ARRAYS: [(ArrayLevel, u16); 11] = [
     (ArrayLevel::Raid6, 8),
     (ArrayLevel::Raid60, 8),
 ];
-/// Its mixes are 0, 10 .. 100 percent reads, its depths 1, 2 .. 256.
+/// The mixes are 0, 10 .. 100 percent reads, the depths 1, 2 .. 256.
 const MIXES: u64 = 11;
 const DEPTHS: u64 = 9;
 
-/// Every cell of the battery, on two threads, and how long that takes.
+/// Run all cells of the battery on two threads, and measure the time.
 fn battery(library: &Library, requests: u64) {
     let (Ok(controller), Ok(drive)) = (library.controller("lsi-9260-8i"), library.drive("mba3073rc")) else { return };
     let cells = ARRAYS.len() as u64 * MIXES * DEPTHS;
@@ -146,13 +146,13 @@ fn battery(library: &Library, requests: u64) {
     );
 }
 
-/// The number that the command line gives by this name.
+/// The number with this name on the command line.
 fn asked(name: &str) -> Option<u64> {
     std::env::args().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
 
 fn main() {
-    // `cargo test --benches` only wants to see that it starts.
+    // `cargo test --benches` only checks that the benchmark starts.
     let quick = std::env::args().any(|word| word == "--test");
     let requests = asked("requests").unwrap_or(if quick { 2_000 } else { 1_000_000 });
     let only = asked("cell");
@@ -191,7 +191,7 @@ fn main() {
     if quick || only.is_some() {
         return;
     }
-    // Ten times as many requests must take ten times as long.
+    // Ten times the requests must take ten times as long.
     let (controller, drive) = (library.controller("plain-hba"), library.drive("exos_x18_18tb"));
     let (Ok(controller), Ok(drive)) = (controller, drive) else { return };
     let spec = MachineSpec::new(controller.clone(), drive.clone(), ArraySpec::new(ArrayLevel::Raid5, DRIVES));

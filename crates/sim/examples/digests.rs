@@ -1,8 +1,8 @@
-//! Prints hashes of what the engine decides in fault runs: `digests [FIRST [COUNT]]`.
+//! Prints hashes of the engine's decisions in fault runs: `digests [FIRST [COUNT]]`.
 //!
-//! A change that must not change behaviour gives the same output before and after. Each seed gives two runs, one drawn and
-//! one aimed, and one line with the hash of all actions of both and the number of events. The last line is over all of
-//! them.
+//! A change that must not change behaviour must give the same output before and after. Each seed gives two runs, one
+//! drawn and one aimed, and one line with the hash of all actions of both and the number of events. The last line is
+//! for all runs.
 
 use openraid_sim::digest::Digest;
 use openraid_sim::fault::{report, Scenario};

@@ -1,10 +1,10 @@
-//! Hunts planted bugs, and prints what each took: `hunt [--cpu SECONDS] [--first SEED] [--slice] [--unchanged]
+//! Hunts planted bugs, and prints the effort for each: `hunt [--cpu SECONDS] [--first SEED] [--slice] [--unchanged]
 //! [--story SEED] [NAME...]`.
 //!
-//! Bugs in the engine are hunted by aimed runs, those of the driver loop by the runs in which tests find them. A bug that is
-//! not found within this many seconds of processor time is named, and the exit code is 1. `--slice` hunts the bugs
-//! of which a run is known that finds them, from that run on. `--unchanged` hunts nothing: aimed runs of the engine without a
-//! bug, of which none may lose anything. `--story` tells what happened in one aimed run.
+//! Bugs in the engine are hunted by aimed runs, bugs of the driver loop by the runs in which tests find them. If a bug
+//! is not found within the given seconds of processor time, it is named, and the exit code is 1. `--slice` hunts the
+//! bugs with a known run that finds them, from that run on. `--unchanged` hunts no bug: it makes aimed runs of the
+//! engine without a bug, and none of them may lose data. `--story` prints the story of one aimed run.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use openraid_core::planted::Flaw;
 use openraid_sim::fault::{report, Bug, Scenario, Tally, Verdict};
 
-/// Processor time for a bug: ten minutes on two processors.
+/// Limit of the processor time for a bug: ten minutes on two processors.
 const CPU_MOST: u64 = 1200;
-/// Runs at the same time.
+/// Number of simultaneous runs.
 const THREADS: usize = 2;
 
 struct Options {
@@ -53,14 +53,14 @@ fn options() -> Options {
     options
 }
 
-/// What a hunt came to.
+/// The result of a hunt.
 #[derive(Default)]
 struct Hunt {
     tally: Tally,
     cpu: Duration,
-    /// The first seed that shows it, and the judge.
+    /// The first seed that shows the bug, and the judge.
     found: Option<(u64, String)>,
-    /// How runs were lost in another way, and a seed of each.
+    /// Other losses of runs, each with a seed.
     otherwise: BTreeMap<String, u64>,
 }
 

@@ -1,11 +1,12 @@
-//! Keeps a run as a file that a test runs again: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`, or
-//! `keep --renew FILE FIRST LAST`.
+//! Keeps a run as a file for a test: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`, or `keep --renew FILE FIRST
+//! LAST`.
 //!
-//! With a seed alone it prints the faults, phases and decisions that the run meets: choose the ones that the loss needed. A run that
-//! still loses something is shrunk before it is written; the conditions are then looked for in the shrunk run. A run that loses
-//! nothing any more is written whole, because nothing says which of its steps the loss had needed.
+//! With a seed alone it prints the faults, phases and decisions that the run meets: choose those that the loss needs. A
+//! run that still loses data is shrunk before it is written. The conditions must then hold in the shrunk run. A run
+//! that no longer loses data is written whole, because its necessary steps are unknown.
 //!
-//! `--renew` puts another run of the same array in the place of one that no longer meets its conditions: the steps of the first
+//! `--renew` replaces a run that no longer meets its conditions with another run of the same array: the steps of the
+//! first seed in the range that meets them.
 //! seed of the range that do.
 
 use std::process::ExitCode;
@@ -54,7 +55,7 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
     write(file, &kept)
 }
 
-/// Puts the first run of a range of seeds that meets the conditions of a kept one in its place.
+/// Replaces a kept run with the first one in a range of seeds that meets its conditions.
 fn renew(words: &[String]) -> Result<(), String> {
     let [file, first, last] = words else {
         return Err("--renew takes a file, the first seed and the last seed".into());

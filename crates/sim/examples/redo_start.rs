@@ -1,10 +1,11 @@
-//! How long a start after a crash waits for the redo backlog: `redo_start DRIVE RING_MIB [cache=off] [lines=MIB]
+//! Prints how long a start after a crash waits for the redo backlog: `redo_start DRIVE RING_MIB [cache=off] [lines=MIB]
 //! [full=PERCENT] [data=MIB]`.
 //!
-//! Four members of the modelled drive in RAID 5, with a journal on a fast SSD. Random 4 KiB writes at queue depth 32 until the
-//! ring is `full` percent full (95), or twice its size was written; then a power cut and a start. `cache=off` switches off the
-//! write caches of the members, `lines` is the size of the engine's own cache (64 MiB), `data` that of a member's data area
-//! (512 MiB). All times are virtual. Finding the log is not in them: it reads the ring once, whatever follows.
+//! The array is RAID 5 on four members of the modelled drive, with a journal on a fast SSD. The load is random 4 KiB
+//! writes at queue depth 32. It ends when the ring is `full` percent full (95), or when twice its size was written.
+//! Then the power is cut, and the array starts. `cache=off` switches off the write caches of the members. `lines` is
+//! the size of the engine's own cache (64 MiB). `data` is the size of a member's data area (512 MiB). All times are
+//! virtual. They do not include the search for the log, which reads the ring once in any case.
 
 use openraid_core::admin::{AdminCommand, JournalState, Policy, WriteCache};
 use openraid_core::events::RequestKind;
@@ -25,7 +26,7 @@ struct Machine {
     journal: Vec<DriveId>,
     /// Drives and their models.
     kits: Vec<(DriveId, DriveKit)>,
-    /// The write cache of the members is switched off.
+    /// Whether the write cache of the members is switched off.
     uncached: bool,
 }
 
@@ -71,7 +72,7 @@ impl Machine {
         }
     }
 
-    /// Write until the ring is full; returns the writes.
+    /// Write until the ring is full. Returns the number of writes.
     fn fill(&mut self, full: u64) -> u64 {
         let world = &mut self.rig.world;
         let (mut random, mut out, mut count) = (Random::new(7), 0, 0_u64);

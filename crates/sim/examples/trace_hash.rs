@@ -1,5 +1,5 @@
-//! Prints a hash of all decisions for a number of seeds: `trace_hash [FIRST [COUNT]]`. Builds of any profile must
-//! print the same.
+//! Prints a hash of all decisions for several seeds: `trace_hash [FIRST [COUNT]]`. Builds of all profiles must print
+//! the same.
 
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};

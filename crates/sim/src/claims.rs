@@ -1,14 +1,14 @@
-//! The current users of the frame pool's bytes: the simulation's own account of the engine's promises.
+//! The present users of the frame pool's bytes. With this record the simulation checks the engine's promises.
 //!
 //! Every action in flight claims the bytes that it reads and writes. Bytes that one action writes may have no other
-//! user, and the zero region is never written. A broken claim is a bug of the engine: panic.
+//! user, and the zero region is never written. A violation is a bug of the engine, and causes a panic.
 
 use std::ops::Range;
 
 use openraid_core::limits::ZERO_REGION_BYTES;
 use openraid_units::PoolOffset;
 
-/// Names an action in flight.
+/// Identifies an action in flight.
 pub type Ticket = u64;
 
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// No claims yet on a pool of this size.
+    /// A pool of this size without claims.
     #[must_use]
     pub fn new(pool_bytes: u64) -> Self {
         Self { claims: Vec::new(), pool_bytes }
@@ -47,14 +47,14 @@ impl Claims {
         assert!(new.end <= self.pool_bytes, "{new:?} points beyond the frame pool");
         for old in &self.claims {
             let apart = old.end <= new.start || new.end <= old.start;
-            // Within one action, a source may be its own destination.
+            // Within one action, a source may also be the destination.
             let allowed = apart || old.by == new.by || !(old.writes || new.writes);
             assert!(allowed, "two actions use the same frames, and one of them writes: {old:?} and {new:?}");
         }
         self.claims.push(new);
     }
 
-    /// The action ended: its bytes that it read, so that they can be compared with what they were.
+    /// The action has ended: remove its claims.
     pub fn drop_all(&mut self, by: Ticket) {
         self.claims.retain(|claim| claim.by != by);
     }
@@ -64,13 +64,13 @@ impl Claims {
         self.claims.iter().filter(move |claim| claim.by == by && !claim.writes).map(|claim| claim.start..claim.end)
     }
 
-    /// Are there none?
+    /// Whether there are no claims.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty()
     }
 
-    /// Forget all: the power went.
+    /// Remove all claims after a power cut.
     pub fn clear(&mut self) {
         self.claims.clear();
     }

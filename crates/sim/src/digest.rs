@@ -1,7 +1,6 @@
-//! A running hash of everything a controller decides: equal hashes mean byte-identical actions.
+//! A running hash of all decisions of a controller: equal hashes mean byte-identical actions.
 //!
-//! Every field of every action goes in, in order. It is not a cryptographic hash: it tells bugs apart, not
-//! attackers.
+//! The hash includes every field of every action, in order. It is not cryptographic: it detects bugs, not attacks.
 
 use openraid_core::actions::{Actions, Data, DriveCommand, DriveOp, JobKind, Notice, ParityJob, Reply, Transfer};
 use openraid_units::{Instant, PoolOffset};
@@ -23,12 +22,12 @@ impl Digest {
         mix(self.state ^ self.actions)
     }
 
-    /// Take in a number.
+    /// Add a number.
     pub fn number(&mut self, number: u64) {
         self.state = mix(self.state ^ number).rotate_left(23);
     }
 
-    /// Take in bytes and their count.
+    /// Add bytes and their count.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         for piece in bytes.chunks(8) {
@@ -38,7 +37,7 @@ impl Digest {
         }
     }
 
-    /// Take in all actions of one [`openraid_core::Controller::advance`].
+    /// Add all actions of one [`openraid_core::Controller::advance`].
     pub fn advance(&mut self, now: Instant, actions: &Actions) {
         self.number(now.0);
         actions.drive.iter().for_each(|command| self.drive(command, actions));
@@ -54,7 +53,7 @@ impl Digest {
         self.number(actions.notices_dropped);
     }
 
-    /// Rare values go in as their debug text, which names every field.
+    /// Add a rare value by its debug text, which names every field.
     fn text(&mut self, value: &impl std::fmt::Debug) {
         self.bytes(format!("{value:?}").as_bytes());
     }

@@ -1,7 +1,7 @@
 //! Carries out parity jobs on the frame pool, with the kernels of `openraid-parity`.
 //!
-//! Inputs are read in place; outputs are computed outside the pool and then copied in, so that a job that names one
-//! range twice still means what it says.
+//! Inputs are read in place. Outputs are computed outside the pool and then copied to it, so a job that names one range
+//! twice keeps its meaning.
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_core::events::Verdict;
@@ -10,7 +10,7 @@ use openraid_units::PoolOffset;
 
 use crate::claims::{Claims, Ticket};
 
-/// The job claims what it reads and writes.
+/// Claim the bytes that the job reads and writes.
 pub fn claim(ticket: Ticket, job: &ParityJob, columns: &[JobColumn], claims: &mut Claims) {
     let len = u64::from(job.len);
     let syndromes = [job.p, job.q];
@@ -52,7 +52,7 @@ pub fn claim(ticket: Ticket, job: &ParityJob, columns: &[JobColumn], claims: &mu
 /// Carry out a job.
 ///
 /// # Panics
-/// A job that makes no sense: lengths, places or losses that cannot be.
+/// An invalid job: impossible lengths, places or losses.
 pub fn run(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
     let sectors = (job.len as usize).is_multiple_of(SECTOR_BYTES);
     assert!(sectors || job.kind == JobKind::Copy, "a job on part of a sector: {job:?}");
@@ -85,7 +85,7 @@ fn bytes(pool: &[u8], at: PoolOffset, len: u32) -> &[u8] {
     &pool[range(at, len)]
 }
 
-/// The columns by coefficient, zeroes if the job names none.
+/// The columns by coefficient; zeroes if the job names no column for one.
 fn row<'a>(pool: &'a [u8], job: &ParityJob, columns: &[JobColumn]) -> Vec<Option<&'a [u8]>> {
     let count = columns.iter().map(|column| usize::from(column.index) + 1).max().unwrap_or(0);
     let mut row = vec![None; count];
@@ -98,7 +98,7 @@ fn row<'a>(pool: &'a [u8], job: &ParityJob, columns: &[JobColumn]) -> Vec<Option
 
 fn generate(kernels: Kernels, pool: &mut [u8], job: &ParityJob, columns: &[JobColumn]) -> Verdict {
     let (mut p, mut q) = (vec![0; job.len as usize], vec![0; job.len as usize]);
-    // Distinct coefficients matter for Q only.
+    // Only Q needs distinct coefficients.
     if job.q.is_some() {
         kernels.pq_sparse(&mut p, &mut q, &row(pool, job, columns));
     } else {
@@ -179,7 +179,7 @@ fn check(kernels: Kernels, pool: &[u8], job: &ParityJob, columns: &[JobColumn]) 
     }
 }
 
-/// The kernels name a coefficient, the job wants the column's place.
+/// The kernels return a coefficient; the job needs the column's index.
 fn of_row(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
     match found {
         PqVerdict::Match => Verdict::Match,
@@ -236,7 +236,7 @@ mod tests {
         let check = job(JobKind::Check, Some(4), Some(5), &columns);
         assert_eq!(run(kernels, &mut pool, &check, &columns), Verdict::Match);
 
-        // Block 6 takes the place of block 2.
+        // Block 6 replaces block 2.
         let change = [column(0, 6, 2)];
         run(kernels, &mut pool, &job(JobKind::Update, Some(4), Some(5), &change), &change);
         let columns = [column(1, 1, 0), column(0, 6, 0), column(2, 3, 0)];
@@ -259,7 +259,7 @@ mod tests {
             let mut hurt = pool.clone();
             hurt[place * LEN as usize + 700] ^= 4;
             assert_eq!(run(kernels, &mut hurt, &check, &columns), verdict);
-            // A second wrong block in another sector: no block may be named.
+            // With a second wrong block in another sector, the verdict must name no block.
             hurt[4 * LEN as usize] ^= 1;
             assert_eq!(run(kernels, &mut hurt, &check, &columns), Verdict::Unknown);
         }

@@ -1,8 +1,8 @@
 //! A driver's reads from a drive before the array exists: superblock, bitmap, bad-block log.
 //!
-//! Pure except for the reads, which the caller carries out: the same steps serve a drive in memory and a real one. All
-//! reads start and end on 4 KiB, as far as the drive goes, so that they suit every block size. The input is not
-//! trusted: undecodable bytes give an error, and the room in the superblock bounds the reads.
+//! The code is pure except for the reads, which the caller carries out. So the same steps serve a drive in memory and a
+//! real drive. All reads start and end at multiples of 4 KiB, except at the end of the drive, so they suit every block
+//! size. The input is not trusted: undecodable bytes give an error, and the room in the superblock limits the reads.
 
 use openraid_core::array::assemble::Candidate;
 use openraid_core::array::BadRange;
@@ -15,17 +15,17 @@ use openraid_units::{DriveId, DriveLba, MemberLba, Sectors};
 
 /// Reads start and end on multiples of this.
 const ALIGN: Sectors = Sectors::kib(4);
-/// The largest bitmap that is read: 2^32 bits, more than any room in front of the data holds.
+/// The largest bitmap that is read: 2^32 bits, more than the room before the data of any member.
 const BITMAP_READ_MAX: Sectors = Sectors::mib(512);
 
-/// Why a drive gives no candidate.
+/// The reason for which a drive gives no candidate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ProbeError<E> {
     /// The drive has no superblock at any of its places.
     NotAMember,
-    /// There is one, and it is wrong.
+    /// The drive has an invalid superblock.
     Superblock(MinorVersion, SuperblockError),
-    /// The bad-block log cannot be believed.
+    /// The bad-block log is invalid.
     BadBlocks(BadBlockError),
     /// The drive could not be read.
     Read(E),
@@ -42,12 +42,12 @@ impl<E: std::fmt::Display> std::fmt::Display for ProbeError<E> {
     }
 }
 
-/// Read what a drive says about the array it belongs to.
+/// Read a drive's description of its array.
 ///
-/// `read` fills the buffer from a sector on; both are whole multiples of 4 KiB except at the end of the drive.
+/// `read` fills the buffer from a sector on. Both are multiples of 4 KiB except at the end of the drive.
 ///
 /// # Errors
-/// See [`ProbeError`]. A bitmap that cannot be read or decoded is no error: the array does without it.
+/// See [`ProbeError`]. A bitmap that cannot be read or decoded is not an error: the array works without it.
 pub fn probe<E>(
     drive: DriveId,
     capacity: Sectors,
@@ -136,7 +136,7 @@ fn read_bad_blocks<E>(
     capacity: Sectors,
     read: &mut impl FnMut(DriveLba, &mut [u8]) -> Result<(), E>,
 ) -> Result<Vec<BadRange>, ProbeError<E>> {
-    // An area that holds no entries is left as it was found: its bytes mean nothing.
+    // An area without entries keeps its bytes, which have no meaning.
     let Some(log) = superblock.bad_block_log().filter(|_| superblock.features.contains(FeatureMap::BAD_BLOCKS)) else {
         return Ok(Vec::new());
     };

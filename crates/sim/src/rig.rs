@@ -1,4 +1,4 @@
-//! A machine with one array and a host that knows what it wrote: where most tests begin.
+//! A machine with one array and a host that knows its writes. Most tests begin here.
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, MemberState, Policy, WriteCache};
 use openraid_core::events::DriveError;
@@ -15,39 +15,39 @@ use crate::world::{World, WorldSpec};
 /// The area before the data of a small member: superblock, bitmap and bad-block log.
 pub const BEFORE_DATA: Sectors = Sectors::mib(1);
 
-/// How an array is made.
+/// Options of an array.
 #[derive(Clone, Debug)]
 pub struct RigOptions {
-    /// The seed, limits.
+    /// The seed and the limits.
     pub world: WorldSpec,
-    /// The power may be cut: unflushed writes may be lost.
+    /// The power may be cut, so unflushed writes may be lost.
     pub cuts: bool,
-    /// With a write-intent bitmap.
+    /// Whether the array has a write-intent bitmap.
     pub bitmap: bool,
-    /// Bytes that one bit of it covers, a power of two from 4096 on; by default as many as md would take.
+    /// Bytes for each bit of the bitmap, a power of two of at least 4096; by default the value that md would choose.
     pub bitmap_chunk: Option<u32>,
-    /// With a partial parity log (RAID 5).
+    /// Whether the array has a partial parity log (RAID 5).
     pub ppl: bool,
-    /// Used drives: redundancy must be made first.
+    /// Used drives with old content: the array must make its redundancy first.
     pub junk: bool,
-    /// Hot spares.
+    /// Number of hot spares.
     pub spares: u16,
     /// Slots that are missing from the start.
     pub missing: SlotSet,
-    /// Where the superblock stands.
+    /// The place of the superblock.
     pub metadata: MinorVersion,
-    /// When writes are acknowledged.
+    /// The time at which writes are acknowledged.
     pub write_cache: WriteCache,
-    /// Do its drives spin?
+    /// Whether the drives are disks.
     pub rotational: bool,
-    /// How long its drives take.
+    /// The answer times of the drives.
     pub latency: Latency,
-    /// Does what its drives discard read as zeroes? Otherwise it may be anything.
+    /// Whether discarded ranges of the drives read as zeroes; otherwise they may have any content.
     pub discard_zeroes: bool,
 }
 
 impl RigOptions {
-    /// A healthy array on new drives, no bitmap, no cuts.
+    /// A healthy array on new drives, without a bitmap and without power cuts.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -68,18 +68,18 @@ impl RigOptions {
     }
 }
 
-/// How a member is lost.
+/// The way in which a member is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
     /// The administrator fails it.
     Failed,
-    /// It is pulled.
+    /// The drive is pulled.
     Pulled,
-    /// It takes no writes any more.
+    /// The drive refuses writes.
     ReadOnly,
-    /// It answers no more.
+    /// The drive no longer answers.
     Hanging,
-    /// Its flushes fail.
+    /// The drive's flushes fail.
     FlushFails,
 }
 
@@ -88,7 +88,7 @@ impl Loss {
     pub const ALL: [Self; 5] = [Self::Failed, Self::Pulled, Self::ReadOnly, Self::Hanging, Self::FlushFails];
 }
 
-/// The machine, the array, the host.
+/// A machine, an array and a host.
 #[derive(Debug)]
 pub struct Rig {
     /// The machine.
@@ -99,9 +99,9 @@ pub struct Rig {
     pub array: ArrayId,
     /// Its shape.
     pub shape: Shape,
-    /// The drives by slot, then the spares.
+    /// The drives in the order of slots, followed by the spares.
     pub drives: Vec<DriveId>,
-    /// For choices of the test.
+    /// The source of the test's random choices.
     pub random: Random,
     seed: u64,
     /// The room of a partial parity log on each member.
@@ -117,10 +117,10 @@ fn log_room(options: &RigOptions) -> Sectors {
 }
 
 impl Rig {
-    /// Make the array and start it.
+    /// Create the array and start it.
     ///
     /// # Panics
-    /// It cannot be made.
+    /// The array cannot be created.
     #[must_use]
     pub fn new(shape: Shape, options: RigOptions) -> Self {
         let seed = options.world.seed;
@@ -163,7 +163,7 @@ impl Rig {
     /// The controller's status of the array.
     ///
     /// # Panics
-    /// It does not run.
+    /// The array does not run.
     #[must_use]
     pub fn status(&self) -> ArrayStatus {
         self.world.status(self.array).expect("the array runs")
@@ -173,7 +173,7 @@ impl Rig {
     pub fn health(&self) -> Health {
         self.status().health
     }
-    /// The drive in a slot now.
+    /// The present drive of a slot.
     #[must_use]
     pub fn drive_in(&self, slot: Slot) -> Option<DriveId> {
         let members = self.status().members;
@@ -187,13 +187,13 @@ impl Rig {
         member.map_or(MemberState::Missing, |member| member.state)
     }
 
-    /// How many members can be lost, whichever they are.
+    /// Number of members that can be lost, whichever they are.
     #[must_use]
     pub fn geometry_losses(&self) -> u16 {
         self.shape.geometry().losses_survived()
     }
 
-    /// Lose a member. Some ways show only at the next command to it.
+    /// Lose a member. Some losses become visible only with the next command to the member.
     ///
     /// # Panics
     /// The slot is vacant, or the controller does not release the member.
@@ -214,22 +214,22 @@ impl Rig {
         drive
     }
 
-    /// A new drive, large enough for every slot, that is no member yet.
+    /// A new drive, large enough for every slot, that is not yet a member.
     pub fn new_drive(&mut self) -> DriveId {
         let largest = (0..self.shape.members).max_by_key(|slot| self.shape.member_data(*slot)).unwrap_or(0);
         let mut spec = Self::drive_spec(&self.shape, largest, true, self.seed + 1000);
-        // Every slot takes it: the finest blocks, and the array may not need coarser ones for its sake.
+        // With the finest blocks the drive fits every slot, and the array need not use coarser blocks for it.
         spec.block = self.shape.block(0);
         spec.capacity += self.log_room;
         self.world.add_drive(spec)
     }
 
-    /// Until all answers are there and everything is at rest.
+    /// Run until all requests are answered and the world is idle.
     pub fn rest(&mut self) {
         self.session.rest(&mut self.world);
     }
 
-    /// This many things happen, or fewer until everything is at rest.
+    /// Run for this number of events, or fewer if the world is idle earlier.
     pub fn rest_or(&mut self, steps: u32) {
         for _ in 0..steps {
             if !self.world.step() {
@@ -239,17 +239,17 @@ impl Rig {
         }
     }
 
-    /// Let time pass, hearing the answers.
+    /// Let time pass, and take the answers.
     pub fn run_for(&mut self, time: Nanos) {
         self.world.run_for(time);
         self.session.hear(&mut self.world);
     }
 
-    /// Everything that must be true of an array at rest: every byte reads as it must, the members' redundancy
-    /// fits, and if all members are there, data stand where the map says.
+    /// Check an array at rest: every byte reads as expected, and the members' redundancy matches. If all members are
+    /// present, the data is at the places of the layout.
     ///
     /// # Panics
-    /// Something is not as it must be.
+    /// A check fails.
     pub fn judge(&mut self) {
         self.session.drain(&mut self.world);
         self.session.look_at_all(&mut self.world);
@@ -257,10 +257,10 @@ impl Rig {
         self.judge_members();
     }
 
-    /// The members' half of [`Rig::judge`].
+    /// The checks of [`Rig::judge`] on the members.
     ///
     /// # Panics
-    /// Something is not as it must be.
+    /// A check fails.
     pub fn judge_members(&mut self) {
         let status = self.status();
         let whole = status.health == Health::Optimal && status.task.is_none();
@@ -276,7 +276,7 @@ impl Rig {
         }
     }
 
-    /// Judge the redundancy on the members of an array, whose data are unknown.
+    /// Check the redundancy on the members of an array whose data is unknown.
     ///
     /// # Panics
     /// Redundancy does not match.
@@ -285,10 +285,10 @@ impl Rig {
         assert!(complaints.is_empty(), "{}: {complaints:#?}\n{}", self.shape, self.world.dump());
     }
 
-    /// Stop the array in good order and start it again in a new controller.
+    /// Stop the array regularly, and start it again in a new controller.
     ///
     /// # Panics
-    /// It does not stop or start.
+    /// The array does not stop or start.
     pub fn restart(&mut self) {
         self.session.drain(&mut self.world);
         let result = self.world.admin(AdminCommand::Stop { array: self.array });
@@ -300,13 +300,13 @@ impl Rig {
     /// Cut the power at any time, and start the array again.
     ///
     /// # Panics
-    /// It does not start.
+    /// The array does not start.
     pub fn cut_and_boot(&mut self) {
         self.session.cut_power(&mut self.world);
         self.boot();
     }
 
-    /// A new controller over the same drives.
+    /// Start a new controller on the same drives.
     ///
     /// # Panics
     /// The array does not start.

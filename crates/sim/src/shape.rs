@@ -1,4 +1,4 @@
-//! The arrays that tests walk through: every level and layout, on few and small members.
+//! The arrays of tests: every level and layout, on few small members.
 
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::slots::SlotSet;
@@ -9,7 +9,7 @@ use crate::random::Random;
 /// The data area of a member of ordinary size.
 pub const MEMBER_DATA: Sectors = Sectors::kib(1536);
 
-/// An array's description, as small as it can be.
+/// The smallest description of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Level.
@@ -22,7 +22,7 @@ pub struct Shape {
     pub chunk: Sectors,
     /// Logical blocks of the members: all 512, all 4096, or one 4096 among 512.
     pub blocks: Blocks,
-    /// Are the members of unequal size?
+    /// Whether the members have unequal sizes.
     pub unequal: bool,
     /// The data area of the smallest member.
     pub data: Sectors,
@@ -60,7 +60,7 @@ impl Shape {
     pub const fn raid1(members: u16) -> Self {
         Self::new(Level::Raid1, 0, members, Sectors(0))
     }
-    /// RAID 10 of this many near, far or offset copies.
+    /// RAID 10 with this layout: near, far or offset copies.
     #[must_use]
     pub const fn raid10(layout: u32, members: u16, chunk: Sectors) -> Self {
         Self::new(Level::Raid10, layout, members, chunk)
@@ -81,7 +81,7 @@ impl Shape {
     #[must_use]
     pub fn member_data(&self, slot: u16) -> Sectors {
         if self.unequal {
-            // Each step is no multiple of any chunk: 292 KiB for members of ordinary size.
+            // No step is a multiple of a chunk: 292 KiB for members of ordinary size.
             let step = (self.data * 73 / 384).round_down(Sectors::kib(4)).get().max(8);
             self.data + Sectors(step) * u64::from(slot % 3)
         } else {
@@ -89,22 +89,22 @@ impl Shape {
         }
     }
 
-    /// Does it survive the loss of a member?
+    /// Whether the shape survives the loss of a member.
     #[must_use]
     pub fn is_redundant(&self) -> bool {
         !matches!(self.level, Level::Passthrough | Level::Linear | Level::Raid0) && self.members > 1
     }
 
-    /// Is it a drive as it is, without metadata?
+    /// Whether the shape is a raw drive without metadata.
     #[must_use]
     pub fn is_passthrough(&self) -> bool {
         self.level == Level::Passthrough
     }
 
-    /// The map, as it is for members of [`Shape::member_data`] without rounding by md.
+    /// The layout for members of [`Shape::member_data`], without rounding by md.
     ///
     /// # Panics
-    /// A shape that cannot be.
+    /// An impossible shape.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         let sizes: Vec<Sectors> = (0..self.members).map(|slot| self.member_data(slot)).collect();
@@ -120,7 +120,7 @@ impl Shape {
         Geometry::new(&spec).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
-    /// Every set of slots that can be lost with all data still there, none aside.
+    /// All non-empty sets of slots whose loss leaves all data readable.
     #[must_use]
     pub fn survivable_losses(&self) -> Vec<SlotSet> {
         let geometry = self.geometry();
@@ -130,7 +130,7 @@ impl Shape {
             .collect()
     }
 
-    /// Every shape that tests walk through. Chunks and blocks go round, so that each level meets each.
+    /// All shapes of the tests. Chunks and blocks vary in a cycle, so each level is combined with each of them.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mut shapes = vec![Self::new(Level::Passthrough, 0, 1, Sectors(0))];
@@ -170,7 +170,7 @@ impl Shape {
         shapes
     }
 
-    /// Shapes with a turn of their own: unequal members, a chunk that is no power of two.
+    /// Special shapes: unequal members, a chunk that is not a power of two.
     fn odd() -> Vec<Self> {
         let raid0 = Self { unequal: true, ..Self::new(Level::Raid0, 1, 4, Sectors::kib(16)) };
         vec![
@@ -182,7 +182,7 @@ impl Shape {
         ]
     }
 
-    /// A part of `shapes` that is different for each seed.
+    /// A part of `shapes` that depends on the seed.
     #[must_use]
     pub fn some(shapes: Vec<Self>, seed: u64, count: usize) -> Vec<Self> {
         let mut shapes = shapes;

@@ -1,4 +1,4 @@
-//! Bytes that can be recomputed: the content of a write, without storing it.
+//! Content that can be recomputed: the bytes of a write need not be stored.
 
 use std::rc::Rc;
 
@@ -9,22 +9,21 @@ use crate::random::mix;
 pub enum Content {
     /// Zeroes.
     Zeroes,
-    /// A stamp: every eight bytes are a function of this number and their place in the array.
+    /// A stamp: every eight bytes are a function of this number and of their place in the array.
     Stamp(u64),
-    /// A copy of the whole array as it was once.
+    /// A copy of the whole array from an earlier time.
     Image(Rc<Vec<u8>>),
-    /// There is no promise.
+    /// No promise: any content is right.
     Anything,
-    /// There was a promise, and later faults exceed it: as [`Content::Anything`], but a read without a better
-    /// explanation is counted.
+    /// Later faults exceed the promise. Like [`Content::Anything`], but a read without a better explanation is counted.
     Beyond,
 }
 
 impl Content {
-    /// The bytes of the array from `offset` on. Not for contents that are none.
+    /// The bytes of the array from `offset`, for contents with bytes of their own.
     ///
     /// # Panics
-    /// A content without bytes of its own, or beyond the end of an image.
+    /// A content without bytes of its own, or a range beyond the end of an image.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
         match self {
             Self::Zeroes => out.fill(0),
@@ -34,7 +33,7 @@ impl Content {
         }
     }
 
-    /// Could the bytes of the array from `offset` on be these?
+    /// Whether the content allows these bytes of the array from `offset`.
     #[must_use]
     pub fn matches(&self, offset: u64, bytes: &[u8]) -> bool {
         match self {
@@ -59,7 +58,7 @@ fn index(offset: u64) -> usize {
     offset as usize
 }
 
-/// The bytes of a stamp at a place of the array, any alignment.
+/// The bytes of a stamp at a place of the array, with any alignment.
 pub fn fill_stamp(stamp: u64, offset: u64, out: &mut [u8]) {
     let mut at = offset;
     let mut rest = out;

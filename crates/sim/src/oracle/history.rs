@@ -1,6 +1,6 @@
-//! A host's requests with their times, and the events in between: the story of a sector, for people.
+//! A host's requests with their times, and the events between them: the story of a sector, for readers.
 //!
-//! It judges nothing: [`super::Versions`] does.
+//! This module does not judge: [`super::Versions`] does.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use openraid_units::{Bytes, Instant};
 use super::versions::VersionId;
 use crate::words::count;
 
-/// Lines of one sector's story; the oldest are left out.
+/// Limit of the lines of one sector's story; the oldest are left out.
 const LINES_MAX: usize = 40;
 
 /// A request.
@@ -27,13 +27,13 @@ struct Request {
 /// A line of the history.
 #[derive(Clone, Debug)]
 enum Entry {
-    /// The request of this number.
+    /// The request with this number.
     Request(usize),
-    /// Something that happened to all of them.
+    /// An event that concerns all requests.
     Mark(Instant, String),
 }
 
-/// All requests of a run, in the order in which they were asked.
+/// All requests of a run, in the order of submission.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     requests: Vec<Request>,
@@ -42,7 +42,7 @@ pub struct History {
 }
 
 impl History {
-    /// A request goes in; returns its number. `version` is what it writes.
+    /// Add a request. Returns its number. `version` is the version that it writes.
     pub fn ask(&mut self, kind: RequestKind, range: Range<u64>, now: Instant, version: Option<VersionId>) -> usize {
         let number = self.requests.len();
         self.requests.push(Request { kind, range, asked: now, ended: None });
@@ -53,29 +53,29 @@ impl History {
         number
     }
 
-    /// A request ends.
+    /// Record the end of a request.
     pub fn end(&mut self, number: usize, now: Instant, status: ReplyStatus) {
         self.requests[number].ended = Some((now, status));
     }
 
-    /// Something happens that all sectors may have felt.
+    /// Record an event that may concern all sectors.
     pub fn mark(&mut self, now: Instant, text: &str) {
         self.entries.push(Entry::Mark(now, text.into()));
     }
 
-    /// Requests so far.
+    /// Number of requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Was nothing asked yet?
+    /// Whether there are no requests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// The requests since there were this many: `3 reads, 1 write`.
+    /// The requests after the first `number`, in words: `3 reads, 1 write`.
     #[must_use]
     pub fn asked_since(&self, number: usize) -> String {
         let mut counts = [0_u64; 5];
@@ -87,7 +87,7 @@ impl History {
         told.join(", ")
     }
 
-    /// The request that wrote a version, in words; none if no request did.
+    /// The request that wrote a version, in words; `None` if no request wrote it.
     #[must_use]
     pub fn writer(&self, version: VersionId) -> Option<String> {
         let number = *self.writers.get(&version)?;
@@ -95,7 +95,7 @@ impl History {
         Some(format!("request {} ({}, asked at {}, {})", number + 1, what(own), millis(own.asked), end(own)))
     }
 
-    /// Every request that touched one of these ranges of bytes, line by line, with what happened to all of them.
+    /// All requests to these ranges of bytes, one a line, with the events that concern all requests.
     #[must_use]
     pub fn of(&self, ranges: &[Range<u64>]) -> Vec<String> {
         let touches = |own: &Request| {
@@ -109,7 +109,7 @@ impl History {
                 Entry::Request(number) if touches(&self.requests[*number]) => {
                     let own = &self.requests[*number];
                     let line = format!("{}  request {}: {}, {}", at(own.asked), number + 1, what(own), end(own));
-                    // The last one stands for several flushes in a row with nothing between them.
+                    // The last of several consecutive flushes represents all of them.
                     if own.kind == RequestKind::Flush {
                         flush = Some(line);
                     } else {
@@ -176,7 +176,7 @@ const fn why(status: ReplyStatus) -> &'static str {
     }
 }
 
-/// A time since the run began, as the first column of a story has it.
+/// A time since the beginning of the run, in the form of the first column of a story.
 #[must_use]
 pub fn at(when: Instant) -> String {
     format!("{:>15}", millis(when))

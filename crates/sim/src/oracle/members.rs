@@ -1,8 +1,7 @@
-//! Redundancy, judged on the members' bytes: parity matches, copies are equal, data are in their places.
+//! Checks of redundancy on the members' bytes: parity matches, copies are equal, data is at its places.
 //!
-//! The engine gives only the list of its members. The superblocks on the drives describe the set, the map comes from
-//! the geometry (which is checked against the real md driver by tests of its own), and the plain reference kernels
-//! compute parity.
+//! The engine gives only the list of its members. The superblocks on the drives describe the set. The layout comes from
+//! the geometry, which separate tests compare with the real md driver. The plain reference kernels compute parity.
 
 use openraid_core::admin::MemberState;
 use openraid_core::geometry::{Geometry, Level, Mirror, Parity, SetSpec};
@@ -12,29 +11,29 @@ use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slo
 
 use crate::world::World;
 
-/// Complaints that are kept; one is enough to fail.
+/// Limit of the complaints that are kept; one is enough for a failure.
 const COMPLAINTS_MAX: usize = 8;
 
-/// A place where redundancy does not fit.
+/// A place where redundancy does not match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Misfit {
-    /// Whose bytes are not what the others say.
+    /// The slot whose bytes do not match the others.
     pub slot: Slot,
-    /// The first sector of its data area that is.
+    /// The first such sector of its data area.
     pub row: MemberLba,
-    /// In words.
+    /// The mismatch in words.
     pub text: String,
 }
 
-/// The members of an array as they lie there.
+/// The members of an array with their present bytes.
 pub struct Members<'a> {
     world: &'a World,
     geometry: Geometry,
-    /// Drive and start of its data area, for slots whose member is in sync.
+    /// Drive and start of the data area, for slots whose member is in sync.
     places: Vec<Option<(DriveId, DriveLba)>>,
 }
 
-/// The superblock of a drive as it reads now.
+/// The present superblock of a drive.
 #[must_use]
 pub fn superblock_on(world: &World, drive: DriveId) -> Option<Superblock> {
     let drive = world.drive(drive);
@@ -99,8 +98,7 @@ impl<'a> Members<'a> {
         Self { world, geometry, places }
     }
 
-    /// The members of a set that is known already: of its drives nothing is asked but the bytes, for their superblocks
-    /// may be hurt.
+    /// The members of a known set. Only the bytes of its drives are used, because their superblocks may be damaged.
     #[must_use]
     pub fn known(world: &'a World, geometry: Geometry, members: &[(Slot, DriveId, DriveLba)]) -> Self {
         let mut places = vec![None; usize::from(geometry.members())];
@@ -110,7 +108,7 @@ impl<'a> Members<'a> {
         Self { world, geometry, places }
     }
 
-    /// The map of the array.
+    /// The layout of the array.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
@@ -129,13 +127,14 @@ impl<'a> Members<'a> {
         Some(bytes)
     }
 
-    /// As [`Members::misfits`], in words.
+    /// Like [`Members::misfits`], in words.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         self.misfits().into_iter().map(|misfit| misfit.text).collect()
     }
 
-    /// The mismatches; empty for an intact array. Rows with a member that is not in sync are judged as far as possible.
+    /// All mismatches; empty for an intact array. Rows with a member that is not in sync are checked as far as
+    /// possible.
     #[must_use]
     pub fn misfits(&self) -> Vec<Misfit> {
         match &self.geometry {
@@ -150,7 +149,7 @@ impl<'a> Members<'a> {
         for stripe in (0..parity.stripes()).map(StripeIndex) {
             let at = parity.member_lba(stripe, Sectors(0));
             let read = |slot| self.read(slot, at, parity.chunk());
-            // Some layouts leave out coefficients: zeroes stand there.
+            // Some layouts leave out coefficients: their blocks count as zeroes.
             let len = byte_count(parity.chunk());
             let mut row = vec![vec![0; len]; usize::from(parity.members())];
             let mut whole = true;
@@ -208,8 +207,7 @@ impl<'a> Members<'a> {
         complaints
     }
 
-    /// The array's bytes, taken from the members by the map alone. Only where all members are in sync; of
-    /// copies, the first.
+    /// The array's bytes, read from the members by the layout alone; of copies, the first. All members must be in sync.
     ///
     /// # Panics
     /// A member is missing.
@@ -242,7 +240,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The sector in which a byte stands, from a sector on.
+/// The sector of a byte, counted from a sector.
 fn row_of(at: MemberLba, byte: usize) -> MemberLba {
     MemberLba(at.0 + byte as u64 / SECTOR_BYTES)
 }

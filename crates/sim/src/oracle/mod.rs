@@ -1,4 +1,4 @@
-//! Invariants of an array, judged from outside the engine.
+//! Invariants of an array, checked from outside the engine.
 
 pub mod content;
 pub mod history;

@@ -1,4 +1,4 @@
-//! A host that knows what it wrote: every answer of the array is compared with what may be there.
+//! A host that knows its writes: every answer of the array is compared with the possible content.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,9 +13,9 @@ use super::versions::{Mismatch, Seen, Standing, VersionId, Versions};
 use crate::random::Random;
 use crate::world::{Finished, World};
 
-/// Bytes of the reads that look at a whole array.
+/// Bytes of each read that checks a whole array.
 const LOOK_BYTES: u64 = 256 << 10;
-/// Versions that might have been found and are named.
+/// Limit of the expected versions that a report names.
 const EXPECTED_TOLD_MAX: usize = 3;
 
 /// The oracle's view of a request.
@@ -29,44 +29,44 @@ enum Asked {
 /// The mix of requests.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// Requests inside the controller at once.
+    /// Requests in the controller at once.
     pub depth: usize,
     /// Longest request in bytes.
     pub len_max: u64,
     /// Offsets and lengths are multiples of this.
     pub align: u64,
-    /// Only this part of the array is touched.
+    /// The part of the array that is used.
     pub range: Range<u64>,
     /// Shares of reads, writes, flushes, trims, zeroings.
     pub mix: [u64; 5],
 }
 
 impl Workload {
-    /// A bit of everything, anywhere, at any byte.
+    /// All kinds of requests, at any place and of any length.
     #[must_use]
     pub fn mixed(capacity: u64) -> Self {
         Self { depth: 16, len_max: 96 << 10, align: 1, range: 0..capacity, mix: [40, 50, 4, 3, 3] }
     }
 }
 
-/// A host and its memory.
+/// A host with its record of writes.
 #[derive(Debug)]
 pub struct Session {
-    /// The array it talks to.
+    /// The array of the host.
     pub array: ArrayId,
     versions: Versions,
     asked: BTreeMap<Token, (Asked, usize)>,
     random: Random,
     next_stamp: u64,
-    /// Errors are answers like others; otherwise they end the test.
+    /// Whether errors are accepted answers; otherwise they end the test.
     pub tolerate_errors: bool,
-    /// Wrong reads are kept here; without such a list, they end the test.
+    /// The list of wrong reads; without a list, a wrong read ends the test.
     pub wrong: Option<Vec<Mismatch>>,
     /// Requests that ended with an error.
     pub errors: u64,
     /// Requests that ended.
     pub answers: u64,
-    /// Writes that were answered well.
+    /// Writes that were answered with success.
     pub writes: u64,
     /// The requests and their times.
     pub history: History,
@@ -75,7 +75,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A host of an array that holds `initial`. `cuts` says whether the power may go.
+    /// A host of an array that contains `initial`. `cuts` says whether the power may be cut.
     ///
     /// # Panics
     /// There is no such array.
@@ -98,7 +98,7 @@ impl Session {
         }
     }
 
-    /// Draw from here on as this seed says.
+    /// Draw from this seed from now on.
     pub fn reseed(&mut self, seed: u64) {
         self.random = Random::derived(seed, 1);
     }
@@ -118,7 +118,7 @@ impl Session {
         self.asked.len()
     }
 
-    /// Ask for something; the bytes of writes are a fresh stamp.
+    /// Submit a request; the bytes of a write are a new stamp.
     pub fn ask(&mut self, world: &mut World, kind: RequestKind, range: Range<u64>) -> Token {
         let len = range.end - range.start;
         let mut payload = Vec::new();
@@ -156,10 +156,10 @@ impl Session {
         }
     }
 
-    /// Take the answers that came.
+    /// Take the answers that have arrived.
     ///
     /// # Panics
-    /// A wrong one, with what was expected.
+    /// A wrong answer; the message has the expected one.
     pub fn hear(&mut self, world: &mut World) {
         let finished: Vec<_> = world.take_finished().collect();
         for (token, finished) in finished {
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// The bytes that a read found and the expected ones, as the rest of a sentence about that byte.
+    /// The bytes that a read found and the expected ones, as the end of a sentence about that byte.
     #[must_use]
     pub fn explain(&self, mismatch: &Mismatch) -> String {
         let found = match &mismatch.whose {
@@ -216,7 +216,7 @@ impl Session {
             Standing::Open => "",
             _ if seen.anything => "",
             Standing::Promised => ", which no power cut may undo",
-            // Until a read finds one of them, others are possible too.
+            // Until a read finds one of several versions, the others are possible too.
             Standing::Left if mismatch.expected.len() == 1 => ", which a read has found since the power went",
             Standing::Left => ", which the power cut may have left",
         };
@@ -239,20 +239,20 @@ impl Session {
         }
     }
 
-    /// One thing happens.
+    /// Handle one event.
     pub fn step(&mut self, world: &mut World) {
         assert!(world.step(), "nothing is left to happen\n{}", world.dump());
         self.hear(world);
     }
 
-    /// Until all answers are there.
+    /// Run until all requests are answered.
     pub fn drain(&mut self, world: &mut World) {
         while !self.asked.is_empty() {
             self.step(world);
         }
     }
 
-    /// Until everything is at rest.
+    /// Run until the world is idle.
     pub fn rest(&mut self, world: &mut World) {
         self.drain(world);
         world.run_until_idle();
@@ -282,11 +282,11 @@ impl Session {
     fn random_range(&mut self, load: &Workload) -> Range<u64> {
         let units = (load.range.end - load.range.start) / load.align;
         let most = (load.len_max / load.align).clamp(1, units);
-        // Short ones are as frequent as long ones.
+        // Short requests are as frequent as long ones.
         let top = self.random.between(1, most);
         let len = self.random.between(1, top);
         let start = match self.random.below(16) {
-            // The ends are special.
+            // The ends of the array are special.
             0 => 0,
             1 => units - len,
             _ => self.random.below(units - len + 1),
@@ -295,27 +295,27 @@ impl Session {
         start..start + len * load.align
     }
 
-    /// This many requests of a workload, and all their answers.
+    /// Submit this number of requests of a workload, and take all their answers.
     pub fn run(&mut self, world: &mut World, load: &Workload, requests: u64) {
         self.run_on(world, load, requests);
         self.drain(world);
     }
 
-    /// This many requests of a workload; up to `depth` of them stay without an answer.
+    /// Submit this number of requests of a workload; up to `depth` of them stay without an answer.
     pub fn run_on(&mut self, world: &mut World, load: &Workload, requests: u64) {
         for _ in 0..requests {
             while self.asked.len() >= load.depth {
                 self.step(world);
             }
             self.ask_random(world, load);
-            // Sometimes several arrive together.
+            // Several requests sometimes arrive together.
             if self.random.chance(1, 3) {
                 self.step(world);
             }
         }
     }
 
-    /// Read all of the array and compare.
+    /// Read the whole array and compare.
     pub fn look_at_all(&mut self, world: &mut World) {
         let mut at = 0;
         while at < self.capacity() {
@@ -326,7 +326,7 @@ impl Session {
         self.drain(world);
     }
 
-    /// The power goes: the results of the requests under way are lost.
+    /// Cut the power: the results of the requests under way are lost.
     pub fn cut_power(&mut self, world: &mut World) {
         self.hear(world);
         world.cut_power();
@@ -334,13 +334,12 @@ impl Session {
         self.versions.cut();
     }
 
-    /// The results of the requests under way are lost; the caller tells the effect on the data to
-    /// [`Session::versions_mut`].
+    /// Lose the results of the requests under way. The caller tells [`Session::versions_mut`] the effect on the data.
     pub fn forget(&mut self) {
         self.asked.clear();
     }
 
-    /// The service is killed, the drives keep their power.
+    /// Kill the service; the drives keep their power.
     pub fn kill(&mut self, world: &mut World) {
         self.hear(world);
         world.kill();

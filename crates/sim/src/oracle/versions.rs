@@ -1,12 +1,12 @@
-//! The possible content of each byte of an array: the versions that writes left or may have left there.
+//! The possible content of each byte of an array: the versions that writes have left or may have left.
 //!
-//! A write begins and ends at points of one order. V is *under* W when V ended before W began and W ended well:
-//! then W's bytes hide V's. Between the two a byte may hold either, so
+//! Writes begin and end at points of one order. V is *under* W if V ended before W began, and W ended with success:
+//! then W's bytes hide V's. Between beginning and end of a write a byte may have either version, so
 //!
 //! - a read sees, in each sector, one version that was not under another one that had ended before the read began;
-//! - a power cut leaves, in each sector, one version that was not under a *durable* one: flushed, or forced.
+//! - a power cut leaves, in each sector, one version that was not under a *durable* one: flushed, or with FUA.
 //!
-//! Versions of a cut are alternatives; the first read decides, and later reads must agree with it.
+//! Versions left by a cut are alternatives. The first read decides, and later reads must agree with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,70 +14,70 @@ use std::ops::Range;
 use super::content::Content;
 use openraid_units::SECTOR_BYTES;
 
-/// Names a version.
+/// Identifies a version.
 pub type VersionId = u32;
 
 #[derive(Clone, Debug)]
 struct Version {
     content: Content,
-    /// The written range; only for complaints.
+    /// The written range, for reports only.
     range: Range<u64>,
     begun: u64,
     ended: Option<u64>,
-    /// It ended well: its data is there.
+    /// The write ended with success, so its data is on the array.
     sure: bool,
-    /// A power cut cannot undo it.
+    /// A power cut cannot undo the version.
     durable: bool,
-    /// It was not durable when the power went: it is there or not.
+    /// The version was not durable at a power cut: it is kept or lost.
     left: bool,
-    /// The version that a write made: after a power cut its remains get another name.
+    /// The version of the write. After a power cut, its remains get another identifier.
     origin: VersionId,
 }
 
-/// A stretch of bytes with one history.
+/// A range of bytes with one history.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Extent {
     end: u64,
-    /// Rising, so that equal histories are equal lists.
+    /// In ascending order, so that equal histories are equal lists.
     versions: Vec<VersionId>,
 }
 
-/// A read that found what it must not.
+/// A read with a wrong result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
-    /// First byte of the sector, or the part of it that was read.
+    /// First byte of the sector, or of the part that was read.
     pub offset: u64,
-    /// The finding, with the whole record of that sector: for readers of this file.
+    /// The result, with the whole record of that sector, for readers of this file.
     pub text: String,
-    /// The first bytes that were found.
+    /// The first bytes that the read found.
     pub head: Vec<u8>,
-    /// Whose they are, if anybody ever wrote them there: the last one.
+    /// The latest version with these bytes at this place, if there ever was one.
     pub whose: Option<Seen>,
-    /// The versions that might have been found.
+    /// The versions that the read could have found.
     pub expected: Vec<Seen>,
 }
 
 /// A version in a public form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// Its first name: [`Versions::begin_write`] gave it.
+    /// Its first identifier, from [`Versions::begin_write`].
     pub origin: VersionId,
-    /// Are its bytes zeroes?
+    /// Whether its bytes are zeroes.
     pub zeroes: bool,
-    /// Is anything right?
+    /// Whether any content is right.
     pub anything: bool,
-    /// Why it may be there, or must be.
+    /// The reason for which it may or must be present.
     pub standing: Standing,
 }
 
 /// The standing of a version in a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// One that comes may undo it, or it is not known to be there.
+    /// A power cut may undo the version, or the version may not be present.
     Open,
-    /// None may undo it: it was answered, and flushed or forced.
+    /// No power cut may undo the version: it was answered, and flushed or written with FUA.
     Promised,
-    /// One that came has left it or not.
+    /// A power cut has kept or lost the version.
     Left,
 }
 
@@ -88,20 +88,20 @@ pub struct Versions {
     clock: u64,
     versions: Vec<Version>,
     extents: BTreeMap<u64, Extent>,
-    /// When the reads that have not ended began.
+    /// The beginnings of the reads that have not ended.
     reads: BTreeSet<u64>,
-    /// Replied, not durable.
+    /// Answered versions that are not durable.
     undurable: Vec<VersionId>,
-    /// Every end makes durable: for runs without power cuts, and cheaper.
+    /// Every end of a write makes it durable: for runs without power cuts, and cheaper.
     durable_on_end: bool,
-    /// May a read decide what a power cut has left?
+    /// Whether a read decides what a power cut has left.
     decides: bool,
-    /// Sectors read that only [`Content::Beyond`] explains.
+    /// Number of sectors read that only [`Content::Beyond`] explains.
     beyond: u64,
 }
 
 impl Versions {
-    /// All `capacity` bytes hold `initial`.
+    /// The initial state: all `capacity` bytes contain `initial`.
     #[must_use]
     pub fn new(capacity: u64, initial: Content, durable_on_end: bool) -> Self {
         let first = Version {
@@ -127,20 +127,19 @@ impl Versions {
         }
     }
 
-    /// From now on reads decide what a cut has left, or do not: copies that are not yet made equal may be read one
-    /// after the other.
+    /// Set whether reads decide what a cut has left. They do not if copies that are not yet equal may be read in turn.
     pub fn set_decides(&mut self, decides: bool) {
         self.decides = decides;
     }
 
-    /// This range has no promised content any more, until it is written again.
+    /// Drop the promise for this range until it is written again.
     pub fn give_up(&mut self, range: Range<u64>) {
         let id = self.begin_write(range.clone(), Content::Beyond);
         self.end_write(id, range, false, true);
     }
 
-    /// Ranges being written, or possibly not durable, in whole blocks of this many bytes. A lost member takes its part of
-    /// them along if only the parity of the rest was logged.
+    /// Ranges that are being written or may not be durable, in whole blocks of `block` bytes. If only the parity of the
+    /// other data was logged, a lost member loses its part of these ranges.
     #[must_use]
     pub fn in_flight(&self, block: u64) -> Vec<Range<u64>> {
         let known: BTreeSet<VersionId> =
@@ -151,14 +150,14 @@ impl Versions {
         open.map(|version| blocks(&version.range)).collect()
     }
 
-    /// The name of the next write: lower ones began before now.
+    /// The identifier of the next write. Writes with lower ones have begun before now.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // a run has fewer than 2^32 writes
     pub fn next_id(&self) -> VersionId {
         self.versions.len() as VersionId
     }
 
-    /// Sectors read so far that hold what was not promised any more.
+    /// Number of sectors read so far whose content is no longer promised.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond
@@ -179,13 +178,13 @@ impl Versions {
         &self.versions[id as usize]
     }
 
-    /// Is `lower` under `upper`?
+    /// Whether `lower` is under `upper`.
     fn is_under(&self, lower: VersionId, upper: VersionId) -> bool {
         let (lower, upper) = (self.version(lower), self.version(upper));
         upper.sure && lower.ended.is_some_and(|ended| ended < upper.begun)
     }
 
-    /// Make `at` a border between extents.
+    /// Make `at` a boundary between extents.
     fn split(&mut self, at: u64) {
         if at == 0 || at >= self.capacity || self.extents.contains_key(&at) {
             return;
@@ -206,7 +205,7 @@ impl Versions {
         self.extents.range(range.clone()).map(|(start, _)| *start).collect()
     }
 
-    /// A write of `content` begins.
+    /// Begin a write of `content`.
     pub fn begin_write(&mut self, range: Range<u64>, content: Content) -> VersionId {
         let (begun, id) = (self.tick(), self.next_id());
         let own = range.clone();
@@ -218,7 +217,7 @@ impl Versions {
         id
     }
 
-    /// A write ends. If it is not `sure` (it failed, or it was a trim) it may have happened or not.
+    /// End a write. If it is not `sure` (it failed, or it was a trim), it may have happened or not.
     pub fn end_write(&mut self, id: VersionId, range: Range<u64>, sure: bool, durable: bool) {
         let now = self.tick();
         let durable = durable || self.durable_on_end;
@@ -232,7 +231,7 @@ impl Versions {
         self.prune(range);
     }
 
-    /// Forget versions that no read can see any more.
+    /// Remove versions that no read can see any more.
     fn prune(&mut self, range: Range<u64>) {
         let oldest_read = self.reads.first().copied().unwrap_or(u64::MAX);
         for start in self.starts(&range) {
@@ -249,7 +248,7 @@ impl Versions {
         self.merge(range);
     }
 
-    /// Neighbours with one history become one extent again.
+    /// Merge adjacent extents with one history.
     fn merge(&mut self, range: Range<u64>) {
         let first = self.extents.range(..range.start).next_back().map_or(0, |(start, _)| *start);
         let starts: Vec<u64> = self.extents.range(first..=range.end).map(|(start, _)| *start).collect();
@@ -267,22 +266,22 @@ impl Versions {
         }
     }
 
-    /// A read begins; returns its name.
+    /// Begin a read. Returns its identifier.
     pub fn begin_read(&mut self) -> u64 {
         let begun = self.tick();
         self.reads.insert(begun);
         begun
     }
 
-    /// A read ends without bytes.
+    /// End a read without bytes.
     pub fn drop_read(&mut self, begun: u64) {
         self.reads.remove(&begun);
     }
 
-    /// A read that began at `begun` ends with these bytes from `offset` on.
+    /// End a read that began at `begun`, with these bytes from `offset`.
     ///
     /// # Errors
-    /// The first sector that holds what no version explains.
+    /// The first sector whose content no version explains.
     pub fn end_read(&mut self, begun: u64, offset: u64, bytes: &[u8]) -> Result<(), Mismatch> {
         self.reads.remove(&begun);
         let range = offset..offset + bytes.len() as u64;
@@ -294,7 +293,7 @@ impl Versions {
             let visible = self.visible(&extent.versions, begun);
             let settled = self.decides && self.is_settled(&visible, begun);
             if let [only] = visible[..] {
-                // The common case: everything in one look.
+                // The common case: the whole part in one comparison.
                 let here = &bytes[index(at - offset)..index(stop - offset)];
                 if self.version(only).content.matches(at, here) {
                     self.count_beyond(&[only], stop - at);
@@ -334,7 +333,8 @@ impl Versions {
         versions.iter().copied().filter(|id| !hidden(id)).collect()
     }
 
-    /// May a read decide between these for all time? Not if an older read may still see a discarded one.
+    /// Whether a read may decide between these versions finally. It may not if an older read may still see a discarded
+    /// one.
     fn is_settled(&self, visible: &[VersionId], begun: u64) -> bool {
         let begun = self.reads.first().map_or(begun, |oldest| begun.min(*oldest));
         visible.iter().all(|id| {
@@ -343,7 +343,7 @@ impl Versions {
         })
     }
 
-    /// The read saw one of `matching`: the others of `visible` are not there.
+    /// The read saw one of `matching`, so the other versions of `visible` are not present.
     fn decide(&mut self, range: Range<u64>, visible: &[VersionId], matching: &[VersionId]) {
         for start in self.starts(&range) {
             let extent = self.extents.get_mut(&start).expect("a border");
@@ -406,12 +406,12 @@ impl Versions {
         format!("{content} at {:?} [{}..{end}]{durable}{sure}", version.range, version.begun)
     }
 
-    /// A flush begins; returns what [`Versions::end_flush`] wants.
+    /// Begin a flush. Returns the value for [`Versions::end_flush`].
     pub fn begin_flush(&mut self) -> u64 {
         self.tick()
     }
 
-    /// A flush that began at `begun` ended well: writes answered before it are durable.
+    /// End a flush that began at `begun` with success: writes answered before its beginning are durable.
     pub fn end_flush(&mut self, begun: u64) {
         let (versions, mut covered) = (&mut self.versions, false);
         self.undurable.retain(|id| {
@@ -426,19 +426,19 @@ impl Versions {
         }
     }
 
-    /// The power went: each sector that was not durable is there or not, independently.
+    /// Cut the power: each sector that was not durable is kept or lost, independently.
     pub fn cut(&mut self) {
         self.fall_back(true);
     }
 
-    /// As [`Versions::cut`], but the present content is not durable either: a part of the drives kept its power, or the
-    /// lost cache was not a drive's.
+    /// Like [`Versions::cut`], but the present content is not durable either, because a part of the drives kept its
+    /// power, or the lost cache was not a drive's.
     pub fn cut_in_part(&mut self) {
         self.fall_back(false);
     }
 
-    /// The process that carried out the writes is gone. Answered writes stay as they are: on the drives, and durable
-    /// only if they were flushed. Each unanswered write has happened or not.
+    /// Kill the process that carried out the writes. Answered writes are on the drives, but durable only if they were
+    /// flushed. Each unanswered write has happened or not.
     pub fn kill(&mut self) {
         let now = self.tick();
         self.reads.clear();
@@ -476,7 +476,7 @@ impl Versions {
         self.merge(0..self.capacity);
     }
 
-    /// The same content as an alternative of equal rank.
+    /// The same content as another alternative.
     #[allow(clippy::cast_possible_truncation)] // a run has fewer than 2^32 writes
     fn rename(&mut self, id: VersionId, now: u64, renamed: &mut BTreeMap<VersionId, VersionId>) -> VersionId {
         if let Some(new) = renamed.get(&id) {
@@ -490,7 +490,7 @@ impl Versions {
         new
     }
 
-    /// Is this the only possible content of the range? For tests that plant faults.
+    /// Number of extents, for tests.
     #[must_use]
     pub fn extents(&self) -> usize {
         self.extents.len()

@@ -1,4 +1,4 @@
-//! The oracle against what it must and must not accept.
+//! The oracle accepts what it must accept, and rejects the rest.
 
 use super::content::{stamped, Content};
 use super::versions::{Standing, Versions};
@@ -19,12 +19,12 @@ impl Bench {
         let begun = self.0.begin_flush();
         self.0.end_flush(begun);
     }
-    /// May the range read as this stamp (0: zeroes) now?
+    /// Whether the range may now read as this stamp (0: zeroes).
     fn sees(&self, range: std::ops::Range<u64>, stamp: u64) -> bool {
         let mut copy = self.0.clone();
         Self::read(&mut copy, range, stamp)
     }
-    /// The expected versions, as a read that finds none of them reports them: each write, by its order, and its
+    /// The expected versions in the report of a read that finds none of them: each write, by its order, and its
     /// standing.
     fn told(&self, range: std::ops::Range<u64>) -> Vec<(u32, Standing)> {
         let mut versions = self.0.clone();
@@ -121,7 +121,7 @@ fn a_cut_keeps_what_was_flushed_and_may_undo_the_rest() {
     assert!(bench.sees(0..512, 1) && bench.sees(0..512, 2) && !bench.sees(0..512, 0));
     assert!(bench.sees(512..1024, 3) && !bench.sees(512..1024, 0));
     assert!(bench.sees(1024..1536, 4) && bench.sees(1024..1536, 0));
-    // The first look decides.
+    // The first read decides.
     assert!(Bench::read(&mut bench.0, 0..512, 2));
     assert!(!bench.sees(0..512, 1));
     bench.0.cut();
@@ -171,7 +171,7 @@ fn what_was_never_answered_is_told_as_left_by_the_cut_and_not_as_promised() {
     bench.0.cut();
     assert_eq!(bench.told(0..512), [(1, Standing::Promised), (3, Standing::Left)]);
     assert_eq!(bench.told(512..1024), [(0, Standing::Promised), (2, Standing::Left), (3, Standing::Left)]);
-    // A second cut makes no promise of it, and neither does a read; which decides all the same.
+    // After a second cut, the version is not promised, nor is it after a read. But the read still decides.
     bench.0.cut();
     assert!(Bench::read(&mut bench.0, 0..512, 3));
     assert_eq!(bench.told(0..512), [(3, Standing::Left)]);

@@ -6,14 +6,14 @@
 //!  choice   its code in one byte, then its fields
 //! ```
 //!
-//! Reading never panics, and takes no more memory than a small multiple of the bytes it is given.
+//! Reading never panics. It takes no more memory than a small multiple of the input's length.
 
 use std::fmt;
 
-/// Why bytes are no record. The place is in bytes from the start.
+/// The reason for which bytes are not a record. The place is in bytes from the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DecodeError {
-    /// Where.
+    /// The place.
     pub at: usize,
     /// The fault at that place.
     pub what: &'static str,
@@ -39,7 +39,7 @@ impl<'a> Input<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
-    /// Is nothing left?
+    /// Whether no bytes are left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.at == self.bytes.len()
@@ -48,10 +48,10 @@ impl<'a> Input<'a> {
     pub fn error<T>(&self, what: &'static str) -> Result<T, DecodeError> {
         Err(DecodeError { at: self.at, what })
     }
-    /// The next this many bytes.
+    /// The next `len` bytes.
     ///
     /// # Errors
-    /// Fewer are left.
+    /// Fewer bytes are left.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         match self.bytes.get(self.at..).and_then(|rest| rest.get(..len)) {
             Some(bytes) => {
@@ -64,7 +64,7 @@ impl<'a> Input<'a> {
     /// The next number.
     ///
     /// # Errors
-    /// None is left, or it is larger than 64 bits.
+    /// No number is left, or it exceeds 64 bits.
     pub fn number(&mut self) -> Result<u64, DecodeError> {
         let mut number = 0u64;
         for shift in (0..u64::BITS).step_by(7) {
@@ -80,10 +80,10 @@ impl<'a> Input<'a> {
         }
         self.error("a number is larger than 64 bits")
     }
-    /// The length of a list, no larger than the bytes that are left.
+    /// The length of a list, at most the number of the bytes that are left.
     ///
     /// # Errors
-    /// A list that cannot be.
+    /// An impossible length.
     pub fn len(&mut self) -> Result<usize, DecodeError> {
         let len = self.number()?;
         match usize::try_from(len) {
@@ -93,14 +93,14 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A value that goes into a record.
+/// A value in a record.
 pub trait Codec: Sized {
-    /// Append it.
+    /// Append the value.
     fn put(&self, out: &mut Vec<u8>);
-    /// Read it.
+    /// Read a value.
     ///
     /// # Errors
-    /// Bytes that are no such value.
+    /// The bytes are not such a value.
     fn take(input: &mut Input<'_>) -> Result<Self, DecodeError>;
 }
 
@@ -193,7 +193,7 @@ impl<T: Codec> Codec for Vec<T> {
     }
     fn take(input: &mut Input<'_>) -> Result<Self, DecodeError> {
         let len = input.len()?;
-        // Grows with the actual bytes: an entry takes at least one byte.
+        // The list grows with the actual bytes: an entry takes at least one byte.
         let mut list = Self::new();
         for _ in 0..len {
             list.push(T::take(input)?);
@@ -235,7 +235,7 @@ impl<A: Codec, B: Codec> Codec for (A, B) {
     }
 }
 
-/// Structures around one public number or value.
+/// Structures with one public number or value.
 macro_rules! wrapper {
     ($($name:ty),* $(,)?) => {$(
         impl Codec for $name {
@@ -249,7 +249,7 @@ macro_rules! wrapper {
     )*};
 }
 
-/// Structures with named fields, all of them in this order.
+/// Structures with named fields, encoded in this order.
 macro_rules! fields {
     ($($name:ty { $($field:ident),* $(,)? })*) => {$(
         impl Codec for $name {
@@ -264,7 +264,7 @@ macro_rules! fields {
     )*};
 }
 
-/// Choices: each variant with its code and its fields.
+/// Enums: each variant with its code and its fields.
 macro_rules! choice {
     ($name:ty { $($code:literal => $variant:ident $({ $($field:ident),* })? $(( $($place:ident),* ))?),* $(,)? }) => {
         impl Codec for $name {

@@ -1,7 +1,7 @@
-//! The stream of events that a controller was told, with their times: all that its decisions depend on.
+//! The stream of a controller's inputs with their times. All its decisions depend on them.
 //!
-//! Told the same stream, a fresh controller with the same limits decides the same, byte for byte. The record is
-//! how a run of the service is looked at again, and how the promise is tested.
+//! With the same stream, a new controller with the same limits decides the same, byte for byte. A record serves to
+//! inspect a run of the service, and to test this promise.
 
 mod codec;
 pub(crate) mod schema;
@@ -25,7 +25,7 @@ const MAGIC: [u8; 8] = *b"ORrecrd2";
 pub enum Entry {
     /// [`Controller::set_wall_clock`].
     WallClock(Nanos),
-    /// [`Controller::submit`], taken or not.
+    /// [`Controller::submit`], accepted or not.
     Submit(BlockRequest),
     /// [`Controller::complete`].
     Complete(Completion),
@@ -35,31 +35,31 @@ pub enum Entry {
     Advance(Instant),
 }
 
-/// All calls of a controller since it was made.
+/// All calls of a controller since its creation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// The limits it was made with.
+    /// The limits of the controller.
     pub limits: Limits,
     /// The calls in order.
     pub entries: Vec<Entry>,
 }
 
 impl Record {
-    /// The record of a controller that was just made.
+    /// The record of a new controller.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, entries: Vec::new() }
     }
 
-    /// One more call.
+    /// Add a call.
     pub fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
     }
 
-    /// Replay all of it to a new controller, and hash its decisions.
+    /// Replay all calls in a new controller, and hash its decisions.
     ///
     /// # Panics
-    /// Limits that cannot work, and any panic of the controller.
+    /// Limits that do not work, and any panic of the controller.
     #[must_use]
     pub fn replay(&self) -> Digest {
         let mut controller = Controller::new(self.limits.clone()).unwrap_or_else(|error| panic!("{error}"));
@@ -68,7 +68,7 @@ impl Record {
         for entry in &self.entries {
             match entry {
                 Entry::WallClock(at_zero) => controller.set_wall_clock(*at_zero),
-                // A refusal is part of the record: the same request is refused again.
+                // A refusal is a part of the record: the same request is refused again.
                 Entry::Submit(request) => drop(controller.submit(*request)),
                 Entry::Complete(completion) => controller.complete(*completion),
                 Entry::Admin(token, command) => controller.admin(*token, (**command).clone()),

@@ -1,4 +1,4 @@
-//! How each value of a record is laid down. New variants take new codes; a code is never used twice.
+//! The encoding of each value of a record. New variants get new codes; a code is never used again.
 
 use openraid_core::admin::{
     AdminCommand, FoundEntry, FoundJournal, KeptEntry, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead,
@@ -49,7 +49,7 @@ wrapper!(
     Uuid,
 );
 
-/// Hand the fields of a [`Policy`] to a macro, in the order in which recorded and kept runs have them. A new setting comes last.
+/// Pass the fields of a [`Policy`] to a macro, in the order of recorded and kept runs. A new setting comes last.
 macro_rules! policy_fields {
     ($then:ident) => {
         $then! {
@@ -220,7 +220,7 @@ choice!(Entry {
     4 => Advance(now),
 });
 
-/// Laid down as it is on disk.
+/// Encoded as on disk.
 impl Codec for JournalSuperblock {
     fn put(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -307,7 +307,7 @@ impl Codec for SlotSet {
     }
 }
 
-/// The map is not laid down: it follows from the superblocks.
+/// The layout is not encoded: it follows from the superblocks.
 impl Codec for Assembly {
     fn put(&self, out: &mut Vec<u8>) {
         self.common.put(out);
@@ -337,7 +337,7 @@ impl Codec for Assembly {
     }
 }
 
-/// The map of a set of these members.
+/// The layout of a set with these members.
 pub(crate) fn geometry_of(
     common: &Superblock,
     members: &[PlannedMember],
