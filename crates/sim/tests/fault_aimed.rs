@@ -1,11 +1,12 @@
-//! A slice of the aimed runs: cuts between a step of the engine and its consequence lose nothing, and reach every such moment.
+//! A slice of the aimed runs: cuts between a step of the engine and its consequence lose no data, and the runs meet
+//! every such moment.
 
 mod support;
 
 use openraid_sim::fault::{report, Fault, Phase, Scenario};
 use support::{seeds, unharmed};
 
-/// Runs of the slice, and of the long run.
+/// Number of runs in the slice, and in the long run.
 const SLICE: u64 = 160;
 const WHOLE: u64 = 10_000;
 
@@ -15,7 +16,7 @@ fn no_aimed_run_loses_anything_and_the_power_goes_in_every_phase() {
     let cuts = [Fault::Cut, Fault::CutInPart, Fault::CutAndLoss, Fault::Kill];
     let times = |phase| cuts.iter().filter_map(|cut| tally.pairs.get(&(*cut, phase))).sum::<u64>();
     let missed: Vec<Phase> = Phase::ALL.iter().copied().filter(|phase| times(*phase) == 0).collect();
-    // A bad-block log is written when parity cannot be made, which bounded runs seldom come to.
+    // A bad-block log is written if parity cannot be made, which is rare in bounded runs.
     let rare = [Phase::BadBlocksOut];
     assert!(missed.iter().all(|phase| rare.contains(phase)), "no cut while {missed:?}");
     let heals = tally.lines.keys().any(|line| line.fault == Fault::CutInHeal);

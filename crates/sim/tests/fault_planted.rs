@@ -1,5 +1,5 @@
-//! Bugs that are planted in the driver loop are found by the torture, each within its number of seeds, and by the judge
-//! that is made for it: other effects of the bug do not count.
+//! The torture finds the bugs planted in the driver loop, each within its number of seeds, and by the judge for that
+//! bug. Other effects of the bug do not count.
 
 mod support;
 
@@ -9,12 +9,12 @@ use std::sync::Mutex;
 use openraid_sim::fault::{report, Bug, Scenario};
 use support::two_at_a_time;
 
-/// What the seeds of a bug came to.
+/// The result of a bug's seeds.
 #[derive(Debug, Default)]
 struct Hunt {
     /// The first seed that shows it.
     found: Option<u64>,
-    /// How runs before that were lost in another way, and the first seed of each.
+    /// Other losses of earlier runs, and the first seed of each.
     otherwise: BTreeMap<String, u64>,
 }
 
@@ -50,7 +50,7 @@ fn every_bug_planted_in_the_driver_loop_is_found_by_its_judge() {
     }
     let missed: Vec<_> = hunts.iter().filter(|(_, hunt)| hunt.found.is_none()).collect();
     assert!(missed.is_empty(), "not found: {missed:?}");
-    // A drive that is given more than it takes is no judge.
+    // A drive that gets more commands than its limit is not a judge.
     let artefact = |kind: &&String| kind.contains("deeper than the drive");
     let artefacts: Vec<_> =
         hunts.iter().filter(|(_, hunt)| hunt.otherwise.keys().any(|kind| artefact(&kind))).collect();

@@ -1,4 +1,4 @@
-//! The story of a run that lost something is told in words that need no knowledge of the sources.
+//! The story of a run with a loss uses words that need no knowledge of the sources.
 
 use openraid_sim::fault::shrink::shrink;
 use openraid_sim::fault::{report, Bug, Scenario, Verdict};

@@ -1,11 +1,11 @@
-//! A slice of the swarm: nothing that was promised is lost, whatever goes wrong, and every run is the same twice.
+//! A slice of the swarm: no promised data is lost, whatever fails, and a seed gives the same run twice.
 
 mod support;
 
 use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally};
 use support::{seeds, unharmed};
 
-/// Runs of the slice, some 90 seconds, and of the long run.
+/// Number of runs in the slice (about 90 seconds), and in the long run.
 const SLICE: u64 = 800;
 const WHOLE: u64 = 20_000;
 
@@ -15,7 +15,7 @@ fn nothing_promised_is_lost_in_any_run() {
     judge_coverage(&tally);
 }
 
-/// A swarm that does nothing finds nothing.
+/// A swarm without activity finds no bug.
 fn judge_coverage(tally: &Tally) {
     assert_eq!(tally.ends.survived + tally.ends.not_promised, tally.runs);
     assert!(tally.cuts > tally.runs && tally.requests > 100 * tally.runs, "{tally:?}");

@@ -1,4 +1,5 @@
-//! The journal: what it promised is there after any cut, whatever else fails with it; and it costs no more than it must.
+//! The journal: its acknowledged data is present after any cut, whatever else fails with it. The journal costs no more
+//! than necessary.
 
 #![allow(clippy::cast_precision_loss)] // means of small counts
 
@@ -22,7 +23,7 @@ fn protectable() -> Vec<Shape> {
     Shape::all().into_iter().filter(|shape| !shape.is_passthrough() && is_whole_lines(shape)).collect()
 }
 
-/// Are its chunks whole lines of the cache?
+/// Whether the chunks of the shape are whole lines of the cache.
 fn is_whole_lines(shape: &Shape) -> bool {
     match shape.geometry() {
         openraid_core::geometry::Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(8),
@@ -133,7 +134,7 @@ fn without_its_device_the_journal_keeps_its_word_and_writes_go_through() {
             machine.rig.rest();
             machine.rig.session.look_at_all(&mut machine.rig.world);
             assert!(matches!(machine.rig.world.journal().unwrap().state, JournalState::Lost(_)));
-            // Nothing is promised by the journal any more: the array starts without it.
+            // The journal has no acknowledged data any more: the array starts without it.
             machine.rig.restart();
             machine.rig.session.look_at_all(&mut machine.rig.world);
             machine.rig.judge();
@@ -218,7 +219,7 @@ fn the_policy_is_switched_while_hosts_write_and_everybody_gets_an_answer() {
     }
 }
 
-/// What went to the members: reads, writes, sectors written; and to the journal: entries, sectors.
+/// The counters of the members (reads, writes, sectors written) and of the journal (entries, sectors).
 fn counts(machine: &Journalled) -> ([u64; 3], [u64; 2]) {
     let status = machine.rig.status();
     let sum = |of: fn(&openraid_core::admin::MemberStatus) -> u64| status.members.iter().map(of).sum::<u64>();
@@ -229,7 +230,7 @@ fn counts(machine: &Journalled) -> ([u64; 3], [u64; 2]) {
 #[test]
 fn writes_in_order_of_any_size_become_whole_stripes_behind_the_journal() {
     for (shape, data) in [(Shape::raid5(5, Sectors::kib(64)), 4), (Shape::raid6(6, Sectors::kib(64)), 4)] {
-        // Whole blocks of 512 bytes, of which many end in the midst of a line.
+        // Whole blocks of 512 bytes; many writes end inside a line.
         let sizes = [4096, 4608, 6144, (10 << 10) + 512, 24 << 10, 64 << 10, 100 << 10, 200 << 10, 1 << 20];
         for (depth, size) in sizes.into_iter().flat_map(|size| [(1, size), (32, size)]) {
             let mut machine = Journalled::with_cache(shape, 1, Bytes::mib(4));
@@ -255,7 +256,7 @@ fn writes_in_order_of_any_size_become_whole_stripes_behind_the_journal() {
     }
 }
 
-/// What one small write costs, on the mean of many at random places; bytes on members and in the journal.
+/// The cost of one small write, as a mean of many at random places; bytes on members and in the journal.
 #[derive(Debug)]
 struct Cost {
     writes: f64,
@@ -264,12 +265,12 @@ struct Cost {
     journal_bytes: f64,
 }
 
-/// Stripes of an array in which few of them are written to.
+/// Stripes of an array of which writes use only a few.
 const MANY_STRIPES: u64 = 2048;
 
 fn cost_of_small_writes(shape: Shape) -> Cost {
     let shape = Shape { data: shape.chunk * MANY_STRIPES, ..shape };
-    // As many requests and units in work as a server has.
+    // The requests and units in work of a server.
     let Limits { requests_max, pieces_max, ops_max, commands_max, drive_depth_max, destage_units_max, .. } =
         Limits::default();
     let limits = limits_with_journal(Bytes::mib(4));
@@ -282,7 +283,7 @@ fn cost_of_small_writes(shape: Shape) -> Cost {
     let (flushed, headers) = (flushes(&machine), superblocks(&machine));
     let stripe = machine.rig.session.capacity() / MANY_STRIPES;
     let requests = 512;
-    // Each in a stripe of its own: no two have parity in common, and nothing can be merged.
+    // Each write is in a separate stripe: no two share parity, and none can be merged.
     let mut begun = 0;
     while begun < requests || machine.rig.session.outstanding() > 0 {
         while begun < requests && machine.rig.session.outstanding() < 32 {
@@ -295,7 +296,7 @@ fn cost_of_small_writes(shape: Shape) -> Cost {
     }
     machine.rig.rest();
     let ([_, writes_after, sectors_after], [entries_after, logged_after]) = counts(&machine);
-    // Header and payload of an entry are two writes, and so are the two copies of a superblock; all are forced (FUA).
+    // Header and payload of an entry are two writes, and so are the two copies of a superblock. All have FUA.
     let forced = 2 * (entries_after - entries) + 2 * (superblocks(&machine) - headers);
     let each = |count: u64| count as f64 / requests as f64;
     let cost = Cost {
@@ -309,15 +310,15 @@ fn cost_of_small_writes(shape: Shape) -> Cost {
     cost
 }
 
-/// Data and each parity go to the members once, and before that to the journal, in groups.
+/// Data and each parity are written to the members once, and before that to the journal, in groups.
 #[test]
 fn small_writes_at_depth_32_cost_fewer_writes_and_flushes_than_a_partial_parity_log() {
-    // md's log on RAID 5: five writes, three flushes and 16 KiB for each small write. Bytes are not saved: the journal has
-    // data and parity in full.
+    // md's log on RAID 5: five writes, three flushes and 16 KiB for each small write. The journal does not save bytes,
+    // because it has all data and parity.
     let cost = cost_of_small_writes(Shape::raid5(4, Sectors::kib(64)));
     assert_eq!(cost.member_bytes, 2.0 * 4096.0, "{cost:?}");
     assert!(cost.writes < 2.75 && cost.flushes < 0.75 && cost.journal_bytes < 2.5 * 4096.0, "{cost:?}");
-    // RAID 6 has no such log on md: one parity more, in the journal and on its member.
+    // md has no such log for RAID 6. RAID 6 has one more parity, in the journal and on its member.
     let cost = cost_of_small_writes(Shape::raid6(6, Sectors::kib(64)));
     assert_eq!(cost.member_bytes, 3.0 * 4096.0, "{cost:?}");
     assert!(cost.writes < 4.0 && cost.flushes < 1.25 && cost.journal_bytes < 3.5 * 4096.0, "{cost:?}");
@@ -351,8 +352,8 @@ fn a_hot_line_does_not_keep_the_tail_and_the_ring_is_used_many_times_over() {
     }
 }
 
-/// The ring is sixty times as long as the cache, and lines are written again and again: the tail follows so closely that
-/// what the log holds always finds room in the cache at the next start.
+/// The ring is sixty times the size of the cache, and lines are written repeatedly. The tail follows so closely that
+/// the cache of the next start always has room for the log.
 #[test]
 fn a_log_never_holds_more_than_the_cache_can_take_over() {
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(2)] {
@@ -370,7 +371,7 @@ fn a_log_never_holds_more_than_the_cache_can_take_over() {
                 |reason: Reason| status.reasons.iter().find(|(own, _)| *own == reason).map_or(0, |(_, count)| *count);
             assert!(count(Reason::DestageForJournal) > 0, "{shape}: it is the journal that wants them written");
             assert_eq!(count(Reason::DestageAged), 0, "{shape}: nothing is five seconds old");
-            // It is the cache that is too small: of the ring there is plenty.
+            // The cache is too small; the ring has enough room.
             let waits = count(Reason::WaitedForReplayRoom);
             assert!(waits > 0 && waits <= 2 * status.requests[1], "{shape}: a wait counts once, not {waits} times");
             assert_eq!(count(Reason::WaitedForJournal), 0, "{shape}");
@@ -384,8 +385,8 @@ fn a_log_never_holds_more_than_the_cache_can_take_over() {
     }
 }
 
-/// A server that is started with less memory than the one before: what does not fit stays in the journal, and is there
-/// for the next one that has room.
+/// A server starts with less memory than the previous one. Data without room in the cache stays in the journal, and the
+/// next server with enough room has it.
 #[test]
 fn a_cache_that_is_too_small_for_the_log_refuses_the_array_and_loses_nothing() {
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)] {
@@ -413,7 +414,7 @@ fn a_cache_that_is_too_small_for_the_log_refuses_the_array_and_loses_nothing() {
     }
 }
 
-/// The place of an entry is free only when the superblocks on the device say that the log begins after it.
+/// The place of an entry is free only after the superblocks on the device say that the log begins after it.
 #[test]
 fn no_room_is_used_again_before_the_tail_is_durable() {
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)] {
@@ -426,7 +427,7 @@ fn no_room_is_used_again_before_the_tail_is_durable() {
             depth: 16,
             ..Workload::mixed(machine.rig.session.capacity())
         };
-        // The tails that both devices agree on at the least, whatever the power takes now.
+        // The least tails on which both devices agree, even after a power cut at this moment.
         let tail_of = |rig: &Rig| {
             let tails = devices.iter().flat_map(|device| {
                 [SuperblockCopy::First, SuperblockCopy::Last].map(|copy| {
@@ -436,7 +437,7 @@ fn no_room_is_used_again_before_the_tail_is_durable() {
                     JournalSuperblock::decode(&bytes, copy).map_or(0, |superblock| superblock.tail.sequence)
                 })
             });
-            // The newer copy of each counts: the other one may be in the midst of being written.
+            // The newer copy of each superblock counts, because the other one may be half written.
             tails.collect::<Vec<u64>>().chunks(2).map(|copies| copies[0].max(copies[1])).min().expect("two devices")
         };
         let status = |rig: &Rig| rig.world.journal().expect("it is there");
@@ -465,19 +466,19 @@ fn no_room_is_used_again_before_the_tail_is_durable() {
     }
 }
 
-/// What the members say of themselves: does the journal hold something for them, and may they be half written?
+/// The state in the members' superblocks: whether the journal has data for them, and whether writes may be under way.
 fn said(machine: &Journalled) -> (bool, bool) {
     let newest = machine.rig.drives.iter().filter_map(|drive| superblock_on(&machine.rig.world, *drive));
     let newest = newest.max_by_key(|superblock| superblock.events).expect("an array has members");
     (newest.features.contains(FeatureMap::CONTROLLER_JOURNAL), newest.resync_offset != u64::MAX)
 }
 
-/// A crash between the two marks would ask for a resync, or for force if a member is missing, of what the journal had in
-/// full.
+/// If the array crashed between the two marks, it would need a resync, or force if a member is missing, although the
+/// journal has all data.
 #[test]
 fn the_mark_of_the_journal_goes_with_the_active_mark_or_after_it() {
     let written = |seed: u64| {
-        // Later flushes overtake earlier ones by more than it takes to write a superblock.
+        // Later flushes may overtake earlier ones by more than the time for writing a superblock.
         let latency =
             Latency { least: Nanos::from_micros(1), most: Nanos::from_millis(2), grain: Nanos::from_micros(1) };
         let options = RigOptions { latency, ..RigOptions::new(seed) };
@@ -493,7 +494,7 @@ fn the_mark_of_the_journal_goes_with_the_active_mark_or_after_it() {
             steps += 1;
         }
         assert_eq!(said(&quiet), (false, false));
-        // The last thing that it has done was to say so.
+        // The last step has recorded that state.
         for before in 1..=16.min(steps) {
             let _case = Case::new(seed, format!("{before} events before it is clean"));
             let mut machine = written(seed);
@@ -509,12 +510,12 @@ fn the_mark_of_the_journal_goes_with_the_active_mark_or_after_it() {
     }
 }
 
-/// A server that is ended just after its start has an array whose part of the log is being read.
+/// A server that stops soon after its start has an array whose part of the log is still being read.
 #[test]
 fn an_array_that_is_stopped_while_its_journal_is_read_stops_and_loses_nothing() {
     for seed in seeds(1, 30) {
         let shapes = [
-            // Nothing marks it as active.
+            // No superblock marks the array as active.
             (Shape::new(Level::Raid0, 2, 2, Sectors::kib(16)), false),
             (Shape::raid5(4, Sectors::kib(64)), false),
             (Shape::raid6(5, Sectors::kib(16)), true),

@@ -1,5 +1,5 @@
-//! A journal that was lost is attached again while the arrays run; one that is detached in good order says so; one whose
-//! array has failed keeps what it holds.
+//! A lost journal is attached again while the arrays run. A journal that is detached regularly records that. The
+//! journal of a failed array keeps the array's data.
 
 mod support;
 
@@ -66,8 +66,8 @@ fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it()
     }
 }
 
-/// An array that cannot do without any member loses one with what it had not flushed, just when its session is to end: the
-/// journal goes on to hold that, and has it when the member is back.
+/// An array without redundancy loses a member with its unflushed data just before the end of its session. The journal
+/// keeps that data until the member returns.
 #[test]
 fn what_a_lost_member_had_not_flushed_stays_in_the_journal() {
     for seed in seeds(8, 100) {
@@ -81,7 +81,7 @@ fn what_a_lost_member_had_not_flushed_stays_in_the_journal() {
                 ..Workload::mixed(machine.rig.session.capacity())
             };
             machine.rig.session.run(&mut machine.rig.world, &load, 30);
-            // On the members, and not flushed.
+            // The data is on the members, but not flushed.
             let is_dirty =
                 |world: &World| world.controller().cache_status().is_some_and(|cache| cache.dirty > Bytes(0));
             while is_dirty(&machine.rig.world) {
@@ -110,8 +110,8 @@ fn what_a_lost_member_had_not_flushed_stays_in_the_journal() {
     }
 }
 
-/// Rows that are written when the journal is gone are not in it. Whenever the power fails then: with the journal back
-/// nothing that was promised is lost, and redundancy fits in the end.
+/// Rows that are written after the loss of the journal are not in the journal. The power may fail at any moment after
+/// that. After the return of the journal, no acknowledged data is lost, and redundancy matches in the end.
 #[test]
 fn what_was_half_written_without_the_journal_is_made_consistent() {
     let (mut behind, mut resyncs) = (0, 0);
@@ -184,7 +184,7 @@ fn a_failed_array_that_is_stopped_leaves_its_promises_in_the_journal() {
             machine.rig.lose(slot, Loss::Pulled);
         }
         let array = machine.rig.array;
-        // Longer than dirty data waits: only then the members are tried.
+        // Longer than the delay of dirty data; the members are written only after it.
         machine.rig.world.run_for(Nanos::from_secs(30));
         let held = machine.rig.world.journal().expect("it is there").entries;
         assert_eq!(machine.rig.status().health, Health::Failed, "dirty data has no place");
@@ -210,7 +210,7 @@ fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() 
     for slot in [Slot(0), Slot(1)] {
         machine.rig.lose(slot, Loss::Pulled);
     }
-    // Longer than dirty data waits: only then the members are tried.
+    // Longer than the delay of dirty data; the members are written only after it.
     machine.rig.world.run_for(Nanos::from_secs(30));
     assert_eq!(machine.rig.health(), Health::Failed);
     machine.rig.world.pull(machine.devices[0]);
@@ -220,8 +220,8 @@ fn a_failed_array_may_have_something_in_the_journal_after_it_was_lost_as_well() 
     assert_eq!((status.session, status.in_journal), (Session::Off, true));
 }
 
-/// A line that is written again and again pins the oldest entry of the log, and little else is dirty: only the log's
-/// own need sends it to the members before it has aged for seconds.
+/// A line that is written repeatedly keeps the oldest entry of the log in use, and little other data is dirty. The line
+/// is written to the members because the log is full, before it reaches its age limit of seconds.
 #[test]
 fn a_full_log_does_not_wait_for_a_line_to_age() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid1(2)] {
@@ -246,8 +246,8 @@ fn a_full_log_does_not_wait_for_a_line_to_age() {
     }
 }
 
-/// The power goes again at any step of a start: while the log is read, while what it holds is taken over, while redo
-/// records are carried out once more, while the tail moves on.
+/// The power is cut again at every step of a start: while the log is read, while its data is loaded, while redo records
+/// are carried out, while the tail moves.
 #[test]
 fn power_that_goes_again_and_again_while_promises_are_kept_takes_none_of_them() {
     let mut inside = 0;
@@ -275,8 +275,8 @@ fn power_that_goes_again_and_again_while_promises_are_kept_takes_none_of_them() 
     assert!(inside >= 40, "only {inside} cuts met a log with something in it");
 }
 
-/// A journal device that takes commands and never answers is given up after the time that any drive has; until then
-/// writes wait, afterwards they go to the members, and nothing that was acknowledged depends on it.
+/// A journal device that takes commands and never answers is given up after the same time as any drive. Until then
+/// writes wait. After that they are written to the members, and no acknowledged data depends on the device.
 #[test]
 fn a_journal_that_does_not_answer_any_more_is_given_up() {
     for seed in seeds(2, 20) {
@@ -299,8 +299,8 @@ fn a_journal_that_does_not_answer_any_more_is_given_up() {
     }
 }
 
-/// The tail moves, and the last copy of the superblock is not answered when the device reports an error for something
-/// else: when that write ends, the journal that it belongs to is still known.
+/// The tail moves. The device reports an error for another command before the last copy of the superblock is answered.
+/// When that write ends, its journal must still be known.
 #[test]
 fn a_lost_journal_is_not_forgotten_while_its_superblock_is_being_written() {
     let mut met = 0;
@@ -336,8 +336,8 @@ fn a_lost_journal_is_not_forgotten_while_its_superblock_is_being_written() {
     assert!(met >= 2, "only {met} devices did not answer for their superblock alone");
 }
 
-/// The smallest useful cache: one request may need as many lines as are left, and those of entries that the tail has not
-/// passed have to be loaded again.
+/// The smallest useful cache: one request may need all lines that are left, and entries that the tail has not passed
+/// must be loaded again.
 #[test]
 fn no_more_is_promised_than_the_cache_can_load_again() {
     for seed in seeds(8, 200) {
@@ -358,8 +358,8 @@ fn no_more_is_promised_than_the_cache_can_load_again() {
     }
 }
 
-/// By force, md marks members clean before the kernel refuses them, and leaves the feature bit. Without the journal it
-/// is unknown which of their rows match.
+/// With force, md marks members clean before the kernel refuses them, and does not clear the feature bit. Without the
+/// journal it is unknown which of their rows match.
 #[test]
 fn members_that_md_has_called_clean_are_not_believed_without_their_journal() {
     for shape in shapes() {
@@ -389,8 +389,8 @@ fn members_that_md_has_called_clean_are_not_believed_without_their_journal() {
     }
 }
 
-/// The journal is lost while an array has writes on their way to it, and another one, which does not use it, has members
-/// that do not answer: the first one's writes are answered when its own members have everything.
+/// The journal is lost while one array's writes wait for it. Another array, which does not use the journal, has members
+/// that do not answer. The writes of the first array must be answered when its own members have all data.
 #[test]
 fn losing_the_journal_does_not_wait_for_the_other_arrays() {
     for seed in seeds(2, 20) {
@@ -423,9 +423,9 @@ fn losing_the_journal_does_not_wait_for_the_other_arrays() {
     }
 }
 
-/// The server ends while a start has raised the epoch on the second device alone. The next start has the first device,
-/// and gives its epoch the same number. When the second one is back it is stale, although both logs end at the same
-/// entry.
+/// The server ends during a start that has raised the epoch on the second device only. The next start has the first
+/// device, and gives its epoch the same number. When the second device returns, it is stale, although both logs end at
+/// the same entry.
 #[test]
 fn a_device_with_the_epoch_of_a_start_that_was_cut_short_is_stale() {
     for seed in seeds(4, 40) {

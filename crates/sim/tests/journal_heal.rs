@@ -1,5 +1,5 @@
-//! A stale device of the journal is brought up to date at a start, and the power goes meanwhile, at every step and within it.
-//! Nothing that was acknowledged is lost, and the device never counts with half a log.
+//! A start brings a stale device of the journal up to date, and the power is cut meanwhile, at every step and within
+//! steps. No acknowledged data is lost, and the device never counts with half a log.
 
 mod support;
 
@@ -14,37 +14,37 @@ use support::journalled::Journalled;
 use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
-/// Starts in a row that are cut short.
+/// Limit of consecutive starts that are interrupted.
 const STARTS_MAX: u64 = 8;
 
-/// How the two devices come to differ.
+/// The cause of the difference between the two devices.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// Entries are on their way to both when the power goes.
+    /// Entries are on their way to both at the power cut.
     Torn,
-    /// One device is pulled, and the other one goes on alone.
+    /// One device is pulled, and the other one continues alone.
     Pulled,
-    /// One device loses its power a moment before everything else does.
+    /// One device loses its power a moment before all others.
     First,
 }
 
 const WAYS: [Way; 3] = [Way::Torn, Way::Pulled, Way::First];
 
-/// What the runs came upon.
+/// The cases that the runs met.
 #[derive(Default, Debug)]
 struct Tally {
     /// Starts at which no device was stale.
     level: u32,
-    /// Cuts and kills before the first step, after a write that was not flushed, after a flush, and after the last step.
+    /// Cuts and kills before the first step, after an unflushed write, after a flush, and after the last step.
     before: u32,
     inside: u32,
     between: u32,
     after: u32,
-    /// Cuts while the epoch was raised.
+    /// Cuts during the raising of the epoch.
     attaching: u32,
     /// Starts with one of the devices.
     alone: u32,
-    /// After a cut the stale device is unfinished, as it was before, or has everything.
+    /// States of the stale device after a cut: unfinished, as before, or complete.
     unfinished: u32,
     as_before: u32,
     whole: u32,
@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// Hosts write until the power goes, and the devices differ.
+    /// Hosts write until the power is cut, and the devices differ.
     fn differ(&mut self, way: Way) {
         let requests = self.random.between(1, 80);
         self.run(requests);
@@ -109,12 +109,12 @@ impl Machine {
         self.own.rig.world.drive_mut(one).put_back();
     }
 
-    /// The journal as one device has it.
+    /// The journal on one device.
     fn alone(&mut self, drive: DriveId) -> Result<FoundJournal, JournalFault> {
         self.own.rig.world.find_journal(&[drive])
     }
 
-    /// A start that ends while a device is brought up to date. False if none is stale.
+    /// A start that ends while a device is brought up to date. Returns false if no device is stale.
     fn heal_in_part(&mut self, tally: &mut Tally) -> bool {
         let (both, cut) = (self.both.clone(), self.random.bits());
         let olds: Vec<_> = both.iter().map(|drive| self.alone(*drive)).collect();
@@ -146,7 +146,7 @@ impl Machine {
         true
     }
 
-    /// A start that ends while the journal is taken into use.
+    /// A start that ends while the journal is opened.
     fn attach_in_part(&mut self, tally: &mut Tally) {
         let found = self.own.rig.world.find_journal(&self.both).unwrap_or_else(|fault| panic!("{fault}"));
         self.own.rig.world.start_admin(AdminCommand::AttachJournal(found));
@@ -155,7 +155,7 @@ impl Machine {
         self.end();
     }
 
-    /// Starts that are cut short, and one that is not, with both devices or with the better one.
+    /// Some interrupted starts, followed by a complete one, with both devices or with the better one.
     fn start(&mut self, tally: &mut Tally) {
         for _ in 0..self.random.below(STARTS_MAX) {
             self.own.rig.world.boot();
@@ -186,7 +186,7 @@ fn is_same(now: &Result<FoundJournal, JournalFault>, old: &Result<FoundJournal, 
     }
 }
 
-/// Does a device have the log of another one?
+/// Whether a device has the log of another one.
 fn is_like(now: &FoundJournal, other: &FoundJournal) -> bool {
     let log = |own: &FoundJournal| (own.epoch, own.tail, own.head, own.entries.clone(), own.kept.clone());
     log(now) == log(other)
@@ -204,7 +204,7 @@ fn power_that_goes_while_a_device_of_the_journal_is_brought_up_to_date_takes_not
             let _case = Case::new(seed, shape);
             let mut machine = Machine::new(shape, seed);
             for _ in 0..4 {
-                // A journal on one device does not outlive it.
+                // A journal on one device is lost with it.
                 let ways = if machine.is_mirrored() { &WAYS[..] } else { &WAYS[..1] };
                 let way = *machine.random.pick(ways);
                 machine.differ(way);

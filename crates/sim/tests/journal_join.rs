@@ -1,5 +1,5 @@
-//! The second device of a journal comes back while everything runs: whenever the power goes, and whatever else fails on
-//! the way, what was acknowledged is there, and a device that has not everything is never taken for one that has.
+//! The second device of a journal returns while arrays run. The power may be cut at any moment, and other parts may
+//! fail. All acknowledged data is present, and an incomplete device is never taken as complete.
 
 mod support;
 
@@ -17,18 +17,18 @@ use support::journalled::{Journalled, JOURNAL};
 use support::{seeds, soak, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
-/// More steps than a device takes to join while hosts write, without pauses.
+/// More steps than a device needs to join while hosts write without pauses.
 const STEPS_MAX: u64 = 400;
 
 struct Machine {
     own: Journalled,
-    /// The device that stays, and the one that goes and comes back.
+    /// The device that stays, and the device that is lost and returns.
     stays: DriveId,
     joins: DriveId,
 }
 
 impl Machine {
-    /// One device has been dropped, and the other one has gone on alone.
+    /// A machine that has dropped one device, and has continued with the other one alone.
     fn degraded(shape: Shape, seed: u64) -> Self {
         let own = Journalled::new(shape, seed, false, 2);
         let gone = usize::from(seed.is_multiple_of(2));
@@ -69,7 +69,7 @@ impl Machine {
         self.own.rig.world.join_journal(self.joins).expect("it may");
     }
 
-    /// One step, while hosts write.
+    /// Run one step while hosts write.
     fn step(&mut self, load: &Workload) {
         while self.own.rig.session.outstanding() < 4 {
             self.own.rig.session.ask_random(&mut self.own.rig.world, load);
@@ -77,7 +77,7 @@ impl Machine {
         self.own.rig.session.step(&mut self.own.rig.world);
     }
 
-    /// Hosts write for this many steps, or until the device has joined; how many steps that took.
+    /// Hosts write for this number of steps, or until the device has joined. Returns the number of steps.
     fn step_on(&mut self, steps: u64) -> u64 {
         let load = self.load();
         for step in 0..steps {
@@ -89,7 +89,7 @@ impl Machine {
         steps
     }
 
-    /// The power has gone: these devices are there at the next start.
+    /// Start after a power cut with these devices.
     fn boot_with(&mut self, devices: &[DriveId]) {
         self.own.devices = devices.to_vec();
         self.own.boot();
@@ -107,7 +107,7 @@ fn shapes() -> [Shape; 3] {
     [Shape::raid5(4, CHUNK), Shape::raid1(2), Shape::raid6(5, CHUNK)]
 }
 
-/// The steps at which something happens: all of them in the long run.
+/// The steps at which an event happens: all steps in the long run.
 fn steps() -> impl Iterator<Item = u64> {
     let stride = if soak() { 1 } else { 11 };
     (0..STEPS_MAX).step_by(stride)
@@ -129,7 +129,7 @@ fn a_device_that_comes_back_is_brought_up_to_date_while_hosts_write_and_is_enoug
             let mirrored = told.iter().filter(|notice| notice.kind == NoticeKind::JournalMirrored).count();
             assert_eq!((mirrored, told.iter().any(|n| n.kind == NoticeKind::JournalDegraded)), (1, false), "{told:?}");
             machine.run(60);
-            // Now the one that has stayed all the time is lost with the power.
+            // The device that stayed is lost with the power.
             machine.own.rig.session.cut_power(&mut machine.own.rig.world);
             machine.own.rig.world.pull(machine.stays);
             let joins = machine.joins;
@@ -178,14 +178,14 @@ fn the_power_goes_at_any_step_of_a_join_and_takes_nothing_along() {
         machine.own.rig.session.cut_power(&mut machine.own.rig.world);
         machine.own.rig.world.boot();
         let (stays, joins) = (machine.stays, machine.joins);
-        // The one that joins, alone: as it was dropped, nothing at all, or everything.
+        // The joining device alone: its content as it was dropped, no journal, or the complete one.
         let alone = match machine.own.rig.world.find_journal(&[joins]) {
             Err(JournalFault::Found(FindError::Journal(_, JournalError::Unfinished))) => {
                 unfinished += 1;
                 false
             }
             Err(fault) => panic!("{shape}: {fault}"),
-            // Taking one of two alone needs a confirmation.
+            // The use of one of two devices alone needs a confirmation.
             Ok(found) if found.superblock.generation == before.generation => {
                 assert_eq!((found.superblock.mirrors, found.superblock.epoch), (2, before.epoch));
                 false
@@ -229,13 +229,13 @@ fn whichever_device_fails_at_any_step_of_a_join_nothing_is_lost() {
         machine.run(30);
         machine.own.rig.session.drain(&mut machine.own.rig.world);
         if at % 4 == 2 {
-            // Nothing waits for it before hosts write to it.
+            // No write waits for the device before hosts write to it.
             machine.own.rig.run_for(Nanos::from_secs(40));
         }
         if at % 4 < 3 {
             assert_eq!((machine.journal().state, machine.works()), (JournalState::Live, vec![true]), "{shape}");
             assert!(machine.journal().joining.is_none());
-            // It comes back once more, and has everything then.
+            // The device returns again, and is complete after that.
             machine.own.rig.world.release(joins);
             let drive = machine.own.rig.world.drive_mut(joins);
             drive.put_back();
@@ -250,7 +250,7 @@ fn whichever_device_fails_at_any_step_of_a_join_nothing_is_lost() {
             let alone = if at.is_multiple_of(2) { joins } else { stays };
             machine.boot_with(&[alone]);
         } else {
-            // Before the copy is complete, the rest acknowledges nothing; afterwards everything.
+            // Before the copy is complete, the remaining devices acknowledge no write; afterwards they acknowledge all.
             machine.own.rig.rest();
             let state = machine.journal().state;
             assert!(state == JournalState::Live || matches!(state, JournalState::Lost(_)));
@@ -285,8 +285,8 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
     }
 }
 
-/// A device that fails while it joins differs from the device that joins after it: the later one may continue alone,
-/// and the epochs of the other two show which is which.
+/// A device that fails while it joins differs from the device that joins later. The later one may continue alone. Then
+/// the epochs of the other two show which of them is stale.
 #[test]
 fn a_device_that_failed_while_it_joined_is_told_apart_from_the_one_that_joined_after_it() {
     let shape = Shape::raid5(4, CHUNK);
@@ -341,7 +341,7 @@ fn a_place_of_the_log_that_cannot_be_read_ends_a_join_and_nothing_else() {
     machine.finish();
 }
 
-/// The ring is overwritten again and again while its log is copied, and the tail moves past the copied position.
+/// The ring is overwritten repeatedly while its log is copied, and the tail passes the copied position.
 #[test]
 fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
     let mut inside = 0;
@@ -377,7 +377,7 @@ fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
 }
 
 /// A caller that stores the reported epoch refuses devices with a lower one. So no device may have a lower epoch than
-/// was reported while it worked, regardless of failures in between.
+/// the one reported while the device worked, whatever fails in between.
 #[test]
 fn no_epoch_is_told_that_no_device_has() {
     let mut between = 0;

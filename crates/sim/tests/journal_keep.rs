@@ -1,4 +1,5 @@
-//! One journal, two arrays: the failed one stops no other, and finds its acknowledged data when it is back.
+//! One journal, two arrays: the failed array does not stop the other, and its acknowledged data is present when it
+//! returns.
 
 mod support;
 
@@ -30,7 +31,7 @@ fn a_failed_array_stops_no_other_and_its_acknowledged_data_is_there_when_it_is_b
             assert!(!kept.is_zero(), "{failing}: {:?}", machine.journal());
             let protection = machine.rig.world.status(machine.other.session.array).unwrap().session;
             assert_eq!(protection, Protection::On);
-            // Once more without the failed array, which is not even known yet.
+            // Again without the failed array, which is not yet known.
             machine.cut();
             machine.start_other();
             machine.write_rings(2);
@@ -38,7 +39,7 @@ fn a_failed_array_stops_no_other_and_its_acknowledged_data_is_there_when_it_is_b
             assert_eq!(machine.journal().kept, kept, "each entry is kept once");
             machine.bring_back();
             machine.start_other();
-            // Both go on, and when everything is on the members nothing is kept any more.
+            // Both arrays continue. After all data is on the members, the journal keeps no entry.
             machine.rig.session.run(&mut machine.rig.world, &load, 40);
             machine.write_rings(1);
             machine.other.session.drain(&mut machine.rig.world);
@@ -49,7 +50,7 @@ fn a_failed_array_stops_no_other_and_its_acknowledged_data_is_there_when_it_is_b
     }
 }
 
-/// The first of the machine's two arrays has failed, after this many requests of up to this length.
+/// A machine whose first array has failed, after this number of requests of up to this length.
 fn failed((failing, living): (Shape, Shape), seed: u64, mirrors: u8, (len_max, requests): (u64, u64)) -> Machine {
     let mut machine = Machine::new(failing, living, seed, mirrors);
     let load = machine.load_of(machine.rig.session.capacity(), len_max);
@@ -64,7 +65,7 @@ fn power_cuts_while_entries_leave_the_ring_lose_nothing() {
         let (failing, living) = pairs()[usize::try_from(seed % 4).unwrap()];
         let _case = Case::new(seed, failing);
         let mut machine = failed((failing, living), seed, 2, (8 << 10, 40));
-        // Somewhere between the first entry that waits and the last that was moved.
+        // At some moment between the first entry that waits and the last one that was copied.
         let load = machine.load_of(machine.other.session.capacity(), 32 << 10);
         while machine.journal().kept.is_zero() {
             machine.other.session.run_on(&mut machine.rig.world, &load, 1);
@@ -137,14 +138,14 @@ fn a_full_journal_is_taken_again_when_the_array_that_filled_it_is_back() {
         for array in [machine.rig.array, machine.other.session.array] {
             assert_eq!(machine.rig.world.controller().journal_protection(array), Ok(()), "{failing}");
         }
-        // It is as long as ever: the ring goes round.
+        // The log has its full length: the ring is used in cycles.
         machine.write_rings(2);
         machine.cut_and_judge();
     }
 }
 
-/// Only the superblock names the kept entries and the arrays that they count for. No entry may have a later tail than
-/// the superblock, or a cut between the two loses entries that have just left the ring.
+/// Only the superblock names the kept entries and their arrays. No entry may have a later tail than the superblock.
+/// Otherwise a cut between the two writes loses entries that have just left the ring.
 #[test]
 fn no_entry_says_a_later_tail_than_the_superblock() {
     let mut looks = 0;
@@ -175,8 +176,8 @@ fn no_entry_says_a_later_tail_than_the_superblock() {
     assert!(looks > 100, "{looks} looks");
 }
 
-/// Kept entries are given up while a slow joining device gets a copy of them, and their place is emptied before that
-/// piece has arrived: the rest of the log is copied all the same.
+/// Kept entries are given up while a slow joining device gets a copy of them. Their place is emptied before that piece
+/// arrives. The rest of the log must still be copied.
 #[test]
 fn giving_up_entries_while_a_device_joins_loses_nothing_else() {
     let mut while_copied = 0;

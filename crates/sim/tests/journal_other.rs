@@ -1,5 +1,5 @@
-//! Two journals of one controller: an array that one of them holds something for does not start with the other one, which
-//! may know it from earlier.
+//! Two journals of one controller. An array whose data is in one of them must not start with the other one, even if
+//! that one knows the array from earlier.
 
 mod support;
 
@@ -13,13 +13,13 @@ use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
-/// Writes under one journal, then a cut; the mark says so.
+/// Write with one journal, then cut the power; the mark says that the journal has data.
 fn write(machine: &mut Journalled, requests: u64) {
     let load = Workload { len_max: 32 << 10, align: 4096, ..Workload::mixed(machine.rig.session.capacity()) };
     machine.rig.session.run_on(&mut machine.rig.world, &load, requests);
 }
 
-/// The power goes; the next controller has another journal.
+/// Cut the power. The next controller has another journal.
 fn cut_and_change(machine: &mut Journalled, other: &mut Vec<openraid_units::DriveId>) {
     machine.rig.session.cut_power(&mut machine.rig.world);
     core::mem::swap(&mut machine.devices, other);
@@ -44,7 +44,7 @@ fn an_array_starts_with_the_journal_that_its_members_name_and_with_no_other() {
             let _case = Case::new(seed, shape);
             let mut machine = Journalled::new(shape, seed, false, 1);
             let mut other = machine.rig.world.make_journal(1, JOURNAL);
-            // The first one knows the array, and was not told that it needs it no more.
+            // The first journal knows the array, and does not know that the array no longer needs it.
             write(&mut machine, 40);
             machine.rig.session.drain(&mut machine.rig.world);
             machine.rig.rest();
@@ -53,7 +53,7 @@ fn an_array_starts_with_the_journal_that_its_members_name_and_with_no_other() {
             machine.assemble();
             protect(&mut machine.rig.world, machine.rig.array);
             write(&mut machine, 80);
-            // What was promised is in the second one.
+            // The acknowledged data is in the second journal.
             cut_and_change(&mut machine, &mut other);
             is_refused(&mut machine);
             cut_and_change(&mut machine, &mut other);
@@ -61,7 +61,8 @@ fn an_array_starts_with_the_journal_that_its_members_name_and_with_no_other() {
             machine.rig.session.look_at_all(&mut machine.rig.world);
             machine.rig.rest();
             machine.rig.judge();
-            // With nothing in it any more, it starts with the first one as well, which forgets what it knew.
+            // When the second journal has no data, the array also starts with the first one, which forgets its old
+            // data.
             cut_and_change(&mut machine, &mut other);
             machine.start();
             machine.rig.session.look_at_all(&mut machine.rig.world);

@@ -1,5 +1,5 @@
-//! After a crash an array serves once the acknowledged data is loaded. The redo backlog comes later, except for rows
-//! that a request needs: their redo comes first.
+//! After a crash an array serves requests as soon as the acknowledged data is loaded. The redo backlog comes later. If
+//! a request needs a row, the redo of that row comes first.
 
 mod support;
 
@@ -20,7 +20,7 @@ fn parities() -> [Shape; 3] {
     ]
 }
 
-/// Overwritten here and there, with destage at work all the time, and then without power.
+/// An array with overwritten places, with destage at work at all times, followed by a power cut.
 fn overwritten(shape: Shape, seed: u64, mirrors: u8) -> Journalled {
     let mut machine = Journalled::new(shape, seed, seed.is_multiple_of(2), mirrors);
     let load = Workload {
@@ -43,7 +43,7 @@ fn started(machine: &mut Journalled) {
     machine.assemble();
 }
 
-/// Pending redos, and begun ones.
+/// Number of pending redos, and of begun ones.
 fn redos(machine: &Journalled) -> (u64, u64) {
     let journal = machine.rig.world.journal().expect("it is there");
     (journal.owed, journal.counters.replayed_redos)
@@ -57,7 +57,7 @@ fn a_start_waits_for_no_redo_and_a_request_for_those_of_its_rows_only() {
         started(&mut machine);
         let (owed, begun) = redos(&machine);
         assert!(owed > 60 && begun * 4 < owed, "{owed} owed, {begun} begun when the array was started");
-        // A byte of each stripe, from the last one on, which is where the others come to last.
+        // The last place of the array, because the other redos reach it last.
         let capacity = machine.rig.session.capacity();
         let token = machine.rig.world.submit(machine.rig.array, RequestKind::Read, capacity - 4096, 4096, Vec::new());
         machine.rig.world.run_until(token);
@@ -115,7 +115,7 @@ fn a_member_that_is_lost_before_its_redos_are_done_takes_nothing_along() {
     }
 }
 
-/// Each block is right, or an error; some are.
+/// Each block is right or gives an error; some blocks are right.
 fn look_at_a_failed_array(machine: &mut Journalled) {
     let session = &mut machine.rig.session;
     let before = session.errors;
@@ -128,7 +128,7 @@ fn look_at_a_failed_array(machine: &mut Journalled) {
     session.tolerate_errors = false;
 }
 
-/// Only the journal has the data of rows that are half of each. With two devices one of them may go.
+/// Only the journal has the data of rows that are half written. If there are two devices, one of them may be lost.
 #[test]
 fn without_the_journal_rows_that_miss_something_are_not_served_and_with_it_all_is_there() {
     for (seed, shape) in (1..).zip(parities()) {
@@ -162,7 +162,7 @@ fn without_the_journal_rows_that_miss_something_are_not_served_and_with_it_all_i
     }
 }
 
-/// Sets without parity have few redos; their copies stand at several places, and hosts wait.
+/// Sets without parity have few redos. Their copies are at several places, and hosts wait.
 #[test]
 fn sets_without_parity_are_started_when_their_redos_are_done() {
     for shape in [Shape::raid1(2), Shape::raid10(0x102, 4, Sectors::kib(16))] {

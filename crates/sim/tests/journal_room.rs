@@ -1,5 +1,5 @@
 //! The ring does not fill up by itself: every acknowledged write has room for its redo records, after crashes too. So
-//! the journal gives up for lack of room only if an absent array or member needs it.
+//! the journal gives up for lack of room only if an absent array or member needs the room.
 
 mod support;
 
@@ -22,8 +22,8 @@ fn is_never_full(machine: &mut Journalled) {
     assert_eq!(machine.rig.world.journal().map(|own| own.state), Some(JournalState::Live));
 }
 
-/// Writes into the cache and past it, in whole blocks and in parts of lines, until the ring has little room; the power
-/// goes again and again before dirty data is on the members, and each time all of it is back in the cache.
+/// Writes into the cache and past it, in whole blocks and in parts of lines, until the ring has little room. The power
+/// is cut repeatedly before dirty data is on the members. Each time the cache must have all of it again.
 #[test]
 fn acknowledged_writes_have_room_after_every_crash() {
     for seed in seeds(8, 200) {
@@ -47,8 +47,8 @@ fn acknowledged_writes_have_room_after_every_crash() {
     }
 }
 
-/// A header takes 120 records. That is enough for each stripe of the widest protected array, written past the cache or
-/// from it, in one piece or in many; a wider array is not protected.
+/// A header has 120 records. That suffices for each stripe of the widest protected array, written past the cache or
+/// from it, in one piece or in many. A wider array is not protected.
 #[test]
 fn an_entry_has_records_for_the_widest_stripes() {
     let (cache, journal, work) = (Bytes::mib(4), Bytes::mib(4), Bytes::mib(8));
@@ -78,7 +78,7 @@ fn an_entry_has_records_for_the_widest_stripes() {
     assert_eq!(rig.world.controller().journal_protection(rig.array), Err(Unprotected::Shape));
 }
 
-/// One write after the other, each an entry of its own: before the table of entries is full the oldest are brought to the
+/// Each write has an entry of its own. Before the table of entries is full, the oldest entries are written to the
 /// members, whatever their age, although ring and cache have room.
 #[test]
 fn a_table_of_entries_that_fills_up_presses_destage() {
@@ -99,8 +99,8 @@ fn a_table_of_entries_that_fills_up_presses_destage() {
     machine.rig.judge();
 }
 
-/// Each small write keeps many stripes of members that spin busy, which are written in the order of their places, each with an
-/// entry of its own for its redo: that is not what the journal is full of.
+/// Each small write occupies many stripes of disks. They are written in the order of their places, each with an entry
+/// of its own for its redo. The journal must not be full because of these entries.
 #[test]
 fn redo_of_many_stripes_finds_room_whatever_their_order() {
     let limits = Limits { journal_entries_max: 128, ..limits_with_journal(Bytes::mib(4)) };
@@ -124,8 +124,8 @@ fn redo_of_many_stripes_finds_room_whatever_their_order() {
     }
 }
 
-/// Hosts write faster than slow members take it. The last places of the table are reserved for destage's records, so
-/// that nothing is stuck, and the next start after a cut succeeds.
+/// Hosts write faster than slow members accept. The last places of the table are reserved for destage's records. So no
+/// work is stuck, and the next start after a cut succeeds.
 #[test]
 fn a_table_of_entries_that_is_full_leaves_room_for_redo_and_for_the_next_start() {
     let limits = Limits { journal_entries_max: 256, ..limits_with_journal(Bytes::mib(2)) };

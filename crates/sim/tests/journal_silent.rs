@@ -1,5 +1,5 @@
-//! A journal device falls silent while the log is read or copied through the window: memory that it may still read or
-//! write has no other use until it answers.
+//! A journal device becomes silent while the log is read or copied through the window. The memory that the device may
+//! still read or write has no other use until it answers.
 
 mod support;
 
@@ -13,24 +13,24 @@ use support::{seeds, Case};
 
 type Which = fn(&DriveCommand) -> bool;
 
-/// A read for a copy, or for replay: the journal has no other reads while it runs.
+/// A read for a copy or for replay: the journal has no other reads while it runs.
 fn is_read(command: &DriveCommand) -> bool {
     command.op == DriveOp::Read
 }
 
-/// Written to the area before the ring.
+/// A write to the area before the ring.
 fn is_kept(command: &DriveCommand) -> bool {
     matches!(command.data, Data::Frames(_))
         && command.op != DriveOp::Read
         && command.lba < DriveLba::ZERO + Sectors::mib(1)
 }
 
-/// Written to a device that joins.
+/// A write to a joining device.
 fn is_joined(command: &DriveCommand) -> bool {
     matches!(command.data, Data::Frames(_)) && command.op != DriveOp::Read && command.class == IoClass::Rebuild
 }
 
-/// Two arrays, which have promises in the journal, after a cut: none of them was started again.
+/// Two arrays with data in the journal, after a cut; neither was started again.
 fn machine(seed: u64) -> (Case, Machine) {
     let (absent, other) = pairs()[usize::try_from(seed % 4).expect("few")];
     let case = Case::new(seed, absent);
@@ -47,7 +47,7 @@ fn has(machine: &Machine, device: DriveId, which: Which) -> bool {
     machine.rig.world.drive(device).outstanding().any(which)
 }
 
-/// Hosts write to the array that goes on until a device has such a command.
+/// Hosts write to the array that continues until a device has such a command.
 fn write_until(machine: &mut Machine, device: DriveId, which: Which) {
     let load = machine.load_of(machine.other.session.capacity(), 32 << 10);
     for _ in 0..200_000 {
@@ -62,7 +62,7 @@ fn write_until(machine: &mut Machine, device: DriveId, which: Which) {
     panic!("no such command\n{}", machine.rig.world.dump());
 }
 
-/// Nothing more is asked for, and time goes on until the journal is like that.
+/// Time passes without further requests until the journal has this state.
 fn wait_for(machine: &mut Machine, wanted: impl Fn(&JournalStatus) -> bool) {
     let end = machine.rig.world.now() + Nanos::from_secs(60);
     while !wanted(&machine.journal()) {
@@ -71,14 +71,14 @@ fn wait_for(machine: &mut Machine, wanted: impl Fn(&JournalStatus) -> bool) {
     }
 }
 
-/// The same, and one array runs: what the other one was promised waits in the log.
+/// Like `machine`, with one array started: the other array's data waits in the log.
 fn waiting(seed: u64) -> (Case, Machine) {
     let (case, mut machine) = machine(seed);
     machine.start_other();
     (case, machine)
 }
 
-/// One device of the journal was dropped, and is on its way back.
+/// One device of the journal was dropped, and is joining again.
 fn joining(seed: u64) -> (Case, Machine) {
     let (case, mut machine) = waiting(seed);
     let joins = machine.devices[1];
@@ -101,7 +101,7 @@ fn is_refused(started: Result<ArrayId, StartError>) {
     }
 }
 
-/// The device answers after all.
+/// The device answers late.
 fn answer(machine: &mut Machine, silent: DriveId) {
     machine.rig.world.release(silent);
     machine.rig.world.run_for(Nanos::from_millis(100));
@@ -142,7 +142,7 @@ fn nothing_is_replayed_through_what_a_silent_device_may_write_into() {
         let (absent, other) = (machine.rig.drives.clone(), machine.other.drives.clone());
         is_refused(machine.rig.world.assemble_of(&absent, false));
         assert!(has(&machine, silent, is_read), "it was replay that was not answered");
-        // The other device has everything, but there is one window.
+        // The other device is complete, but there is only one window.
         is_refused(machine.rig.world.assemble_of(&other, false));
         assert_eq!(machine.journal().state, JournalState::Live);
         answer(&mut machine, silent);
@@ -174,7 +174,7 @@ fn a_device_that_falls_silent_while_it_joins_has_the_window_until_it_answers() {
     }
 }
 
-/// The device that joins reports an error while the other one is being read for it.
+/// The joining device reports an error while the other one is being read for it.
 #[test]
 fn reads_for_a_device_that_was_left_out_are_waited_for() {
     let mut met = 0;
@@ -187,7 +187,7 @@ fn reads_for_a_device_that_was_left_out_are_waited_for() {
         machine.rig.world.drive_mut(joins).faults.writes = Some(DriveError::ReadOnly);
         wait_for(&mut machine, |journal| journal.joining.is_none());
         if machine.journal().state != JournalState::Live {
-            // Nothing was written to the one that joins before the other one was given up.
+            // The joining device got no write before the other one was given up.
             continue;
         }
         met += 1;

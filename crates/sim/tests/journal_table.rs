@@ -1,5 +1,5 @@
-//! The journal's table of arrays is full: an array without a place is told so, keeps its policy, and gets the place of
-//! an array that was given up.
+//! The journal's table of arrays is full. An array without a place gets an error and keeps its policy. It gets the
+//! place of an array that was given up.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn stranger(number: u8) -> Uuid {
     Uuid([number; 16])
 }
 
-/// All places of the table are taken by arrays that are not here; nothing in the log counts for them.
+/// Absent arrays occupy all places of the table; the log has no data of them.
 fn fill_table(rig: &mut Rig, drive: DriveId) {
     let at = |copy| journal_superblock_lba(copy, CAPACITY).expect("large enough");
     let mut bytes = [0; JOURNAL_BLOCK_BYTES];
@@ -58,7 +58,7 @@ fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     assert_eq!(rig.world.controller().journal_protection(array), Err(Unprotected::TableFull));
     assert_eq!(told(&mut rig), 1, "once");
     assert_eq!(rig.status().policy, policy, "what was wished for is not forgotten");
-    // Two are given up; the older place goes to this array, the other one stays.
+    // Two arrays are given up. This array gets the older place; the other place stays.
     for number in [107, 103] {
         rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(number) }).expect("it is not here");
     }
@@ -70,7 +70,7 @@ fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     let has = |uuid| known.arrays.iter().any(|own| own.set_uuid == uuid);
     assert!(!has(stranger(103)) && has(stranger(107)), "the first of two of the same age");
     assert_eq!(told(&mut rig), 0);
-    // And they are there after a cut.
+    // Both are present after a cut.
     rig.session.cut_power(&mut rig.world);
     rig.world.boot();
     attach_journal(&mut rig.world, &devices);
@@ -81,8 +81,8 @@ fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     rig.judge();
 }
 
-/// If a give-up was reported, it still holds after a crash in that moment; while nothing can be written to the
-/// superblocks, nothing is given up.
+/// A reported give-up still holds after a crash at that moment. While the superblocks cannot be written, no array is
+/// given up.
 #[test]
 fn giving_up_is_durable_before_it_is_reported() {
     let mut options = RigOptions { cuts: false, ..RigOptions::new(2) };
@@ -99,7 +99,7 @@ fn giving_up_is_durable_before_it_is_reported() {
     assert_eq!(state(&mut rig, 103), ArrayState::Live);
     rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(103) }).expect("it is not here");
     assert_eq!(state(&mut rig, 103), ArrayState::Discarded);
-    // No device can record it any more: the first attempt finds that out, and the second knows it.
+    // No device can record it any more. The first attempt detects that, and the second one knows it.
     rig.world.drive_mut(devices[0]).faults.writes = Some(DriveError::ReadOnly);
     for number in [104, 105] {
         let refused = rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(number) });
@@ -107,6 +107,6 @@ fn giving_up_is_durable_before_it_is_reported() {
         assert!(refused.contains("the journal is lost"), "{refused}");
     }
     rig.world.drive_mut(devices[0]).faults.writes = None;
-    // What a write that failed has left is not known; the other one was not tried.
+    // The effect of the failed write is unknown; the other write was not tried.
     assert_eq!(state(&mut rig, 105), ArrayState::Live);
 }

@@ -1,5 +1,5 @@
-//! Journals that cannot be used, and policies that an array cannot have: each is refused for its own reason, nothing that a
-//! device holds changes, and with the right journal everything that was promised is there.
+//! Journals that cannot be used, and policies that an array cannot have. Each is refused for its own reason, and no
+//! device's content changes. With the right journal all acknowledged data is present.
 
 mod support;
 
@@ -26,12 +26,12 @@ fn shapes() -> [Shape; 3] {
     [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2)]
 }
 
-/// Much is promised, and the power goes before it is on the members.
+/// Much data is acknowledged, and the power is cut before it is on the members.
 fn promised(shape: Shape, mirrors: u8) -> Journalled {
     after_a_cut(Journalled::new(shape, 1, false, mirrors))
 }
 
-/// The same with a journal of this size.
+/// Like `promised`, with a journal of this size.
 fn promised_on(shape: Shape, capacity: Sectors) -> Journalled {
     let mut machine = Journalled::new(shape, 1, false, 1);
     machine.rig.session.cut_power(&mut machine.rig.world);
@@ -61,7 +61,7 @@ fn all_contents(world: &World) -> Vec<Vec<u8>> {
     drives.map(|drive| content(world, drive, world.drive(drive).spec().capacity)).collect()
 }
 
-/// A device of this size with what another one holds, as far as it goes.
+/// A device of this size with the content of another one, as far as it fits.
 fn duplicate(world: &mut World, of: DriveId, capacity: Sectors) -> DriveId {
     let mut bytes = content(world, of, world.drive(of).spec().capacity);
     bytes.resize(usize::try_from(capacity.bytes().get()).expect("a small drive"), 0);
@@ -70,7 +70,7 @@ fn duplicate(world: &mut World, of: DriveId, capacity: Sectors) -> DriveId {
     drive
 }
 
-/// Change both superblocks of a device, under a right checksum.
+/// Change both superblocks of a device, and correct their checksums.
 fn change_superblocks(world: &mut World, drive: DriveId, change: impl Fn(&mut [u8])) {
     for copy in [SuperblockCopy::First, SuperblockCopy::Last] {
         let at = journal_superblock_lba(copy, JOURNAL).expect("large enough");
@@ -84,8 +84,8 @@ fn change_superblocks(world: &mut World, drive: DriveId, change: impl Fn(&mut [u
     }
 }
 
-/// These devices are refused, the array does not start without its journal, and no byte changes anywhere. Afterwards the
-/// right ones lead to everything that was promised.
+/// These devices are refused, the array does not start without its journal, and no byte changes anywhere. After that,
+/// the right devices have all acknowledged data.
 #[track_caller]
 fn is_refused(mut machine: Journalled, devices: &[DriveId], expected: impl Fn(&JournalError) -> bool) {
     let before = all_contents(&machine.rig.world);
@@ -154,7 +154,7 @@ fn no_journal_or_two_of_them_or_the_same_one_twice_is_refused() {
     is_refused(machine, &devices, |error| *error == JournalError::SameMirror(1));
 }
 
-/// Where the entries that count stand on a device: first byte and length.
+/// The places of the valid entries on a device: first byte and length.
 fn entries(machine: &mut Journalled) -> Vec<(u64, u64)> {
     let found = machine.rig.world.find_journal(&machine.devices[..1]).expect("it is whole");
     let place = |at: DriveLba, sectors: Sectors| (at.offset().bytes().get(), sectors.bytes().get());
@@ -172,8 +172,8 @@ fn flip(world: &mut World, drive: DriveId, byte: u64) {
     drive.poke(lba, &sector);
 }
 
-/// A journal on one device: a flip in any byte of an entry that later ones rely on is reported as damage. In the last
-/// entry it may also be the end of the log, whose write was under way when the power went.
+/// A journal on one device: a flip in any byte of an entry before the last one is reported as damage. A flip in the
+/// last entry may also look like the end of the log, whose write was under way at the power cut.
 #[test]
 fn a_flip_in_any_byte_of_an_entry_is_told() {
     let mut machine = promised(shapes()[0], 1);
@@ -184,7 +184,7 @@ fn a_flip_in_any_byte_of_an_entry_is_told() {
     let whole = world.find_journal(&[device]).expect("it is whole");
     for (number, (first, len)) in places.iter().copied().enumerate() {
         let is_last = number + 1 == places.len();
-        // All bytes of every header; of what it is for more of the first and of the last one.
+        // All bytes of every header. Of the payloads, more bytes in the first and in the last one.
         let step = if is_last || number == 0 { 7 } else { 509 };
         for byte in (first..first + 64).chain((first + 64..first + len).step_by(step)) {
             flip(world, device, byte);
@@ -208,7 +208,7 @@ fn a_flip_in_any_byte_of_an_entry_is_told() {
     machine.rig.judge();
 }
 
-/// With two devices the other one has it.
+/// With two devices, the other one has the entry.
 #[test]
 fn a_flip_in_an_entry_of_one_of_two_devices_loses_nothing() {
     let mut machine = promised(shapes()[0], 2);
@@ -228,7 +228,7 @@ fn a_flip_in_an_entry_of_one_of_two_devices_loses_nothing() {
     }
 }
 
-/// Sectors that no entry needs may be read along with one. If they cannot be read, the start must not fail.
+/// A read of an entry may include sectors that no entry needs. If they cannot be read, the start must not fail.
 #[test]
 fn a_bad_sector_after_the_log_stops_no_start() {
     for mirrors in [1, 2] {
@@ -251,8 +251,8 @@ fn a_bad_sector_after_the_log_stops_no_start() {
     }
 }
 
-/// An unreadable entry is the end of the log only if no later header says that more was acknowledged. Later headers are
-/// read block by block, even if a larger piece has another bad place.
+/// An unreadable entry is the end of the log only if no later header says that more data was acknowledged. Later
+/// headers are read block by block, even if a larger piece has another bad place.
 #[test]
 fn a_header_between_two_bad_sectors_proves_that_more_was_acknowledged() {
     for shape in shapes() {
@@ -275,7 +275,7 @@ fn a_header_between_two_bad_sectors_proves_that_more_was_acknowledged() {
     }
 }
 
-/// Also one on which nothing counts stands for the other half of its own journal only.
+/// Even a device without valid data replaces only the other half of its own journal.
 #[test]
 fn an_unfinished_device_of_another_journal_is_refused() {
     let mut machine = promised(shapes()[0], 2);
@@ -314,7 +314,7 @@ fn a_policy_that_cannot_be_is_refused_and_the_array_goes_on_as_before() {
     let wished = |write_cache| Policy { write_cache, ..Policy::default() };
     for shape in shapes() {
         let _case = Case::new(1, shape);
-        // No cache at all; a cache and no memory for a journal.
+        // No cache at all; a cache, but no memory for a journal.
         for (limits, refused) in [
             (Limits::small(), &[WriteCache::Volatile, WriteCache::Journal][..]),
             (Limits { journal: Bytes::ZERO, ..limits_with_journal(Bytes::mib(1)) }, &[WriteCache::Journal][..]),

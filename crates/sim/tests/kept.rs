@@ -1,4 +1,5 @@
-//! The kept runs of `tests/corpus`: each lost something once, loses nothing now, and still meets the fault that it is kept for.
+//! The kept runs of `tests/corpus`: each once lost data, loses none now, and still meets the fault for which it is
+//! kept.
 
 mod support;
 
@@ -8,10 +9,10 @@ use std::sync::Mutex;
 use openraid_sim::fault::{report, Kept, Verdict};
 use support::two_at_a_time;
 
-/// The runs that were known when files took the place of seeds: a corpus never shrinks.
+/// Number of known runs when files replaced seeds. A corpus never shrinks.
 const FILES_MIN: usize = 104;
 
-/// Why a file is not as it should be, if it is not.
+/// The error of a file, if it has one.
 fn complaint(path: &Path) -> Option<String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).expect("a file of the corpus");

@@ -1,4 +1,4 @@
-//! A rig whose array is protected by a journal, and what such a machine goes through.
+//! A rig with a journal for its array, and the events of such a machine.
 
 use openraid_core::admin::{AdminCommand, JournalState, Policy, WriteCache};
 use openraid_core::limits::Limits;
@@ -15,7 +15,7 @@ pub fn limits_with_journal(cache: Bytes) -> Limits {
     Limits { pool: small.pool + cache + journal, cache, journal, ..small }
 }
 
-/// Attach these devices as the journal and wait until it takes writes.
+/// Attach these devices as the journal, and wait until it accepts writes.
 pub fn attach_journal(world: &mut World, devices: &[DriveId]) {
     world.attach_journal(devices).unwrap_or_else(|fault| panic!("{fault}"));
     world.run_for(Nanos::from_millis(50));
@@ -36,22 +36,22 @@ pub struct Journalled {
 }
 
 impl Journalled {
-    /// A cache of 1 MiB.
+    /// A machine with a cache of 1 MiB.
     pub fn new(shape: Shape, seed: u64, bitmap: bool, mirrors: u8) -> Self {
         Self::made(shape, RigOptions { bitmap, ..RigOptions::new(seed) }, mirrors, CACHE)
     }
 
-    /// One device, no bitmap.
+    /// A machine with one journal device and no bitmap.
     pub fn with_cache(shape: Shape, seed: u64, cache: Bytes) -> Self {
         Self::made(shape, RigOptions::new(seed), 1, cache)
     }
 
-    /// Everything that is acknowledged has to survive a cut.
+    /// A machine whose acknowledged data must all survive a cut.
     pub fn made(shape: Shape, options: RigOptions, mirrors: u8, cache: Bytes) -> Self {
         Self::with_limits(shape, options, mirrors, limits_with_journal(cache))
     }
 
-    /// As [`Self::made`], with tables of other sizes.
+    /// Like [`Self::made`], with other table sizes.
     pub fn with_limits(shape: Shape, options: RigOptions, mirrors: u8, limits: Limits) -> Self {
         let mut options = RigOptions { cuts: false, ..options };
         options.world.limits = limits;
@@ -69,20 +69,20 @@ impl Journalled {
         attach_journal(&mut self.rig.world, &self.devices);
     }
 
-    /// The power goes and comes back.
+    /// Cut the power, and start again.
     pub fn cut(&mut self) {
         self.rig.session.cut_power(&mut self.rig.world);
         self.boot();
     }
 
-    /// A controller starts with everything that is there.
+    /// Start a controller with all devices and drives.
     pub fn boot(&mut self) {
         self.rig.world.boot();
         self.attach();
         self.start();
     }
 
-    /// Assemble the array, and let the journal that is attached protect it.
+    /// Assemble the array, and let the attached journal protect it.
     pub fn start(&mut self) {
         self.assemble();
         protect(&mut self.rig.world, self.rig.array);

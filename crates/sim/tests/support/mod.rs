@@ -1,5 +1,5 @@
-//! What the model tests share: how many seeds, two threads for them, a word about the case that failed, and machines
-//! with a journal.
+//! Common parts of the model tests: the number of seeds, two threads for them, a message about the failed case, and
+//! machines with a journal.
 
 #![allow(dead_code)] // each test binary uses a part
 
@@ -12,18 +12,18 @@ use std::sync::Mutex;
 
 use openraid_sim::fault::{report, Scenario, Tally, Verdict};
 
-/// Is this the long run?
+/// Whether this is the long run.
 pub fn soak() -> bool {
     std::env::var_os("OPENRAID_SOAK").is_some()
 }
 
-/// `slice` seeds, or `whole` in the long run. `OPENRAID_SEED` names the first one.
+/// The seeds: `slice` of them, or `whole` in the long run. `OPENRAID_SEED` gives the first one.
 pub fn seeds(slice: u64, whole: u64) -> Range<u64> {
     let first = std::env::var("OPENRAID_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     first..first + if soak() { whole } else { slice }
 }
 
-/// Says which case it was when the test panics.
+/// Prints the case if the test panics.
 pub struct Case(String);
 
 impl Case {
@@ -41,13 +41,13 @@ impl Drop for Case {
     }
 }
 
-/// Do this with each of many things, two at a time: as many as the machine that a change is tested on has processors.
+/// Process many things, two at a time: the number of processors of the machine that tests changes.
 pub fn two_at_a_time<T: Send>(things: impl Iterator<Item = T> + Send, each: impl Fn(T) + Sync) {
     let things = Mutex::new(things);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| loop {
-                // A statement of its own: the next one must not wait until this one is done.
+                // A separate statement, so that the next thread does not wait until this work is done.
                 let next = things.lock().expect("the iterator does not panic").next();
                 let Some(thing) = next else { break };
                 each(thing);
@@ -56,7 +56,7 @@ pub fn two_at_a_time<T: Send>(things: impl Iterator<Item = T> + Send, each: impl
     });
 }
 
-/// Run the scenario of each seed: none of them may lose anything. Returns what they met.
+/// Run the scenario of each seed; none of them may lose data. Returns the tally.
 pub fn unharmed(seeds: Range<u64>, scenario: impl Fn(u64) -> Scenario + Sync) -> Tally {
     let tally = Mutex::new(Tally::default());
     let stories = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Two arrays and one journal for both: one of the arrays fails, and may come back.
+//! Two arrays with one journal: one of the arrays fails, and may return.
 
 use openraid_core::admin::{Health, JournalState, JournalStatus};
 use openraid_sim::drive::DriveSpec;
@@ -12,13 +12,13 @@ use super::journalled::{attach_journal, limits_with_journal, protect, JOURNAL};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
-/// An array in addition to the rig's own.
+/// The second array, in addition to the rig's own.
 pub struct Other {
     pub session: Session,
     pub drives: Vec<DriveId>,
 }
 
-/// A machine with both, and a journal for them.
+/// A machine with both arrays and their journal.
 pub struct Machine {
     /// The array that fails.
     pub rig: Rig,
@@ -54,14 +54,15 @@ impl Machine {
         attach_journal(&mut self.rig.world, &self.devices);
     }
 
-    /// The first array loses a member, goes on without it, and loses one more, both with what they had not made durable.
+    /// The first array loses a member, continues without it, and loses another one. Both members lose their unflushed
+    /// data.
     pub fn fail(&mut self) {
         let load = Workload { mix: [0, 1, 0, 0, 0], ..self.load_of(self.rig.session.capacity(), 4096) };
         self.rig.session.tolerate_errors = true;
         for (drive, health) in [(self.rig.drives[0], Health::Degraded), (self.rig.drives[1], Health::Failed)] {
             self.rig.session.run(&mut self.rig.world, &load, 4);
             self.rig.world.vanish(drive);
-            // Destage, or a flush before the tail moves, meets the member that is gone.
+            // Destage, or a flush before the tail moves, uses the absent member.
             for _ in 0..60 {
                 self.rig.session.run(&mut self.rig.world, &load, 4);
                 if self.rig.health() == health {
@@ -74,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// Hosts write to the other array until this many times the ring was written.
+    /// Hosts write to the other array until they have written this multiple of the ring's size.
     pub fn write_rings(&mut self, rings: u64) {
         let (start, ring) = (self.journal().counters.sectors, self.journal().ring.get());
         let load = self.load_of(self.other.session.capacity(), 32 << 10);
@@ -108,7 +109,7 @@ impl Machine {
         self.other.session.look_at_all(&mut self.rig.world);
     }
 
-    /// Everything that was promised is there after a cut.
+    /// Check that all acknowledged data is present after a cut.
     pub fn cut_and_judge(&mut self) {
         self.cut();
         self.bring_back();
@@ -117,7 +118,7 @@ impl Machine {
         self.rig.judge_members();
     }
 
-    /// The failed array has its members again.
+    /// Return the members of the failed array.
     pub fn bring_back(&mut self) {
         for drive in self.rig.drives.clone() {
             self.rig.world.drive_mut(drive).faults.gone = false;
@@ -130,7 +131,7 @@ impl Machine {
     }
 }
 
-/// An array that fails, and one that goes on.
+/// An array that fails, and one that continues.
 pub fn pairs() -> [(Shape, Shape); 4] {
     let mirror = Shape::raid10(0x102, 4, CHUNK);
     [
