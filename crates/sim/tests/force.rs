@@ -1,5 +1,5 @@
-//! Force: members that were lost at the same moment come back together, with all flushed data. Data written after a
-//! start by force survives any single later loss.
+//! Force: members that were lost at the same moment return together, with all flushed data. Data written after a start
+//! by force survives any single later loss.
 
 mod support;
 
@@ -17,25 +17,25 @@ fn six() -> Shape {
     Shape::raid6(6, Sectors::kib(16))
 }
 
-/// Hosts that only write, a little at a time.
+/// Hosts with short writes only.
 fn writes(rig: &Rig) -> Workload {
     Workload { len_max: 16 << 10, align: 512, mix: [0, 1, 0, 0, 0], ..Workload::mixed(rig.session.capacity()) }
 }
 
-/// The array is started by force; what of it is right is for the test to say.
+/// Start the array by force; the test itself checks the data.
 fn start_by_force(rig: &mut Rig) {
     rig.array = rig.world.assemble(true).unwrap();
     (rig.session.array, rig.session.tolerate_errors) = (rig.array, false);
 }
 
-/// The same, and nothing is promised of what was written before.
+/// Start by force, and drop all promises for earlier writes.
 fn start_over(rig: &mut Rig) {
     start_by_force(rig);
     let capacity = rig.session.capacity();
     rig.session.versions_mut().give_up(0..capacity);
 }
 
-/// Writes are torn over the members by a cut, and one of them is gone for good.
+/// A cut has torn writes over the members, and one member is lost for good.
 fn torn_without_a_member(options: RigOptions) -> (Rig, Workload) {
     let mut rig = Rig::new(six(), RigOptions { cuts: true, ..options });
     let load = writes(&rig);
@@ -46,9 +46,9 @@ fn torn_without_a_member(options: RigOptions) -> (Rig, Workload) {
     (rig, load)
 }
 
-/// More members than the level survives lose their power at once while hosts write, and are back when the array is
-/// started. Those of them that were called failed first have the same events as the others: all are taken, so that no
-/// column is made from members of different times, and the resync makes parity fit again.
+/// More members than the level survives lose their power at once while hosts write. All return when the array is
+/// started. Those that were called failed first have the same event count as the others. All must be taken, so that no
+/// column is computed from members of different times, and the resync makes parity match again.
 #[test]
 fn members_that_vanished_together_are_taken_together() {
     let mut forced = 0;
@@ -90,9 +90,9 @@ fn members_that_vanished_together_are_taken_together() {
     assert!(forced > 0, "no run needed force");
 }
 
-/// Writes are torn over the members of a RAID 6, one of them is gone for good, and the array is started by force. The
-/// content of inconsistent rows is undefined, but later writes to them must survive, even if another member goes before
-/// all rows were resynced.
+/// Writes are torn over the members of a RAID 6, one member is lost for good, and the array is started by force. The
+/// content of inconsistent rows is undefined. But later writes to them must survive, even if another member is lost
+/// before the resync has processed all rows.
 #[test]
 fn writes_after_a_start_by_force_survive_another_loss() {
     for seed in seeds(24, 400) {
@@ -118,8 +118,8 @@ fn writes_after_a_start_by_force_survive_another_loss() {
     }
 }
 
-/// If no further member is lost, all rows are resynced without the missing member. From then on the array starts
-/// without force, and a new member takes the place before the rest is resynced.
+/// If no further member is lost, the resync processes all rows without the missing member. After that the array starts
+/// without force. A new member joins before the rest is resynced.
 #[test]
 fn a_double_parity_without_a_member_is_made_to_fit() {
     for (seed, comes) in seeds(12, 100).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -144,8 +144,8 @@ fn a_double_parity_without_a_member_is_made_to_fit() {
     }
 }
 
-/// Two members vanish, others go on without them and come to rest; then one more is gone for good. Taken by force, the two
-/// lack what was written meanwhile, and nothing says so but their events.
+/// Two members are lost, others continue without them and come to rest. Then one more member is lost for good. If force
+/// takes the two, they lack the later writes, and only their event counts show it.
 #[test]
 fn stale_members_are_made_to_match() {
     for seed in seeds(24, 400) {
@@ -172,8 +172,7 @@ fn stale_members_are_made_to_match() {
     }
 }
 
-/// A resync that force began is interrupted by a clean stop: the next start needs no force, and the rest of the resync
-/// is done.
+/// A regular stop interrupts a resync that force began. The next start needs no force, and completes the resync.
 #[test]
 fn a_resync_that_was_stopped_goes_on_without_force() {
     for seed in seeds(12, 100) {
@@ -193,7 +192,7 @@ fn a_resync_that_was_stopped_goes_on_without_force() {
 }
 
 /// One member of each pair of a RAID 10 is lost, then the other one of one pair. Force takes back the member that this
-/// pair needs, and not the stale half of the pair that has all its data.
+/// pair needs. It does not take the stale half of the pair that has all its data.
 #[test]
 fn force_takes_no_stale_copy_of_available_data() {
     let chunk = Sectors::kib(16);
@@ -222,7 +221,7 @@ fn force_takes_no_stale_copy_of_available_data() {
         rig.world.boot();
         start_by_force(&mut rig);
         assert_eq!(rig.drive_in(Slot(0)), None, "it is stale, and slot 1 has what it had");
-        // The second pair is as its member was when it was lost.
+        // The second pair has the state of its member at the time of the loss.
         let bytes = chunk.bytes().get();
         for at in (bytes..capacity).step_by(usize::try_from(2 * bytes).unwrap()) {
             rig.session.versions_mut().give_up(at..(at + bytes).min(capacity));

@@ -1,4 +1,4 @@
-//! On a healthy array of any level and layout, every byte reads as it was written, whatever comes at once.
+//! On a healthy array of any level and layout, every byte reads as it was written, with any requests at the same time.
 
 mod support;
 
@@ -7,7 +7,7 @@ use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Rig, RigOptions, Shape};
 use support::{seeds, Case};
 
-/// Everything at random, at several depths and sizes.
+/// Random requests of all kinds, at several depths and sizes.
 fn random_requests(shape: Shape, seed: u64) {
     let _case = Case::new(seed, shape);
     let mut rig = Rig::new(shape, RigOptions::new(seed));
@@ -18,7 +18,7 @@ fn random_requests(shape: Shape, seed: u64) {
         let load = Workload { depth, len_max, align, ..whole.clone() };
         rig.session.run(&mut rig.world, &load, requests);
     }
-    // All on one place: everything overlaps.
+    // All requests at one place, so that they overlap.
     let narrow = Workload { range: 0..96 << 10, ..whole };
     rig.session.run(&mut rig.world, &narrow, 100);
     rig.judge();

@@ -1,7 +1,7 @@
-//! Other simulators as judges: the cells that they ran, run by the machine of this project, and compared one by one.
+//! Other simulators as judges: the machine of this project runs their cells, and the results are compared one by one.
 //!
-//! `tools/judges.py` wrote their answers; docs/judges.md explains the differences. `make soak` compares all cells, and
-//! with `OPENRAID_BLESS=1` it writes the tables of that page.
+//! `tools/judges.py` recorded their results; docs/judges.md explains the differences. `make soak` compares all cells.
+//! With `OPENRAID_BLESS=1` it writes the tables of that page.
 
 #![allow(clippy::cast_possible_truncation)] // small numbers of a table
 
@@ -20,7 +20,7 @@ use std::fmt::Write;
 use cells::{disksim, mqsim, Cell};
 use run::{error, Profiles};
 
-/// A cell that ran: its group, and how far the mean response is from the other simulator's.
+/// A cell that ran: its group, and the difference of its mean response from the other simulator's.
 struct Run {
     group: String,
     name: String,
@@ -29,7 +29,7 @@ struct Run {
     error: f64,
 }
 
-/// All cells with the parameters that the other simulator was told, then those of drives that this project ships.
+/// All cells with the parameters of the other simulator, followed by the cells of drives in this project's library.
 fn runs(cells: &[Cell]) -> Vec<Run> {
     let profiles = Profiles::new();
     let run = |cell: &Cell, ours: f64, group: String| {
@@ -75,7 +75,8 @@ fn tables(runs: &[Run]) -> String {
 }
 
 /// Compare all cells of a simulator. `least` has three minimum numbers: cells with the same parameters within 5
-/// percent, the same within 10 percent, and cells of shipped drives within 10 percent. They may rise, and not fall.
+/// percent, the same within 10 percent, and cells of library drives within 10 percent. The numbers may be raised, but
+/// not lowered.
 fn agree(simulator: &str, cells: &[Cell], least: [usize; 3]) {
     let runs = runs(cells);
     for Run { name, theirs, ours, error, .. } in &runs {
@@ -91,7 +92,7 @@ fn agree(simulator: &str, cells: &[Cell], least: [usize; 3]) {
     assert!(found.iter().zip(least).all(|(found, least)| *found >= least), "{found:?} where {least:?} were");
 }
 
-/// Write the tables of a simulator into docs/judges.md.
+/// Write the tables of a simulator to docs/judges.md.
 fn bless(simulator: &str, tables: &str) {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/judges.md");
     let text = std::fs::read_to_string(page).expect("the page is there");
@@ -115,7 +116,7 @@ fn as_many_cells_of_mqsim_agree_as_before() {
 
 #[test]
 fn single_requests_take_as_long_as_in_disksim() {
-    // A slice of the cells: one request at a time, fewer of them.
+    // A slice of the cells: one request at a time, and fewer requests.
     let profiles = Profiles::new();
     let few = disksim().into_iter().filter(|cell| cell.depth == 1 && cell.group().starts_with("4 KiB"));
     let wrong: Vec<String> = few

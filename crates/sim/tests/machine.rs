@@ -1,4 +1,4 @@
-//! The machine against closed forms: counts exact, means within three standard errors or one percent.
+//! The machine compared with closed forms: counts exact, means within three standard errors or one percent.
 
 #![allow(clippy::cast_possible_truncation)] // small numbers, and statistics in floating point
 

@@ -1,4 +1,5 @@
-//! One defect of a drive counts as one, however it is met, and the search for it has a limit in commands.
+//! One defect of a drive counts as one error, whatever request meets it. The search for its bounds has a limit in
+//! commands.
 
 mod support;
 
@@ -17,7 +18,7 @@ use openraid_units::{Bytes, DriveId, MemberLba, Sectors, Slot};
 use support::Case;
 
 const CHUNK: Sectors = Sectors::kib(512);
-/// 4 KiB of a member, early in a large read, in its middle and at its end.
+/// 4 KiB of a member at the beginning of a large read, in its middle and at its end.
 const PLACES: [u64; 4] = [1024, 1024 + 8, 1024 + 296, 1024 + 504];
 const DEFECT: Sectors = Sectors(8);
 
@@ -34,7 +35,7 @@ fn shapes() -> [Shape; 6] {
     .map(large)
 }
 
-/// An array of this shape, all of it written, with the limits of the service.
+/// A fully written array of this shape, with the limits of the service.
 fn rig(shape: Shape) -> Rig {
     let limits = Limits { pool: Bytes::mib(48), work: Bytes::mib(24), ..Limits::default() };
     let world = WorldSpec { limits, ..WorldSpec::new(1) };
@@ -49,7 +50,7 @@ fn rig(shape: Shape) -> Rig {
     rig
 }
 
-/// A member whose drive has one bad place, or has none.
+/// A member whose drive has one bad place, or none.
 struct Victim {
     slot: Slot,
     drive: DriveId,
@@ -64,7 +65,7 @@ impl Victim {
         }
         Self { slot, drive, reads: rig.world.drive(drive).counters().reads }
     }
-    /// Reads of its drive since then.
+    /// Reads of the drive since the victim was chosen.
     fn reads(&self, rig: &Rig) -> u64 {
         rig.world.drive(self.drive).counters().reads - self.reads
     }
@@ -73,9 +74,9 @@ impl Victim {
     }
 }
 
-/// Lose as many members as the array can lose, from slot 1 on in a way that leaves it without any redundancy for slot 0.
+/// Lose as many members as the array survives, from slot 1 on, so that slot 0 has no redundancy left.
 fn lose_all_redundancy(rig: &mut Rig) -> u16 {
-    // With two near copies the second one of slot 0 is slot 1.
+    // With two near copies the second copy of slot 0 is in slot 1.
     let losses = rig.geometry_losses();
     for slot in 1..=losses {
         rig.lose(Slot(slot), Loss::Failed);
@@ -83,7 +84,7 @@ fn lose_all_redundancy(rig: &mut Rig) -> u16 {
     losses
 }
 
-/// Do the same without the defect and with it; the difference in commands to the drive is the search.
+/// Do the same without and with the defect. The difference in commands to the drive is the search.
 fn searched(shape: Shape, at: u64, act: impl Fn(&mut Rig, &Victim), degraded: bool) -> (Rig, Victim, u64) {
     let run = |is_bad| {
         let mut rig = rig(shape);
@@ -124,10 +125,10 @@ fn a_bad_block_met_in_a_rebuild_counts_once_and_the_next_one_costs_no_member() {
             assert_eq!((rig.health(), status.media_errors), (Health::Optimal, 1), "{}", rig.world.dump());
             let tasks = u64::from(rig.geometry_losses());
             assert!(more <= tasks * u64::from(SEARCH_COMMANDS_MAX), "the search took {more} commands");
-            // It is known on the drive that has it, and on the drives that could not be filled there.
+            // The drive with the defect records it, and so do the drives that could not be filled at that place.
             assert_eq!((status.bad_blocks, lost), (1, 1 + u32::from(rig.geometry_losses())));
             assert_eq!(repaired(&mut rig), 0, "nothing was there to rewrite it from");
-            // The next one is correctable, and the member stays.
+            // The next defect is correctable, and the member stays.
             let (drive, lba) = Members::of(&rig.world, rig.array).place(victim.slot, MemberLba(at + 2048)).unwrap();
             rig.world.drive_mut(drive).faults.add_defects(lba, DEFECT, Defect::UntilWritten);
             let array = rig.array;
@@ -159,7 +160,7 @@ fn a_bad_block_met_in_a_check_counts_once_and_is_rewritten_at_once() {
     }
 }
 
-/// The byte of the array that stands on the victim there.
+/// The byte of the array at that place of the victim.
 fn hosts_place(shape: Shape, slot: Slot, at: u64) -> u64 {
     let place = match shape.geometry() {
         Geometry::Parity(parity) => {

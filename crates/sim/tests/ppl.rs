@@ -1,4 +1,4 @@
-//! The partial parity log: after a power cut, with a member lost as well, nothing is wrong that was not being written.
+//! The partial parity log: after a power cut with the loss of a member, only data that was being written may be wrong.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn with_log(shape: Shape, seed: u64, cuts: bool) -> Rig {
     Rig::new(shape, RigOptions { cuts, ppl: true, ..RigOptions::new(seed) })
 }
 
-/// Writes close together, so that stripes are written again and again.
+/// Writes at nearby places, so that stripes are written repeatedly.
 fn load(rig: &mut Rig) -> Workload {
     let range = if rig.random.chance(1, 2) { 0..(128 << 10) } else { 0..rig.session.capacity() };
     let align = if rig.random.chance(1, 3) { 1 } else { 512 };
@@ -61,7 +61,7 @@ fn an_array_with_a_log_holds_what_was_written_whatever_fails() {
     }
 }
 
-/// The only member that is left after a cut has just been filled, and was never the one that was logged to.
+/// The only remaining member after a cut was just filled, and no log was ever written to it.
 #[test]
 fn the_log_of_a_new_member_is_as_good_as_the_others() {
     let shape = Shape::raid5(2, Sectors::kib(16));
@@ -124,7 +124,7 @@ fn a_first_sync_that_was_cut_short_goes_on() {
     }
 }
 
-/// Nothing but writes, on the same few stripes again and again.
+/// Only writes, on the same few stripes repeatedly.
 fn close_writes(rig: &Rig) -> Workload {
     Workload {
         len_max: 16 << 10,
@@ -135,7 +135,7 @@ fn close_writes(rig: &Rig) -> Workload {
     }
 }
 
-/// Some requests, up to somewhere in the middle of the last ones.
+/// Run some requests, and stop in the middle of the last ones.
 fn run_into(rig: &mut Rig, load: &Workload) {
     let requests = rig.random.between(1, 40);
     rig.session.run_on(&mut rig.world, load, requests);
@@ -143,7 +143,7 @@ fn run_into(rig: &mut Rig, load: &Workload) {
     rig.rest_or(steps);
 }
 
-/// A cut in the middle of writes, and a member is lost with it. True if something was being written.
+/// Cut the power in the middle of writes, and lose a member with it. Returns the slot.
 fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) -> Slot {
     run_into(rig, load);
     let slot = Slot(u16::try_from(rig.random.below(u64::from(rig.shape.members))).unwrap());
@@ -153,7 +153,7 @@ fn cut_and_lose(rig: &mut Rig, load: &Workload, single: bool) -> Slot {
     slot
 }
 
-/// The power goes; a lost slot's share of the writes under way goes with it.
+/// Cut the power; the lost slot's part of the writes under way is lost with it.
 fn cut(rig: &mut Rig, lost: Slot, single: bool) {
     if !single {
         let members = Members::of(&rig.world, rig.array);
@@ -178,7 +178,7 @@ fn a_member_that_is_lost_with_the_power_takes_nothing_along_that_was_not_being_w
         for shape in Shape::some(shapes(), seed, 3) {
             let _case = Case::new(seed, shape);
             let mut rig = with_log(shape, seed, true);
-            // In a write within one chunk even the bytes in flight are old or new.
+            // In a write within one chunk, even the bytes in flight are old or new.
             let single = rig.random.chance(1, 2);
             // Writes are whole blocks of the array.
             let small = shape.blocks == Blocks::Small;
@@ -207,7 +207,8 @@ fn a_member_that_is_lost_with_the_power_takes_nothing_along_that_was_not_being_w
     }
 }
 
-/// While the logs are carried out a flush fails, and the drive drops what it was for: the logs are there for the next start.
+/// During the replay of the logs a flush fails, and the drive drops the writes that it covered. The logs must be
+/// present at the next start.
 #[test]
 fn logs_whose_parity_was_not_made_durable_are_kept() {
     let mut refused = 0;
@@ -233,8 +234,8 @@ fn logs_whose_parity_was_not_made_durable_are_kept() {
     assert!(refused > 20, "only {refused} starts had anything to make durable");
 }
 
-/// While the logs are carried out one of all members fails to flush, and the power goes in the middle of that: with it comes
-/// back a member that lacks what the parity was just made from, and no log may be gone that says so.
+/// During the replay of the logs, one of all members fails to flush, and the power is cut meanwhile. A member returns
+/// with the power that lacks the data from which the parity was made. No log that records it may be lost.
 #[test]
 fn logs_stay_until_the_failure_of_a_member_is_durable() {
     let mut taken_back = 0;
@@ -312,7 +313,7 @@ fn nested(span: Shape, seed: u64) -> Nested {
 }
 
 impl Nested {
-    /// Start the spans that the drives make, and the stripe over them.
+    /// Start the spans of the drives, and the stripe over them.
     fn boot(&mut self) {
         self.world.boot();
         let mut candidates = self.world.candidates();
@@ -373,7 +374,7 @@ fn spans_of_a_stripe_lose_nothing_either() {
 
 // ---- what must be found
 
-/// As an engine would see it that checks no partial parity: every entry says the checksum that its bytes have.
+/// Set every entry's checksum to match its bytes, as for an engine that does not check partial parity.
 fn make_checksums_fit(rig: &mut Rig) -> usize {
     let mut wrong = 0;
     for candidate in rig.world.candidates() {
@@ -398,7 +399,7 @@ fn make_checksums_fit(rig: &mut Rig) -> usize {
     wrong
 }
 
-/// Does parity mismatch, or does a read return data that was never written, after a cut with this done to it?
+/// Whether parity mismatches, or a read returns data that was never written, after a cut with this change.
 fn goes_wrong(seed: u64, bug: Option<Bug>, unchecked: bool) -> bool {
     let shape = Shape::raid5(4, Sectors::kib(16));
     let run = || {
@@ -441,7 +442,7 @@ fn a_log_with_unchecked_checksums_and_one_without_flushes_or_force_are_found() {
 
 #[test]
 fn small_writes_at_depth_32_cost_less_than_on_md() {
-    // md: five writes and three flushes for each.
+    // md: five writes and three flushes for each write.
     let (chunk, stripes) = (Sectors::kib(64), 2048);
     let mut rig = with_log(Shape { data: chunk * stripes, ..Shape::raid5(4, chunk) }, 3, false);
     rig.rest();
@@ -451,7 +452,7 @@ fn small_writes_at_depth_32_cost_less_than_on_md() {
     let before = (count(&rig, |m| m.writes), count(&rig, |m| m.flushes));
     let stripe = rig.session.capacity() / stripes;
     let requests = 512;
-    // Each in a stripe of its own: no two have parity in common.
+    // Each write is in a separate stripe: no two share parity.
     let mut begun = 0;
     while begun < requests || rig.session.outstanding() > 0 {
         while begun < requests && rig.session.outstanding() < 32 {

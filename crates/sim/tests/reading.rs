@@ -1,5 +1,5 @@
-//! Reading: read-ahead reads everything once and correctly, streams are told apart and served alike, and mirrors are
-//! read from the copy that the rule names.
+//! Reading: read-ahead reads all data once and correctly, streams are distinguished and served equally, and mirrors are
+//! read from the copy of the rule.
 
 mod support;
 
@@ -41,7 +41,7 @@ fn reason(status: &ArrayStatus, reason: Reason) -> u64 {
     status.reasons.iter().find(|(given, _)| *given == reason).map_or(0, |(_, count)| *count)
 }
 
-/// Sectors of these commands; no sector of a drive may be among them twice.
+/// Sectors of these commands; each sector of a drive may appear only once.
 fn sectors_once(commands: &[DriveCommand]) -> u64 {
     let mut ranges: Vec<_> = commands.iter().map(|c| (c.drive, c.lba.get(), c.lba.get() + c.len.get())).collect();
     ranges.sort_unstable();
@@ -121,7 +121,7 @@ fn streams_that_alternate_all_gain_and_get_equal_windows() {
         let mut foreground = vec![0; usize::try_from(streams).unwrap()];
         let mut ahead = foreground.clone();
         for command in &reads {
-            // After the megabyte of metadata, four members share each stripe.
+            // After the first MiB, which has metadata, four members share each stripe.
             let at = (command.lba.get() * 512).saturating_sub(MIB) * 4;
             let stream = usize::try_from((at + apart / 2).min(apart * streams - 1) / apart).unwrap_or(0);
             let stream = stream.min(foreground.len() - 1);
@@ -181,7 +181,7 @@ fn round_robin_is_exact_halves_and_primary_is_the_first_copy() {
         let reads = mirror_reads(rule(MirrorRead::Primary), true, Shape::raid1(members), 100);
         assert_eq!(of(&reads, 0), 100);
     }
-    // Each pair of a RAID 10 is halved by itself.
+    // Each pair of a RAID 10 is divided separately.
     let reads = mirror_reads(rule(MirrorRead::RoundRobin), false, Shape::raid10(0x102, 4, CHUNK), 5000);
     for pair in [0, 2] {
         assert!(of(&reads, pair).abs_diff(of(&reads, pair + 1)) <= 1);
@@ -204,13 +204,13 @@ fn nearest_head_moves_the_heads_as_far_as_theory_says() {
         heads[drive] = command.lba.get() + command.len.get();
     }
     let mean = sum as f64 / reads.len() as f64 / stroke;
-    // Both heads keep to a part of their own: .1613 of the stroke, against 1/3 of one head.
+    // Each of the two heads keeps to its own part: .1613 of the stroke, compared with 1/3 for one head.
     assert!((mean / 0.1613 - 1.0).abs() < 0.01, "{mean}");
 }
 
 #[test]
 fn the_nearer_of_two_heads_that_are_anywhere_is_five_twenty_fourths_away() {
-    // Each read of the rule is preceded by one of each copy, so that its heads are at two random places.
+    // Each read of the rule follows one read of each copy, so that the heads are at two random places.
     let rule = |mirror_read| Policy { mirror_read, ..Policy::default() };
     let (mut machine, array) = machine(Shape::raid1(2), 0, rule(MirrorRead::RoundRobin), true);
     let blocks = machine.capacity(array).unwrap().get() / (4 * KIB);
@@ -251,7 +251,7 @@ fn flash_is_chosen_by_what_it_has_to_do_whatever_the_heads() {
     }
 }
 
-/// Order spares ways of heads; if there are none, a stream is read from all copies.
+/// Sequential order saves moves of heads. Drives without heads share a stream over all copies.
 #[test]
 fn a_stream_on_flash_is_shared_by_what_its_drives_have_to_do() {
     for mirror_read in [MirrorRead::LeastPending, MirrorRead::NearestHead, MirrorRead::TwinStor] {
@@ -299,7 +299,7 @@ fn a_stream_stays_on_one_copy_until_it_is_long_and_is_then_read_in_sections() {
         let drives: Vec<_> = long.iter().map(|command| command.drive).collect();
         let turns = drives.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert_eq!(turns as u64, 4 * MIB / (256 * KIB) - 1, "{shape}");
-        // One long request is split at once.
+        // One long request is split immediately.
         machine.run(array, RequestKind::Read, 4 * MIB, 1, 1, || 16 * MIB);
         machine.drain();
         let one = reads(&mut machine);
@@ -361,7 +361,7 @@ fn set_policy(rig: &mut Rig) {
     rig.session.hear(&mut rig.world);
 }
 
-/// Sequential readers, each at its own place, next to a random load.
+/// Sequential readers at separate places, beside a random load.
 fn read_in_order(rig: &mut Rig, streams: u64, requests: u64, load: &Workload) {
     let capacity = rig.session.capacity();
     let mut places: Vec<u64> = (0..streams).map(|number| capacity / streams * number).collect();
@@ -490,7 +490,7 @@ fn the_adaptive_policy_follows_the_load_says_why_and_forgets_when_told() {
     assert_eq!((tuning.mirror_read, tuning.read_ahead), (MirrorRead::TwinStor, ReadAhead::Adaptive));
     assert_eq!((reason(&status, Reason::AdaptiveMirror), reason(&status, Reason::AdaptiveReadAhead)), (2, 2));
     assert_eq!(status.policy, set, "the settings stay as they were");
-    // Another setting does not make it forget, a reset does, and off is off.
+    // A change of another setting keeps the learned state, a reset clears it, and off remains off.
     let policy = Policy { rebuild_rate: Sectors::mib(1), ..set };
     rig.world.admin(AdminCommand::SetPolicy { array, policy }).unwrap();
     assert_eq!(rig.status().adaptive.tuning, tuning);
@@ -517,7 +517,7 @@ fn a_slow_drive_delays_only_requests_that_need_it() {
     let third = rig.session.capacity() / 3;
     rig.world.drive_mut(rig.drives[1]).faults.hang = true;
     let begin = rig.world.now();
-    // More than the slow drive takes at once: the rest of them waits in the controller.
+    // More requests than the slow drive accepts at once: the others wait in the controller.
     for number in 0..12 {
         let at = third + 64 * KIB + number * 4 * KIB;
         rig.session.ask(&mut rig.world, RequestKind::Read, at..at + 4 * KIB);

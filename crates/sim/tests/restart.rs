@@ -1,4 +1,4 @@
-//! The end of a controller, in order and not, and what the next one finds on the drives.
+//! The end of a controller, regular or not, and the state that the next one finds on the drives.
 
 mod support;
 
@@ -127,7 +127,7 @@ fn cuts_during_a_resync_or_a_rebuild_lose_nothing_and_it_ends_at_last() {
             let drive = rig.new_drive();
             rig.world.add_member(rig.array, drive).unwrap();
             rig.rest_or(30);
-            // Quiet: clean, so that a degraded array may start again.
+            // At rest the array is clean, so that it may start again degraded.
             rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
             rig.session.drain(&mut rig.world);
             rig.run_for(Nanos::from_secs(2));
@@ -147,7 +147,7 @@ fn a_killed_service_loses_nothing_that_was_answered() {
     for seed in seeds(1, 20) {
         for shape in Shape::some(with_metadata(), seed, 40) {
             let _case = Case::new(seed, shape);
-            // The drives keep their power: an answer is a promise, flushed or not.
+            // The drives keep their power, so every answered write survives, flushed or not.
             let mut rig = Rig::new(shape, RigOptions::new(seed));
             let load = load(&rig);
             for _ in 0..2 {
@@ -196,7 +196,8 @@ fn a_stopped_array_takes_no_requests() {
     assert!(rig.world.read(array, 0, 512).is_err());
 }
 
-/// A chunk of the bitmap is 256 KiB of each member, of 24: as much as a resync of mirrors takes at once.
+/// A bitmap chunk is 256 KiB of each member; each member has 24 chunks. A resync of mirrors processes one chunk at
+/// once.
 #[test]
 fn after_a_cut_only_what_the_bitmap_names_is_read() {
     const PART: u64 = 256 << 10;
@@ -218,9 +219,9 @@ fn after_a_cut_only_what_the_bitmap_names_is_read() {
         rig.cut_and_boot();
         rig.rest();
         let read = |rig: &Rig| rig.status().members.iter().map(|member| member.sectors_read * 512).sum::<u64>();
-        // All that stands in those parts is compared.
+        // All data in these parts is compared.
         assert_eq!(read(&rig), parts.len() as u64 * PART * members, "{shape}");
-        // And nothing at all where every bit was cleared before the power went.
+        // No data is compared if every bit was cleared before the power cut.
         rig.run_for(Nanos::from_secs(30));
         rig.cut_and_boot();
         rig.rest();
@@ -244,8 +245,9 @@ fn put_first_member_ahead(rig: &mut Rig) -> DriveId {
     rig.drives[0]
 }
 
-/// The power goes in the first wave of a generation, and one of the members that have it is gone: later writes without
-/// it must not be lost when it is back, although it was one event ahead of the remaining one.
+/// The power is cut in the first wave of a generation, and one of the members with that wave is lost. Later writes
+/// without the member must not be lost when it returns, although its event count was one higher than that of the
+/// remaining member.
 #[test]
 fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
     let shape = Shape::raid1(2);
@@ -272,10 +274,10 @@ fn a_member_that_was_one_event_ahead_is_stale_when_it_is_back() {
     }
 }
 
-/// A member was one event ahead when the power went, and is gone. Three generations record that, and the power goes
-/// after the first, which brings the other member to the same event. Until the last one no superblock calls it faulty:
-/// if it is back then, it is a member, as nothing was written without it. If it is not, the count starts again, and it
-/// is two events behind when a write is answered.
+/// A member had an event count one higher at the power cut, and is lost. Three generations record the loss. The power
+/// is cut after the first, which gives the other member the same count. No superblock calls the lost member faulty
+/// until the last generation. If it returns then, it is a member, because no data was written without it. If it does
+/// not return, the count starts again. When a write is answered, its event count is two lower.
 #[test]
 fn an_absence_recorded_only_in_its_first_generation_is_counted_again() {
     let shape = Shape::raid1(2);
@@ -309,8 +311,8 @@ fn an_absence_recorded_only_in_its_first_generation_is_counted_again() {
     }
 }
 
-/// A member goes with the power, and while the first superblocks without it are on their way another drive joins: it does not
-/// get the number by which they call a member.
+/// A member is lost with the power. Another drive joins while the first superblocks without the lost member are being
+/// written. It must not get the number that these superblocks give to a member.
 #[test]
 fn a_drive_that_joins_during_a_superblock_write_is_no_member_yet() {
     let shape = Shape::raid1(2);
@@ -319,7 +321,7 @@ fn a_drive_that_joins_during_a_superblock_write_is_no_member_yet() {
         let _case = Case::new(1, format!("{before} things happen before, and {after} behind it"));
         let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(1) });
         let load = load(&rig);
-        // The member that will be missed came later itself: its number may be had again.
+        // The lost member itself joined later, so its number may be used again.
         rig.lose(Slot(1), Loss::Failed);
         let gone = rig.new_drive();
         rig.world.add_member(rig.array, gone).unwrap();
@@ -345,8 +347,8 @@ fn a_drive_that_joins_during_a_superblock_write_is_no_member_yet() {
     assert!(joined > 0);
 }
 
-/// A spare is taken out, and another drive joins in its place and is filled. It has the spare's number, and its own
-/// place among the members: the spare's remains do not make it faulty, and it is a member after the next start.
+/// A spare is removed. Another drive joins and is filled. It has the spare's number, and its own place among the
+/// members. The remains of the spare must not make it faulty: it is a member after the next start.
 #[test]
 fn a_removed_spare_does_not_make_the_member_with_its_number_faulty() {
     for shape in [Shape::raid1(2), Shape::raid5(4, Sectors(128)), Shape::raid6(5, Sectors(128))] {

@@ -1,5 +1,5 @@
-//! Drives that fall silent one after another hold memory for as long as they may still carry out their commands.
-//! Requests that do not need them wait for a bounded time only, and are served again as soon as one of them answers.
+//! Drives that become silent one after another hold memory while they may still carry out their commands. Requests that
+//! do not need them wait for a limited time only. They are served again as soon as one of the drives answers.
 
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, MirrorRead, Policy};
@@ -16,10 +16,10 @@ use openraid_units::{ArrayId, DriveId, Nanos, Sectors};
 const DATA: Sectors = Sectors::mib(4);
 const MIB: u64 = 1 << 20;
 const WRITE: RequestKind = RequestKind::Write { fua: false };
-/// Requests that take all memory for payload, whatever their length is.
+/// Requests that take all memory for payload, with any length.
 const MANY: u64 = 400;
 
-/// As many arrays as this, each on one drive or a pair of them. A drive takes as many commands as memory has frames.
+/// This number of arrays, each on one drive or a pair. A drive accepts one command for each frame of the memory.
 fn arrays(count: u64, members: u16) -> (Rig, Vec<(ArrayId, DriveId)>) {
     let mut options = RigOptions::new(1);
     options.world.limits = Limits {
@@ -45,7 +45,7 @@ fn arrays(count: u64, members: u16) -> (Rig, Vec<(ArrayId, DriveId)>) {
     (rig, arrays)
 }
 
-/// A drive falls silent, and hosts of its array ask for as much as there is memory for.
+/// A drive becomes silent, and hosts of its array submit requests for all of the memory.
 fn fall_silent(rig: &mut Rig, (array, drive): (ArrayId, DriveId), kind: RequestKind, len: u64) {
     rig.world.drive_mut(drive).faults.hang = true;
     for number in 0..MANY {
@@ -57,7 +57,7 @@ fn fall_silent(rig: &mut Rig, (array, drive): (ArrayId, DriveId), kind: RequestK
     }
 }
 
-/// A read of another array, and how long it takes.
+/// A read of another array. Returns its status and its time.
 fn read(rig: &mut Rig, array: ArrayId, len: u64) -> (ReplyStatus, Nanos) {
     let token = rig.world.submit(array, RequestKind::Read, 0, len, Vec::new());
     let Finished { status, submitted, ended, .. } = rig.world.run_until(token);
@@ -72,14 +72,14 @@ fn requests_without_a_silent_drive_wait_for_a_bounded_time() {
         let moment = Nanos::from_millis(100);
         let (last, _) = arrays[3];
         rig.world.write(last, 0, &[0x77; 4096]).expect("it is well");
-        // Half of the memory, then the other half: when its drive is given up there is more.
+        // First one half of the memory, then the other half. After its drive is given up, more memory is available.
         for silent in &arrays[..2] {
             fall_silent(&mut rig, *silent, kind, len);
             let (status, time) = read(&mut rig, last, 4096);
             assert!(status == ReplyStatus::Ok && time <= timeout + moment, "{kind:?} {len}: {status:?} in {time:?}");
             rig.world.run_until_answered();
         }
-        // The third takes the rest. When that is given up as well, the wait for it is the same again.
+        // The third drive takes the rest. After that drive is given up as well, the wait for memory is the same again.
         fall_silent(&mut rig, arrays[2], kind, len);
         let (status, time) = read(&mut rig, last, 4096);
         assert_eq!(status, ReplyStatus::IoError, "{kind:?} {len}");
@@ -87,7 +87,7 @@ fn requests_without_a_silent_drive_wait_for_a_bounded_time() {
         rig.world.run_until_answered();
         let (status, time) = read(&mut rig, last, 4096);
         assert!(status == ReplyStatus::IoError && time < moment, "no request waits any more: {status:?} in {time:?}");
-        // One answers after all: there is memory again.
+        // One drive answers late: its memory is available again.
         rig.world.release(arrays[0].1);
         rig.world.run_for(moment);
         for len in [4096, MIB] {
@@ -104,7 +104,7 @@ fn reads_of_mirrors_that_lack_memory_for_their_second_try_have_an_end() {
     let timeout = rig.world.limits().command_timeout;
     let (last, _) = arrays[3];
     for silent in &arrays[..3] {
-        // All of them from the copy that falls silent.
+        // All reads are from the copy that becomes silent.
         let policy = Policy { mirror_read: MirrorRead::Primary, ..rig.world.status(silent.0).unwrap().policy };
         rig.world.admin(AdminCommand::SetPolicy { array: silent.0, policy }).unwrap();
         fall_silent(&mut rig, *silent, RequestKind::Read, 512 << 10);
@@ -115,7 +115,7 @@ fn reads_of_mirrors_that_lack_memory_for_their_second_try_have_an_end() {
         ends[usize::from(finished.status != ReplyStatus::Ok)] += 1;
         assert!(finished.ended.since(finished.submitted) <= timeout + timeout + Nanos::from_secs(1), "{finished:?}");
     }
-    // Those of the last drive find no memory for their second try, and are refused.
+    // The requests of the last drive get no memory for their second try, and are refused.
     assert_eq!(ends, [2 * MANY, MANY]);
     rig.world.release(arrays[1].1);
     rig.world.run_for(Nanos::from_secs(1));
@@ -130,7 +130,7 @@ fn the_remaining_memory_serves_in_small_pieces() {
         fall_silent(&mut rig, *silent, RequestKind::Read, 128 << 10);
         rig.world.run_until_answered();
     }
-    // Every other frame of the last quarter of the memory, so that no two are left side by side.
+    // Every second frame of the last quarter of the memory, so that no two adjacent frames are free.
     let (array, drive) = arrays[2];
     rig.world.drive_mut(drive).faults.hang = true;
     let frames = rig.world.limits().host_bytes().get() / 4 / 4096;
@@ -143,7 +143,8 @@ fn the_remaining_memory_serves_in_small_pieces() {
     assert_eq!(rig.world.read(last, 0, MIB), Ok(vec![0x55; 1 << 20]));
 }
 
-/// What a drive was told by one array it may still carry out when that is gone: no other one gets it before it has answered.
+/// A silent drive may still carry out the commands of one array after that array was stopped. No other array gets the
+/// drive before it has answered.
 #[test]
 fn a_silent_drive_is_given_to_no_other_array() {
     let (mut rig, arrays) = arrays(1, 2);

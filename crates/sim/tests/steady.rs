@@ -47,7 +47,8 @@ fn requests_of_all_kinds_take_no_memory_at_any_depth() {
     }
 }
 
-/// The ring goes round many times and the cache is full: destage, redo and the tail's superblocks are part of it.
+/// The ring is used in many cycles and the cache is full, so the load includes destage, redo and the tail's
+/// superblocks.
 #[test]
 fn requests_with_cache_and_journal_take_no_memory() {
     let plain = Limits::default();

@@ -1,29 +1,29 @@
-//! Cells of other simulators, as `tools/judges.py` wrote them.
+//! Cells of other simulators, as recorded by `tools/judges.py`.
 
 use std::fmt;
 
 use openraid_models::ArrayLevel;
 
-/// A cell: an array, a load, and the answer of the other simulator.
+/// A cell: an array, a load, and the result of the other simulator.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
     pub drive: String,
     pub level: ArrayLevel,
     pub members: u16,
-    /// Percent of the requests that read.
+    /// Percentage of reads.
     pub reads: u64,
     pub sequential: bool,
     pub kib: u32,
-    /// Requests outstanding, none if they come by themselves.
+    /// Outstanding requests; zero if requests arrive at random.
     pub depth: u64,
-    /// Requests a second that come by themselves.
+    /// Requests per second that arrive at random.
     pub rate: f64,
-    /// Commands of a drive that it sorts.
+    /// Commands that a drive sorts.
     pub window: u32,
-    /// Do the drives' write caches work?
+    /// Whether the drives' write caches are on.
     pub cache: bool,
     pub mirror: String,
-    /// Channels of an SSD, none of a disk.
+    /// Channels of an SSD; zero for a disk.
     pub channels: u32,
     pub requests: u64,
     /// Mean response of a request, in milliseconds.
@@ -31,17 +31,17 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Is it about disks, not SSDs?
+    /// Whether the cell is for disks, not for SSDs.
     pub fn is_disk(&self) -> bool {
         self.channels == 0
     }
 
-    /// The name of its drive in files; `-fast` says that the drive's link is not that of its file, but 78 MB/s.
+    /// The name of its drive in files; `-fast` means a link of 78 MB/s in place of the one in the drive's file.
     pub fn drive(&self) -> &str {
         self.drive.trim_end_matches("-fast")
     }
 
-    /// What it is about, in a few words: cells of one group differ for one reason.
+    /// The subject in a few words: the cells of one group differ for one reason.
     pub fn group(&self) -> String {
         if !self.is_disk() {
             let what = match self.reads {
@@ -105,7 +105,7 @@ fn level(word: &str) -> ArrayLevel {
     }
 }
 
-/// Rows of a table as maps from its heads; lines with `#` are remarks.
+/// Rows of a table as maps from its column heads; lines with `#` are comments.
 fn rows(text: &str) -> Vec<Vec<(&str, &str)>> {
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let heads: Vec<&str> = lines.next().expect("a line of heads").split('\t').collect();
@@ -121,7 +121,7 @@ fn number<T: std::str::FromStr>(row: &[(&str, &str)], head: &str) -> T {
     text.parse().unwrap_or_else(|_| panic!("{head} is {text}"))
 }
 
-/// The cells that MQSim ran.
+/// The cells of MQSim.
 pub fn mqsim() -> Vec<Cell> {
     let cell = |row: Vec<(&str, &str)>| Cell {
         drive: "common-ssd".into(),
@@ -142,7 +142,7 @@ pub fn mqsim() -> Vec<Cell> {
     rows(include_str!("mqsim.tsv")).into_iter().map(cell).collect()
 }
 
-/// The cells that DiskSim 4.0 ran.
+/// The cells of DiskSim 4.0.
 pub fn disksim() -> Vec<Cell> {
     let cell = |row: Vec<(&str, &str)>| Cell {
         drive: get(&row, "drive").into(),

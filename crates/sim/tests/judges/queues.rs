@@ -1,4 +1,5 @@
-//! Queueing theory as a judge: closed forms for disks and mirrors. Those for synthetic drives are in `machine/closed.rs`.
+//! Queueing theory as a judge: closed forms for disks and mirrors. The closed forms for synthetic drives are in
+//! `machine/closed.rs`.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -34,8 +35,9 @@ fn reads(rate: f64, requests: u64) -> Cell {
 
 #[test]
 fn random_reads_of_a_disk_wait_as_m_g_1_says() {
-    // Pollaczek and Khinchin: E[S] + lambda E[S^2] / (2 (1 - rho)). The service times are those of one request at a time.
-    // The closed form takes them as independent; two seeks in a row have one place in common, which is worth a percent.
+    // Pollaczek and Khinchin: E[S] + lambda E[S^2] / (2 (1 - rho)). The service times are those of one request at a
+    // time. The closed form assumes that they are independent, but two consecutive seeks share one place, which changes
+    // the result by a percent.
     let profiles = Profiles::new();
     let alone = reads(0.0, 20_000);
     let profile = &profiles.told(&alone);
@@ -57,9 +59,9 @@ fn random_reads_of_a_disk_wait_as_m_g_1_says() {
 
 #[test]
 fn mirrors_wait_as_queues_of_their_rule_say() {
-    // Turns give each copy every second arrival, Erlang's law: E2/M/1 has the response s / (1 - sigma), where sigma is the
-    // root of sigma = (2 rho / (2 rho + 1 - sigma))^2. The shorter queue is better than that, and no rule is better than
-    // M/M/2, where a copy never rests while a request waits: s / (1 - rho^2).
+    // In turns, each copy gets every second arrival, with Erlang's law: E2/M/1 has the response s / (1 - sigma). sigma
+    // is the root of sigma = (2 rho / (2 rho + 1 - sigma))^2. The shorter queue is better than turns. No rule is better
+    // than M/M/2, in which a copy never rests while a request waits: s / (1 - rho^2).
     let service = Nanos::from_millis(5);
     let mean = |mirror_read, busy: f64| {
         let drives = (0..2).map(|n| ExponentialDrive::new(service, 60 + n)).collect();
@@ -86,17 +88,18 @@ fn mirrors_wait_as_queues_of_their_rule_say() {
     }
 }
 
-/// What happens in a network of dies and channels.
+/// The events in a network of dies and channels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A die has its page.
+    /// A die has read its page.
     Read,
-    /// A channel has carried it.
+    /// A channel has transferred the page.
     Carried,
 }
 
-/// Mean response, in nanoseconds, of `depth` random page reads at once in a network of queues: a die reads one page at
-/// a time, its channel carries one at a time, both in order of arrival, and a die is free as soon as its page is read.
+/// Mean response, in nanoseconds, of a constant `depth` of random page reads in a network of queues. A die reads one
+/// page at a time, and its channel transfers one page at a time, both in order of arrival. A die is free as soon as its
+/// page is read.
 fn network(dies: usize, channels: usize, depth: u64, (read, carry): (u64, u64)) -> f64 {
     let mut random = Random::derived(31, 5);
     let mut at_dies = vec![VecDeque::new(); dies];
@@ -137,7 +140,7 @@ fn network(dies: usize, channels: usize, depth: u64, (read, carry): (u64, u64)) 
 
 #[test]
 fn reads_of_an_ssd_wait_as_in_a_network_of_dies_and_channels() {
-    // What the link takes comes on top: 0.1 us for the command, and 4 KiB at 3.2 GB/s.
+    // The time of the link is added: 0.1 us for the command, and 4 KiB at 3.2 GB/s.
     let profiles = Profiles::new();
     for cell in mqsim().into_iter().filter(|cell| cell.reads == 100 && !cell.sequential && cell.kib == 4) {
         let cell = Cell { requests: 60_000, ..cell };

@@ -12,13 +12,13 @@ use crate::support::exponential;
 
 /// Requests before the measured ones.
 const WARM: u64 = 500;
-/// The chunk that the other simulator was told.
+/// The chunk in the other simulator.
 const CHUNK: Bytes = Bytes::kib(64);
 
-/// The link of a drive whose link is not that of its file.
+/// The link of a drive with another link than in its file.
 const LINK: Rate = Rate(78_000_000);
 
-/// The drives of the cells: as the other simulator was told, and as this project ships them.
+/// The drives of the cells: with the other simulator's parameters, and from this project's library.
 pub struct Profiles {
     told: Vec<DriveProfile>,
     library: Library,
@@ -54,12 +54,12 @@ impl Profiles {
     }
 }
 
-/// How far a mean response is from the other simulator's, as a share of that.
+/// The difference of a mean response from the other simulator's, as a share of the latter.
 pub fn error(cell: &Cell, mean_ms: f64) -> f64 {
     mean_ms / cell.mean_ms - 1.0
 }
 
-/// The array of a cell, without a controller that costs anything.
+/// The array of a cell, with a controller without costs.
 pub fn machine(cell: &Cell, profile: &DriveProfile, together: bool) -> Machine {
     let mut profile = profile.clone();
     if let DriveKind::Disk(disk) = &mut profile.kind {
@@ -78,7 +78,7 @@ pub fn machine(cell: &Cell, profile: &DriveProfile, together: bool) -> Machine {
         "shortest" => MirrorRead::TwinStor,
         _ => MirrorRead::RoundRobin,
     };
-    // A drive that does not sort gets one command at a time there, and the others wait in order before it.
+    // A drive that does not sort gets one command at a time in that simulator, and the others wait in order before it.
     let alone = cell.is_disk() && cell.window == 1;
     let policy = Policy { mirror_read, sorting: !alone, ..Policy::default() };
     let parts = MachineParts { depth_max: if alone { 1 } else { 128 }, policy, ..MachineParts::default() };
@@ -92,7 +92,7 @@ pub struct Load {
     len: u64,
     blocks: u64,
     reads: u64,
-    /// The next place of each stream, for streams.
+    /// The next place of each stream, if the load has streams.
     streams: Option<Vec<u64>>,
 }
 
@@ -100,10 +100,10 @@ impl Load {
     pub fn new(cell: &Cell, capacity: Bytes) -> Self {
         let mut random = Random::derived(23, 7);
         let len = u64::from(cell.kib) << 10;
-        // Streams stay in the outer quarter.
+        // Streams stay in the outer quarter of the disk.
         let blocks = capacity.get() / len / if cell.sequential && cell.is_disk() { 4 } else { 1 };
         let mut start = |_| random.below(blocks);
-        // The other simulator of disks has a stream for each request outstanding, the one of SSDs has one for all.
+        // The disk simulator has a stream for each outstanding request; the SSD simulator has one stream.
         let count = if cell.is_disk() { cell.depth.max(1) } else { 1 };
         let streams = cell.sequential.then(|| (0..count).map(&mut start).collect());
         Self { random, len, blocks, reads: cell.reads, streams }
@@ -156,7 +156,7 @@ pub fn responses(machine: &mut Machine, cell: &Cell, load: &mut Load) -> Vec<f64
     times
 }
 
-/// Mean response in milliseconds of requests that come by themselves, with exponential times between them.
+/// Mean response, in milliseconds, of requests that arrive at random, with exponential times between them.
 pub fn open<D: DriveModel>(machine: &mut Machine<D>, cell: &Cell, load: &mut Load) -> f64 {
     let mut random = Random::derived(9, 9);
     let (mut at, mut begun, mut done) = (Instant::ZERO, Vec::new(), Vec::new());

@@ -11,7 +11,8 @@ use openraid_units::{Bytes, Instant, Nanos, Sectors};
 use crate::support::{closed_loop, constant, exponential, fixed, machine, ExponentialDrive, SECTORS};
 
 const SERVICE: Nanos = Nanos::from_millis(5);
-/// Number of blocks that open loads visit in turn, large enough that no two outstanding requests have the same block.
+/// Number of blocks that open loads visit in turn. It is so large that two outstanding requests never have the same
+/// block.
 const PLACES: u64 = 1 << 20;
 
 fn read(id: u64, offset: u64) -> HostIo {
@@ -25,7 +26,7 @@ fn places(seed: u64, capacity: u64) -> impl FnMut(u64) -> HostIo {
 
 #[test]
 fn requests_over_exponential_drives_make_the_known_throughput() {
-    // X = mu M N / (N + M - 1): N requests, M drives, each request on a drive of its own choice.
+    // X = mu M N / (N + M - 1): N requests, M drives, each request on a random drive.
     for (drives, depth) in [(1, 1), (2, 4), (4, 16), (8, 1), (8, 16), (8, 64)] {
         let models = (0..drives).map(|n| ExponentialDrive::new(SERVICE, 100 + u64::from(n))).collect();
         let array = ArraySpec::new(if drives == 1 { ArrayLevel::Single } else { ArrayLevel::Raid0 }, drives);
@@ -42,14 +43,14 @@ fn requests_over_exponential_drives_make_the_known_throughput() {
     }
 }
 
-/// Three standard errors of a mean response, relative to it, of M/M/1: waiting times are correlated, and this is the
-/// asymptotic variance of their mean (Daley 1968; Whitt 1989). For laws that vary less it is less.
+/// Three standard errors of a mean response of M/M/1, as a share of it. Waiting times are correlated; this is the
+/// asymptotic variance of their mean (Daley 1968; Whitt 1989). Laws with less variation have a smaller error.
 fn error_of_queue(rho: f64, requests: u64) -> f64 {
     let variance = rho * (2.0 + 5.0 * rho - 4.0 * rho * rho + rho * rho * rho) / (1.0 - rho).powi(4);
     3.0 * (variance / requests as f64).sqrt() * (1.0 - rho)
 }
 
-/// Requests that come by themselves, with exponential times between them: the mean response.
+/// Requests that arrive at random, with exponential times between them. Returns the mean response.
 fn open_loop<D: DriveModel>(machine: &mut Machine<D>, load: f64, kind: IoKind, requests: u64) -> f64 {
     let mut random = Random::derived(9, 9);
     let mut at = Instant::ZERO;
@@ -94,7 +95,7 @@ fn open_queues_wait_as_long_as_theory_says() {
         let mut machine = Machine::with_drives(parts, &array, constant(1, SERVICE), true).expect("it can run");
         let mean = open_loop(&mut machine, load, IoKind::Read, requests);
         let expected = service * (1.0 + load / (2.0 * (1.0 - load)));
-        // Its waiting times vary less than those above.
+        // Its waiting times vary less than the previous ones.
         assert!((mean / expected - 1.0).abs() < error.max(0.01), "M/D/1 at {load}: {mean} is not {expected}");
     }
 }
@@ -126,7 +127,7 @@ fn writes_that_come_by_themselves_wait_for_both_halves_of_a_mirror_as_long_as_th
         let requests = 1_000_000;
         let mean = open_loop(&mut machine, load, IoKind::Write, requests);
         let expected = (12.0 - load) / 8.0 * SERVICE.0 as f64 / (1.0 - load);
-        // As for one queue, which varies no less.
+        // The error of one queue, which does not vary less.
         let error = error_of_queue(load, requests);
         assert!((mean / expected - 1.0).abs() < error.max(0.01), "at {load}: {mean} is not {expected}");
     }
@@ -168,8 +169,8 @@ fn writes_that_come_by_themselves_wait_for_more_copies_as_the_approximation_says
 
 #[test]
 fn an_open_queue_waits_by_the_square_of_its_service_times() {
-    // M/G/1 (Pollaczek and Khinchin): s + lambda E[S^2] / (2 (1 - rho)); of times between nothing and twice the mean
-    // E[S^2] = 4/3 s^2.
+    // M/G/1 (Pollaczek and Khinchin): s + lambda E[S^2] / (2 (1 - rho)). For times uniform between zero and twice the
+    // mean, E[S^2] = 4/3 s^2.
     let service = SERVICE.0 as f64;
     let law = |law| {
         let mut profile = fixed(Sectors(SECTORS).bytes(), SERVICE);
@@ -201,7 +202,7 @@ fn small_writes_make_the_throughput_of_their_member_commands() {
             let mut random = Random::derived(u64::from(members), 15);
             let next = |id| HostIo { kind: IoKind::Write, ..read(id, random.below(blocks) * 4096) };
             let requests = 200_000;
-            // Enough that no drive is ever idle.
+            // So many outstanding requests that no drive is ever idle.
             let (time, _) = closed_loop(&mut machine, 1024, requests, next);
             let measured = requests as f64 / (time.0 as f64 / SERVICE.0 as f64);
             let expected = f64::from(members) / each;
@@ -210,9 +211,9 @@ fn small_writes_make_the_throughput_of_their_member_commands() {
     }
 }
 
-/// Mean seek, in ms, of the nearer of two heads that read at random: an arm that speeds up and slows down at full force, and
-/// goes at its highest speed in between. The share of the stroke at which it just comes to that is the one that gives the
-/// sheet's mean, added up over random distances.
+/// Mean seek, in ms, of the nearer of two heads with random reads. The arm accelerates and decelerates with full force,
+/// and moves at its highest speed in between. The share of the stroke at which it just reaches that speed is chosen so
+/// that the sum over random distances gives the mean of the data sheet.
 fn nearer_seek_ms(points: &SeekPoints) -> f64 {
     let [next, average, full] =
         [&points.track_to_track, &points.average, &points.full_stroke].map(|t| t.value.0 as f64);
@@ -257,9 +258,10 @@ fn read_ms(kit: &DriveKit, (level, members): (ArrayLevel, u64), parts: u64, requ
 
 #[test]
 fn heads_seek_a_third_of_a_drive_a_sixth_of_half_of_it_and_less_in_a_pair() {
-    // Random distances of one head are a third of what it serves on average: a sixth of the drive where each of two copies
-    // serves its half. Two heads of which the nearer reads keep to halves by themselves, and seek 0.1613 (400,000 reads,
-    // computed elsewhere). On a seek curve that is a line, distances are times; the turn and the command come on top.
+    // The mean random distance of one head is a third of its range: a sixth of the drive if each of two copies serves
+    // one half. Two heads of which the nearer one reads keep to halves by themselves, and seek 0.1613 (400,000 reads,
+    // computed by another program). On a linear seek curve, distances are times. The rotation and the command are
+    // added.
     for name in ["mba3073rc", "hus728t8"] {
         let mut profile = Library::builtin().drive(name).expect("a profile of the project").clone();
         let DriveKind::Disk(disk) = &mut profile.kind else { panic!("{name} is a disk") };
@@ -272,7 +274,8 @@ fn heads_seek_a_third_of_a_drive_a_sixth_of_half_of_it_and_less_in_a_pair() {
         let whole = read_ms(&kit, (ArrayLevel::Single, 1), 1, requests);
         let half = read_ms(&kit, (ArrayLevel::Single, 1), 2, requests);
         let pair = read_ms(&kit, (ArrayLevel::Raid1, 2), 1, requests);
-        // Each mean has the variance of the turn, T^2 / 12, and of the distances, 1/18 of the line's square at most.
+        // The variance of each mean has two parts: T^2 / 12 for the rotation, and at most 1/18 of the line's square for
+        // the distances.
         let line_ms = line_ns as f64 / 1e6;
         let error = 3.0 * (2.0 * (turn_ms.powi(2) / 12.0 + line_ms.powi(2) / 18.0) / requests as f64).sqrt();
         for (what, measured, expected) in [("half", half, 1.0 / 6.0), ("pair", pair, 0.1613)] {
@@ -285,13 +288,13 @@ fn heads_seek_a_third_of_a_drive_a_sixth_of_half_of_it_and_less_in_a_pair() {
 
 #[test]
 fn the_nearer_head_gains_what_the_seek_curve_says() {
-    // One read at a time: arm and turn of one drive take 1.25 to 1.30 times as long as of a pair whose nearer head reads, on
-    // five drives that were computed elsewhere, with other parameters.
-    // The drive's own time for a command comes on top of both.
+    // One read at a time: the time of arm and rotation for one drive is 1.25 to 1.30 times that for a pair whose nearer
+    // head reads, on five drives with other parameters, computed by another program. The drive's own time for a command
+    // is added to both.
     for name in ["wd740gd", "mba3073rc", "cheetah_15k7", "exos_x18_18tb", "hus728t8"] {
         let mut profile = Library::builtin().drive(name).expect("a profile of the project").clone();
         let DriveKind::Disk(disk) = &mut profile.kind else { panic!("{name} is a disk") };
-        // With one density places are as far apart as cylinders; and the curve is that of the three points.
+        // With one density, distances in addresses equal distances in cylinders. The curve is that of the three points.
         (disk.rate_inner, disk.seek_table) = (disk.rate_outer.clone(), None);
         let turn_ms = disk.turn().0 as f64 / 2e6;
         let alone_ms = disk.seek_read.average.value.0 as f64 / 1e6 + turn_ms;
@@ -308,9 +311,9 @@ fn the_nearer_head_gains_what_the_seek_curve_says() {
 
 #[test]
 fn a_small_write_of_raid_5_takes_two_reads_and_a_turn() {
-    // Write-through, depth 1: the later of two reads, then both sectors come by again, the later one after a whole turn.
-    // Arm and turn alone: 7.49 and 5.4 ms for one read, 15.0 and 10.6 for the write; the drives' own time for a command
-    // comes on top of both once, for that of the write passes while its sector comes round.
+    // Write-through, depth 1: the later of two reads; then both sectors pass again, the later one after a whole turn.
+    // Arm and rotation alone take 7.49 and 5.4 ms for one read, 15.0 and 10.6 for the write. The drives' own time for a
+    // command is added once, because the time for the write passes during the turn.
     for (name, read_ms, write_ms) in [("wd740gd", 7.49, 15.0), ("mba3073rc", 5.4, 10.6)] {
         let library = Library::builtin();
         let kit = DriveKit::new(library.drive(name).expect("a profile of the project"));
@@ -332,7 +335,7 @@ fn a_small_write_of_raid_5_takes_two_reads_and_a_turn() {
         let written = mean_ms(ArrayLevel::Raid5, 8, IoKind::Write);
         let alone = mean_ms(ArrayLevel::Single, 1, IoKind::Read);
         let expected = write_ms + alone - read_ms;
-        // The figures are of a tenth of a millisecond.
+        // The figures have a resolution of a tenth of a millisecond.
         assert!((written / expected - 1.0).abs() < 0.015, "{name}: {written} ms are not {expected} ms");
     }
 }
@@ -381,7 +384,8 @@ fn the_controllers_processor_is_a_ceiling() {
 
 #[test]
 fn more_requests_than_the_engine_takes_wait_at_the_door() {
-    // 16,384 outstanding, four times what the engine takes: the drives are never idle, so eight make eight times the rate.
+    // 16,384 outstanding requests, four times the limit of the engine: the drives are never idle, so eight drives give
+    // eight times the rate.
     let profiles = Library::builtin();
     let controller = profiles.controller("openraid").expect("a profile of the project").clone();
     let drive = fixed(Bytes(SECTORS * 512), Nanos::from_millis(1));

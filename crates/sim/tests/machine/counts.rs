@@ -1,4 +1,4 @@
-//! How many commands a request costs, and what an array holds.
+//! The number of commands for a request, and the capacity of an array.
 
 use openraid_core::admin::{PartialWritePolicy, Policy};
 use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineError, MachineParts};
@@ -15,7 +15,7 @@ fn rmw() -> MachineParts {
     }
 }
 
-/// Reads, writes and the members touched by one request.
+/// Reads, writes and used members of one request.
 fn cost(level: ArrayLevel, members: u16, kind: IoKind, offset: u64, len: u32) -> (u64, u64, usize) {
     let mut machine = machine(rmw(), level, members, MS);
     one(&mut machine, kind, offset, len);
@@ -66,14 +66,14 @@ fn reads_cost_one_command_and_more_where_members_are_missing() {
     for (level, members) in [(Single, 1), (Raid0, 4), (Raid1, 2), (Raid10, 4), (Raid5, 4), (Raid6, 6), (Raid50, 6)] {
         assert_eq!(cost(level, members, IoKind::Read, 65_536 + 8192, 8192), (1, 0, 1), "{level}");
     }
-    // Every chunk of the first rows: those on the missing member cost all others.
+    // Every chunk of the first rows: a chunk on the missing member needs a read of all others.
     let array = ArraySpec { degraded: 1, ..ArraySpec::new(Raid5, 4) };
     let mut machine = Machine::with_drives(rmw(), &array, constant(4, MS), true).expect("it can run");
     for chunk in 0..12 {
         one(&mut machine, IoKind::Read, chunk * 65_536, 4096);
     }
     let reads: u64 = machine.counters().members.iter().map(|member| member.reads).sum();
-    // In 4 rows the missing member holds 3 chunks of data: 3 of the 12 reads take 3 commands.
+    // In 4 rows the missing member has 3 chunks of data: 3 of the 12 reads take 3 commands.
     assert_eq!(reads, 9 + 3 * 3);
     assert_eq!(machine.counters().members[0].reads, 0);
 }
@@ -99,7 +99,7 @@ fn arrays_hold_what_their_members_hold() {
         let capacity = machine.capacity().get();
         let full = chunks(drive) * data;
         assert!(capacity <= full, "{level}: {capacity} of {full}");
-        // A nested array keeps its outer description on the spans.
+        // A nested array has its outer superblock on the spans.
         let slack = if matches!(level, Raid50 | Raid60) { 4 << 20 } else { 0 };
         assert!(capacity + slack >= full, "{level}: {capacity} of {full}");
     }
@@ -161,7 +161,7 @@ fn a_write_in_the_cache_is_answered_before_the_members_have_it() {
     let parts = MachineParts { cache: Bytes::mib(16), policy, ..MachineParts::default() };
     let mut machine = machine(parts, ArrayLevel::Raid5, 4, MS);
     assert_eq!(one(&mut machine, IoKind::Write, 0, 8192), Nanos::ZERO);
-    // Once it is written, it is still there to be read.
+    // After the destage, the data can still be read.
     machine.advance(openraid_units::Instant(20_000_000_000), &mut Vec::new());
     assert_eq!(one(&mut machine, IoKind::Read, 0, 8192), Nanos::ZERO);
     let counters = machine.counters();
@@ -169,8 +169,8 @@ fn a_write_in_the_cache_is_answered_before_the_members_have_it() {
     assert_eq!(one(&mut machine, IoKind::Read, 1 << 30, 8192), MS);
 }
 
-/// Reads one at a time next to bursts of small writes, which are written back a moment later: the 99th percentile, and
-/// the longest.
+/// Reads one at a time beside bursts of small writes, which are destaged a moment later. Returns the 99th percentile
+/// and the longest time.
 fn reads_beside_destage(destage_beside_reads: u32) -> [Nanos; 2] {
     let policy = Policy { write_cache: openraid_core::admin::WriteCache::Volatile, ..Policy::default() };
     let parts = MachineParts {
@@ -216,7 +216,7 @@ fn reads_beside_destage(destage_beside_reads: u32) -> [Nanos; 2] {
 fn reads_keep_their_latency_while_dirty_data_is_written_back() {
     let (without, with) = (reads_beside_destage(u32::MAX), reads_beside_destage(2));
     println!("reads beside destage: {without:?}; with way given {with:?}");
-    // Two commands may be before a read, and it takes its own time.
+    // Two commands may precede a read, which then takes its own time.
     assert_eq!(with[0], Nanos(3 * MS.get()));
     assert!(without[0] > Nanos(10 * MS.get()) && with[1] < without[0], "{without:?} {with:?}");
 }

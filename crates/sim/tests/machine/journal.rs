@@ -1,4 +1,4 @@
-//! A journal with drives of its own, against counts and closed forms.
+//! A journal with drives of its own, compared with counts and closed forms.
 
 use openraid_core::admin::{Policy, WriteCache};
 use openraid_drives::AnyDrive;
@@ -7,12 +7,12 @@ use openraid_units::{Bytes, Nanos};
 
 use crate::support::{closed_loop, constant, one};
 
-/// One command at a device of the journal, and at a member.
+/// Time of one command at a device of the journal, and at a member.
 const DEVICE: Nanos = Nanos::from_millis(1);
 const MEMBER: Nanos = Nanos::from_micros(10);
 const BLOCK: u64 = 4096;
 
-/// RAID 5 of four with a journal on this number of devices. The cache is large, so that nothing of a short load is destaged.
+/// RAID 5 of four with a journal on this number of devices. The cache is so large that a short load is not destaged.
 fn machine(devices: u16, level: ArrayLevel) -> Machine<AnyDrive> {
     let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };
     let (cache, journal) = (Bytes::mib(64), if devices > 0 { JOURNAL_DEVICE } else { Bytes::ZERO });
@@ -26,7 +26,7 @@ fn write(id: u64) -> HostIo {
     HostIo { id, kind: IoKind::Write, offset: id % 1000 * BLOCK * 16, len: 4096, worker: 0 }
 }
 
-/// Writes until the array is marked as the journal's: those before are written through.
+/// Write until the array is marked as protected by the journal; writes before that are written through.
 fn begun(machine: &mut Machine<AnyDrive>) {
     for id in 0..4 {
         one(machine, IoKind::Write, write(id).offset, 4096);
@@ -46,7 +46,7 @@ fn a_write_takes_the_time_of_its_entry_on_one_device_or_two() {
                 id += 1;
                 HostIo { id: slot, ..write(id) }
             });
-            // A header and its payload, one after the other on a device that does one thing at a time.
+            // A header and its payload, one after the other, on a device that does one thing at a time.
             let each = response / writes as f64;
             assert!((each / (2.0 * DEVICE.0 as f64) - 1.0).abs() < 0.01, "{level} on {devices}: {each} ns");
             let after = machine.counters();
@@ -54,7 +54,7 @@ fn a_write_takes_the_time_of_its_entry_on_one_device_or_two() {
             let busy = Nanos(busy[0] - busy[1]);
             assert!(busy.0 as f64 > 0.99 * time.0 as f64, "{level}: busy for {busy:?} of {time:?} from {from:?}");
             for (own, old) in after.journal.iter().zip(&before.journal) {
-                // One entry for each write, the one that is under way included: 4 KiB of header, 4 KiB of payload.
+                // One entry for each write, including the one under way: 4 KiB of header, 4 KiB of payload.
                 let (commands, sectors) = (own.writes - old.writes, own.sectors_written - old.sectors_written);
                 assert!((2 * writes..=2 * (writes + 1)).contains(&commands), "{commands} commands");
                 assert_eq!(sectors, commands * BLOCK / 512);
@@ -75,7 +75,7 @@ fn writes_that_come_meanwhile_go_together_and_none_faster_than_its_entry() {
             id += 1;
             HostIo { id: slot, ..write(id) }
         });
-        // Two entries in turn have all writes between them, so a write comes out every second one of 2 ms.
+        // Two consecutive entries together have all outstanding writes, and each entry takes 2 ms.
         let rate = writes as f64 / (time.0 as f64 / 1e9);
         let (least, most) = (depth as f64 / 4e-3, depth as f64 / 2e-3);
         assert!(rate > 0.95 * least && rate < 1.01 * most, "depth {depth}: {rate} of {least} to {most}");

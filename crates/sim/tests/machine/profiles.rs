@@ -1,4 +1,4 @@
-//! Every controller that is built in makes the arrays that it should, and refuses the others with its reason.
+//! Every built-in controller makes the arrays that it supports, and refuses the others with its reason.
 
 use openraid_models::{Adapters, ArrayLevel, DriveKind, DriveProfile, Library, Sourced};
 use openraid_sim::machine::{ArraySpec, CacheMode, CachePolicy, HostIo, IoKind, Machine, MachineError, MachineSpec};
@@ -62,12 +62,12 @@ fn a_port_is_a_ceiling_for_its_drive() {
         let mbs = read(controller, "pm893_960");
         assert!(mbs <= port(link) && mbs > port(link) * 0.9, "{controller}: {mbs} through {}", port(link));
     }
-    // One in a slot of the host's has no port.
+    // A drive in a slot of the host has no port.
     assert!(read("openraid", "pm9a3_1920") > port("sas12"));
 }
 
-/// MB/s of this many drives in RAID 0, read or written in order, 128 KiB of each drive at once, or read by one half of the
-/// requests and written by the other.
+/// MB/s of this number of drives in RAID 0, with sequential requests of 128 KiB for each drive. All requests have one
+/// kind, or one half are reads and the other half writes.
 fn striped(library: &Library, controller: &str, drive: DriveProfile, members: u16, kinds: [IoKind; 2]) -> f64 {
     let controller = library.controller(controller).unwrap().clone();
     let array = ArraySpec { chunk: Some(Bytes::kib(64)), ..ArraySpec::new(ArrayLevel::Raid0, members) };
@@ -93,7 +93,7 @@ fn drives_on_an_expander_have_their_own_rates_until_the_wide_port_is_full() {
     for (controller, link) in [("openraid-expander", "sas6_x4"), ("plain-hba-expander", "sas3_x4")] {
         let port = library.bus(link).unwrap().read.value.0 as f64 / 1e6;
         let lane = port / 4.0;
-        // Slower than a lane, and faster: then the lane is what each drive has.
+        // Drives slower than a lane, and faster ones: each drive then has the rate of a lane.
         for drive in ["exos_x18_18tb", "pm893_960"] {
             let drive = library.drive(drive).unwrap();
             let own = match &drive.kind {
@@ -117,13 +117,13 @@ fn both_directions_of_an_expanders_port_work_at_once() {
     let (read, write) = (bus.read.value.0 as f64 / 1e6, bus.write.value.0 as f64 / 1e6);
     let fast = || fixed(Bytes::gib(16), Nanos(10));
     let rate = |kinds| striped(&library, "openraid-expander", fast(), 8, kinds);
-    // A drive's part of a request is 128 KiB; the command in front of it takes the way out for its time.
+    // A drive's part of a request is 128 KiB. The preceding command occupies the outward way for its time.
     let bytes = f64::from(128 << 10);
     let out = bytes / (bytes / write + bus.command.value.0 as f64 / 1e3);
     let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.02, "{found} is not {expected}");
     near(rate([IoKind::Read; 2]), read);
     near(rate([IoKind::Write; 2]), out);
-    // Neither waits for the other, except for the commands of reads, which go out after written data.
+    // Neither direction waits for the other, except for the commands of reads, which are sent after written data.
     let (both, most) = (rate([IoKind::Read, IoKind::Write]), read + out);
     assert!(both > 0.9 * most && both <= most, "{both} of {most}");
 }
@@ -184,8 +184,8 @@ fn caches_are_as_the_controller_allows() {
     assert!(write(&MachineSpec { cache: through, ..back.clone() }) > Nanos::from_millis(8));
     assert!(write(&MachineSpec { cache_bytes: Some(Bytes::ZERO), ..back }) > Nanos::from_millis(8));
     assert!(write(&spec(&library, "hba92xx", ArrayLevel::Raid0, 4)) > Nanos::from_millis(4));
-    // A drive whose cache leaves the factory off waits for its medium: half a turn of 4 ms at least on average, and it is
-    // the same switched off by name. Switched on it answers from memory.
+    // A drive with its cache off, by its factory setting or by an explicit switch, waits for its medium: on average at
+    // least half a turn, 4 ms. With its cache on it answers from memory.
     let array = || ArraySpec::new(ArrayLevel::Raid0, 4);
     let with = |drive_cache: Option<bool>| {
         let drive = library.drive("cheetah_15k7").unwrap().clone();
@@ -217,7 +217,7 @@ fn drives_of_an_adapter_share_its_bus() {
         400.0 * f64::from(4 << 20) * 1e3 / time.0 as f64
     };
     let bus = |name: &str| library.bus(name).unwrap().read.value.0 as f64 / 1e6;
-    // One adapter of eight drives, and two of four; the host's bus carries more than both.
+    // One adapter for eight drives, and two for four each; the host's bus has a higher rate than both.
     for (drives, name, adapters) in [(8, "pcie1_x4", 1.0), (4, "pcie1_x4", 2.0), (4, "pcix64_133", 2.0)] {
         let (found, most) = (rate(Some((drives, name))), adapters * bus(name));
         assert!((found / most - 1.0).abs() < 0.02, "{drives} on {name}: {found} is not {most}");

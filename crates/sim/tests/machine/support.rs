@@ -1,4 +1,4 @@
-//! Drives whose service times follow a law, and loads.
+//! Drives with service times of a given law, and loads.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
 /// 16 GiB.
 pub const SECTORS: u64 = 32 << 20;
 
-/// A drive whose service times are drawn, first come, first served.
+/// A drive with random service times, first come, first served.
 #[derive(Clone, Debug)]
 pub struct ExponentialDrive {
     mean: f64,
@@ -34,7 +34,7 @@ impl ExponentialDrive {
     }
 }
 
-/// A draw from the exponential law with this mean.
+/// A random time of the exponential law with this mean.
 pub fn exponential(random: &mut Random, mean: f64) -> Nanos {
     let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
     Nanos((-uniform.ln() * mean).round() as u64)
@@ -67,7 +67,7 @@ impl DriveModel for ExponentialDrive {
     }
 }
 
-/// A drive with one service time for everything.
+/// A drive with one service time for all commands.
 pub fn fixed(capacity: Bytes, time: Nanos) -> DriveProfile {
     let constant =
         ConstantProfile { service: Sourced::exact(time), law: ServiceLaw::Fixed, servers: Sourced::exact(1) };
@@ -82,7 +82,7 @@ pub fn fixed(capacity: Bytes, time: Nanos) -> DriveProfile {
     }
 }
 
-/// Drives that take the same time for everything.
+/// Drives with one service time for all commands.
 pub fn constant(members: u16, time: Nanos) -> Vec<AnyDrive> {
     let kit = DriveKit::new(&fixed(Sectors(SECTORS).bytes(), time));
     (0..members).map(|_| kit.build(&DriveOptions::default())).collect()
@@ -93,7 +93,7 @@ pub fn machine(parts: MachineParts, level: ArrayLevel, members: u16, time: Nanos
     Machine::with_drives(parts, &array, constant(members, time), true).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Carry out one request alone: when it ended.
+/// Carry out one request alone. Returns when it ended.
 pub fn one<D: DriveModel>(machine: &mut Machine<D>, kind: IoKind, offset: u64, len: u32) -> Nanos {
     let from = machine.now();
     machine.submit(HostIo { id: 1, kind, offset, len, worker: 0 });
@@ -103,8 +103,8 @@ pub fn one<D: DriveModel>(machine: &mut Machine<D>, kind: IoKind, offset: u64, l
     done[0].at.since(from)
 }
 
-/// Keep `depth` requests of `len` bytes inside until `requests` have ended: the time from the start, and the sum of
-/// the response times.
+/// Keep `depth` requests of `len` bytes outstanding until `requests` have ended. Returns the time from the start, and
+/// the sum of the response times.
 pub fn closed_loop<D: DriveModel>(
     machine: &mut Machine<D>,
     depth: u64,

@@ -1,4 +1,4 @@
-//! Buses, channels and the parity engine as ceilings.
+//! Buses, channels and the parity engine as limits.
 
 use openraid_sim::machine::parts::{ParityCost, WayCost};
 use openraid_sim::machine::{ArrayLevel, HostIo, IoKind, MachineParts, Rate};
@@ -8,7 +8,7 @@ use crate::support::{closed_loop, machine, one};
 
 const QUICK: Nanos = Nanos(10);
 
-/// MB/s of a load in which every other request is a write, or all are of one kind.
+/// MB/s of a load of one kind, or of alternating reads and writes.
 fn rate(parts: &MachineParts, level: ArrayLevel, members: u16, len: u32, kinds: [IoKind; 2]) -> f64 {
     let mut machine = machine(parts.clone(), level, members, QUICK);
     let requests = 4_000;
@@ -37,7 +37,7 @@ fn each_direction_of_a_bus_has_its_own_ceiling_and_a_shared_bus_one_for_both() {
     let parts = MachineParts { host_way: two, ..MachineParts::default() };
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, READS), 500.0);
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 400.0);
-    // Readers and writers do not wait for each other.
+    // Reads and writes do not wait for each other.
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, BOTH), 900.0);
     let one = WayCost { read: Rate::FREE, write: Rate::FREE, shared: Some(Rate::mb_per_second(200)) };
     let parts = MachineParts { host_way: one, ..MachineParts::default() };
@@ -73,20 +73,20 @@ fn members_on_a_shared_channel_share_it() {
 
 #[test]
 fn everything_passes_the_memory_of_a_controller_as_often_as_it_goes_in_and_out() {
-    // 300 MB/s of what goes in or out, one after the other.
+    // 300 MB/s for all bytes that the memory receives or gives, one after the other.
     let parts = MachineParts { memory: 1_000_000 / 300, ..MachineParts::default() };
-    // From a drive and to the host; from the host and to a drive, or to two.
+    // A read is written to memory by a drive and read by the host; a write is stored once and read for each drive.
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, READS), 150.0);
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, WRITES), 150.0);
     near(rate(&parts, ArrayLevel::Raid0, 4, 65_536, BOTH), 150.0);
     near(rate(&parts, ArrayLevel::Raid1, 2, 65_536, WRITES), 100.0);
-    // Three columns go in, are read for parity, and give one of parity; four go out.
+    // Three columns are stored, are read for parity, and give one column of parity; four are sent to drives.
     near(rate(&parts, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 300.0 * 3.0 / 11.0);
 }
 
 #[test]
 fn the_parity_engine_is_a_ceiling() {
-    // 100 MB/s of what goes in.
+    // 100 MB/s of input.
     let parity = ParityCost { setup: Nanos::ZERO, member: Nanos::ZERO, picos: 10_000, second_percent: 200 };
     let parts = MachineParts { parity, ..MachineParts::default() };
     near(rate(&parts, ArrayLevel::Raid5, 4, 3 * 65_536, WRITES), 100.0);
@@ -101,9 +101,9 @@ fn a_request_alone_takes_the_sum_of_its_parts() {
     let parts = MachineParts { host_way: way, ..MachineParts::default() };
     let drive = Nanos::from_millis(3);
     let mut machine = machine(parts, ArrayLevel::Raid5, 4, drive);
-    // Drive, then 8 KiB over the bus at a nanosecond a byte.
+    // The drive, followed by 8 KiB over the bus at a nanosecond a byte.
     assert_eq!(one(&mut machine, IoKind::Read, 0, 8192), drive + Nanos(8192));
-    // The first write waits until the array is marked as in use.
+    // The first write waits until the array is marked active.
     one(&mut machine, IoKind::Write, 0, 8192);
     // Bus, old data and parity, new data and parity.
     assert_eq!(one(&mut machine, IoKind::Write, 1 << 20, 8192), Nanos(8192) + drive + drive);
