@@ -1,4 +1,4 @@
-//! Which drives an array takes as members, and the reason for which it refuses another one.
+//! The drives that an array accepts as members, and the reason for which it refuses others.
 
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
 use openraid_core::array::create::{superblock_for_new_member, NewDrive};
@@ -6,7 +6,7 @@ use openraid_format::{Superblock, Uuid};
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{BlockSize, DriveId, Sectors};
 
-/// A RAID 5 of three with a bitmap of a bit for each 4 KiB, and a new drive.
+/// A RAID 5 of three with a bitmap that has a bit for each 4 KiB, and a new drive.
 fn array_and_drive() -> (Rig, DriveId) {
     let options = RigOptions { bitmap: true, bitmap_chunk: Some(4096), ..RigOptions::new(1) };
     let mut rig = Rig::new(Shape::raid5(3, Sectors::kib(64)), options);
@@ -67,7 +67,7 @@ fn a_drive_without_room_for_the_bitmap_is_refused_with_the_room_and_the_need() {
     let capacity = rig.world.drive(drive).spec().capacity;
     let (_, room) = own.bitmap_room(capacity).expect("it has a bitmap");
     let offset = own.bitmap_offset().expect("it has a bitmap");
-    // No sector is left between the bitmap and the next area.
+    // No sector is free between the bitmap and the next area.
     own.set_bitmap_offset(Some(offset + i32::try_from(room.get()).expect("small")));
     let text = refusal(add(&mut rig, drive, own));
     assert!(text.contains("write-intent bitmap needs") && text.contains("room for 0 sectors between"), "{text}");

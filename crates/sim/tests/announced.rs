@@ -11,10 +11,10 @@ use openraid_sim::{Loss, Rig, Shape};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 const BAD: MemberLba = MemberLba(640);
-/// Where its stripe is in the array: the twentieth of three chunks of data.
+/// The place of its stripe in the array: stripe 20 of three chunks of data.
 const STRIPE: u64 = 20 * 3 * (16 << 10);
 
-/// A degraded RAID 5, all of it written, with one bad sector for which there is no redundancy.
+/// A degraded and fully written RAID 5, with one bad sector without redundancy.
 fn rig(seed: u64) -> (Rig, DriveId, DriveLba) {
     let shape = Shape::raid5(4, Sectors::kib(16));
     let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(seed) });
@@ -31,7 +31,7 @@ fn rig(seed: u64) -> (Rig, DriveId, DriveLba) {
     (rig, drive, lba)
 }
 
-/// What the log of a drive names, if its superblock announces one.
+/// The sectors in a drive's bad-block log, if its superblock announces one.
 fn announced(rig: &Rig, drive: DriveId) -> Option<Vec<DriveLba>> {
     let superblock = superblock_on(&rig.world, drive).expect("it is a member");
     if !superblock.features.contains(FeatureMap::BAD_BLOCKS) {
@@ -49,7 +49,7 @@ fn announced(rig: &Rig, drive: DriveId) -> Option<Vec<DriveLba>> {
 fn at_no_moment_does_a_superblock_announce_a_log_that_is_not_there() {
     for seed in 1..40 {
         let (mut rig, drive, lba) = rig(seed);
-        // The stripe of the bad sector, which no session may read: it is lost.
+        // The stripe of the bad sector. Sessions must not read it, because it is lost.
         rig.world.submit(rig.array, RequestKind::Read, STRIPE, 48 << 10, Vec::new());
         let mut seen = 0;
         while rig.world.step() {
@@ -75,7 +75,7 @@ fn without_space_for_the_log_the_array_starts_again_and_says_nothing_of_a_log() 
     rig.session.forget();
     rig.world.cut_power();
     rig.session.versions_mut().cut();
-    // No force: it is a degraded array as before.
+    // Without force: the array is degraded as before.
     rig.boot();
     assert_eq!(rig.health(), Health::Degraded);
 }

@@ -1,4 +1,4 @@
-//! Initial resync, spares, replacement, re-add, checks: what goes on while hosts work.
+//! First sync, spares, replacement, re-adding, checks: background work while hosts make requests.
 
 mod support;
 
@@ -79,7 +79,7 @@ fn a_working_member_is_replaced_without_losing_redundancy() {
     }
 }
 
-/// Whenever the power goes, the superblocks name a full member for the slot: the old one or the new one.
+/// At every possible power cut, the superblocks name a full member for the slot: the old one or the new one.
 #[test]
 fn the_slot_of_a_member_that_is_replaced_is_never_empty() {
     for seed in seeds(1, 10) {
@@ -134,7 +134,8 @@ fn a_replacement_of_a_member_that_is_gone_at_the_next_start_has_its_slot() {
         rig.boot();
         assert_eq!(rig.drive_in(Slot(1)), Some(spare), "{}", rig.world.dump());
         let MemberState::Rebuilding { to } = rig.state_of(Slot(1)) else { panic!("{}", rig.world.dump()) };
-        // After a cut the two may differ in what was being written. Parity that is degraded then does not start at all.
+        // After a cut the two may differ in the data that was being written. A degraded array with parity then does not
+        // start at all.
         assert_eq!(to.is_zero(), cut, "{to}");
         rig.session.run(&mut rig.world, &load, 60);
         rig.rest();
@@ -143,8 +144,8 @@ fn a_replacement_of_a_member_that_is_gone_at_the_next_start_has_its_slot() {
     }
 }
 
-/// md records any position up to which a member is filled. A position within a stripe is within writes of that stripe,
-/// which skip the unfilled part: the skipped sectors must not be read as filled.
+/// md records any position up to which a member is filled. If the position is within a stripe, writes of that stripe
+/// skip the part that is not filled. The skipped sectors must not be read as filled.
 #[test]
 fn a_member_that_is_filled_to_the_midst_of_a_stripe_counts_up_to_the_stripe() {
     let shape = Shape::raid6(8, Sectors::kib(64));
@@ -163,7 +164,7 @@ fn a_member_that_is_filled_to_the_midst_of_a_stripe_counts_up_to_the_stripe() {
         let spare = *rig.drives.last().unwrap();
         let mut superblock = superblock_on(&rig.world, spare).expect("it is a member");
         let filled = superblock.recovery_offset().expect("it is being filled").offset() / shape.chunk;
-        // The last one of which slot 2 has P: only parity is left out.
+        // The last stripe whose P is in slot 2: writes leave out only parity.
         let has_p = |stripe: &u64| stripe % u64::from(shape.members) == 5;
         let stripe = shape.chunk * (1..filled).rev().find(has_p).expect("six stripes are filled");
         superblock.set_recovery_offset(Some(MemberLba(stripe.get() + into)));
@@ -172,7 +173,7 @@ fn a_member_that_is_filled_to_the_midst_of_a_stripe_counts_up_to_the_stripe() {
         rig.world.drive_mut(spare).poke(superblock.super_offset, &bytes);
         rig.boot();
         rig.world.admin(AdminCommand::Pause { array: rig.array }).unwrap();
-        // In that stripe alone, of all sizes.
+        // Writes of all lengths in that stripe alone.
         let data = shape.chunk.bytes().get() * 6;
         let begin = stripe.bytes().get() * 6;
         let load = Workload { range: begin..begin + data, mix: [0, 1, 0, 0, 0], len_max: data, ..all.clone() };
@@ -239,7 +240,7 @@ fn a_rebuild_can_be_paused_slowed_and_resumed() {
     rig.judge();
 }
 
-/// Flip one byte on a member, without the engine's knowledge.
+/// Flip one byte on a member without the engine's knowledge.
 fn flip(rig: &mut Rig, slot: Slot, at: MemberLba, byte: usize) -> DriveId {
     let (drive, lba) = Members::of(&rig.world, rig.array).place(slot, at).unwrap();
     rig.world.drive_mut(drive).flip(lba, byte, 0x10);
@@ -305,7 +306,7 @@ fn a_check_is_broken_off_for_a_rebuild_and_by_the_loss_of_a_member_and_that_is_t
         let told = |rig: &mut Rig| -> Vec<&str> { rig.world.take_notices().iter().map(|n| n.kind.event()).collect() };
         assert_eq!(told(&mut rig).iter().filter(|event| **event == "CheckStopped").count(), 1);
         if rig.geometry_losses() == 1 {
-            // Without a member nothing of it can be compared.
+            // If a member is missing, its data cannot be compared.
             let refused = rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Check });
             assert_eq!(refused, Err(AdminError::NotComparable(NotComparable::Degraded)));
             let ended = rig.status().last_scrub.map(|ended| ended.outcome);
@@ -337,7 +338,7 @@ fn where_the_guilty_one_can_be_named_a_repair_corrects_it() {
             rig.rest();
             for flips in 0..10 {
                 let slot = Slot(u16::try_from(rig.random.below(u64::from(shape.members))).unwrap());
-                // Rows of their own: 64 KiB apart.
+                // Separate rows: 64 KiB apart.
                 let at = MemberLba(128 * flips + rig.random.below(8));
                 flip(&mut rig, slot, at, 77);
             }
@@ -352,14 +353,14 @@ fn where_the_guilty_one_can_be_named_a_repair_corrects_it() {
     }
 }
 
-/// Rows of 4 KiB of which one bit of one member turns over, in every second row of all members.
+/// Flip one bit of one member in rows of 4 KiB, in every second row of all members.
 fn flip_many(rig: &mut Rig) -> Vec<(DriveId, DriveLba, [u8; 512])> {
     let rows = rig.shape.member_data(0).get() / 16;
     let mut flipped = Vec::new();
     for row in 0..rows {
         let slot = Slot(u16::try_from(rig.random.below(u64::from(rig.shape.members))).unwrap());
         let (at, byte) = (MemberLba(row * 16 + rig.random.below(8)), rig.random.index(512));
-        // Not all of a member belongs to a map.
+        // The layout does not use every place of a member.
         let Some((drive, lba)) = Members::of(&rig.world, rig.array).place(slot, at) else { continue };
         rig.world.drive_mut(drive).flip(lba, byte, 0x10);
         let mut now = [0; 512];
@@ -440,7 +441,7 @@ fn without_a_provably_wrong_block_a_repair_names_the_place_and_changes_nothing()
     }
 }
 
-/// Is it parity, or another copy than the first, what a member has here?
+/// Whether a member has parity at this place, or another copy than the first.
 fn is_redundancy(geometry: &Geometry, slot: Slot, at: MemberLba) -> bool {
     match geometry {
         Geometry::Parity(parity) => parity
@@ -453,7 +454,7 @@ fn is_redundancy(geometry: &Geometry, slot: Slot, at: MemberLba) -> bool {
     }
 }
 
-/// What members of the same array hold, without metadata.
+/// The content of all members, without metadata.
 fn content(rig: &Rig) -> Vec<Vec<u8>> {
     let members = Members::of(&rig.world, rig.array);
     let len = usize::try_from(rig.shape.member_data(0).bytes().get()).unwrap();
@@ -481,7 +482,7 @@ fn a_repair_that_trusts_the_data_rewrites_parity_and_copies() {
             let load = Workload { mix: [0, 1, 0, 0, 0], ..load(&rig) };
             rig.session.run(&mut rig.world, &load, 60);
             rig.rest();
-            // On a mirror only copies other than the first are wrong, so that the data stay as hosts wrote them.
+            // On a mirror only copies other than the first are wrong, so that the data stays as hosts wrote it.
             let mut flips = 0;
             for at in (0..rig.shape.member_data(0).get()).step_by(40).map(MemberLba) {
                 let wrong = (0..shape.members).map(Slot).find(|slot| is_redundancy(&shape.geometry(), *slot, at));
@@ -558,7 +559,7 @@ fn a_stretch_of_mismatches_is_told_once() {
 
 #[test]
 fn the_first_sync_writes_what_differs_and_nothing_else() {
-    // Near, far and offset copies; of an odd number of members, too.
+    // Near, far and offset copies, and also an odd number of members.
     let raid10 = [(0x102, 4), (0x103, 4), (0x201, 4), (0x10201, 4), (0x102, 3)];
     let mirrors = raid10.map(|(layout, members)| Shape::raid10(layout, members, Sectors::kib(16)));
     let raid4 = Shape::new(Level::Raid4, 0, 4, Sectors::kib(16));
@@ -623,7 +624,7 @@ fn a_member_lost_during_a_resync_leaves_data_that_was_read_readable() {
         let drive = rig.new_drive();
         rig.world.add_member(rig.array, drive).unwrap();
         rig.session.run_on(&mut rig.world, &load, 10);
-        // The survivor goes while the new one is being filled.
+        // The survivor is lost while the new member is being filled.
         rig.lose(Slot(1), Loss::Pulled);
         rig.session.run(&mut rig.world, &load, 30);
         rig.rest();
@@ -659,7 +660,7 @@ fn a_rebuild_reports_its_restored_part_as_complete_and_no_more() {
         let mut last = Sectors::ZERO;
         while let Some(task) = rig.status().task {
             let whole = rig.status().whole_to;
-            // As much of the array as of the member, to a stripe.
+            // The same share of the array as of the member, to within a stripe.
             let share = u128::from(task.done.get()) * u128::from(capacity.get()) / u128::from(task.total.get());
             assert!(whole >= last && whole <= capacity, "{shape}: {whole} after {last}");
             let stripe = if shape == long { 3 * 512 } else { 1024 };
@@ -672,7 +673,7 @@ fn a_rebuild_reports_its_restored_part_as_complete_and_no_more() {
     }
 }
 
-/// Units of a rebuild are shorter than long chunks, so a write may lie across the place that the rebuild has come to.
+/// Units of a rebuild are shorter than long chunks, so a write may overlap the position of the rebuild.
 #[test]
 fn a_write_across_the_frontier_of_a_rebuild_leaves_no_old_parity() {
     const CHUNK: u64 = 256 << 10;
@@ -681,7 +682,7 @@ fn a_write_across_the_frontier_of_a_rebuild_leaves_no_old_parity() {
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions::new(seed));
         rig.rest();
-        // It holds P of the first stripe and Q of the second.
+        // The member has P of the first stripe and Q of the second.
         rig.lose(Slot(7), Loss::Failed);
         rig.rest();
         let policy = Policy { rebuild_rate: Sectors::kib(256), background_depth: 1, ..Policy::default() };

@@ -1,4 +1,4 @@
-//! Requests at the limits, hosts that go away, and arrays beyond two terabytes.
+//! Requests at the limits, hosts that disconnect, and arrays beyond two terabytes.
 
 mod support;
 
@@ -78,7 +78,7 @@ fn hosts_that_go_away_leave_no_requests() {
             }
             rig.world.run_until_answered();
             for _ in rig.world.take_finished() {}
-            // All tables are free again: as much work as ever is taken.
+            // All tables are free again: the array accepts its full amount of work.
             let load = Workload { mix: [0, 1, 0, 0, 0], ..Workload::mixed(capacity) };
             rig.session.run(&mut rig.world, &load, 50);
             rig.rest();
@@ -100,7 +100,7 @@ fn addresses_beyond_two_terabytes_are_whole() {
         assert!(capacity > EDGE + (1 << 30));
         let mut random = Random::new(5);
         let mut written = Vec::new();
-        // Around 2^32 sectors of the array, of a member, and at the very end.
+        // Around 2^32 sectors of the array and of a member, and at the very end.
         for middle in [EDGE, EDGE * 3 / 2, EDGE * 2, EDGE * 3, capacity - (1 << 20)] {
             for _ in 0..20 {
                 let at = middle - (1 << 20) + random.below(2 << 20);

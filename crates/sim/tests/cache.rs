@@ -1,5 +1,5 @@
-//! The controller's cache: whatever is taken into it reads as it was written, is on the members after a flush, and
-//! costs the members no more than it must.
+//! The controller's cache: all data in it reads as it was written, and is on the members after a flush. The cache costs
+//! the members no more than necessary.
 
 mod support;
 
@@ -16,7 +16,7 @@ use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{Bytes, MemberLba, Nanos, Sectors, Slot, StripeIndex};
 use support::{seeds, Case};
 
-/// A cache of this many bytes in addition to the rest.
+/// Options with a cache of this size in addition to the other memory.
 fn options(seed: u64, cache: u64) -> RigOptions {
     let mut options = RigOptions { write_cache: WriteCache::Volatile, ..RigOptions::new(seed) };
     let small = Limits::small();
@@ -24,7 +24,7 @@ fn options(seed: u64, cache: u64) -> RigOptions {
     options
 }
 
-/// A few stripes, a part of the array, more than the array.
+/// Cache sizes: a few stripes, a part of the array, more than the array.
 const SIZES: [u64; 3] = [128 << 10, 512 << 10, 16 << 20];
 
 #[test]
@@ -147,7 +147,7 @@ fn small_writes_in_order_become_whole_stripes() {
     }
 }
 
-/// Five seconds if arms move, twenty if none does.
+/// Dirty data waits for five seconds on disks, for twenty on other drives.
 #[test]
 fn dirty_data_waits_longer_for_more_if_no_member_spins() {
     for (rotational, early) in [(true, true), (false, false)] {
@@ -177,7 +177,7 @@ fn the_figures_of_the_cache_are_those_of_the_load() {
     let write = RequestKind::Write { fua: false };
     ask(&mut rig, write, 0, 4096);
     rig.run_for(Nanos::from_secs(1));
-    // Half of it again, and a whole unit.
+    // Half of the first unit again, and a whole unit.
     ask(&mut rig, write, 2048, 4096);
     ask(&mut rig, write, 32 << 10, 32 << 10);
     rig.run_for(Nanos::from_secs(1));
@@ -189,16 +189,17 @@ fn the_figures_of_the_cache_are_those_of_the_load() {
     rig.run_for(Nanos::from_secs(20));
     let figures = rig.status().cached;
     assert_eq!((figures.destaged, figures.units), (64 + 12, 2));
-    // The oldest of the other one was dirty for the five seconds that destage gives it, and what writing takes.
+    // The oldest line of the other unit was dirty for the five seconds of destage's delay, and for the time of its
+    // write.
     let delay = Limits::small().destage_delay;
     assert!(figures.waited_max >= delay && figures.waited_max < delay + Nanos::from_secs(1), "{figures:?}");
     assert_eq!(figures.waited, early.waited + figures.waited_max);
-    // The first line and half of the second one were there, the rest was not.
+    // The first line and half of the second one were in the cache, the rest was not.
     assert_eq!((figures.read_hits, figures.read_misses), (12, 4));
     let status = rig.world.controller().cache_status().expect("it has one");
     assert_eq!((status.size, status.dirty), (Bytes(SIZES[2]), Bytes(0)));
     assert_eq!(status.counters.written, figures.written);
-    // The requests so far were not a host's: hosts begin, and only their figures start again.
+    // Until now no host has made requests. Hosts begin, and only their counters start again.
     let before = rig.status();
     rig.world.admin(AdminCommand::CountHosts { array: rig.array }).unwrap();
     let begun = rig.status();
@@ -222,15 +223,15 @@ fn a_change_of_the_policy_is_reported_with_old_and_new_value() {
         rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("it is taken");
     }
     let told: Vec<NoticeKind> = rig.world.take_notices().iter().map(|notice| notice.kind).collect();
-    // A depth of none is one.
+    // A depth of zero counts as one.
     let least = Policy { background_depth: 1, ..to };
     let expected = [NoticeKind::PolicyChanged { from, to }, NoticeKind::PolicyChanged { from: to, to: least }];
     assert_eq!(told, expected);
 }
 
-/// A long read meets a bad sector of the first copy, so that all of it comes from the second one, which lacks data that
-/// a cut left on the first. If the resync then copies the first, the cached data of the second is on no member any
-/// more. If the bad sector is repaired before that, the second copy stays.
+/// A long read meets a bad sector of the first copy, so all its data comes from the second copy. The second copy lacks
+/// data that a cut left on the first. If the resync then copies the first, the cached data of the second is no longer
+/// on any member. If the bad sector is repaired before that, the second copy stays.
 #[test]
 fn data_read_from_another_copy_does_not_outlive_the_resync() {
     const OLD: [u8; 512] = [1; 512];
@@ -267,7 +268,7 @@ fn data_read_from_another_copy_does_not_outlive_the_resync() {
     assert!(first > 0, "the second copy was read {other} times, and always stayed");
 }
 
-/// A bit turns over, hosts read it, and then a patrol comes: what it has put right hosts read.
+/// A bit flips, hosts read it, and a patrol follows: hosts then read the corrected data.
 #[test]
 fn what_was_read_wrong_is_right_when_a_patrol_has_corrected_it() {
     const RIGHT: [u8; 512] = [7; 512];

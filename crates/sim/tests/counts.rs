@@ -1,4 +1,5 @@
-//! Member commands for one host request, exactly: the figures of Linux md 6.1, measured with a chunk of 64 KiB.
+//! The exact number of member commands for one host request: the figures of Linux md 6.1, measured with a chunk of 64
+//! KiB.
 
 mod support;
 
@@ -24,7 +25,7 @@ fn service() -> RigOptions {
     options
 }
 
-/// The array is marked active: nothing but the requests moves drives for a while.
+/// An array that is marked active: for a while, only requests cause drive commands.
 fn warmed(shape: Shape) -> Rig {
     let mut rig = Rig::new(shape, service());
     rig.rest();
@@ -32,11 +33,11 @@ fn warmed(shape: Shape) -> Rig {
     rig
 }
 
-/// Reads and writes for one write at each of these places: all the same.
+/// Reads and writes for one write at each of these places; all must be equal.
 fn per_write(rig: &mut Rig, len: u64, places: impl Iterator<Item = u64>) -> (u64, u64) {
     let mut seen = Vec::new();
     for at in places {
-        // Each one by itself, soon after another write: no clean mark comes in between.
+        // Each write is separate and soon follows another write, so that no clean mark comes between.
         rig.world.write(rig.array, at, &[1; 512]).unwrap();
         let before = counts(rig);
         rig.world.write(rig.array, at, &vec![at.to_le_bytes()[1]; usize::try_from(len).unwrap()]).unwrap();
@@ -68,7 +69,7 @@ fn small_writes_of_healthy_parity_arrays_cost_what_they_cost_on_md() {
     }
 }
 
-/// A chunk is worked on in as many pieces of rows as the limits say; each costs the same.
+/// A chunk is processed in several pieces of rows, by the limits; each piece costs the same.
 fn split_rows((reads, writes): (u64, u64), rig: &Rig) -> (u64, u64) {
     let pieces = CHUNK.get().div_ceil(rig.world.limits().rows_max.get());
     (reads * pieces, writes * pieces)
@@ -133,11 +134,11 @@ fn forced_read_modify_write_reads_two_and_writes_two_even_on_three_members() {
 
 #[test]
 fn degraded_small_writes_cost_no_more_than_on_md() {
-    // Means over all places in hundredths: reads, writes; one member missing.
+    // Means over all places in hundredths: reads, writes; one member is missing.
     for (shape, md) in [
         (Shape::raid5(4, CHUNK), (199, 150)),
         (Shape::raid5(8, CHUNK), (303, 175)),
-        // 147 on md: its places were drawn at random, the mean of one turn is 150.
+        // 147 on md: its places were random; the mean of one cycle is 150.
         (Shape::raid6(4, CHUNK), (150, 225)),
         (Shape::raid6(8, CHUNK), (373, 263)),
     ] {
@@ -145,7 +146,7 @@ fn degraded_small_writes_cost_no_more_than_on_md() {
         rig.lose(Slot(1), Loss::Failed);
         rig.rest();
         let stripe = shape.geometry().full_stripe().bytes().get();
-        // One turn of the rotation, every column of it.
+        // One cycle of the rotation, every column of it.
         let places: Vec<u64> = (0..stripe * u64::from(shape.members)).step_by(64 << 10).collect();
         let mut total = (0, 0);
         for at in &places {

@@ -1,5 +1,5 @@
-//! Members are lost in the middle of writes, in every way and every combination that can be survived; data stay,
-//! and a rebuild makes the array whole again.
+//! Members are lost in the middle of writes, in every way and every combination that the level survives. The data
+//! stays, and a rebuild makes the array whole again.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn load(rig: &Rig) -> Workload {
     Workload { len_max: 64 << 10, ..Workload::mixed(rig.session.capacity()) }
 }
 
-/// Lose these members one after another while requests run, and see to it that the controller noticed.
+/// Lose these members one after another while requests run, and make sure that the controller has noticed each loss.
 fn lose_all(rig: &mut Rig, missing: SlotSet) {
     let load = load(rig);
     let mut slots: Vec<Slot> = missing.iter().collect();
@@ -29,7 +29,7 @@ fn lose_all(rig: &mut Rig, missing: SlotSet) {
     }
     rig.session.drain(&mut rig.world);
     for slot in missing {
-        // A fault that met no command of its kind has not shown yet.
+        // The fault is not yet visible if no command of its kind was sent.
         if rig.state_of(slot) == MemberState::InSync {
             rig.lose(slot, Loss::Failed);
         }
@@ -121,7 +121,7 @@ fn an_array_that_was_made_with_missing_members_serves_and_is_completed() {
     }
 }
 
-/// Members of a new array hold junk without matching parity. Data written before the resync ends must survive,
+/// Members of a new array have junk without matching parity. Data written before the end of the resync must survive,
 /// whichever member is lost next.
 #[test]
 fn a_double_parity_that_was_made_with_a_missing_member_survives_another_loss() {
@@ -137,8 +137,8 @@ fn a_double_parity_that_was_made_with_a_missing_member_survives_another_loss() {
     }
 }
 
-/// A degraded array needs every member that is left. If one refuses some writes, the others have their part of rows:
-/// the missing part cannot be reconstructed, and must not be made up either.
+/// A degraded array needs every remaining member. If one of them refuses some writes, the others have their part of the
+/// rows. The missing part cannot be reconstructed, and must not be invented.
 #[test]
 fn a_write_that_a_needed_member_does_not_take_makes_nothing_up() {
     let mut unread = 0;
@@ -170,8 +170,8 @@ fn a_write_that_a_needed_member_does_not_take_makes_nothing_up() {
     assert!(unread > 0, "no write left an unreadable row");
 }
 
-/// A member that the array needs and that does not take a write at the first time is asked again: nothing is lost, no host
-/// is told of anything, and the array goes on.
+/// A needed member that fails a write once gets the write again. No data is lost, no host gets an error, and the array
+/// continues.
 #[test]
 fn a_write_that_a_needed_member_takes_at_the_second_time_is_no_loss() {
     for seed in seeds(24, 200) {
@@ -205,8 +205,8 @@ fn a_write_that_a_needed_member_takes_at_the_second_time_is_no_loss() {
     }
 }
 
-/// Arrays with parity that are written, and then, where `before` has made it so, discarded in whole stripes; parity fits, so
-/// that a member that goes afterwards takes nothing with it. How healthy they are then is what `before` says.
+/// Arrays with parity are written, and then discarded in whole stripes if `before` has allowed it. Parity must match,
+/// so that the later loss of a member loses no data. `before` determines the health of the arrays during the discards.
 fn judge_discards(
     seeds: std::ops::Range<u64>,
     options: impl Fn(u64) -> RigOptions,
@@ -218,7 +218,7 @@ fn judge_discards(
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, options(seed));
         let writes = load(&rig);
-        // Whole stripes, because only those are discarded.
+        // Whole stripes, because only whole stripes are discarded.
         let trims = Workload { mix: [10, 20, 2, 60, 2], align: 16 << 10, len_max: 512 << 10, ..writes.clone() };
         rig.session.run(&mut rig.world, &writes, 60);
         let health = before(&mut rig, seed);
@@ -232,7 +232,7 @@ fn judge_discards(
     }
 }
 
-/// Members that refuse discards, in part or whole, while others carry them out.
+/// Members refuse discards, in part or completely, while others carry them out.
 #[test]
 fn a_discard_that_a_member_refuses_leaves_parity_that_fits() {
     let options = |seed| RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) };

@@ -1,5 +1,5 @@
-//! When dirty data goes to the members: not before the high mark, then down to the low one, full stripes before all
-//! others, the oldest first; on spinning members in the order of position.
+//! The time and order of destage: no destage below the high mark, then down to the low mark; full stripes before all
+//! others, the oldest first; on disks in the order of position.
 
 mod support;
 
@@ -14,21 +14,21 @@ use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Bytes, Nanos, Sectors};
 
 const LINE: u64 = 4096;
-/// For 256 lines 153 are the high mark, 102 the low one.
+/// With 256 lines, the high mark is 153 and the low mark is 102.
 const CACHE: Bytes = Bytes::mib(1);
 const HIGH: u64 = 153;
 const LOW: u64 = 102;
-/// With a whole stripe besides it is still below the high mark.
+/// Together with a whole stripe this is still below the high mark.
 const COLLECTED: u64 = HIGH - 4;
 
-/// Shapes, and the bytes of data of one unit of each.
+/// Shapes, each with the bytes of data of one unit.
 fn shapes() -> [(Shape, u64); 3] {
     let chunk = Sectors::kib(4);
-    // Units of sets without parity have 128 KiB.
+    // A unit of a set without parity has 128 KiB.
     [(Shape::raid5(4, chunk), 12 << 10), (Shape::raid6(6, chunk), 16 << 10), (Shape::raid1(2), 128 << 10)]
 }
 
-/// One place of destage, so that the order in which units go is the one in which they are written.
+/// One zone of destage, so units are destaged in the order in which they were written.
 fn rig(shape: Shape) -> Rig {
     rig_on(shape, true)
 }
@@ -70,7 +70,7 @@ fn nothing_is_written_below_the_high_mark_and_then_as_much_as_lies_above_the_low
     for (shape, unit) in shapes() {
         let mut rig = rig(shape);
         let (before, start) = (sum(&rig, |member| member.writes), rig.world.now());
-        // One line of each unit: no unit gets full.
+        // One line of each unit, so no unit is full.
         for place in 0..HIGH {
             write(&mut rig, place * unit, LINE);
         }
@@ -81,7 +81,7 @@ fn nothing_is_written_below_the_high_mark_and_then_as_much_as_lies_above_the_low
         assert_eq!(dirty_lines(&rig), LOW, "{shape}");
         let counters = rig.world.controller().cache_status().expect("it has one").counters;
         assert_eq!((counters.pressed, counters.aged, counters.urgent), (HIGH + 1 - LOW, 0, 0), "{shape}");
-        // The rest is the youngest, and goes when it reaches the age limit.
+        // The rest is the youngest data. It is destaged when it reaches the age limit.
         assert!(rig.world.now().since(start) < Limits::small().destage_delay, "{shape}: nothing is old yet");
         rig.run_for(Limits::small().destage_delay * 2);
         let counters = rig.world.controller().cache_status().expect("it has one").counters;
@@ -97,7 +97,7 @@ fn under_pressure_the_oldest_go_first_and_whole_stripes_before_them() {
     for place in 0..COLLECTED {
         write(&mut rig, place * unit, LINE);
     }
-    // A whole stripe, the youngest of all: written at once, and nothing else is.
+    // A whole stripe, the youngest unit: it is destaged at once, and no other unit is.
     let before = (sum(&rig, |member| member.reads), sum(&rig, |member| member.sectors_written));
     let full = 400 * unit;
     write(&mut rig, full, unit);
@@ -105,7 +105,7 @@ fn under_pressure_the_oldest_go_first_and_whole_stripes_before_them() {
     let after = (sum(&rig, |member| member.reads), sum(&rig, |member| member.sectors_written));
     assert_eq!((after.0 - before.0, after.1 - before.1), (0, 4 * 8), "three columns and the parity, and no reads");
     assert_eq!(dirty_lines(&rig), COLLECTED);
-    // Beyond the mark the first writes go: the remaining ones still hit the cache as dirty lines.
+    // Above the mark, the oldest writes are destaged. The remaining ones still hit the cache as dirty lines.
     for place in COLLECTED..=HIGH {
         write(&mut rig, place * unit, LINE);
     }
@@ -113,7 +113,7 @@ fn under_pressure_the_oldest_go_first_and_whole_stripes_before_them() {
     assert_eq!(dirty_lines(&rig), LOW);
     let overwritten = |rig: &Rig| rig.status().cached.merged;
     let start = overwritten(&rig);
-    // The youngest LOW of them: rewriting those replaces dirty sectors, rewriting older ones does not.
+    // The youngest LOW writes remain: rewriting these replaces dirty sectors, rewriting older ones does not.
     let left: Vec<u64> = (0..=HIGH).rev().take(usize::try_from(LOW).expect("few")).collect();
     let (first, last) = (left[left.len() - 1], left[0]);
     write(&mut rig, last * unit, LINE);
@@ -124,7 +124,7 @@ fn under_pressure_the_oldest_go_first_and_whole_stripes_before_them() {
     rig.judge();
 }
 
-/// Is the first line of this unit still dirty? It is afterwards.
+/// Whether the first line of this unit was still dirty. The function makes it dirty.
 fn is_dirty(rig: &mut Rig, at: u64) -> bool {
     let before = rig.status().cached.merged;
     write(rig, at, LINE);
@@ -141,12 +141,13 @@ fn under_pressure_members_that_spin_are_written_upwards_and_the_next_time_from_t
         }
         rig.run_for(Nanos::from_secs(1));
         assert_eq!(dirty_lines(&rig), LOW, "{shape}");
-        // As many went as lie above the low mark; in a zone, which has room for eleven of the smallest units, the oldest
-        // go first.
+        // The number of destaged units is the number above the low mark. In a zone, which has room for eleven of the
+        // smallest units, the oldest are destaged first.
         let (gone, zone) = (HIGH + 1 - LOW, 12);
         assert!(is_dirty(&mut rig, HIGH * unit), "{shape}: the oldest of all is far above");
         assert!(is_dirty(&mut rig, (gone + zone) * unit), "{shape}: the first above what was written");
-        // As much is written below the hand as went, and a little far above it: it goes on where it was.
+        // Writes of the destaged amount below the current position, and of a small amount far above it: destage
+        // continues at its position.
         for place in (0..gone).chain(HIGH + 1..=HIGH + zone) {
             write(&mut rig, place * unit, LINE);
         }
@@ -162,7 +163,7 @@ fn under_pressure_members_that_spin_are_written_upwards_and_the_next_time_from_t
 
 #[test]
 fn destage_delays_no_request_while_hosts_write_more_than_members_take() {
-    // Ten caches' worth at depth 8: every write ends, and none takes as long as emptying the cache would.
+    // Ten times the size of the cache at depth 8: every write ends, and none takes as long as emptying the cache.
     let (shape, _) = shapes()[0];
     let mut rig = rig(shape);
     let load = Workload {
@@ -185,12 +186,12 @@ fn destage_delays_no_request_while_hosts_write_more_than_members_take() {
 }
 
 /// Sixteen writes of one to three lines are outstanding at a time, while a drive frees one unit at a time. Writes that
-/// need few lines do not overtake older ones that need more, and the last one is served last.
+/// need few lines do not overtake older ones that need more. The last write is served last.
 #[test]
 fn lines_of_a_full_cache_are_had_in_the_order_in_which_they_were_asked_for() {
     const WRITES: u64 = 180;
     let (shape, unit) = shapes()[2];
-    // Payload comes in the order in which it was asked for.
+    // Payload arrives in the order of its requests.
     let at_once = Latency { least: Nanos::ZERO, most: Nanos::ZERO, grain: Nanos(1) };
     let mut rig = rig_with(shape, true, |world| (world.transfers, world.jobs) = (at_once, at_once));
     let mut tokens = Vec::new();
@@ -208,11 +209,11 @@ fn lines_of_a_full_cache_are_had_in_the_order_in_which_they_were_asked_for() {
     assert_eq!(ended, tokens);
 }
 
-/// A write waits for a line, and everything that is in work meanwhile is written to again: nothing gets clean by that. More
-/// is written at once, not when it is old.
+/// A write waits for a line. All lines in work are written again meanwhile, so none of them becomes clean. More units
+/// must be destaged at once, before their age limit.
 #[test]
 fn a_write_that_waits_for_a_full_cache_does_not_wait_for_dirty_data_to_age() {
-    // All lines of a unit of 32 but one; two thirds of the low mark may be in work.
+    // All lines except one of a unit of 32; two thirds of the low mark may be in work.
     const LINES: u64 = 31;
     let (shape, unit) = shapes()[2];
     let at_once = Latency { least: Nanos::ZERO, most: Nanos::ZERO, grain: Nanos(1) };
@@ -232,7 +233,7 @@ fn a_write_that_waits_for_a_full_cache_does_not_wait_for_dirty_data_to_age() {
     let payload = vec![7; usize::try_from(LINES * LINE).expect("small")];
     let waits = rig.world.submit(rig.array, RequestKind::Write { fua: false }, 100 * unit, LINES * LINE, payload);
     let start = rig.world.now();
-    // What destage has copied is dirty again before the drives have it.
+    // The lines that destage has copied are dirty again before the drives have the data.
     while sum(&rig, |member| u64::from(member.outstanding)) == 0 {
         rig.world.step();
     }

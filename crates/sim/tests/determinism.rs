@@ -1,4 +1,4 @@
-//! The same seed is the same run, and a record told to another controller gives the same decisions.
+//! The same seed gives the same run. A record that another controller replays gives the same decisions.
 
 mod support;
 
@@ -9,7 +9,7 @@ use openraid_sim::{Loss, Random, Rig, RigOptions, Shape};
 use openraid_units::{Sectors, Slot};
 use support::{seeds, Case};
 
-/// A run with a bit of everything.
+/// A run with all kinds of requests.
 fn run(shape: Shape, seed: u64, record: bool) -> Rig {
     let mut options =
         RigOptions { bitmap: seed.is_multiple_of(2), junk: seed.is_multiple_of(3), ..RigOptions::new(seed) };
@@ -66,7 +66,7 @@ fn a_record_goes_to_bytes_and_back_and_damage_is_noticed_or_harmless() {
     let back = Record::decode(&bytes).unwrap();
     assert_eq!(back, *record);
     assert_eq!(back.replay(), rig.world.digest());
-    // A few bytes for each call: it can be kept for long runs.
+    // A few bytes for each call, so records of long runs can be kept.
     assert!(bytes.len() < record.entries.len() * 20 + 65_536, "{} for {}", bytes.len(), record.entries.len());
     for len in (0..bytes.len()).step_by(bytes.len() / 500 + 1) {
         Record::decode(&bytes[..len]).unwrap_err();
@@ -78,7 +78,7 @@ fn a_record_goes_to_bytes_and_back_and_damage_is_noticed_or_harmless() {
             let at = random.index(hurt.len());
             hurt[at] ^= 1 << random.below(8);
         }
-        // Whatever comes of it, it comes to an end.
+        // Any result is right, but the call must end.
         let _ = Record::decode(&hurt);
     }
 }

@@ -1,5 +1,5 @@
-//! When a promise cannot be kept: flushes that fail on members that the array needs, and losses that no log can
-//! name. The answer is an error, and stays one.
+//! Promises that cannot be kept: flushes that fail on members that the array needs, and losses that no log can name.
+//! The answer is an error, and remains one.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn drive_in(rig: &Rig, slot: u16) -> DriveId {
     rig.drive_in(Slot(slot)).expect("the slot has a member")
 }
 
-/// Until a flush has failed on a member that the array cannot do without.
+/// Run until a flush has failed on a member that the array needs.
 #[track_caller]
 fn run_into_doubt(rig: &mut Rig) {
     while !rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::FlushFailed) {
@@ -56,7 +56,7 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
         assert_eq!(write_and_flush(&mut rig), Err(ReplyStatus::IoError));
         let told = rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushFailed).count();
         assert_eq!(told, 1);
-        // The drive says that all is well again. What it had promised before is in doubt all the same.
+        // The drive works again, but the data that it had promised before stays in doubt.
         rig.world.drive_mut(needed).faults.flushes = false;
         for _ in 0..3 {
             assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));
@@ -64,7 +64,7 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
             rig.run_for(Nanos::from_secs(10));
         }
         assert_eq!(rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushFailed).count(), 0);
-        // It can be stopped, and the next start learns that it was not clean.
+        // The array can be stopped, and the next start sees that it was not clean.
         let result = rig.world.admin(AdminCommand::Stop { array: rig.array });
         result.unwrap_or_else(|error| panic!("the array does not stop: {error}"));
         if shape.is_redundant() {
@@ -77,7 +77,8 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
     }
 }
 
-/// After a failed flush, drives and kernels drop its writes, and the next flush succeeds, even one already under way.
+/// After a failed flush, drives and kernels drop the writes that it covered. The next flush succeeds, even one already
+/// under way.
 #[test]
 fn a_flush_concurrent_with_a_failed_one_fails_too() {
     for shape in [Shape::new(Level::Raid0, 2, 2, CHUNK), Shape::raid5(4, CHUNK)] {
@@ -100,8 +101,8 @@ fn a_flush_concurrent_with_a_failed_one_fails_too() {
     }
 }
 
-/// Data that the journal has acknowledged and a member has dropped comes from the journal at the next start of the
-/// array. A member filled from that member before would lack it.
+/// Data that the journal has acknowledged and a member has dropped is written from the journal at the next start of the
+/// array. A member that is filled from that member before would lack the data.
 #[test]
 fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_dropped_data() {
     for shape in [Shape::raid1(2), Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
@@ -140,7 +141,8 @@ fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_d
     }
 }
 
-/// The mark that an array is active did not reach the only member: a crash would not be seen, so nothing is written.
+/// The mark that an array is active did not reach the only member. A crash would not be detected, so no data is
+/// written.
 #[test]
 fn what_the_last_member_does_not_record_is_not_relied_on() {
     for shape in [Shape::raid5(3, CHUNK), Shape::raid1(2)] {
@@ -165,7 +167,7 @@ fn what_the_last_member_does_not_record_is_not_relied_on() {
     }
 }
 
-/// The mark of a session with the journal did not reach a member that is needed. The session stays, and no flush relies on it.
+/// The mark of a session with the journal did not reach a needed member. The session stays, and no flush relies on it.
 #[test]
 fn a_flush_does_not_rely_on_a_journal_that_no_member_names() {
     let shape = Shape::new(Level::Raid0, 2, 2, CHUNK);
@@ -220,14 +222,14 @@ fn an_array_without_redundancy_that_lost_a_member_has_failed() {
             failed += u32::from(rig.world.read(rig.array, at, 4096).is_err());
         }
         assert_eq!(rig.health(), Health::Failed, "{}", rig.world.dump());
-        // What the others hold can still be saved.
+        // The data of the other members can still be saved.
         assert!(failed > 0 && u64::from(failed) <= capacity / (16 << 10) / 2);
     }
 }
 
-/// A write goes to an unreadable sector of a degraded RAID 5: without the old content the parity of the row cannot be
-/// computed, and must not be used to reconstruct. The write is answered once the parity member's bad-block log says so
-/// on disk.
+/// A write changes an unreadable sector of a degraded RAID 5. Without the old content, the parity of the row cannot be
+/// computed, and must not be used to reconstruct. The write is answered after the parity member's bad-block log on disk
+/// records that.
 #[test]
 fn a_parity_that_cannot_be_made_is_in_the_log_before_the_write_is_answered() {
     for seed in seeds(40, 400) {

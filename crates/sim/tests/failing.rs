@@ -1,5 +1,5 @@
-//! A member fails, and before anybody can record that the power goes: with the power it is back as good, and nothing that was
-//! written meanwhile may lean on its having failed.
+//! A member fails, and the power is cut before any other member can record the failure. The member returns with the
+//! power and counts as good. No data that was written meanwhile may depend on its failure.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
 
-/// Writes of a few stripes, so that each is written again and again.
+/// Writes of a few stripes, so that each is written repeatedly.
 fn load(rig: &Rig) -> Workload {
     Workload {
         depth: 8,
@@ -26,8 +26,8 @@ fn load(rig: &Rig) -> Workload {
     }
 }
 
-/// The member in a slot takes no writes from here on, while hosts write. A few steps after that was seen the power goes, and it
-/// is a good one again.
+/// The member in a slot refuses writes from now on, while hosts write. A few steps after the engine has seen it, the
+/// power is cut. After that the member works again.
 fn fails_and_is_back(rig: &mut Rig, slot: Slot, load: &Workload) {
     let drive = rig.drive_in(slot).expect("the slot has a member");
     rig.world.drive_mut(drive).faults.writes = Some(DriveError::Gone);
@@ -49,7 +49,7 @@ fn fails_and_is_back(rig: &mut Rig, slot: Slot, load: &Workload) {
     rig.world.drive_mut(drive).faults.writes = None;
 }
 
-/// Judge all data, and the redundancy of all members.
+/// Check all data, and the redundancy of all members.
 fn judge(rig: &mut Rig) {
     rig.session.look_at_all(&mut rig.world);
     rig.rest();
@@ -68,7 +68,7 @@ fn rows_fit_with_a_partial_parity_log() {
         rig.session.run(&mut rig.world, &load, 40);
         fails_and_is_back(&mut rig, Slot(u16::try_from(seed % 4).expect("small")), &load);
         rig.boot();
-        // If its failure was recorded, such a log does not cover the writes to it that were under way.
+        // If the failure was recorded, such a log does not cover the writes to the member that were under way.
         if rig.health() == Health::Optimal {
             back += 1;
             judge(&mut rig);
@@ -105,7 +105,7 @@ fn rows_and_copies_fit_with_a_journal() {
     assert!(back > 20, "only {back} times it was back before anybody knew");
 }
 
-/// Its bitmap lacks the bits that were not written to it any more, and is the first that is found.
+/// The member's bitmap lacks the bits of later writes, and is the first that is found.
 #[test]
 fn rows_and_copies_fit_with_a_bitmap() {
     let mut back = 0;
@@ -115,7 +115,7 @@ fn rows_and_copies_fit_with_a_bitmap() {
             let options = RigOptions { bitmap: true, bitmap_chunk: Some(4096), cuts: true, ..RigOptions::new(seed) };
             let mut rig = Rig::new(shape, options);
             rig.rest();
-            // It is active, and most of its regions are clean.
+            // The array is active, and most regions of the member are clean.
             let load = Workload { depth: 2, range: 0..rig.session.capacity(), ..load(&rig) };
             rig.session.run(&mut rig.world, &load, 2);
             fails_and_is_back(&mut rig, Slot(0), &load);
@@ -129,8 +129,8 @@ fn rows_and_copies_fit_with_a_bitmap() {
     assert!(back > 20, "only {back} times it was back before anybody knew");
 }
 
-/// Superblocks are written in two waves, and it may have got one generation more than the others when the power went.
-/// While it was away, it missed writes.
+/// Superblocks are written in two waves, so the member may have one generation more than the others at the power cut.
+/// While it was absent, it missed writes.
 #[test]
 fn a_replacement_that_was_away_is_not_trusted_when_it_is_back() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK), Shape::raid1(2)] {

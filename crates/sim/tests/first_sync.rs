@@ -1,4 +1,4 @@
-//! How long a first sync takes on models of drives: members that agree, and members that differ everywhere.
+//! The time of a first sync on models of drives: members with equal content, and members that differ everywhere.
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::{AdminCommand, Policy};
@@ -16,13 +16,13 @@ const CHUNK: Sectors = Sectors::kib(512);
 /// The synced part of each member.
 const SIZE: Sectors = Sectors::mib(2048);
 
-/// Controller and drives in virtual time. Parity costs none.
+/// Controller and drives in virtual time. Parity takes no time.
 struct Bench {
     controller: Controller,
     actions: Actions,
     drives: Vec<AnyDrive>,
     now: Instant,
-    /// What comparisons find.
+    /// The result of comparisons.
     verdict: Verdict,
     read: Sectors,
     written: Sectors,
@@ -84,7 +84,7 @@ impl Bench {
         bench
     }
 
-    /// Let the engine decide, and hand on what it asks for, until it waits for drives.
+    /// Run the engine and carry out its actions, until it waits for drives.
     fn turn(&mut self) {
         loop {
             self.actions.clear();
@@ -112,7 +112,7 @@ impl Bench {
         }
     }
 
-    /// Until the first sync is over: how long it took.
+    /// Run until the first sync has ended. Returns its time.
     fn sync(mut self) -> (Nanos, Sectors, Sectors) {
         loop {
             self.turn();
@@ -134,7 +134,7 @@ impl Bench {
     }
 }
 
-/// Time in which a drive reads this amount in order, in commands of 512 KiB, four at once.
+/// Time for reading this amount sequentially from a drive, in commands of 512 KiB, four at once.
 fn reading(profile: &str) -> Nanos {
     let profile = Library::builtin().drive(profile).expect("a profile that is built in").clone();
     let options = DriveOptions { state: DriveState::Fresh, ..DriveOptions::default() };
@@ -172,8 +172,8 @@ fn a_first_sync_of_members_that_agree_reads_all_of_them_once_and_writes_nothing(
             assert!(read == whole && written < Sectors::mib(1), "{read:?} read, {written:?} written");
             let (differ, read_too, written_too) = Bench::new(profile, level, Verdict::Unknown).sync();
             let once = reading(profile);
-            // Reads come in the order in which they lie on the drives, so either the drives or the limit of the rate set the
-            // pace. That limit counts data of a mirror, sectors of each member of a parity set.
+            // Reads are in the order of their places on the drives, so the drives or the limit of the rate determine
+            // the speed. That limit counts data of a mirror, and sectors of each member of a parity set.
             let counted = if level == MdLevel::Raid10 { SIZE * 2 } else { SIZE };
             let limited = Nanos(counted.get() * 1_000_000_000 / Policy::default().rebuild_rate.get());
             assert!(

@@ -1,4 +1,4 @@
-//! Bad sectors, drives that go silent, errors beyond the budget.
+//! Bad sectors, silent drives, errors beyond the limit.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn place(rig: &Rig, slot: Slot, at: u64) -> (DriveId, DriveLba) {
     Members::of(&rig.world, rig.array).place(slot, MemberLba(at)).unwrap()
 }
 
-/// Write everything once, so that no sector is zero by accident.
+/// Write the whole array once, so that no sector is zero by accident.
 fn fill(rig: &mut Rig) {
     let capacity = rig.session.capacity();
     for start in (0..capacity).step_by(128 << 10) {
@@ -54,7 +54,7 @@ fn bad_sectors_of_a_healthy_array_are_rewritten_from_redundancy() {
             }
             let load = load(&rig);
             rig.session.run(&mut rig.world, &load, 20);
-            // Mirrors read one copy: have every member read.
+            // A mirror is read from one copy: let every member be read.
             let array = rig.array;
             rig.session.look_at_all(&mut rig.world);
             rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).unwrap();
@@ -88,7 +88,7 @@ fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
         assert!((1..=u64::from(lost) + 1).contains(&(bad.len() as u64)), "lost {bad:?}");
         assert_eq!(rig.health(), Health::Degraded, "a sector is lost, not the array");
 
-        // The rebuild ends, the loss stays known, and it is exactly the same loss.
+        // The rebuild ends. The loss stays known, and does not change.
         for _ in 0..lost {
             let drive = rig.new_drive();
             rig.world.add_member(rig.array, drive).unwrap();
@@ -96,7 +96,7 @@ fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
         rig.rest();
         assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
         assert_eq!(unreadable_sectors(&mut rig), bad);
-        // Writing it makes it good.
+        // A write of the sector repairs it.
         for sector in bad {
             rig.session.ask(&mut rig.world, RequestKind::Write { fua: false }, sector * 512..(sector + 1) * 512);
         }
@@ -105,8 +105,8 @@ fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
     }
 }
 
-/// A cut has torn rows, and one sector of them cannot be read. Its neighbours on that member can, and must not be
-/// computed from inconsistent parity. Once the resync comes first, once a host.
+/// A cut has torn rows, and one sector of them cannot be read. Its neighbours on that member can be read, and must not
+/// be computed from inconsistent parity. In one run the resync reads them first, in the other a host does.
 #[test]
 fn of_rows_that_may_not_fit_only_the_bad_sector_is_recovered() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
@@ -122,7 +122,7 @@ fn of_rows_that_may_not_fit_only_the_bad_sector_is_recovered() {
             let (drive, bad) = place(&rig, parity.slot_of(stripe, 1), at(within));
             let parities: Vec<_> = [Some(parity.p_slot(stripe)), parity.q_slot(stripe)].into_iter().flatten().collect();
             let torn: Vec<_> = parities.into_iter().map(|slot| place(&rig, slot, at(Sectors::ZERO))).collect();
-            // It is not clean, and so there is a resync.
+            // The array is not clean, so there is a resync.
             rig.session.ask(&mut rig.world, RequestKind::Write { fua: true }, 0..512);
             rig.session.drain(&mut rig.world);
             rig.session.cut_power(&mut rig.world);
@@ -147,7 +147,7 @@ fn of_rows_that_may_not_fit_only_the_bad_sector_is_recovered() {
     }
 }
 
-/// Read sector by sector around every failing range.
+/// Read sector by sector around every range with an error.
 fn unreadable_sectors(rig: &mut Rig) -> Vec<u64> {
     let sectors = rig.session.capacity() / 512;
     let mut bad = Vec::new();
@@ -208,12 +208,12 @@ fn a_sector_that_takes_no_write_either_fails_the_member_or_is_recorded() {
         rig.session.run(&mut rig.world, &load, 100);
         rig.session.look_at_all(&mut rig.world);
         rig.rest();
-        // Whatever became of the member: no byte is wrong.
+        // Whatever the state of the member, no byte is wrong.
         rig.session.look_at_all(&mut rig.world);
     }
 }
 
-/// What the data areas of all members hold.
+/// The content of the data areas of all members.
 fn media(rig: &Rig) -> Vec<Vec<u8>> {
     let drives = rig.drives.iter().map(|drive| {
         let drive = rig.world.drive(*drive);
@@ -224,7 +224,7 @@ fn media(rig: &Rig) -> Vec<Vec<u8>> {
     drives.collect()
 }
 
-/// Arm the next read of a member's data.
+/// Let the next read of a member's data fail silently.
 fn arm(rig: &mut Rig, slot: Slot, silent: Silent) -> DriveId {
     let (drive, from) = place(rig, slot, 0);
     let trap = Trap { from, len: rig.shape.member_data(slot.0), silent };
@@ -232,7 +232,7 @@ fn arm(rig: &mut Rig, slot: Slot, silent: Silent) -> DriveId {
     drive
 }
 
-/// One read of a member returns wrong data silently: once for a host, once for a repair.
+/// One read of a member returns wrong data silently: one for a host, and one for a repair.
 fn one_read_goes_wrong(silent: Silent) {
     for shape in [Shape::raid6(5, CHUNK), Shape::raid1(3), Shape::raid5(4, CHUNK), Shape::raid1(2)] {
         let _case = Case::new(1, shape);
@@ -245,12 +245,12 @@ fn one_read_goes_wrong(silent: Silent) {
             starts.flat_map(|at| rig.world.read(array, at, 64 << 10).unwrap()).collect::<Vec<u8>>()
         };
         let right = everything(&mut rig);
-        // No level can tell, and no data is as it should be: once.
+        // No level can detect it, so the data of this one read is wrong.
         let victim = arm(&mut rig, Slot(0), silent);
         assert_ne!(everything(&mut rig), right);
         assert_eq!(rig.world.drive(victim).faults.wrong.len(), 1);
         assert_eq!(everything(&mut rig), right);
-        // A repair tells, names the member if there is redundancy enough, and writes nothing that is wrong.
+        // A repair detects it. It names the member if the redundancy suffices, and writes no wrong data.
         rig.world.take_notices();
         let victim = arm(&mut rig, Slot(1), silent);
         rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).unwrap();
@@ -300,7 +300,7 @@ fn a_drive_that_hangs_is_given_up_and_requests_end() {
             rig.session.run(&mut rig.world, &load, 60);
             let timeout = rig.world.limits().command_timeout;
             assert!(rig.world.now().since(begin) < timeout * 3, "requests waited more than once for the timeout");
-            // Late answers do no harm.
+            // Late answers have no effect.
             rig.world.release(drive);
             rig.session.run(&mut rig.world, &load, 40);
             rig.run_for(Nanos::from_secs(1));
@@ -319,7 +319,7 @@ fn what_a_silent_drive_keeps_leaves_enough_for_all_others() {
         let load = Workload { depth: 16, len_max: 64 << 10, mix: [1, 3, 0, 0, 0], ..load(&rig) };
         rig.session.run_on(&mut rig.world, &load, 40);
         rig.lose(Slot(1), Loss::Hanging);
-        // It never answers again, and everything goes on without it: hosts, and a rebuild.
+        // The drive never answers again. Hosts and a rebuild continue without it.
         rig.session.run(&mut rig.world, &load, 100);
         let drive = rig.new_drive();
         rig.world.add_member(rig.array, drive).unwrap();

@@ -87,7 +87,7 @@ fn each_span_may_lose_a_member() {
             }
             rig.session.run(&mut rig.world, &load, 60);
             rig.session.look_at_all(&mut rig.world);
-            // A pulled drive without a later command still counts as present.
+            // A pulled drive that got no later command still counts as present.
             for (array, drive) in rig.spans.clone().into_iter().zip(pulled) {
                 let _ = rig.world.admin(AdminCommand::Fail { array, drive, unsynced: true });
                 rig.session.hear(&mut rig.world);

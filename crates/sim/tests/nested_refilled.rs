@@ -1,9 +1,9 @@
-//! RAID 50 with a mirrored journal: the power goes again and again while members are being filled.
+//! RAID 50 with a mirrored journal: the power is cut repeatedly while members are being filled.
 //!
-//! A cut takes a member of one span or of both. The drive comes back wiped or as it was, is added to a span with a vacant slot,
-//! and the power goes again while it is being filled. Devices of the journal are lost and join again meanwhile, and in every
-//! second run the power goes while a start brings one up to date. Every write that was acknowledged stays, and a member that was
-//! filled is a member after the next start.
+//! A cut takes a member of one span or of both. The drive returns wiped or as it was, and is added to a span with a
+//! vacant slot. The power is cut again while the drive is being filled. Devices of the journal are lost and join again
+//! meanwhile. In every second run the power is cut while a start brings one of them up to date. Every acknowledged
+//! write must stay. A filled member must be a member after the next start.
 
 mod support;
 
@@ -27,23 +27,23 @@ use support::{seeds, two_at_a_time, Case};
 
 const SPANS: u16 = 2;
 const SLOTS: u16 = 3;
-/// Power cuts of a run.
+/// Number of power cuts of a run.
 const CUTS: u32 = 15;
-/// Runs in which the journal's tail moves on between the two superblock copies of a device that joins, and the power goes.
+/// Runs with a power cut after the journal's tail has moved between the two superblock copies of a joining device.
 const TAIL_MOVED: [u64; 2] = [22, 28];
-/// Tries until a drive is taken, a millisecond apart.
+/// Limit of the tries until the array accepts a drive, a millisecond apart.
 const TRIES: u32 = 50;
 
-/// What the runs came upon.
+/// The cases that the runs met.
 #[derive(Default, Debug)]
 struct Tally {
-    /// Members that were lost, and the members that came back wiped.
+    /// Number of lost members, and of members that returned wiped.
     lost: u32,
     wiped: u32,
-    /// Cuts while a member was being filled, and of those the ones where some of it was done.
+    /// Cuts while a member was being filled, and the part of them in which some of it was filled.
     filling: u32,
     filled_in_part: u32,
-    /// Devices of the journal that began to join it.
+    /// Number of journal devices that began to join.
     joins: u32,
     /// Cuts while a start brought a device of the journal up to date.
     heals: u32,
@@ -67,11 +67,11 @@ struct Machine {
     sets: Vec<Uuid>,
     drives: Vec<DriveId>,
     journal: Vec<DriveId>,
-    /// Lost with the power, and not there yet.
+    /// Drives that were lost with the power, and have not returned.
     away: BTreeSet<DriveId>,
     policy: Policy,
     random: Random,
-    /// When the power goes while a device of the journal is brought up to date, in runs that have it.
+    /// The random choices of power cuts during the resync of a journal device, in runs with such cuts.
     heals: Option<Random>,
     tally: Tally,
 }
@@ -120,7 +120,7 @@ impl Machine {
         Workload { len_max: 64 << 10, align: 512, mix: [10, 85, 5, 0, 0], ..Workload::mixed(self.session.capacity()) }
     }
 
-    /// Hosts write; the power goes at some moment, for everything at once or for a part first.
+    /// Hosts write; the power is cut at some moment, for all drives at once or for a part first.
     fn work_until_cut(&mut self) {
         let load = self.load();
         let requests = self.random.between(1, 150);
@@ -138,7 +138,8 @@ impl Machine {
         first.iter().for_each(|drive| self.world.drive_mut(*drive).put_back());
     }
 
-    /// Before everything else goes, all members go, or a device of the journal, or nothing. Which drives went.
+    /// Before the other drives, all members lose their power, or a device of the journal, or no drive. Returns these
+    /// drives.
     fn lose_a_part(&mut self) -> Vec<DriveId> {
         let first: Vec<DriveId> = match self.random.below(10) {
             0..=1 => self.drives.iter().copied().filter(|drive| !self.away.contains(drive)).collect(),
@@ -169,14 +170,14 @@ impl Machine {
         }
     }
 
-    /// The device of the journal is there again, and joins the one that has gone on alone, while hosts write.
+    /// The device of the journal returns, and joins the one that continued alone, while hosts write.
     fn rejoin(&mut self, device: DriveId) {
         let journal = self.world.journal().expect("it was attached");
         if journal.epoch_pending || journal.devices.iter().all(|(_, works)| *works) {
             return;
         }
         self.world.drive_mut(device).put_back();
-        // While what members are owed is still being written the journal takes nothing in.
+        // While the redo backlog is being written, the journal accepts no device.
         if self.world.join_journal(device).is_ok() {
             self.tally.joins += 1;
             let (load, requests) = (self.load(), self.random.below(40));
@@ -193,7 +194,7 @@ impl Machine {
         }
     }
 
-    /// A member of one span or of each goes with the power, if all of them are whole.
+    /// A member of one span or of each is lost with the power, if all spans are whole.
     fn lose(&mut self, full: &[Vec<DriveId>]) {
         let is_whole = full.iter().all(|members| members.len() == usize::from(SLOTS)) && self.is_whole();
         if !is_whole || !self.random.chance(3, 4) {
@@ -211,7 +212,7 @@ impl Machine {
         }
     }
 
-    /// Starts that end while a device of the journal is brought up to date.
+    /// Starts that end during the resync of a journal device.
     fn heal_in_part(&mut self) {
         let mut cut = || self.heals.as_mut().and_then(|random| random.chance(2, 3).then(|| random.bits()));
         while let Some(cut) = cut() {
@@ -224,7 +225,7 @@ impl Machine {
         }
     }
 
-    /// Start, and lose the power again meanwhile, maybe.
+    /// Start, in some runs with another power cut meanwhile.
     fn boot(&mut self) {
         self.heal_in_part();
         while self.random.chance(1, 4) {
@@ -252,7 +253,7 @@ impl Machine {
         AdminCommand::StartSet(plan.unwrap_or_else(|error| panic!("span {number}: {error}\n{}", self.world.dump())))
     }
 
-    /// The start of the journal and the spans, for this many events.
+    /// Start the journal and the spans for this number of events.
     fn start_for(&mut self, mut events: u64) {
         let found = self.world.find_journal(&self.journal).unwrap_or_else(|fault| panic!("{fault}"));
         if !self.admin_for(AdminCommand::AttachJournal(found), &mut events) {
@@ -284,7 +285,7 @@ impl Machine {
         }
     }
 
-    /// The drives that were lost are there again, some of them wiped, and go to a span with a vacant slot.
+    /// The lost drives return, some of them wiped, and are added to a span with a vacant slot.
     fn bring_back(&mut self) {
         for drive in std::mem::take(&mut self.away) {
             self.world.drive_mut(drive).put_back();
@@ -314,7 +315,7 @@ impl Machine {
         panic!("drive {drive} is not taken\n{}", self.world.dump());
     }
 
-    /// The drives of a span in such a state.
+    /// The drives of a span whose members have such a state.
     fn holders(&self, span: ArrayId, state: impl Fn(MemberState) -> bool) -> Vec<DriveId> {
         let members = self.world.status(span).expect("it runs").members;
         members.iter().filter(|own| state(own.state)).filter_map(|own| own.drive).collect()
@@ -331,7 +332,8 @@ impl Machine {
         })
     }
 
-    /// A full member stays a member. A drive that had just joined when the power went may not know it yet: it is added again.
+    /// A full member stays a member. A drive that had just joined at the power cut may not have recorded it: it is
+    /// added again.
     fn judge_members(&mut self, full: &[DriveId]) {
         let taken: Vec<DriveId> = self.spans.iter().flat_map(|span| self.holders(*span, is_taken)).collect();
         for drive in self.drives.iter().filter(|drive| !taken.contains(drive)) {
@@ -384,7 +386,7 @@ fn is_full(state: MemberState) -> bool {
     state == MemberState::InSync
 }
 
-/// A member, or about to become one.
+/// Whether the drive is a member, or is about to become one.
 fn is_taken(state: MemberState) -> bool {
     matches!(state, MemberState::InSync | MemberState::Rebuilding { .. } | MemberState::Spare)
 }

@@ -1,4 +1,4 @@
-//! Dirty data that members refuse delays neither writes nor a stop of the array.
+//! Dirty data that members refuse does not delay other writes or a stop of the array.
 
 mod support;
 
@@ -14,15 +14,15 @@ use support::journalled::{attach_journal, limits_with_journal};
 
 /// Bytes of a chunk.
 const CHUNK: u64 = 64 << 10;
-/// Much longer than anything here takes, and much shorter than a drive may be silent.
+/// Much longer than any step of these tests, and much shorter than a drive may be silent.
 const SOON: Nanos = Nanos::from_secs(5);
 
-/// Longer than dirty data waits on drives that do not spin.
+/// Longer than the delay of dirty data on drives other than disks.
 const PATIENCE: Nanos = Nanos::from_secs(25);
-/// What they did not take rests this long at most.
+/// Limit of the pause after refused writes.
 const REST_MOST: Nanos = Nanos::from_secs(180);
 
-/// A RAID 0 of two drives with a cache, the second of which takes no writes; what it was to get is dirty.
+/// A RAID 0 of two drives with a cache. The second drive refuses writes, and its data is dirty.
 fn with_something_refused(seed: u64) -> Rig {
     let mut options = RigOptions { write_cache: WriteCache::Volatile, ..RigOptions::new(seed) };
     options.world.limits = limits_with_journal(Bytes::mib(1));
@@ -49,7 +49,7 @@ fn a_journal_that_cannot_begin_keeps_no_write_waiting() {
         assert_eq!(end.status, expected, "at {offset}");
         assert!(end.ended.since(end.submitted) < SOON, "at {offset}: {:?}", end.ended.since(end.submitted));
     }
-    // When the drive takes writes again what was dirty goes there, and the journal protects the array.
+    // When the drive accepts writes again, it gets the dirty data, and the journal protects the array.
     let second = rig.drives[1];
     rig.world.drive_mut(second).faults.writes = None;
     rig.world.run_for(REST_MOST);
@@ -70,7 +70,7 @@ fn refused_data_rests_ever_longer_and_is_tried_on_request() {
         rig.world.run_for(REST_MOST);
         tries.push(writes(&rig) - before);
     }
-    // After 20 s for the first time; then 20, 40, 80, 160, and 180 from there on.
+    // After 20 s for the first time; then after 20, 40, 80, 160 s, and after 180 s from then on.
     assert_eq!(tries, [3, 1, 1, 1, 1, 1, 1, 1]);
     let before = writes(&rig);
     assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));
@@ -83,7 +83,7 @@ fn refused_data_rests_ever_longer_and_is_tried_on_request() {
 #[test]
 fn a_cache_full_of_refused_data_delays_no_acknowledged_write() {
     let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(5) };
-    // A cache so large that the journal has room for more lines when no more may be dirty.
+    // A large cache: the journal has room for more lines even if the limit of dirty lines is reached.
     options.world.limits = limits_with_journal(Bytes::mib(2));
     let shape = Shape { data: Sectors::mib(4), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
     let mut rig = Rig::new(shape, options);
@@ -156,13 +156,13 @@ fn an_array_that_lost_a_member_fills_the_journal_and_delays_no_request() {
         assert!(end.ended.since(end.submitted) < SOON, "write {turn}: {:?}", end.ended.since(end.submitted));
         ends.push(end.status);
     }
-    // What the member had not flushed when it was lost stands in the journal: the tail does not pass it.
+    // The journal has the unflushed data of the lost member: the tail does not pass it.
     assert_eq!(rig.world.journal().map(|own| own.state), Some(JournalState::Lost(JournalLoss::Full)));
     assert_eq!(ends.first(), Some(&ReplyStatus::Ok));
     assert_eq!(ends.last(), Some(&ReplyStatus::IoError));
 }
 
-/// A second array, which only the cache keeps, next to the rig's own.
+/// A second array, protected by the cache only, beside the rig's own.
 fn beside(rig: &mut Rig, options: &RigOptions) -> ArrayId {
     let shape = Shape { data: Sectors::mib(1), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
     let spec = DriveSpec::new(BEFORE_DATA + shape.data);
@@ -175,8 +175,8 @@ fn beside(rig: &mut Rig, options: &RigOptions) -> ArrayId {
     array
 }
 
-/// How long a write takes while hosts of another array write every other block of its beginning, one after another: units
-/// of the cache that are never full, and never all written.
+/// The time of a write while hosts of another array write every second block of its beginning, one after another. These
+/// units of the cache are never full, and never all written.
 fn write_beside(rig: &mut Rig, busy: ArrayId, offset: u64, turns: &mut u64) -> Nanos {
     let (write, bytes) = (RequestKind::Write { fua: false }, vec![0x33; 32 << 10]);
     let token = rig.world.submit(rig.array, write, offset, bytes.len() as u64, bytes);
@@ -192,7 +192,7 @@ fn write_beside(rig: &mut Rig, busy: ArrayId, offset: u64, turns: &mut u64) -> N
 
 #[test]
 fn a_full_journal_delays_no_request_while_an_array_always_has_dirty_data() {
-    // Full of lines that could not be loaded again, and of sectors.
+    // First the journal is full of lines for which a replay has no room in the cache, then its ring is full.
     for (pulled, device) in [(false, Sectors::mib(64)), (true, Sectors::mib(8))] {
         let mut options = RigOptions { write_cache: WriteCache::Journal, ..RigOptions::new(6) };
         options.world.limits = limits_with_journal(Bytes::mib(2));

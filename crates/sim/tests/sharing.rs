@@ -1,4 +1,4 @@
-//! One cache, two arrays: one whose members do not answer keeps the other one neither from writing nor from being written.
+//! One cache, two arrays. If the members of one array do not answer, the other array still accepts writes and destages.
 
 mod support;
 
@@ -13,9 +13,9 @@ use openraid_units::{ArrayId, Bytes, Nanos, Sectors};
 use support::{seeds, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
-/// Sectors that may still be in the cache when all is taken for written: less than what one array may keep there.
+/// Sectors that may still be in the cache after all writes are accepted: less than one array may keep there.
 const KEPT: u64 = 400;
-/// Blocks of 4 KiB that hosts of the other array write, anywhere.
+/// Blocks of 4 KiB that hosts of the other array write at random places.
 const WRITES: u64 = 1200;
 
 struct Machine {
@@ -28,7 +28,7 @@ impl Machine {
         Self::that_waits(seed, Nanos::from_millis(2))
     }
 
-    /// Dirty data waits this long for more.
+    /// A machine whose dirty data waits for this time.
     fn that_waits(seed: u64, destage_delay: Nanos) -> Self {
         let mut options = RigOptions { cuts: false, rotational: true, ..RigOptions::new(seed) };
         let cache = Bytes::mib(4);
@@ -61,7 +61,7 @@ impl Machine {
         self.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("there is a cache");
     }
 
-    /// The first array's members take commands and never answer, while its hosts write as much as they can.
+    /// The first array's members take commands and never answer, while its hosts write as much as possible.
     fn hang(&mut self) {
         self.rig.session.tolerate_errors = true;
         self.rig.session.ask(&mut self.rig.world, RequestKind::Write { fua: false }, 0..4096);
@@ -82,13 +82,13 @@ impl Machine {
         }
     }
 
-    /// Sectors of the other array that its members do not have yet.
+    /// Sectors of the other array that are not yet on its members.
     fn not_written(&self) -> u64 {
         let status = self.rig.world.status(self.other.array).expect("it runs");
         status.cached.written - status.cached.merged - status.cached.destaged
     }
 
-    /// The other array's hosts write, eight at a time: how long that took.
+    /// The other array's hosts write, eight requests at a time. Returns the time.
     fn write(&mut self) -> Nanos {
         let start = self.rig.world.now();
         let blocks = self.other.capacity() / 4096;
@@ -101,7 +101,7 @@ impl Machine {
             }
             self.other.step(&mut self.rig.world);
         }
-        // Until the members have it.
+        // Until the data is on the members.
         self.other.ask(&mut self.rig.world, RequestKind::Flush, 0..0);
         while self.other.outstanding() > 0 || self.not_written() > KEPT {
             self.other.step(&mut self.rig.world);
@@ -123,16 +123,17 @@ fn members_that_hang_keep_the_other_arrays_hosts_at_their_full_rate() {
                 machine.hang();
                 assert!(machine.rig.session.outstanding() >= 16, "its part of the cache is full");
             }
-            // Once until the cache has what it takes, then at the rate at which the members take it.
+            // First until the cache is full, and then at the rate of the members.
             machine.write();
             machine.write()
         });
-        // It has a smaller part of the cache, so less is merged; nothing waits until the others are given up, in 30 s.
+        // The array has a smaller part of the cache, so fewer writes are merged. No write waits until the others are
+        // given up after 30 s.
         assert!(beside.get() <= alone.get() * 5 / 2, "{alone:?} alone, {beside:?} beside an array that hangs");
     }
 }
 
-/// A drain has put more units in work than the limit for times without urgency; then their members hang.
+/// A drain has put more units in work than the limit for times without urgency. Then their members stop answering.
 #[test]
 fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
     let mut machine = Machine::new(1);
@@ -140,7 +141,7 @@ fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
         machine.collect(array);
     }
     let write = RequestKind::Write { fua: false };
-    // Both are marked as written to.
+    // Both arrays are marked active.
     machine.rig.session.ask(&mut machine.rig.world, write, 0..4096);
     machine.rig.session.drain(&mut machine.rig.world);
     machine.other.ask(&mut machine.rig.world, write, 0..4096);
@@ -149,7 +150,7 @@ fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
     for drive in machine.rig.drives.clone() {
         machine.rig.world.drive_mut(drive).faults.hang = true;
     }
-    // All lines of each stripe but one, of 1024 lines 616: that is beyond the high mark.
+    // All lines of each stripe except one, 616 of 1024 lines: above the high mark.
     let stripe = 3 * CHUNK.bytes().get();
     for number in 1..=56 {
         machine.rig.session.ask(&mut machine.rig.world, write, number * stripe..(number + 1) * stripe - 4096);
@@ -166,7 +167,7 @@ fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
     assert_eq!(machine.not_written(), 0, "it is old, and its members answer");
 }
 
-/// Consecutive flushes of one array do not destage another one's collected data before its time.
+/// Consecutive flushes of one array do not destage the collected data of another array before its time.
 #[test]
 fn a_flush_hurries_only_what_its_own_array_had_dirty_before() {
     let delay = Nanos::from_secs(5);
@@ -178,7 +179,7 @@ fn a_flush_hurries_only_what_its_own_array_had_dirty_before() {
     machine.other.ask(&mut machine.rig.world, write, 0..4096);
     machine.other.drain(&mut machine.rig.world);
     let start = machine.rig.world.now();
-    // As a file system does that syncs: a block, a flush, and a block that was written meanwhile.
+    // The load of a file system that syncs: a block, a flush, and a block that was written meanwhile.
     let mut at = 0;
     while machine.rig.world.now().since(start) < Nanos::from_secs(4) {
         for kind in [write, RequestKind::Flush, write] {
@@ -191,12 +192,12 @@ fn a_flush_hurries_only_what_its_own_array_had_dirty_before() {
         machine.rig.run_for(Nanos::from_millis(20));
     }
     assert_eq!(machine.not_written(), 8, "the other array's block went out before its time");
-    // On flash four times as long.
+    // Four times as long on flash.
     machine.rig.run_for(Nanos(delay.get() * 4));
     assert_eq!(machine.not_written(), 0);
 }
 
-/// Two requests for the stop of one array, such as a signal to the server while a command waits, both get its result.
+/// Two requests for the stop of one array, such as a signal to the server while a command waits. Both get the result.
 #[test]
 fn a_second_request_for_a_stop_under_way_is_answered_too() {
     let mut machine = Machine::that_waits(1, Nanos::from_secs(5));
@@ -212,7 +213,7 @@ fn a_second_request_for_a_stop_under_way_is_answered_too() {
         let answer = machine.rig.world.take_answer(token).expect("it was stopped");
         assert_eq!(answer.result, Ok(AdminOutcome::Done));
     }
-    // Nothing is in a hurry any more: the other array collects as long as it should.
+    // After the stop no destage is urgent: the other array collects for the full time.
     machine.collect(machine.other.array);
     machine.other.ask(&mut machine.rig.world, RequestKind::Write { fua: false }, 0..4096);
     machine.other.drain(&mut machine.rig.world);

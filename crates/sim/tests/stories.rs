@@ -1,4 +1,4 @@
-//! What the engine tells of requests: no wait is left out, and each has its beginning and its end.
+//! The steps of requests that the engine reports: every wait is included, with its beginning and its end.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::journalled::Journalled;
 
 const WRITE: RequestKind = RequestKind::Write { fua: false };
 
-/// The steps of one write of 4 KiB at a byte, all of them.
+/// All steps of one write of 4 KiB at a byte.
 fn told(rig: &mut Rig, at: u64) -> Vec<Step> {
     rig.world.keep_steps(1000);
     rig.session.ask(&mut rig.world, WRITE, at..at + 4096);
@@ -33,7 +33,7 @@ fn a_write_tells_its_record_in_the_partial_parity_log_and_its_wait_for_the_one_b
     let shape = Shape::raid5(4, Sectors::kib(16));
     let mut rig = Rig::new(shape, RigOptions { cuts: false, ppl: true, ..RigOptions::new(1) });
     rig.rest();
-    // The parity of stripe 1 has another log; from here on the array is marked as active.
+    // The parity of stripe 1 has another log. From this write on the array is marked active.
     told(&mut rig, 48 << 10);
     for (turn, at) in [0, 4096].into_iter().enumerate() {
         let mut steps = told(&mut rig, at);
@@ -55,7 +55,7 @@ fn a_write_tells_its_record_in_the_partial_parity_log_and_its_wait_for_the_one_b
         match turn {
             // The log is free.
             0 => assert_eq!((waits.len(), at(summed)), (0, at(logged)), "{steps:#?}"),
-            // The members have to be flushed before what it says of the first write may be written over.
+            // The members must be flushed before the log entry of the first write may be overwritten.
             _ => {
                 assert_eq!((waits.len(), waits[0] + 1), (1, logged), "{steps:#?}");
                 assert!(at(summed) == at(waits[0]) && at(waits[0]) < at(logged), "{steps:#?}");
@@ -76,7 +76,7 @@ fn the_first_write_after_quiet_tells_its_wait_for_the_journal() {
     let wait = position(&steps, gives(Reason::WaitedForJournalStart));
     let cached = position(&steps, |what| matches!(what, What::Cached { .. }));
     assert_eq!((wait + 1, steps[wait].who), (cached, steps[cached].who), "{steps:#?}");
-    // Members are flushed, then the journal's superblock and the members' are written.
+    // Members are flushed; then the superblocks of the journal and of the members are written.
     assert!(steps[wait].at < steps[cached].at, "{steps:#?}");
     assert_eq!(count(&machine.rig), 1, "however often it was looked at");
     let steps = told(&mut machine.rig, 4096);

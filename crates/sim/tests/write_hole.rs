@@ -1,6 +1,6 @@
-//! The write hole: the power goes while stripes are being written, and a member goes with it for good. With the journal, on
-//! any level with parity, and with md's partial parity log, on RAID 5 and spans of it, nothing that was acknowledged is lost,
-//! and nothing else changes.
+//! The write hole: the power is cut while stripes are being written, and a member is lost for good with it. The journal
+//! closes it on any level with parity. md's partial parity log closes it on RAID 5 and spans of it. No acknowledged
+//! data is lost, and no other data changes.
 
 mod support;
 
@@ -15,14 +15,14 @@ use openraid_sim::Shape;
 use openraid_units::{BlockSize, Bytes, Sectors};
 use support::{seeds, soak, two_at_a_time};
 
-/// Runs of each level, in the slice and in the long run, and how many of them lose a member at the least: in the others
-/// the first promise was still on its way.
+/// Number of runs of each level, in the slice and in the long run, and the least number of them that lose a member. In
+/// the other runs the first promised write was still on its way.
 const SLICE: (u64, u64) = (12, 9);
 const WHOLE: (u64, u64) = (1_200, 1_000);
-/// Sectors of a member of a span: the outer superblock and what stands in front of the data need room.
+/// Sectors of a member of a span: the outer superblock and the area before the data need room.
 const SPAN_DATA: Sectors = Sectors::mib(1);
 
-/// A row of the table: a level, and what closes its write hole.
+/// A row of the table: a level, and the protection that closes its write hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Protection {
     Raid5,
@@ -31,11 +31,12 @@ enum Protection {
     Raid60,
     /// With a partial parity log instead of the journal.
     Raid5Log,
-    /// The same of each span.
+    /// A partial parity log on each span.
     Raid50Log,
 }
 
-/// One cut with a member in the midst of writes, the array read without it, more writes and another cut, a new member.
+/// One cut with the loss of a member during writes, a read of the array without the member, more writes and another
+/// cut, a new member.
 fn scenario(level: Protection, seed: u64) -> Scenario {
     let mut random = Random::derived(seed, 77);
     let between = |random: &mut Random, least, most| u16::try_from(random.between(least, most)).expect("few");
@@ -89,11 +90,11 @@ fn scenario(level: Protection, seed: u64) -> Scenario {
     }
 }
 
-/// What many runs came to.
+/// The results of many runs.
 #[derive(Default, Debug)]
 struct Figures {
     runs: u64,
-    /// The runs among them in which a member went with the power while the journal held acknowledged data.
+    /// The runs that lost a member with the power while the journal had acknowledged data.
     with_loss: u64,
     cuts: u64,
     requests: u64,
