@@ -57,7 +57,7 @@ pub trait DriveModel {
     fn sectors(&self) -> u64;
     /// Submit a command. Its range must be within the drive. Its payload is ignored.
     fn submit(&mut self, now: Instant, command: &DriveCommand);
-    /// When `advance` next has work; `None` if no command will complete before another is submitted.
+    /// The time at which `advance` next has work; `None` if no command will complete before another is submitted.
     fn next(&self) -> Option<Instant>;
     /// Advance the time to `now`. Commands that end by then at the drive's interface are added to `done` in order.
     fn advance(&mut self, now: Instant, done: &mut Vec<Tag>);
@@ -75,7 +75,7 @@ pub trait DriveModel {
     }
 }
 
-/// How full an SSD has been.
+/// The fill state of an SSD.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DriveState {
     /// The whole drive has been written at least once, so collecting is active.
@@ -90,7 +90,7 @@ pub enum DriveState {
 pub struct DriveOptions {
     /// Write cache on or off; `None` keeps the factory setting.
     pub write_cache: Option<bool>,
-    /// How full it has been.
+    /// The fill state of an SSD.
     pub state: DriveState,
     /// The run's seed.
     pub seed: u64,

@@ -34,7 +34,7 @@ pub struct BusProfile {
     pub uncertain: Vec<String>,
 }
 
-/// How the directions of a bus share it.
+/// The sharing of a bus by its two directions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Duplex {
     /// One direction at a time.

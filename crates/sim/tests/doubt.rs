@@ -117,7 +117,7 @@ fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_d
             machine.rig.world.take_notices();
             let load =
                 Workload { align: 4096, mix: [0, 1, 0, 0, 0], ..Workload::mixed(machine.rig.session.capacity()) };
-            // All of them are answered while the journal promises.
+            // All requests are answered while the journal protects the array.
             machine.rig.session.run(&mut machine.rig.world, &load, 30);
             machine.rig.world.drive_mut(needed).faults.flushes = true;
             run_into_doubt(&mut machine.rig);

@@ -13,7 +13,7 @@ pub struct Extent {
     pub start: u64,
     /// Sector after the last.
     pub end: u64,
-    /// When the first sector arrived.
+    /// The arrival of the first sector.
     pub since: u64,
     /// Number of the write that brought the first sector.
     pub number: u64,

@@ -16,13 +16,13 @@ const BY_AGE: u64 = 4;
 /// One work in this many may be a destage of written data that was chosen by age alone.
 const OVERDUE_EVERY: u64 = 16;
 
-/// When a work can begin.
+/// Times that determine the beginning of a work.
 #[derive(Clone, Copy)]
 struct Times {
     now: u64,
-    /// When the firmware has processed the command.
+    /// The time at which the firmware has processed the command.
     begin: u64,
-    /// When the drive has the data of the command.
+    /// The time at which the drive has the data of the command.
     data: u64,
 }
 
@@ -66,7 +66,7 @@ impl Disk {
         }
     }
 
-    /// When the drive rewrites a band if no other work comes.
+    /// The time at which the drive rewrites a band if no other work comes.
     fn rewrite_time(&self, now: u64) -> u64 {
         match &self.shingles {
             Some(shingles) if !shingles.is_empty() && self.window.is_empty() => {
@@ -178,7 +178,7 @@ impl Disk {
         is_old || !self.blocked.is_empty() || !self.flushes.is_empty()
     }
 
-    /// When written data is destaged if no other work comes.
+    /// The time at which written data is destaged if no other work comes.
     fn destage_time(&self, since: u64) -> u64 {
         (self.last_read.max(since) + self.tables.destage_idle).min(since + self.tables.destage_age)
     }

@@ -173,9 +173,9 @@ struct Waiting {
     len: u64,
     place: Place,
     arrived: u64,
-    /// When the firmware has processed the command.
+    /// The time at which the firmware has processed the command.
     ready: u64,
-    /// When the drive has the data of a write.
+    /// The time at which the drive has the data of a write.
     data: u64,
 }
 
@@ -236,7 +236,7 @@ pub struct Disk {
     beyond: VecDeque<DriveCommand>,
     flushes: Vec<Flush>,
     work: Work,
-    /// When the mechanism ends its work; without work, when it next looks for some.
+    /// The time at which the mechanism ends its work; without work, the time at which it next looks for some.
     due: u64,
     segments: Segments,
     dirty: Dirty,
@@ -291,7 +291,7 @@ impl Disk {
         }
     }
 
-    /// How far the spindle has turned, in nanoseconds at its nominal speed.
+    /// The rotation of the spindle so far, in nanoseconds at its nominal speed.
     fn rotation(&self, now: u64) -> u64 {
         self.phase + now - (((now >> 10) * self.slowness) >> 10)
     }

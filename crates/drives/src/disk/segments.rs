@@ -13,14 +13,14 @@ struct Running {
     media: u64,
     at: u64,
     limit: u64,
-    /// Where the host's last request ended.
+    /// The end of the host's last request.
     asked: u64,
     /// Whether the requests followed each other.
     stream: bool,
 }
 
 impl Running {
-    /// When the limit is reached.
+    /// The time at which the limit is reached.
     fn until(&self, geometry: &Geometry) -> u64 {
         self.from + geometry.media_end(self.limit).saturating_sub(self.media)
     }
@@ -33,9 +33,9 @@ pub enum Lookup {
     Miss,
     /// The whole range is buffered, or will be read without a new command of the mechanism.
     Hit {
-        /// When the first sector is available; not before now.
+        /// The time at which the first sector is available; not before now.
         begins: u64,
-        /// When the whole range is available.
+        /// The time at which the whole range is available.
         ready: u64,
     },
     /// The beginning is buffered, up to this sector.

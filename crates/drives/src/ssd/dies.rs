@@ -209,7 +209,7 @@ impl Dies {
         }
     }
 
-    /// When the last program ends.
+    /// The end of the last program.
     #[must_use]
     pub fn programs_end(&self) -> u64 {
         self.dies.iter().map(|die| die.program_end).max().unwrap_or_default()

@@ -48,7 +48,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// How a controller ends.
+/// The way in which a controller ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum End {
     /// All drives and the host lose their power.

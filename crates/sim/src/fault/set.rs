@@ -93,7 +93,7 @@ pub struct Place {
     pub drive: DriveId,
     /// The start of its data.
     pub start: DriveLba,
-    /// Its standing in the set.
+    /// Its state in the set.
     pub standing: Standing,
 }
 

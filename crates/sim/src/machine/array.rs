@@ -100,7 +100,7 @@ impl ArraySpec {
     /// Check the number of members, and the number of those missing, against the level alone.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The rule of the level that is broken.
     pub fn check(&self) -> Result<(), MachineError> {
         let Self { level, members, degraded, .. } = *self;
         if members < level.members_min() {

@@ -31,7 +31,7 @@ const NO_SUM: Verdict = Verdict::Checksum(0);
 pub(super) enum What {
     /// A thread has a request ready: it goes to the controller's processor.
     Arrive,
-    /// The controller's processor is done with a request: it goes on to the engine.
+    /// The controller's processor has processed a request: the engine gets it.
     Enter,
     /// The stage of redundancy is free for a write: the engine gets the write.
     Staged,

@@ -34,7 +34,7 @@ struct Stream {
     at: Instant,
 }
 
-/// What a controller has learned from its loads.
+/// The learned state of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lesson {
     /// The controller does not learn.
@@ -47,7 +47,7 @@ enum Lesson {
     Distrust,
 }
 
-/// How a request passes the gate.
+/// The treatment of a request at the gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Passage {
     /// To the cache without a wait.

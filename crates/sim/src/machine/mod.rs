@@ -84,7 +84,7 @@ pub struct HostIo {
 pub struct IoDone {
     /// The host's own identifier of the request.
     pub id: u64,
-    /// When the host's thread learned of the end.
+    /// The time at which the host's thread gets the result.
     pub at: Instant,
     /// The result.
     pub status: ReplyStatus,
@@ -95,7 +95,7 @@ pub struct IoDone {
 struct Worker {
     server: usize,
     line: usize,
-    /// Where the last request of the thread ended.
+    /// The end of the thread's last request.
     end: u64,
     /// Requests of the thread that have not ended.
     asked: u32,
@@ -142,7 +142,7 @@ pub struct Machine<D = AnyDrive> {
     capacity: Bytes,
     now: Instant,
     calendar: Calendar,
-    /// When the engine next wants to run. The machine asks it at the end of an instant in which the engine ran.
+    /// The time at which the engine next wants to run. The machine asks for it after each instant in which it ran.
     engine_due: Entry,
     engine_moved: bool,
     stations: Vec<Station<D>>,
@@ -166,7 +166,7 @@ pub struct Machine<D = AnyDrive> {
     door: VecDeque<u32>,
     gate: Gate,
     journal: Option<Journal>,
-    /// When the last payload reaches the host.
+    /// The time at which the last payload reaches the host.
     to_host_last: Instant,
     /// Members of one redundant set, and bytes of a chunk.
     set_members: u64,

@@ -18,12 +18,12 @@ use super::journal::{JOURNAL_DEVICE, JOURNAL_DEVICES_MAX};
 use super::parts::{HostCost, MachineParts, ParityCost, ProcessorCost, WayCost, WayParts, REQUESTS_MAX};
 use super::server::Rate;
 
-/// When the controller acknowledges writes.
+/// The moment at which the controller acknowledges writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CacheMode {
-    /// When the data is in the controller's cache. A controller without a usable cache writes through.
+    /// After the data is in the controller's cache. A controller without a usable cache writes through.
     WriteBack,
-    /// When the members have the data.
+    /// After the members have the data.
     WriteThrough,
 }
 
@@ -76,7 +76,7 @@ pub struct MachineSpec {
     pub host_speed_percent: u32,
     /// The controller's learned state.
     pub history: LoadHistory,
-    /// How full the SSDs have been.
+    /// The fill state of the SSDs.
     pub drive_state: DriveState,
     /// The seed of all random choices.
     pub seed: u64,

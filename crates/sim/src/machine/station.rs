@@ -83,7 +83,7 @@ pub(super) struct Station<D> {
     expected_last: Instant,
     /// Commands on their way through the channel.
     wire: VecDeque<(Instant, DriveCommand)>,
-    /// When the drive has its next event.
+    /// The time of the drive's next event.
     due: Instant,
     counters: MemberCounters,
 }

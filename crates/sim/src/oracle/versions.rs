@@ -1,7 +1,7 @@
 //! The possible content of each byte of an array: the versions that writes have left or may have left.
 //!
 //! Writes begin and end at points of one order. V is *under* W if V ended before W began, and W ended with success:
-//! then W's bytes hide V's. Between beginning and end of a write a byte may have either version, so
+//! then W's bytes hide V's. If neither version is under the other, a byte may have either of them, so
 //!
 //! - a read sees, in each sector, one version that was not under another one that had ended before the read began;
 //! - a power cut leaves, in each sector, one version that was not under a *durable* one: flushed, or with FUA.

@@ -12,13 +12,13 @@ use crate::record::Entry;
 pub struct Host {
     /// The request.
     pub request: BlockRequest,
-    /// When the host submitted it.
+    /// The time at which the host submitted it.
     pub submitted: Instant,
     /// Bytes to write, or bytes read so far.
     pub(super) payload: Vec<u8>,
     /// Bytes of the payload for which transfers were issued.
     pub(super) issued: u64,
-    /// When the last issued transfer ends. The next one must not overtake it.
+    /// The end of the last issued transfer. The next transfer must not overtake it.
     pub(super) transfer_end: Instant,
     /// Whether the host has disconnected.
     pub(super) gone: bool,
@@ -33,9 +33,9 @@ pub struct Finished {
     pub status: ReplyStatus,
     /// Bytes read; for other requests, the bytes written.
     pub payload: Vec<u8>,
-    /// When it began.
+    /// The time at which the request was submitted.
     pub submitted: Instant,
-    /// When it ended.
+    /// The time at which the request ended.
     pub ended: Instant,
     /// Whether the journal has the write.
     pub promised: bool,
@@ -163,7 +163,7 @@ impl World {
     /// Write zeroes, and wait for the answer.
     ///
     /// # Errors
-    /// How the request ended.
+    /// The status of the request.
     pub fn zero(&mut self, array: ArrayId, offset: u64, len: u64, may_discard: bool) -> Result<(), ReplyStatus> {
         ended(&self.one(array, RequestKind::WriteZeroes { fua: false, may_discard }, offset, len, Vec::new()))
     }
