@@ -105,7 +105,6 @@ impl Shares {
 
 /// Evaluate every claim that holds and measures something again, with changes. `ended` gets the number of changed
 /// claims that have ended, and the number of all.
-/// end, and of all.
 pub fn perturb(
     claims: &[Claim],
     outcomes: &[Outcome],

@@ -33,7 +33,7 @@ impl Tally {
     pub const fn total(&self) -> usize {
         self.passed + self.failed + self.not_applicable
     }
-    /// Share of passed claims among those that apply, in tenths of a percent; `None` if there are none.
+    /// Share of passed claims among the applicable ones, in tenths of a percent; `None` if there are none.
     #[must_use]
     pub fn share(&self) -> Option<usize> {
         (self.passed * 1000).checked_div(self.passed + self.failed)

@@ -275,7 +275,6 @@ impl Library {
     ///
     /// # Errors
     /// There is no such link.
-    /// There is no such link.
     pub fn fits(&self, drive: &DriveProfile, controller: &ControllerProfile) -> Result<bool, LookupError> {
         let (own, port) = (self.bus(&drive.link)?.plug, self.bus(&controller.link)?.plug);
         let slot = own == Some(Plug::Pcie) && controller.kind == ControllerKind::Software;

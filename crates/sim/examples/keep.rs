@@ -1,13 +1,12 @@
 //! Keeps a run as a file for a test: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`, or `keep --renew FILE FIRST
 //! LAST`.
 //!
-//! With a seed alone it prints the faults, phases and decisions that the run meets: choose those that the loss needs. A
-//! run that still loses data is shrunk before it is written. The conditions must then hold in the shrunk run. A run
-//! that no longer loses data is written whole, because its necessary steps are unknown.
+//! With a seed alone it prints the faults, phases and decisions that the run meets: choose the ones that the loss
+//! needs. A run that still loses data is shrunk before it is written. The conditions must then hold in the shrunk run.
+//! A run that no longer loses data is written whole, because its necessary steps are unknown.
 //!
 //! `--renew` replaces a run that no longer meets its conditions with another run of the same array: the steps of the
 //! first seed in the range that meets them.
-//! seed of the range that do.
 
 use std::process::ExitCode;
 

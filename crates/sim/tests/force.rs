@@ -47,8 +47,8 @@ fn torn_without_a_member(options: RigOptions) -> (Rig, Workload) {
 }
 
 /// More members than the level survives lose their power at once while hosts write. All return when the array is
-/// started. Those that were called failed first have the same event count as the others. All must be taken, so that no
-/// column is computed from members of different times, and the resync makes parity match again.
+/// started. The members that were called failed first have the same event count as the others. All must be taken, so
+/// that no column is computed from members of different times, and the resync makes parity match again.
 #[test]
 fn members_that_vanished_together_are_taken_together() {
     let mut forced = 0;

@@ -184,7 +184,7 @@ fn a_flip_in_any_byte_of_an_entry_is_told() {
     let whole = world.find_journal(&[device]).expect("it is whole");
     for (number, (first, len)) in places.iter().copied().enumerate() {
         let is_last = number + 1 == places.len();
-        // All bytes of every header. Of the payloads, more bytes in the first and in the last one.
+        // All bytes of every header. From the payloads, more bytes in the first and in the last one.
         let step = if is_last || number == 0 { 7 } else { 509 };
         for byte in (first..first + 64).chain((first + 64..first + len).step_by(step)) {
             flip(world, device, byte);

@@ -361,7 +361,7 @@ fn set_policy(rig: &mut Rig) {
     rig.session.hear(&mut rig.world);
 }
 
-/// Sequential readers at separate places, beside a random load.
+/// Sequential readers at separate places, next to a random load.
 fn read_in_order(rig: &mut Rig, streams: u64, requests: u64, load: &Workload) {
     let capacity = rig.session.capacity();
     let mut places: Vec<u64> = (0..streams).map(|number| capacity / streams * number).collect();

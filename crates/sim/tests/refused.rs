@@ -162,7 +162,7 @@ fn an_array_that_lost_a_member_fills_the_journal_and_delays_no_request() {
     assert_eq!(ends.last(), Some(&ReplyStatus::IoError));
 }
 
-/// A second array, protected by the cache only, beside the rig's own.
+/// A second array, protected by the cache only, next to the rig's own.
 fn beside(rig: &mut Rig, options: &RigOptions) -> ArrayId {
     let shape = Shape { data: Sectors::mib(1), ..Shape::new(Level::Raid0, 2, 2, Sectors::kib(64)) };
     let spec = DriveSpec::new(BEFORE_DATA + shape.data);

@@ -158,7 +158,6 @@ pub fn first_line(text: &str) -> String {
 struct Walk {
     /// Variables of comprehensions and functions. A variable counts as known everywhere in the check. The compiler of
     /// the check finds a use outside of its loop.
-    /// of its loop is found when the check is compiled.
     bound: BTreeSet<String>,
     subjects: BTreeSet<String>,
     loops: usize,

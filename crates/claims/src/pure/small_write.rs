@@ -39,7 +39,6 @@ const fn parities(level: Level) -> u32 {
 ///
 /// # Errors
 /// The members cannot be divided in this way.
-/// The members cannot be divided so.
 pub fn spans(level: Level, members: u16) -> Result<u16, NotApplicable> {
     let (least, title) = match level {
         Level::Raid50 => (3, "RAID 50"),

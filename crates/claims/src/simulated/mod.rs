@@ -43,7 +43,6 @@ const GAIN_CACHES: (u64, u64) = (256, 128);
 
 /// The highest rate; each rate has a mark whether it is unsteady. An unsteady rate is not a peak, because a cache that
 /// still fills accepts more than the array.
-/// the array can.
 fn highest(values: &[(f64, bool)]) -> Result<f64, NotApplicable> {
     let steady = values.iter().filter(|(_, unsteady)| !unsteady).map(|(value, _)| *value);
     steady.max_by(f64::total_cmp).ok_or_else(|| NotApplicable::new("no load became steady, so there is no peak"))

@@ -323,8 +323,8 @@ impl Disk {
 
     /// The piece with the shortest way below `bound`. The result is the piece that begins at `oldest` if its arrival
     /// `since` is too long ago. The search moves away from the head, alternately after it and before it, in each
-    /// direction until the arm's time alone is too long. Of equal ways, the nearest piece after the head wins. A piece
-    /// before the head wins only if no piece after it has an equal way.
+    /// direction until the arm's time alone is too long. If ways are equal, the nearest piece after the head wins. A
+    /// piece before the head wins only if no piece after it has an equal way.
     fn nearest_extent(&self, now: u64, bound: u32, since: u64, oldest: u64) -> Option<usize> {
         if now.saturating_sub(since) > OVERDUE * self.tables.destage_age && self.works.is_multiple_of(OVERDUE_EVERY) {
             return Some(self.dirty.index(oldest) - 1);

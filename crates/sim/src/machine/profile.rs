@@ -527,8 +527,8 @@ const CARD_DESTAGE_BESIDE_READS: u32 = u32::MAX;
 const CARD_DESTAGE_DEPTH: f64 = 32.0;
 /// The least cache, because the engine needs some lines to work with.
 const CACHE_LEAST: Bytes = Bytes::kib(128);
-/// The divisor of the dirty data if the open stripes do not fill the cache. It limits how small their share becomes,
-/// because the marks of dirty data are whole percents.
+/// If the open stripes do not fill the cache, the array's part of the cache is this multiple of their dirty data. The
+/// multiple is small, because the marks of dirty data are whole percents.
 const OPEN_STRIPES_SHARE: u64 = 20;
 /// The engine collects dirty data of sets without parity in ranges of this many bytes.
 const DIRTY_STRETCH: u64 = 128 << 10;

@@ -136,7 +136,6 @@ impl<D: DriveModel> Station<D> {
 
     /// A command will arrive at `at`. A command without payload may overtake one that waits for the way. `last` says
     /// that no later command can arrive before this one. Returns the number of events that happened.
-    /// that comes later can be here sooner. Returns how much happened.
     pub fn arrive(&mut self, calendar: &mut Calendar, at: Instant, command: &DriveCommand, last: bool) -> u64 {
         let alone = self.coming.is_empty() && self.channel.is_none() && self.expected == 0;
         if last && alone && self.due > at {

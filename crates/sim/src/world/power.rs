@@ -59,7 +59,7 @@ impl World {
     }
 
     /// Start a new controller on the same drives, as after the return of power or a restart of the service. Arrays must
-    /// be assembled again. A record begins anew.
+    /// be assembled again. A record begins again.
     ///
     /// # Panics
     /// Actions are in flight.

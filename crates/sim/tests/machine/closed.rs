@@ -202,7 +202,7 @@ fn small_writes_make_the_throughput_of_their_member_commands() {
             let mut random = Random::derived(u64::from(members), 15);
             let next = |id| HostIo { kind: IoKind::Write, ..read(id, random.below(blocks) * 4096) };
             let requests = 200_000;
-            // So many outstanding requests that no drive is ever idle.
+            // Enough outstanding requests, so that no drive is ever idle.
             let (time, _) = closed_loop(&mut machine, 1024, requests, next);
             let measured = requests as f64 / (time.0 as f64 / SERVICE.0 as f64);
             let expected = f64::from(members) / each;

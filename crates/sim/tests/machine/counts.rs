@@ -169,7 +169,7 @@ fn a_write_in_the_cache_is_answered_before_the_members_have_it() {
     assert_eq!(one(&mut machine, IoKind::Read, 1 << 30, 8192), MS);
 }
 
-/// Reads one at a time beside bursts of small writes, which are destaged a moment later. Returns the 99th percentile
+/// Reads one at a time next to bursts of small writes, which are destaged a moment later. Returns the 99th percentile
 /// and the longest time.
 fn reads_beside_destage(destage_beside_reads: u32) -> [Nanos; 2] {
     let policy = Policy { write_cache: openraid_core::admin::WriteCache::Volatile, ..Policy::default() };

@@ -91,8 +91,8 @@ impl Run<'_> {
         }
     }
 
-    /// A log has the parity of the data that was not being written. Of the data that was being written, the part on the
-    /// lost member is lost with it, and no other.
+    /// A log has the parity of the data that was not being written. From the data that was being written, the part on
+    /// the lost member is lost with it, and no other.
     fn give_up_in_flight(&mut self, set: usize, slot: Slot) {
         let shape = &self.scenario.shape;
         let block = (0..shape.members).map(|slot| shape.block(slot).bytes().get()).max().unwrap_or(1);
