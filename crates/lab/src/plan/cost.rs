@@ -1,10 +1,11 @@
-//! Electricity of an array's drives. The user gives prices: no profile has the price of a drive today.
+//! The electricity of an array's drives. The user gives the prices, because no profile has the current price of a
+//! drive.
 
 use crate::cell::CellResult;
 use openraid_sim::machine::MachineSpec;
 use serde::Serialize;
 
-/// Hours of a year, by a thousand: from watts to kWh.
+/// The hours of a year divided by 1,000: converts watts to kWh of a year.
 const KILO_HOURS_OF_YEAR: f64 = 8.76;
 
 /// Electricity of an array's drives, without controller, host and power supply.
@@ -23,7 +24,8 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// From the profiles of the drives and a healthy result; none if a profile has no figure.
+    /// Computes the electricity from the profiles of the drives and the healthy result. There is none if a profile has
+    /// no figure.
     pub(super) fn of(spec: &MachineSpec, healthy: &CellResult) -> Option<Self> {
         let members = usize::from(healthy.spec.subject.members());
         let drive = |number: usize| spec.drives.get(number).or_else(|| spec.drives.first());

@@ -1,32 +1,33 @@
-//! The model's own error, by class of load: what remains when every parameter is right.
+//! The model's own error for each class of load: the error that remains if every parameter is correct.
 //!
-//! The floors come from figures of reviews; decision 0130 lists them. They must change only when such figures do, never for one
-//! prediction. Decision 0140 says how they were judged by figures that nothing was tuned on.
+//! The errors come from figures of reviews; decision 0130 lists them. An error must change only if those figures
+//! change, and never to improve one prediction. Decision 0140 describes the test of the errors with figures that were
+//! not used for tuning.
 
 use crate::cell::{writes, CellSpec, Pattern, Plan};
 
-/// Loads that the model errs alike on.
+/// Classes of load. The model's error is similar for all loads of a class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LoadClass {
-    /// One stream or several, in either direction.
+    /// One sequential stream or several, of reads or of writes.
     Streams,
-    /// Reads at random, at any depth.
+    /// Random reads at any queue depth.
     Reads,
-    /// Loads with writes at random: caches, parity, and the order in which both reach the drives.
+    /// Loads with random writes. Their error comes from caches, parity, and the order in which writes reach the drives.
     Writes,
-    /// Files and applications: the host and its file system are imitated.
+    /// Loads of files and applications: the host and its file system are imitated.
     Imitated,
 }
 
-/// Published figures that nothing was tuned on: how many lie within the model's own error of the prediction, and of how many.
-/// A test counts them (`models/validation/figures.json`).
+/// Published figures that were not used for tuning. The first number counts those that the model predicts within its
+/// own error, the second number counts all of them. A test counts them (`models/validation/figures.json`).
 pub const JUDGED: (usize, usize) = (37, 40);
 
 impl LoadClass {
-    /// All values.
+    /// All classes.
     pub const ALL: [Self; 4] = [Self::Streams, Self::Reads, Self::Writes, Self::Imitated];
 
-    /// In words.
+    /// The name of the class, for readers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +38,7 @@ impl LoadClass {
         }
     }
 
-    /// The model's own error: percent by which a figure of such a load is off, in four of five cases at most.
+    /// The model's own error in percent: at least four of five figures of such a load are within it.
     #[must_use]
     pub const fn percent(self) -> f64 {
         match self {
@@ -54,7 +55,8 @@ impl LoadClass {
         match cell.pattern {
             Pattern::FcTest | Pattern::Application | Pattern::Trace(_) => Self::Imitated,
             Pattern::TransferGraph => Self::Streams,
-            // The size of the target is of no account to where a load lies between random and sequential.
+            // The size of the target does not affect whether a load is random or sequential, so this call uses a large
+            // one.
             _ if Plan::of(cell, u64::MAX >> 1, 512).is_ok_and(|plan| plan.spec.random_percent() == 0.0) => {
                 Self::Streams
             }
@@ -64,7 +66,8 @@ impl LoadClass {
     }
 }
 
-/// Percent by which requests each second of a load of this kind are off, in four of five cases at most.
+/// The model's own error of the requests per second for a load of this kind, in percent: at least four of five figures
+/// are within it.
 #[must_use]
 pub(super) fn floor(cell: &CellSpec) -> f64 {
     LoadClass::of(cell).percent()

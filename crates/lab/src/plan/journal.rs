@@ -1,4 +1,5 @@
-//! What a journal with a drive of its own brings: the same load without it, and how busy it was.
+//! The effect of a journal that has a drive of its own: the speed of the same load without the journal, and the load of
+//! the journal's devices.
 
 use super::pairs::gain;
 use super::{merit, speed, Gain, Speed};
@@ -18,7 +19,7 @@ pub struct JournalEffect {
 }
 
 impl JournalEffect {
-    /// From the runs without it and the figures with it, both by seed.
+    /// Computes the effect from the runs without the journal and the figures with the journal, both by seed.
     pub(super) fn of(healthy: &CellResult, bare: &[Option<CellResult>], base: &[Option<f64>]) -> Option<Self> {
         let first = bare.first()?.as_ref()?;
         let pairs = base.iter().zip(bare).filter_map(|(own, bare)| Some(((*own)?, merit(bare.as_ref()?))));
@@ -33,7 +34,7 @@ mod tests {
     use crate::cell::{run_cell, ArrayState, CellError, Direction};
     use openraid_models::Library;
 
-    /// RAID 5 of four disks of 7,200 turns, small writes at random places, this number at a time.
+    /// A plan for RAID 5 on four disks of 7,200 turns per minute, with small random writes at queue depth `depth`.
     fn request(journal: Option<&str>, depth: u32) -> PlanRequest {
         let axes = Axes { op: Some(Direction::Write), bs: Some(4096), qd: Some(depth), ..Axes::default() };
         PlanRequest {
@@ -56,10 +57,12 @@ mod tests {
         let result = |journal, depth| {
             run_cell(&library, &request(journal, depth).cell(Level::Raid5, ArrayState::Healthy)).unwrap()
         };
-        // Old data and parity are read, and the new ones come past the head a whole turn later: 120 a second at most.
+        // Each write reads old data and old parity. The new blocks pass the head one full turn later, so a disk does at
+        // most 120 such writes per second.
         let (bare, with) = (result(None, 1), result(Some("s3500_480"), 1));
         assert!(bare.iops < 7200.0 / 60.0, "{}", bare.iops);
-        // With the journal many of them are on their way to the four drives at a time, in the order of their places.
+        // With the journal many writes are under way to the four drives at once, and each drive does them in the order
+        // of their addresses.
         assert!(with.iops > 2.0 * bare.iops, "{} {}", with.iops, bare.iops);
         let effect = JournalEffect::of(&with, &[Some(bare.clone())], &[Some(with.iops)]).unwrap();
         assert!((effect.gain.unwrap().percent - (with.iops / bare.iops - 1.0) * 100.0).abs() < 1e-6);
@@ -73,12 +76,12 @@ mod tests {
         let openraid_models::DriveKind::Constant(own) = &device.kind else { panic!("it has one time for everything") };
         let service = own.service.value.get() as f64 / 1e9;
         let depth = 4;
-        // SSDs take far more than it does.
+        // SSDs can do far more writes than this journal can.
         let drives = PlanRequest { drive: Some("s3500_480".into()), ..request(Some("service-fixed"), depth) };
         let cell = drives.cell(Level::Raid5, ArrayState::Healthy);
         let found = run_cell(&library, &cell).unwrap();
-        // An entry is a header and its payload, one after the other on such a device, and has no more writes than there
-        // are.
+        // An entry is a header and its payload. The device writes one after the other. An entry cannot contain more
+        // writes than are outstanding.
         let most = f64::from(depth) / (2.0 * service);
         assert!(found.iops <= most, "{} of {most}", found.iops);
         let limit = found.bottleneck().unwrap();

@@ -15,20 +15,20 @@ use crate::cell::{machine_spec, CellError, CellResult, Flag, Level, Pattern};
 use openraid_models::{Confidence, Library};
 use openraid_sim::machine::MachineSpec;
 
-/// The runs of a level, by their purpose.
+/// The runs of a level, grouped by purpose.
 #[derive(Default)]
 struct Sorted {
     degraded: Option<Speed>,
     rebuilding: Option<Speed>,
     loaded_mbps: [Option<f64>; PLACES.len()],
     idle_mbps: [Option<f64>; PLACES.len()],
-    /// Requests each second in the other mode of the cache, by seed.
+    /// Requests per second in the other mode of the cache, by seed.
     other: Vec<Option<f64>>,
     /// Results without the journal, by seed.
     bare: Vec<Option<CellResult>>,
     /// Results with other sizes of the cache, by seed.
     sizes: Vec<(u32, Vec<Option<CellResult>>)>,
-    /// The first flag of each of these runs.
+    /// The first flag of each run other than the healthy one, with the name of the run.
     flags: Vec<(String, Flag)>,
 }
 
@@ -39,7 +39,7 @@ impl Sorted {
             _ => None,
         };
         let iops = cell.map(merit);
-        // Varied values are flagged as the base is.
+        // A run with a varied value would repeat the flags of the base run, so its flags are dropped.
         let flag = cell.filter(|_| !matches!(beside, Beside::Vary(_))).and_then(|cell| cell.flags.first());
         if let Some(flag) = flag {
             let name = what(beside, runs);
@@ -145,7 +145,7 @@ impl PlanRequest {
         }
     }
 
-    /// Figures that are impossible whatever is run.
+    /// Figures that this array can never have, whatever is run.
     fn plainly_missing(&self, library: &Library, level: Level, healthy: &CellResult) -> Vec<Missing> {
         let lost = (survives(level, self.drives).0 == 0).then_some("data lost");
         let cache = self.no_cache_to_compare(library, healthy.writes.requests > 0);
@@ -157,14 +157,15 @@ impl PlanRequest {
     }
 }
 
-/// Bytes that each drive of a machine has for its array: those of the smallest.
+/// Bytes that an array uses on each drive of a machine: the size of the smallest drive.
 fn smallest(spec: &MachineSpec) -> f64 {
     spec.drives.iter().map(|drive| drive.capacity.value.get() as f64 * 512.0).fold(f64::INFINITY, f64::min)
 }
 
-/// The probability of data loss while a rebuild runs next to the load, or alone if that rebuild has no time.
+/// The probability of data loss while a rebuild runs under the load. If the rebuild under the load has no time, the
+/// time of the rebuild without load is used.
 fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Option<Loss> {
-    // The drive that fails most often speaks for all mixed ones.
+    // If the drives differ, the drive with the highest failure rate is used for all.
     let all: Option<Vec<_>> = spec.drives.iter().map(|drive| drive.reliability.as_ref()).collect();
     let known = all?.into_iter().max_by_key(|known| known.afr.value)?;
     let window_hours = rebuild.loaded_hours.or(rebuild.idle_hours)?;
@@ -186,7 +187,7 @@ fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Op
     })
 }
 
-/// The profile of the member that was busiest under the load, and how busy it was; none if all members are alike.
+/// The profile of the member that was busiest under the load, and its load. There is none if all members are alike.
 fn weakest(spec: &MachineSpec, healthy: &CellResult) -> Option<(String, f64)> {
     let first = &spec.drives.first()?.head.name;
     spec.drives.iter().find(|drive| drive.head.name != *first)?;
@@ -194,7 +195,7 @@ fn weakest(spec: &MachineSpec, healthy: &CellResult) -> Option<(String, f64)> {
     Some((busiest.1.head.name.clone(), busiest.0.busy))
 }
 
-/// A cache size, from its runs by seed and the runs with the actual cache.
+/// The result of one cache size, from its runs by seed and from the runs with the present cache.
 fn cache_size(
     cache_mib: u32,
     ran: &[Option<CellResult>],
@@ -213,13 +214,13 @@ fn cache_size(
 }
 
 impl Gain {
-    /// Is the gain above `percent`, even at the low end of its range?
+    /// Is the gain above `percent` even at the low end of its range?
     #[must_use]
     pub fn is_above(&self, percent: f64) -> bool {
         self.low_percent.is_some_and(|low| low > percent)
     }
 
-    /// Is the gain below `percent`, even at the high end of its range?
+    /// Is the gain below `percent` even at the high end of its range?
     #[must_use]
     pub fn is_below(&self, percent: f64) -> bool {
         self.high_percent.is_some_and(|high| high < percent)

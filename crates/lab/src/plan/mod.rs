@@ -1,10 +1,10 @@
-//! Levels side by side for given drives and a given load: the capacity of each, the failures that it survives, its
-//! speed healthy, degraded and rebuilding, its bottleneck, whether the write cache pays and which size it needs, and
-//! how certain all of that is.
+//! Compares levels for given drives and a given load. For each level a plan has the capacity, the number of failures
+//! that the level survives, and its speed when it is healthy, degraded and rebuilding. A plan also has the bottleneck,
+//! the effect of the write cache and of its size, and the uncertainty of each figure.
 //!
-//! [`run`] measures. [`range`] runs a cell at the ends of the [`values`] that have a range; [`sure`] derives from that
-//! how uncertain a figure is, and [`pairs`] which of two levels is faster. [`rebuild`] has the time of a rebuild,
-//! [`risk`] the probability of data loss during it.
+//! [`run`] does the measurements. [`range`] runs a cell at both ends of each of the [`values`] that have a range.
+//! [`sure`] derives the uncertainty of a figure from these runs, and [`pairs`] decides which of two levels is faster.
+//! [`rebuild`] computes the time of a rebuild, [`risk`] the probability of data loss during it.
 
 mod cost;
 mod floor;
@@ -34,29 +34,30 @@ pub use risk::{over_years, risk, Frailty, Risk};
 pub use run::{events_max, EVENT_LIMIT};
 pub use values::{uncertain, Uncertain};
 
-/// The question of a plan.
+/// The request for a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanRequest {
-    /// Controller's profile.
+    /// Name of the controller's profile.
     pub system: String,
-    /// Drive's profile; nothing: the system's own.
+    /// Name of the drive's profile. None selects the drives of the system.
     pub drive: Option<String>,
-    /// Drives.
+    /// Number of drives.
     pub drives: u16,
-    /// Levels to look at.
+    /// Levels to compare.
     pub levels: Vec<Level>,
-    /// Load.
+    /// The load.
     pub pattern: Pattern,
-    /// Its axes.
+    /// Values of the load's axes.
     pub axes: Axes,
-    /// How much of each cell.
+    /// The length of each measurement.
     pub effort: Effort,
-    /// Seed.
+    /// The seed.
     pub seed: u64,
-    /// Vary every uncertain value of the profiles, too, and try the other mode of the write cache and other sizes of it.
-    /// Otherwise the levels are only held against each other, with as many seeds as that takes.
+    /// If true, the plan also varies every uncertain value of the profiles, tries the other mode of the write cache,
+    /// and tries other sizes of that cache. If false, the plan only compares the levels, with as many seeds as the
+    /// comparison needs.
     pub thorough: bool,
-    /// A trace in place of the pattern's load: levels are then compared by the mean latency of its requests.
+    /// A trace that replaces the pattern's load. The levels are then compared by the mean latency of its requests.
     pub trace: Option<Arc<Trace>>,
 }
 
@@ -216,7 +217,7 @@ pub enum Planned {
     },
 }
 
-/// Failures that an array survives whichever drives fail, and at most.
+/// Number of failures that an array survives: first for every choice of failed drives, then for the best choice.
 #[must_use]
 pub fn survives(level: Level, members: u16) -> (u16, u16) {
     match level {
@@ -231,7 +232,7 @@ pub fn survives(level: Level, members: u16) -> (u16, u16) {
 }
 
 impl LevelPlan {
-    /// What levels are compared by, more is better.
+    /// The figure by which levels are compared; more is better.
     #[must_use]
     pub const fn merit(&self) -> f64 {
         if self.by_latency {
@@ -241,7 +242,7 @@ impl LevelPlan {
         }
     }
 
-    /// How much faster it is than another level of the same plan; none if no run of both has a figure.
+    /// The lead of this level over another level of the same plan. There is none if no seed has a figure for both.
     #[must_use]
     pub fn lead_over(&self, other: &Self) -> Option<Lead> {
         pairs::lead(&self.runs, &other.runs)
@@ -249,7 +250,7 @@ impl LevelPlan {
 }
 
 impl PlanRequest {
-    /// The cell of an array in a state.
+    /// The cell that measures an array in a state.
     #[must_use]
     pub fn cell(&self, level: Level, state: ArrayState) -> CellSpec {
         let axes = Axes { drive: self.axes.drive.clone().or_else(|| self.drive.clone()), ..self.axes.clone() };
@@ -259,8 +260,8 @@ impl PlanRequest {
     }
 }
 
-/// What levels are compared by, more is better: requests each second; of a trace, whose requests come at their own times, one
-/// by the mean latency in seconds.
+/// The figure by which levels are compared; more is better. For a load it is the requests per second. The requests of a
+/// trace come at fixed times, so for a trace it is one divided by the mean latency in seconds.
 fn merit(result: &CellResult) -> f64 {
     match result.spec.pattern {
         Pattern::Trace(_) => 1e3 / result.mean_ms(),

@@ -1,16 +1,16 @@
-//! The ratio of two figures, from pairs of runs with the same seed: the same requests at the same places, so that most
-//! of chance is in both and cancels out (common random numbers).
+//! The ratio of two figures, from pairs of runs with the same seed. Both runs of a pair have the same requests at the
+//! same addresses, so most of the random variation is in both and cancels out (common random numbers).
 //!
-//! The interval is Student's, of the mean of the logarithms of the ratios, at 95 %. The effect of a profile's value on
-//! the ratio counts only as far as it exceeds the difference between two runs of one pair.
+//! The interval is Student's interval at 95 %, for the mean of the logarithms of the ratios. The effect of a profile's
+//! value on the ratio counts only with the part that exceeds the difference between two runs of one pair.
 
 use super::sure::Runs;
 use serde::Serialize;
 
-/// Student's t for 95 % on both sides, by degrees of freedom from one.
+/// Student's t for 95 % on both sides. The first entry is for one degree of freedom.
 const STUDENT: [f64; 15] =
     [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131];
-/// Beyond that.
+/// Student's t for more degrees of freedom than [`STUDENT`] has.
 const STUDENT_MANY: f64 = 1.96;
 
 /// The gain of one figure over another, in percent.
@@ -26,7 +26,7 @@ pub struct Gain {
     pub pairs: usize,
 }
 
-/// The mean of logarithms of ratios, and half of their interval, which a single ratio does not have.
+/// The mean of the logarithms of ratios, and half of the width of their interval. A single ratio has no interval.
 fn interval(logs: &[f64]) -> (f64, Option<f64>) {
     let count = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / count;
@@ -45,12 +45,12 @@ fn student(logs: &[f64]) -> f64 {
     STUDENT.get(logs.len() - 2).copied().unwrap_or(STUDENT_MANY)
 }
 
-/// A logarithm of a ratio as percent above one.
+/// Converts the logarithm of a ratio to the percentage above one.
 fn percent(log: f64) -> f64 {
     log.exp_m1() * 100.0
 }
 
-/// What pairs of figures say: each one's first by its second.
+/// The gain of the first figure of each pair over the second.
 pub(super) fn gain(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Gain> {
     let logs: Vec<f64> = pairs.map(|(one, other)| (one / other).ln()).filter(|log| log.is_finite()).collect();
     if logs.is_empty() {
@@ -74,7 +74,7 @@ pub struct Lead {
     pub most: Option<(String, f64)>,
 }
 
-/// The lead of one level's runs over another's.
+/// The lead of the runs of one level over those of another.
 pub(super) fn lead(one: &Runs, other: &Runs) -> Option<Lead> {
     let seeds = one.seeds.iter().zip(&other.seeds).filter_map(|(one, other)| (*one).zip(*other));
     let pairs: Vec<(f64, f64)> = std::iter::once((one.base, other.base)).chain(seeds).collect();
@@ -121,12 +121,13 @@ mod tests {
 
     #[test]
     fn noise_that_both_levels_share_hides_no_lead() {
-        // Seeds move both by a fifth, and one is always a third faster: 665 and 504 requests a second.
+        // The seeds change both figures by a fifth, and the first is always a third higher: 665 and 504 requests per
+        // second.
         let (one, other) = (runs(665.0, &[798.0, 560.0], &[]), runs(504.0, &[601.0, 428.0], &[]));
         let found = lead(&one, &other).unwrap();
         assert!(found.clear && found.gain.low_percent.unwrap() > 25.0, "{found:?}");
         assert!(!lead(&other, &one).unwrap().clear);
-        // One pair alone is no proof.
+        // One pair alone proves nothing.
         assert!(!lead(&runs(665.0, &[], &[]), &runs(504.0, &[], &[])).unwrap().clear);
     }
 
@@ -137,11 +138,11 @@ mod tests {
         let other = runs(100.0, &[101.0, 99.0], &[seek(100.0)]);
         let found = lead(&one, &other).unwrap();
         assert!(found.clear && found.most.is_none(), "it moves both alike: {found:?}");
-        // One that moves them apart turns the order.
+        // A value that affects only one of the levels can reverse the order.
         let parity = runs(100.0, &[101.0, 99.0], &[("seek", 130.0, 100.0)]);
         let turned = lead(&one, &parity).unwrap();
         assert!(!turned.clear && turned.most.as_ref().is_some_and(|(name, lead)| name == "seek" && *lead < 0.0));
-        // Forty values of noise are still noise: each pair differs by as much anyway.
+        // Forty values without an effect stay without an effect: two runs of any pair differ by the same amount.
         let noisy: Vec<(&str, f64, f64)> = (0..40).map(|_| ("noise", 103.0, 97.0)).collect();
         let still: Vec<(&str, f64, f64)> = (0..40).map(|_| ("noise", 130.0, 130.0)).collect();
         let found = lead(&runs(130.0, &[133.0, 128.0], &still), &runs(100.0, &[100.0, 101.0], &noisy)).unwrap();

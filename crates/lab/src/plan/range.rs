@@ -1,5 +1,5 @@
-//! The uncertainty of a figure: runs of its cell with other seeds, and with every uncertain value of the profiles at
-//! both ends of its range.
+//! The uncertainty of a figure, from runs of its cell with other seeds and with every uncertain value of the profiles
+//! at both ends of its range.
 
 use super::floor::floor;
 use super::sure::Runs;
@@ -12,29 +12,30 @@ use openraid_models::{Edge, Library};
 use serde::Serialize;
 use std::sync::atomic::AtomicU64;
 
-/// Seeds in addition to the requested one: the next ones. Two, because among three figures an outlier shows.
+/// Number of seeds in addition to the requested one; they follow it. Two are used, because an outlier among three
+/// figures can be recognised.
 pub(super) const OTHER_SEEDS: u64 = 2;
 const ENDS: [Edge; 2] = [Edge::Low, Edge::High];
 
 /// The result of a run.
 pub(super) type Ran = Result<CellResult, CellError>;
 
-/// A run that differs from the cell's in a value that is uncertain.
+/// A run that differs from the cell's own run by its seed or by one uncertain value.
 #[derive(Clone, Copy)]
 pub(super) enum Variation {
     Seed(u64),
-    /// An uncertain value, by its number, at an end of its range.
+    /// An uncertain value, by its index, set to one end of its range.
     Value(usize, Edge),
 }
 
 impl Variation {
-    /// All variations of a cell with this seed and number of uncertain values.
+    /// All variations of a cell with this seed and this number of uncertain values.
     pub fn all(seed: u64, values: usize) -> impl Iterator<Item = Self> {
         let seeds = (1..=OTHER_SEEDS).map(move |by| Self::Seed(seed.wrapping_add(by)));
         seeds.chain((0..values).flat_map(|value| ENDS.map(|end| Self::Value(value, end))))
     }
 
-    /// Its figure; of a trace, if there is one.
+    /// Runs the cell with this variation. If there is a trace, the trace is the load.
     pub fn run(
         self,
         library: &Library,
@@ -53,7 +54,7 @@ impl Variation {
         }
     }
 
-    /// The name of the value.
+    /// The name of the seed or value.
     pub fn what(self, runs: &Runs) -> String {
         match self {
             Self::Seed(_) => "chance".into(),
@@ -61,7 +62,7 @@ impl Variation {
         }
     }
 
-    /// Put its figure to the others.
+    /// Adds the figure of this run to the others.
     pub fn note(self, runs: &mut Runs, iops: Option<f64>) {
         match self {
             Self::Seed(_) => runs.seeds.push(iops),
@@ -70,7 +71,7 @@ impl Variation {
     }
 }
 
-/// A cell's load, or the trace in its place. The events of the simulation are added.
+/// Runs a cell's load, or the trace in its place. The number of simulated events is added to `events`.
 pub(super) fn run_either(library: &Library, cell: &CellSpec, trace: Option<&Trace>, events: &AtomicU64) -> Ran {
     run_counted(library, cell, &machine_spec(library, cell)?, trace, events)
 }
@@ -96,10 +97,10 @@ pub struct Range {
 }
 
 impl Range {
-    /// From figures that exist, and from the model's own error.
+    /// Computes the range from the figures that exist and from the model's own error.
     pub(super) fn of(runs: &Runs, missing: Vec<Missing>, model_percent: f64) -> Self {
         let doubt = runs.doubt();
-        // The model's error and the parameters' are independent of one another.
+        // The error of the model and the errors of the parameters are independent of each other.
         let wide = |parameters: f64| (parameters * parameters + model_percent * model_percent).sqrt();
         let (low_percent, high_percent) = (wide(doubt.down).min(100.0), wide(doubt.up));
         let (uncertain_percent, chance_percent, mut uncertain) = (doubt.total(), doubt.chance, doubt.values);
@@ -107,9 +108,9 @@ impl Range {
         Self { uncertain_percent, low_percent, high_percent, model_percent, chance_percent, uncertain, missing }
     }
 
-    /// The range of a cell's result in any state, computed with `threads` threads: two runs for each uncertain value,
-    /// and two seeds. A trace cannot be run again as a cell, because its requests have their own times. `ended` gets,
-    /// after each run, the number of finished runs and of all.
+    /// Measures the range of a cell's result in any state, with `threads` threads: two runs for each uncertain value,
+    /// and two more seeds. A trace cannot be run again as a cell, because its requests have their own times. After each
+    /// run `ended` gets the number of finished runs and the number of all runs.
     ///
     /// # Errors
     /// A profile does not exist.

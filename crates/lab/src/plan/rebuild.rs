@@ -1,9 +1,10 @@
-//! How long a rebuild takes: the engine's own rebuild, run on the models for a stretch at three places of the new
-//! drive, with nothing else to do and under the load.
+//! The time of a rebuild. The engine's own rebuild runs on the models for a short time at three positions of the new
+//! drive, once without load and once under the load.
 //!
-//! The place matters, as disks are slower farther in. Simpson's rule gives the time of the whole drive from the three
-//! rates. The engine has the settings of a new array: `rebuild.rate` 200 MiB/s at most, eight rows at once, and under a
-//! load the share that its scheduling leaves; there is no least rate.
+//! The rate of a disk is lower on its inner tracks, so the position matters. Simpson's rule computes the time of the
+//! whole drive from the three rates. The engine has the settings of a new array: `rebuild.rate` limits the rebuild to
+//! 200 MiB/s, and eight rows are in work at once. Under a load the engine's scheduling decides the share of the
+//! rebuild; there is no minimum rate.
 
 use super::PlanRequest;
 use crate::cell::{machine_spec, run_counted, ArrayState, CellError, CellResult, Level};
@@ -14,11 +15,11 @@ use openraid_units::Nanos;
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Positions on the new drive, in percent of it.
+/// Positions on the new drive, in percent of its size.
 pub(super) const PLACES: [u8; 3] = [0, 50, 98];
-/// The start of an idle rebuild is not counted: streams are recognised, queues fill.
+/// The start of a rebuild without load is not measured: drives first recognise the streams, and queues fill.
 const IDLE_WARM: Nanos = Nanos::from_millis(1_000);
-/// What counts then.
+/// The time that is measured after this start.
 const IDLE_WINDOW: Nanos = Nanos::from_millis(4_000);
 
 /// The time of a rebuild.
@@ -35,14 +36,15 @@ pub struct Rebuild {
 }
 
 impl Rebuild {
-    /// From the rates at all places, for a drive of this many bytes.
+    /// Computes the times from the rates at all positions, for a drive of `bytes` bytes.
     pub(super) fn of(bytes: f64, idle_mbps: Vec<f64>, loaded_mbps: Vec<f64>) -> Self {
         let hours = |rates: &[f64]| hours(bytes, rates);
         Self { idle_hours: hours(&idle_mbps), loaded_hours: hours(&loaded_mbps), idle_mbps, loaded_mbps }
     }
 }
 
-/// Simpson's rule over the time that each byte takes; none if it stands still somewhere, or was not run everywhere.
+/// Simpson's rule over the time of each byte. There is no result if the rebuild does not move at one position, or if a
+/// position has no run.
 fn hours(bytes: f64, rates: &[f64]) -> Option<f64> {
     let [begin, middle, end] = rates else { return None };
     let slowness = (1.0 / begin + 4.0 / middle + 1.0 / end) / 6.0;
@@ -50,14 +52,14 @@ fn hours(bytes: f64, rates: &[f64]) -> Option<f64> {
 }
 
 impl PlanRequest {
-    /// The machine of a level with its rebuild at a place.
+    /// The machine of a level with its rebuild at a position.
     fn rebuilding(&self, library: &Library, level: Level, percent: u8) -> Result<MachineSpec, CellError> {
         let mut spec = machine_spec(library, &self.cell(level, ArrayState::Rebuilding))?;
         spec.array.rebuilt_percent = percent;
         Ok(spec)
     }
 
-    /// The load during a rebuild at a place.
+    /// The load during a rebuild at a position.
     pub(super) fn loaded(
         &self,
         library: &Library,
@@ -69,7 +71,7 @@ impl PlanRequest {
         run_counted(library, &self.cell(level, ArrayState::Rebuilding), &spec, self.trace.as_deref(), events)
     }
 
-    /// MB each second of a rebuild alone at a place.
+    /// The rate of a rebuild without load at a position, in MB/s.
     pub(super) fn idle(
         &self,
         library: &Library,
@@ -127,7 +129,8 @@ mod tests {
         for (level, least) in [(Level::Raid10, 0.98), (Level::Raid5, 0.4), (Level::Raid6, 0.4)] {
             let rates: Vec<f64> =
                 PLACES.iter().map(|place| request.idle(&library, level, *place, &AtomicU64::new(0)).unwrap()).collect();
-            // The outermost zone of 270 MB/s is above the limit of 200 MiB/s, the innermost of 125 below it.
+            // The rate of the outermost zone, 270 MB/s, is above the limit of 200 MiB/s. The rate of the innermost
+            // zone, 125 MB/s, is below it.
             assert!(rates[0] <= limit * 1.02 && rates[0] > limit * least, "{level:?}: {rates:?}");
             assert!(rates[2] < 130.0 && rates[2] > 50.0 && rates[1] > rates[2], "{level:?}: {rates:?}");
             let day = Rebuild::of(18e12, rates, Vec::new());

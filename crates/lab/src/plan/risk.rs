@@ -1,8 +1,9 @@
 //! The probability of data loss while a failed drive is rebuilt.
 //!
-//! Drives fail independently of each other and at a constant rate (exponential lifetimes: Patterson, Gibson and Katz, SIGMOD
-//! 1988), which an annual failure rate fixes; bits that cannot be read are independent of each other, too. The rebuild begins
-//! at once and takes a fixed time T. A redundancy group that has lost a drive has m others of which data needs all but t.
+//! The model has these assumptions. Drives fail independently of each other and at a constant rate (exponential
+//! lifetimes: Patterson, Gibson and Katz, SIGMOD 1988); the annual failure rate gives that rate. Unreadable bits are
+//! independent of each other, too. The rebuild begins at once and takes a fixed time T. A redundancy group that has
+//! lost one drive has m other drives and survives the failure of t of them.
 //!
 //! ```text
 //!   q = 1 - exp(-lambda T)                          a drive fails within T
@@ -13,37 +14,38 @@
 //!   year    1 - exp(-n lambda_year (array + sector))
 //! ```
 //!
-//! Left out, as it is small in comparison: two unreadable sectors in one stripe, another group that loses drives at the
-//! same time, and failures that have one cause (a batch, heat, a power supply), which make all of it worse.
+//! The model leaves out some cases. Two unreadable sectors in one stripe, and another group that loses drives at the
+//! same time, are rare in comparison. Failures with a common cause (a batch, heat, a power supply) raise all of these
+//! probabilities.
 
 use crate::cell::Level;
 use serde::Serialize;
 
 /// Hours of a year.
 pub(super) const YEAR_HOURS: f64 = 8760.0;
-/// Steps of the mean over the rest of a rebuild.
+/// Number of steps for the mean over the rest of a rebuild.
 const STEPS: u32 = 512;
 
 /// The redundancy of a group that has lost one drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Group {
-    /// Drives whose failure matters.
+    /// Number of drives whose failure matters.
     others: u32,
-    /// The number of them that may fail before data is lost.
+    /// Number of these drives that may fail without data loss.
     spare: u32,
-    /// Drives' worth of data that is read when no redundancy is left.
+    /// Number of whole drives that are read when no redundancy is left.
     read: u32,
 }
 
 impl Group {
-    /// The group of a level with this many members; none if the first failure loses data.
+    /// The group of a level with this number of members. There is none if the first failure loses data.
     fn of(level: Level, members: u16) -> Option<Self> {
         let members = u32::from(members);
         let parity = |members: u32, spare: u32| Self { others: members - 1, spare, read: members - 1 - spare };
         Some(match level {
             Level::Single | Level::Jbod | Level::Linear | Level::Raid0 => return None,
             Level::Raid1 => Self { others: members - 1, spare: members - 2, read: 1 },
-            // With an odd number each drive shares one half with each of its neighbours.
+            // With an odd number of members each drive shares one half of its data with each of its neighbours.
             Level::Raid1e if members % 2 == 1 => Self { others: 2, spare: 0, read: 1 },
             Level::Raid1e | Level::Raid10 => Self { others: 1, spare: 0, read: 1 },
             Level::Raid4 | Level::Raid5 => parity(members, 0),
@@ -54,14 +56,14 @@ impl Group {
     }
 }
 
-/// The failure rates of a drive.
+/// The failure rates and the size of a drive.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Frailty {
     /// Share of drives that fail in a year.
     pub afr: f64,
     /// Unreadable sectors for each bit read.
     pub errors_per_bit: f64,
-    /// Bytes of it.
+    /// Size of the drive in bytes.
     pub bytes: f64,
 }
 
@@ -77,14 +79,14 @@ pub struct Risk {
     pub year: f64,
 }
 
-/// The probabilities for an array whose rebuilds take this many hours; none if the first failure loses data.
+/// The probabilities for an array whose rebuilds take `hours` hours. There are none if the first failure loses data.
 #[must_use]
 pub fn risk(level: Level, members: u16, drive: Frailty, hours: f64) -> Option<Risk> {
     let group = Group::of(level, members)?;
     let year = -(-drive.afr).ln_1p();
     let fails = -(-year * hours / YEAR_HOURS).exp_m1();
     let within = |failures: u32| binomial(group.others, failures, fails);
-    // Sum the rare cases: one minus the rest would lose digits.
+    // The sum runs over the rare cases, because one minus the sum of the frequent ones would lose digits.
     let array: f64 = (group.spare + 1..=group.others).map(within).sum();
     let mean_errors = drive.errors_per_bit * drive.bytes * 8.0 * f64::from(group.read);
     let sector = within(group.spare) * unreadable(mean_errors, group.spare);
@@ -92,25 +94,26 @@ pub fn risk(level: Level, members: u16, drive: Frailty, hours: f64) -> Option<Ri
     Some(Risk { array, sector, year: a_year })
 }
 
-/// The probability over `years` from that of one year: the rate of losses stays the same, and drives are replaced.
+/// The probability over `years` years from that of one year. The rate of losses stays the same, because failed drives
+/// are replaced.
 #[must_use]
 pub fn over_years(year: f64, years: f64) -> f64 {
     -(years * (-year).ln_1p()).exp_m1()
 }
 
-/// Exactly this many of all, each with this chance.
+/// The probability that exactly `some` of `all` events happen, each with the probability `chance`.
 fn binomial(all: u32, some: u32, chance: f64) -> f64 {
     let ways: f64 = (0..some).map(|done| f64::from(all - done) / f64::from(done + 1)).product();
     ways * chance.powf(f64::from(some)) * (1.0 - chance).powf(f64::from(all - some))
 }
 
-/// The probability of at least one error, if `errors` are expected in a whole rebuild, and only those count that come
-/// after the last of this many drives has failed, each at any time of the rebuild.
+/// The probability of at least one unreadable sector. `errors` are expected in a whole rebuild. Only errors count that
+/// come after the last of `failures` drives has failed; each drive fails at a random time of the rebuild.
 fn unreadable(errors: f64, failures: u32) -> f64 {
     if failures == 0 {
         return -(-errors).exp_m1();
     }
-    // The largest of the times has the density t x^(t-1).
+    // The latest of these times has the density t x^(t-1).
     let (step, last) = (1.0 / f64::from(STEPS), failures.cast_signed() - 1);
     let at = |number: u32| {
         let time = (f64::from(number) + 0.5) * step;
@@ -125,14 +128,15 @@ mod tests {
 
     const DRIVE: Frailty = Frailty { afr: 0.0035, errors_per_bit: 1e-15, bytes: 18e12 };
 
-    /// The rates of a process that is in one of three states, integrated in small steps: one drive missing, two
-    /// missing, data lost by a failure. `errors` are those of the reads of one rebuild. They lose data while no
+    /// The rates of a process with three states, integrated in small steps: one drive is missing, two drives are
+    /// missing, data was lost by a failure. `errors` are expected in the reads of one rebuild. They lose data while no
     /// redundancy is left; that loss is counted separately.
     fn integrated(others: u32, spare: u32, read: f64, drive: Frailty, hours: f64) -> (f64, f64) {
         const STEPS: u32 = 200_000;
         let rate = -(1.0 - drive.afr).ln() / YEAR_HOURS * hours / f64::from(STEPS);
         let errors = drive.errors_per_bit * drive.bytes * 8.0 * read / f64::from(STEPS);
-        // By the number of further drives missing: whole, and with sectors lost.
+        // Indexed by the number of further missing drives: the probability that all data exist, and that sectors are
+        // lost.
         let mut whole = vec![0.0; spare as usize + 2];
         let mut hurt = whole.clone();
         whole[0] = 1.0;
@@ -172,7 +176,8 @@ mod tests {
             for (drive, hours) in [(DRIVE, 30.0), (rough, 200.0)] {
                 let found = risk(level, members, drive, hours).unwrap();
                 let (array, sector) = integrated(others, spare, read, drive, hours);
-                // Data lost by an error and then by a failure counts as lost by the failure in both.
+                // If data is lost first by an error and then by a failure, both computations count it as lost by the
+                // failure.
                 let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 5e-3;
                 assert!(near(found.array, array), "{level:?} {hours}: {} is not {array}", found.array);
                 assert!(near(found.sector, sector), "{level:?} {hours}: {} is not {sector}", found.sector);
@@ -191,8 +196,8 @@ mod tests {
         near(mttdl(Level::Raid5, 8), mttf * mttf / (8.0 * 7.0 * 10.0));
         near(mttdl(Level::Raid50, 8), mttf * mttf / (8.0 * 3.0 * 10.0));
         near(mttdl(Level::Raid10, 8), mttf * mttf / (8.0 * 10.0));
-        // MTTF^3 / (N (G - 1) (G - 2) MTTR^2), Chen et al. 1994, holds for repairs of exponential length. In a fixed time two
-        // failures are half as likely: T^2 / 2 where the other has MTTR^2.
+        // MTTF^3 / (N (G - 1) (G - 2) MTTR^2), Chen et al. 1994, holds for repairs of exponential length. In a fixed
+        // time two failures are half as likely: T^2 / 2 instead of MTTR^2.
         near(mttdl(Level::Raid6, 8), 2.0 * mttf * mttf * mttf / (8.0 * 7.0 * 6.0 * 100.0));
     }
 
@@ -210,7 +215,7 @@ mod tests {
             let expected = 1.0 - (-5.0 * YEAR_HOURS / mttdl).exp();
             assert!((found / expected - 1.0).abs() < 1e-3, "{level:?}: {found} is not {expected}");
         }
-        // Large chances do not add up: five times one half is 1 - (1/2)^5.
+        // Large probabilities do not add up: for five times one half the result is 1 - (1/2)^5.
         assert!((over_years(0.5, 5.0) - 0.96875).abs() < 1e-12);
     }
 

@@ -1,12 +1,14 @@
-//! The runs of a plan: first every level as requested, then for each possible one the states, its rebuild, and the runs
-//! that tell how uncertain it is. All runs of a stage are in one list, so that threads and progress do not wait for a
-//! whole level.
+//! The runs of a plan. First every level is measured as requested. Then each possible level is measured in its other
+//! states and during a rebuild, and with the runs that determine the uncertainty. All runs of a stage are in one list,
+//! so that threads and progress do not wait for a whole level.
 //!
 //! ```text
 //!   healthy    every level, the requested seed
-//!   beside     other seeds, degraded, rebuilding at three places; if thorough, the values of the profiles, the other
-//!              mode of the cache, and for the best level other sizes of it; if there is a journal, the same without it
-//!   contest    one more seed for levels that cannot be told apart from the best, until they can or it is not worth it
+//!   beside     other seeds, degraded, rebuilding at three positions
+//!              if thorough: the values of the profiles, the other mode of the cache, and for the best level other sizes
+//!              if there is a journal: the same without it
+//!   contest    one more seed for levels that are not yet distinguished from the best one, until they are, or until the
+//!              difference is too small to matter
 //! ```
 
 use super::range::{run_either, Ran, Variation, OTHER_SEEDS};
@@ -20,21 +22,21 @@ use openraid_models::Library;
 use openraid_units::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much larger, and how much smaller, the cache is that the best level is looked at with.
+/// Factor between the present cache size and the larger and smaller sizes that are tried for the best level.
 pub(super) const OTHER_CACHE: u32 = 4;
-/// Seeds of a level in all, at most.
+/// Maximum number of seeds of a level.
 const SEEDS_MAX: usize = 8;
-/// Levels whose difference is known to this many percent count as equal if it is no larger than that.
+/// Two levels count as equal if the range of their difference is within this many percent.
 const SAME_PERCENT: f64 = 2.0;
 
-/// All runs of a plan without the values of the profiles together: see [`PlanRequest::events_max`]. The plan of the README takes
-/// an eighth of it (23.5 million events, 4.5 s of one processor).
+/// Limit for a plan that does not vary the values of the profiles: see [`PlanRequest::events_max`]. The plan of the
+/// README takes an eighth of this limit (23.5 million events, 4.5 s of one processor).
 const EVENTS_MAX_QUICK: u64 = 200_000_000;
-/// The same with them.
+/// Limit for a plan that varies the values of the profiles.
 const EVENTS_MAX_THOROUGH: u64 = 20_000_000_000;
-/// The number of runs between two looks at the limit.
+/// Number of runs between two checks of the limit.
 const BATCH_RUNS: usize = 32;
-/// Why a figure is missing after the limit, in few words.
+/// The reason of figures that are missing because the limit was reached.
 pub const EVENT_LIMIT: &str = "event limit";
 
 /// See [`PlanRequest::events_max`].
@@ -47,7 +49,7 @@ pub const fn events_max(thorough: bool) -> u64 {
     }
 }
 
-/// The events of the runs of a plan so far.
+/// Counts the simulated events of a plan's runs.
 struct EventLimit {
     spent: AtomicU64,
     max: u64,
@@ -59,7 +61,7 @@ impl EventLimit {
     }
 }
 
-/// A figure that is missing because the plan begins no more runs.
+/// A missing figure: the plan reached its limit and begins no more runs.
 pub(super) fn beyond_the_limit(what: &str) -> Missing {
     Missing { what: what.into(), reason: EVENT_LIMIT.into(), failed: false }
 }
@@ -69,34 +71,35 @@ pub(super) fn beyond_the_limit(what: &str) -> Missing {
 pub(super) enum Beside {
     Vary(Variation),
     Degraded,
-    /// The load during a rebuild, at one of the places.
+    /// The load during a rebuild, at one of the positions.
     Loaded(usize),
-    /// A rebuild with nothing else to do, at one of the places.
+    /// A rebuild without load, at one of the positions.
     Idle(usize),
-    /// Write-through where it writes back, and the other way round; with the seed of the plan, or this many above it.
+    /// Write-through if the level writes back, and write-back if it writes through. The number is added to the plan's
+    /// seed.
     OtherMode(u64),
-    /// No journal where there is one, with the seed of the plan or this many above it.
+    /// The level without its journal. The number is added to the plan's seed.
     WithoutJournal(u64),
-    /// A cache of this many MiB, with the seed of the plan or this many above it.
+    /// A cache of this size in MiB. The second number is added to the plan's seed.
     Cache(u32, u64),
 }
 
-/// What such a run came to.
+/// The result of such a run.
 #[derive(Clone)]
 pub(super) enum Found {
     Cell(Box<CellResult>),
-    /// MB each second of a rebuild.
+    /// Rate of a rebuild in MB/s.
     Rate(f64),
 }
 
-/// How many runs are over, and of how many.
+/// The progress: the number of finished runs, and the number of all runs.
 struct Told<'a, F> {
     ended: &'a F,
     before: usize,
 }
 
 impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
-    /// Do the next runs. More runs follow after them; both numbers count for the progress.
+    /// Does the next runs. Later stages add more runs; the progress counts these, too.
     fn run<I: Sync, R: Send>(
         &mut self,
         items: &[I],
@@ -114,7 +117,7 @@ impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
         ran.into_iter().flatten().collect()
     }
 
-    /// The same in batches, as long as the limit is not reached; nothing for each run that is left out.
+    /// Does the next runs in batches, until the limit is reached. A run that is left out has no result.
     fn run_within<I: Sync, R: Send>(
         &mut self,
         items: &[I],
@@ -134,17 +137,18 @@ impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
 }
 
 impl PlanRequest {
-    /// The events of the simulation after which a plan begins no more runs.
+    /// The number of simulated events after which a plan begins no more runs.
     #[must_use]
     pub const fn events_max(&self) -> u64 {
         events_max(self.thorough)
     }
 
-    /// All levels, measured in all their states by this many threads. `ended` is told at the begin, and after each run, how many
-    /// are done, and of how many: that changes when it is known which levels can be, and which take more seeds.
+    /// Measures all levels in all their states with `threads` threads. `ended` is called at the start and after each
+    /// run. It gets the number of finished runs and the number of all runs. The second number changes: it depends on
+    /// which levels are possible, and on which levels need more seeds.
     ///
     /// # Errors
-    /// A profile that is not there, an axis that is wrong: no level can be planned.
+    /// No level can be planned, because a profile does not exist or an axis is wrong.
     pub fn run(
         &self,
         library: &Library,
@@ -154,8 +158,9 @@ impl PlanRequest {
         self.run_within(library, threads, self.events_max(), ended)
     }
 
-    /// The same with another limit than [`PlanRequest::events_max`]. Every level has its healthy run. A figure that is left out is
-    /// missing with the reason [`EVENT_LIMIT`]; that depends on the request alone, and not on threads.
+    /// Runs a plan with another limit than [`PlanRequest::events_max`]. Every level has its healthy run. A figure that
+    /// is left out is missing with the reason [`EVENT_LIMIT`]. Which figures are left out depends on the request alone,
+    /// not on the number of threads.
     ///
     /// # Errors
     /// As [`PlanRequest::run`].
@@ -211,8 +216,8 @@ impl PlanRequest {
         Ok(planned)
     }
 
-    /// One more seed for the levels that survive a failure and are not distinguished from the fastest of them, until
-    /// they are, or differ by too little to matter.
+    /// Runs one more seed for the levels that survive a failure and are not yet distinguished from the fastest of them.
+    /// This ends if they are distinguished, or if the difference is too small to matter.
     fn contest<F: Fn(usize, usize) + Sync>(
         &self,
         library: &Library,
@@ -247,7 +252,8 @@ impl PlanRequest {
         }
     }
 
-    /// The fastest level that survives a failure and all that may be as fast, where another seed may tell more.
+    /// The fastest level that survives a failure, and all levels that may be as fast, if another seed may distinguish
+    /// them.
     fn close(&self, planned: &[Planned]) -> Vec<usize> {
         let safe = planned.iter().enumerate().filter_map(|(number, planned)| match planned {
             Planned::Possible(plan) if plan.survives.0 > 0 => Some((number, &**plan)),
@@ -272,7 +278,7 @@ impl PlanRequest {
         open
     }
 
-    /// The fastest of the levels that survive a failure, or where none does of all: by its place.
+    /// The index of the fastest level that survives a failure. If no level survives one, the fastest of all.
     fn best(&self, healthy: &[Ran]) -> Option<usize> {
         let known = self.levels.iter().zip(healthy).enumerate();
         let known = known.filter_map(|(number, (level, ran))| {
@@ -281,13 +287,13 @@ impl PlanRequest {
         known.max_by(|one, two| one.0.cmp(&two.0).then(one.1.total_cmp(&two.1))).map(|(_, _, number)| number)
     }
 
-    /// The cache of the machine as it was asked for, MiB; 0 where it has none.
+    /// The size of the machine's cache as requested, in MiB; 0 if there is no cache.
     pub(super) fn cache_mib(&self, library: &Library, level: Level) -> Result<u32, CellError> {
         let spec = machine_spec(library, &self.cell(level, ArrayState::Healthy))?;
         Ok(u32::try_from(spec.cache_size().get() / Bytes::mib(1).get()).unwrap_or(u32::MAX))
     }
 
-    /// Other sizes of the cache that are worth a look, MiB: none if there is no cache.
+    /// Other sizes of the cache that the plan tries, in MiB. There are none if there is no cache.
     fn other_caches(&self, library: &Library, level: Level) -> Result<Vec<u32>, CellError> {
         let own = self.cache_mib(library, level)?;
         let sizes = [own / OTHER_CACHE, own.saturating_mul(OTHER_CACHE)];
@@ -315,7 +321,7 @@ impl PlanRequest {
         runs
     }
 
-    /// Why write-back and write-through are not compared.
+    /// The reason why write-back and write-through are not compared.
     pub(super) fn no_cache_to_compare(&self, library: &Library, writes: bool) -> Option<&'static str> {
         let can = library.controller(&self.system).is_ok_and(|controller| controller.write_back);
         match (can, writes, self.axes.cache) {
@@ -328,7 +334,7 @@ impl PlanRequest {
         }
     }
 
-    /// A cell's result, with the trace if the plan has one.
+    /// The result of a cell, with the trace as its load if the plan has one.
     fn one(&self, library: &Library, cell: &CellSpec, events: &AtomicU64) -> Ran {
         run_either(library, cell, self.trace.as_deref(), events)
     }
@@ -354,14 +360,14 @@ impl PlanRequest {
                 self.one(library, &cell, events)
             }
             Beside::WithoutJournal(by) => {
-                // As it is served without one: a cache that was asked for is one for reads.
+                // The array is served without a journal. A requested cache then only serves reads.
                 cell.axes.journal = None;
                 cell.axes.cache = cell.axes.cache_mib.map(|_| CacheMode::WriteThrough);
                 cell.seed = cell.seed.wrapping_add(by);
                 self.one(library, &cell, events)
             }
             Beside::Cache(mib, by) => {
-                // A larger one takes longer to fill.
+                // A larger cache takes longer to fill.
                 let longer = if mib > self.cache_mib(library, level)? { OTHER_CACHE } else { 1 };
                 cell.seed = cell.seed.wrapping_add(by);
                 self.one(library, &cell_with_cache(cell, mib, longer), events)
@@ -384,7 +390,7 @@ pub(super) fn what(beside: Beside, runs: &Runs) -> String {
     }
 }
 
-/// A cell with another cache, which may take this many times as long to become steady.
+/// A cell with another size of the cache. `longer` multiplies the time that the cell may take to become steady.
 fn cell_with_cache(mut cell: CellSpec, mib: u32, longer: u32) -> CellSpec {
     cell.axes.cache_mib = Some(mib);
     cell.effort.warm_seconds_max = cell.effort.warm_seconds_max.saturating_mul(longer);

@@ -1,38 +1,38 @@
-//! How uncertain a figure is, above all a healthy level's.
+//! The uncertainty of a figure, mainly of a healthy level's.
 //!
-//! Every value with a range, in the profiles of drive, controller, host and bus, is set to both its ends, one after the
-//! other. Each such run also changes everything that is left to chance, so the same figure with other seeds says how
-//! much of a change is chance. A value counts with the excess over that, and chance counts by itself. Both are combined
-//! as independent errors: the root of the sum of their squares.
+//! Every value that has a range in the profiles of drive, controller, host and bus is set to both of its ends, one
+//! value after the other. Such a run also changes everything random, so the same figure with other seeds shows which
+//! part of the change is chance. A value counts only with the part above that, and chance counts separately. Both are
+//! combined as independent errors: the root of the sum of their squares.
 
 use super::values::Uncertain;
 
-/// Healthy figures of a level, requests each second.
+/// Healthy figures of a level, in requests per second.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Runs {
-    /// As asked for.
+    /// The figure of the requested cell.
     pub base: f64,
-    /// With other seeds; nothing if a run failed.
+    /// The figures with other seeds; none for a run that failed.
     pub seeds: Vec<Option<f64>>,
-    /// With each uncertain value of the profiles at its low and at its high end.
+    /// The figures with each uncertain value of the profiles at its low end and at its high end.
     pub values: Vec<(String, [Option<f64>; 2])>,
 }
 
-/// What may be off by how much, percent.
+/// The possible errors of a figure and their causes, in percent.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Doubt {
-    /// Chance alone.
+    /// The effect of chance alone.
     pub chance: f64,
-    /// What each value changes beyond that, in the order of the profiles.
+    /// The effect of each value beyond chance, in the order of the profiles.
     pub values: Vec<(String, f64)>,
-    /// By how much chance and all values together may lower the figure.
+    /// The percentage by which chance and all values together may lower the figure.
     pub down: f64,
-    /// By how much they may raise it.
+    /// The percentage by which chance and all values together may raise the figure.
     pub up: f64,
 }
 
 impl Doubt {
-    /// All of it.
+    /// The whole uncertainty: chance and all values, combined as independent errors.
     pub fn total(&self) -> f64 {
         let squares: f64 = self.values.iter().map(|(_, change)| change * change).sum();
         (self.chance * self.chance + squares).sqrt()
@@ -40,13 +40,13 @@ impl Doubt {
 }
 
 impl Runs {
-    /// With nothing but the figure as it was asked for.
+    /// Holds only the figure of the requested cell; other runs are added later.
     pub fn new(base: f64, values: &[Uncertain]) -> Self {
         let values = values.iter().map(|value| (value.to_string(), [None; 2])).collect();
         Self { base, seeds: Vec::new(), values }
     }
 
-    /// How sure its figure is.
+    /// The uncertainty of the figure.
     pub fn doubt(&self) -> Doubt {
         let share = |iops: &Option<f64>| iops.map(|iops| (iops / self.base - 1.0) * 100.0);
         doubt(
@@ -56,9 +56,9 @@ impl Runs {
     }
 }
 
-/// From changes with other seeds and at the ends of values, percent.
+/// Computes the uncertainty from the changes with other seeds and at the ends of values, in percent.
 fn doubt(seeds: impl Iterator<Item = Option<f64>>, values: impl Iterator<Item = (String, Vec<Option<f64>>)>) -> Doubt {
-    // The figure itself is one of the random outcomes.
+    // The figure itself is one of the random results.
     let (low, high) = seeds.flatten().fold((0.0f64, 0.0f64), |(low, high), change| (low.min(change), high.max(change)));
     let chance = high - low;
     let (mut down, mut up) = (low * low, high * high);
@@ -87,12 +87,13 @@ mod tests {
 
     #[test]
     fn a_value_counts_with_what_exceeds_chance_and_chance_counts_by_itself() {
-        // Seeds from 97 to 101: chance is 4 %. One value changes 3 % and counts as none, the other 7 % and counts 3 %.
+        // Seeds from 97 to 101: chance is 4 %. One value changes 3 % and does not count, the other changes 7 % and
+        // counts 3 %.
         let doubt = runs(100.0, [97.0, 101.0], &[("idle", 103.0, 100.0), ("busy", 98.0, 93.0)]).doubt();
         let near = |one: f64, two: f64| (one - two).abs() < 1e-9;
         assert!(near(doubt.chance, 4.0) && near(doubt.values[0].1, 0.0) && near(doubt.values[1].1, 3.0), "{doubt:?}");
         assert!(near(doubt.total(), 5.0), "{doubt:?}");
-        // Down: 3 % by chance and 3 % by the value; up: 1 % by chance alone.
+        // Down: 3 % by chance and 3 % by the value. Up: 1 % by chance alone.
         assert!(near(doubt.down, 18.0f64.sqrt()) && near(doubt.up, 1.0), "{doubt:?}");
         let failed = Runs {
             seeds: vec![None, Some(101.0)],

@@ -38,13 +38,14 @@ fn what_the_host_costs_makes_the_answer_uncertain_where_the_host_is_the_limit() 
     let host = Library::builtin().host("win7-haswell").unwrap().clone();
     let (low, high) = (host.read.low.0 as f64, host.read.high.0 as f64);
     let now = host.read.value.0 as f64;
-    // A thread that costs less lets more through, unless something else is full then.
+    // With a lower cost of the thread the rate is higher, unless another part is then the limit.
     let (least, most) = ((1.0 - now / high) * 100.0, (now / low - 1.0) * 100.0);
     assert!(plan.uncertain_percent >= least * 0.9, "{:?}", plan.uncertain);
     let (value, change) = &plan.uncertain[0];
     assert_eq!(value, "win7-haswell: cost.read_us");
     assert!(*change >= least * 0.9 && *change <= most * 1.1, "{change} of {least} to {most}");
-    // At the begin none is done. Every run is counted: the healthy one, two more seeds, and both ends of each value.
+    // At the start no run is finished. Every run is counted: the healthy one, two more seeds, and both ends of each
+    // value.
     let (told, runs) = (told.into_inner().unwrap(), 3 + 2 * plan.uncertain.len());
     assert_eq!((told.len(), told.iter().max()), (1 + runs, Some(&(runs, runs))));
     let words: Vec<_> = plan.missing.iter().map(|missing| (missing.what.as_str(), missing.reason.as_str())).collect();
@@ -73,7 +74,7 @@ fn what_firmware_does_makes_the_answer_uncertain_where_it_is_the_limit() {
     };
     let (low, high) = (kib_us(openraid_models::Edge::Low), kib_us(openraid_models::Edge::High));
     let now = library.controller("3ware-9650se").unwrap().quirk_number("read_kib_us").unwrap();
-    // One request of 64 KiB after the other, and each waits for all of its bytes.
+    // One request of 64 KiB at a time: each waits for all of its bytes.
     let took = 1e6 / plan.healthy.iops;
     let (faster, slower) = (took / (took - 64.0 * (now - low)) - 1.0, 1.0 - took / (took + 64.0 * (high - now)));
     let (value, change) = &plan.uncertain[0];
@@ -97,14 +98,14 @@ fn what_a_shared_channel_carries_makes_the_answer_uncertain_where_it_is_the_limi
     let plan = possible(&plans[0]);
     let library = Library::builtin();
     let link = library.bus("u320").unwrap();
-    // 64 KiB on a channel take the time of their bytes, and half of a command's for the way back.
+    // 64 KiB on a channel take the time of their bytes, and half of the time of a command for the reply.
     let took = |rate: u64| 65_536e9 / rate as f64 + link.command.value.0 as f64 / 2.0;
     let now = took(link.read.value.0);
     let (faster, slower) = (now / took(link.read.high.0) - 1.0, 1.0 - now / took(link.read.low.0));
     let (value, change) = &plan.uncertain[0];
     assert_eq!(value, "u320: bus.u320.read_mbs");
     assert!((change / 100.0 / faster.max(slower) - 1.0).abs() < 0.1, "{change}: {faster} {slower}");
-    // Its directions take turns, so neither it nor the bus has a second rate that could be uncertain.
+    // Its directions take turns, so neither this link nor the bus has a second rate that could be uncertain.
     let cell = request.cell(Level::Raid0, ArrayState::Healthy);
     let healthy = CellSpec { axes: Axes { op: Some(crate::cell::Direction::Write), ..cell.axes.clone() }, ..cell };
     let listed = uncertain(&library, &healthy).unwrap();
@@ -180,8 +181,8 @@ fn a_quick_plan_is_bounded_in_runs_and_in_simulated_events() {
         runs.fetch_max(done, Ordering::Relaxed);
     };
     request.run(&Library::builtin(), 2, ended).unwrap();
-    // Three seeds of each level. The five that survive a failure have one degraded run, six runs for the rebuild, and at
-    // most six more seeds that tell them apart.
+    // Each level has three seeds. Each of the five that survive a failure has one degraded run, six runs for the
+    // rebuild, and at most six more seeds to distinguish the levels.
     let runs = runs.into_inner();
     assert!((6 * 3 + 5 * 7..=6 * 3 + 5 * 13).contains(&runs), "{runs} runs");
     let cell = CellSpec { effort: Effort::QUICK, ..request.cell(Level::Raid5, ArrayState::Healthy) };
@@ -190,7 +191,7 @@ fn a_quick_plan_is_bounded_in_runs_and_in_simulated_events() {
     let mut target = crate::target::SimTarget::new("plan", &spec, &library).unwrap();
     let result = crate::cell::measure(&mut target, &cell).unwrap();
     let events = target.machine_counters().events;
-    // Before measuring, a load is warmed up for as long at most.
+    // The warm-up before the measurement takes at most the same time.
     assert!(events < 2_000_000, "{events} events for {} requests", result.requests);
 }
 
@@ -219,11 +220,11 @@ fn a_plan_begins_no_more_runs_after_its_limit_of_events_and_says_which() {
         let left_out: Vec<usize> = planned.iter().map(|planned| left_out(possible(planned))).collect();
         (runs.into_inner(), left_out, serde_json::to_string(&planned).unwrap())
     };
-    // One run of each level, and nothing else: two seeds of each; and for the levels that survive a failure the degraded array and
-    // its rebuild at three places, with and without the load.
+    // The healthy run of each level, and no others. Left out are two seeds of each level, and for the levels that
+    // survive a failure the degraded array and its rebuild at three positions, with and without the load.
     let (runs, left_out, _) = within(1, 2);
     assert_eq!((runs, left_out), (4, vec![2, 9, 9, 9]));
-    // The limit is looked at between two batches of 32 runs: one of the 29 is enough for all of them.
+    // The limit is checked between two batches of 32 runs, so one batch has all 29 runs.
     let (runs, left_out, one) = within(u64::MAX, 1);
     assert!(runs >= 4 + 29 && left_out == [0; 4], "{runs} {left_out:?}");
     assert_eq!(within(request.events_max(), 2), (runs, left_out, one), "neither threads nor the usual limit change it");

@@ -1,11 +1,12 @@
-//! Values of a machine's profiles that have a range: the sources of uncertainty in every answer about that machine.
+//! Values of a machine's profiles that have a range. They are the sources of uncertainty in every answer about that
+//! machine.
 
 use crate::cell::{machine_spec, CellError, CellSpec};
 use openraid_models::{BusProfile, DriveKind, DriveProfile, Duplex, Edge, Edges, Library, LookupError};
 use openraid_sim::machine::MachineSpec;
 use std::fmt;
 
-/// Profiles that a machine is made of.
+/// Kinds of profile that describe a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
     Drive,
@@ -16,18 +17,20 @@ pub(super) enum Part {
     Journal,
 }
 
-/// A value of a profile that has a range: no sheet gives it, or the sheet gives a range.
+/// A value of a profile that has a range: no data sheet gives it, or the data sheet gives a range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Uncertain {
     pub(super) part: Part,
     pub(super) whose: String,
     pub(super) field: String,
-    /// Values that one figure fixed together with it: when it is at one end of its range, they are at the other.
+    /// Values that were fitted to the same figure as this value. If this value is at one end of its range, they are at
+    /// the other.
     pub(super) against: Vec<String>,
 }
 
-/// Values that one figure fixed together: the rates of a full SSD follow from the time of a page and the number of
-/// pages that each page costs. A slower page goes with fewer of them, or the sheet's rate would not come out.
+/// Values that were fitted to one figure. The rates of a full SSD follow from the time to write a page and from the
+/// number of pages that are written for each page of the host. A longer time needs a lower number to give the data
+/// sheet's rate.
 const FITTED: [(&str, &[&str]); 1] =
     [("flash.program_us", &["upkeep.amplification_random_factor", "upkeep.amplification_sequential_factor"])];
 
@@ -42,7 +45,7 @@ impl fmt::Display for Uncertain {
 }
 
 impl Uncertain {
-    /// Put it to an end of its range.
+    /// Sets the value to an end of its range.
     pub(super) fn put(&self, library: &Library, spec: &mut MachineSpec, end: Edge) -> Result<(), LookupError> {
         let Self { part, whose, field, against } = self;
         let other = if end == Edge::Low { Edge::High } else { Edge::Low };
@@ -98,7 +101,7 @@ pub fn uncertain(library: &Library, cell: &CellSpec) -> Result<Vec<Uncertain>, C
     Ok(drives.chain(parts).collect())
 }
 
-/// The fields of a part. Fields that one figure fixed together count as one.
+/// The uncertain fields of a part. Fields that were fitted to one figure count as one.
 fn fitted(part: Part, whose: &str, fields: &[String]) -> Vec<Uncertain> {
     let against = |first: &str| -> Vec<String> {
         let group = FITTED.iter().find(|(field, _)| *field == first).map_or(&[][..], |(_, others)| *others);
@@ -111,14 +114,14 @@ fn fitted(part: Part, whose: &str, fields: &[String]) -> Vec<Uncertain> {
     fields.iter().filter(|field| !follows(field)).map(value).collect()
 }
 
-/// For a shared way: if its directions take turns it has one rate, the one for reads.
+/// The fields of a shared bus. If its directions take turns, it has one rate, the one for reads.
 fn of_way(bus: &BusProfile) -> Vec<String> {
     let read = |field: &&String| bus.duplex == Duplex::Full || !field.ends_with(".write_mbs");
     bus.uncertain.iter().filter(read).cloned().collect()
 }
 
-/// For the ports' link: all values if drives share it. If it slows a drive down, only the values that the drive then
-/// uses: one rate for both directions, and for an SSD the time of a command.
+/// The fields of the ports' link. All values count if drives share the link. If the link slows a drive down, only the
+/// values that the drive then uses count: one rate for both directions, and for an SSD the time of a command.
 fn of_port(spec: &MachineSpec, link: &BusProfile) -> Vec<String> {
     let ssd = matches!(spec.drives[0].kind, DriveKind::Ssd(_));
     let agreed = |field: &&String| field.ends_with(".read_mbs") || (ssd && field.ends_with(".command_us"));
