@@ -1,6 +1,6 @@
-//! The axes of a cell apart from array and pattern: those of the language of claims, each with its range there.
+//! The axes of a cell other than array and pattern. The language of claims has the same axes with the same ranges.
 //!
-//! An absent axis takes the pattern's value, or the system's if the pattern has none.
+//! If an axis is absent, the value of the pattern applies. If the pattern has none, the value of the system applies.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -239,7 +239,7 @@ pub struct Axes {
     pub rep: Option<u32>,
 }
 
-/// Limits of the axes: least and most.
+/// Ranges of the axes: minimum and maximum.
 mod range {
     pub const QD: (u32, u32) = (1, 4096);
     pub const OIO: (u32, u32) = (1, 65_536);
@@ -251,7 +251,7 @@ mod range {
     pub const HOST_SPEED: (u32, u32) = (1, 10_000);
 }
 
-/// An axis with a value that it cannot have.
+/// An axis has an invalid value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AxisError {
     /// The axis.
@@ -285,7 +285,7 @@ impl Axes {
     /// Are all values within their ranges?
     ///
     /// # Errors
-    /// The first axis that is not, with its range.
+    /// The first axis whose value is outside its range, with that range.
     pub fn check(&self) -> Result<(), AxisError> {
         within("rd", self.rd, (0, 100))?;
         within("qd", self.qd, range::QD)?;
@@ -304,7 +304,7 @@ impl Axes {
         Ok(())
     }
 
-    /// These axes, and where they say nothing, the others.
+    /// These axes. An axis that is absent here gets the value of `other`.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         let other = other.clone();

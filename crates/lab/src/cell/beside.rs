@@ -1,7 +1,7 @@
-//! Drives side by side for M20: each is a target of its own, with its own worker on its own thread.
+//! Drives side by side, for method M20. Each drive is a target of its own, with its own worker on its own thread.
 //!
-//! All targets are opened first, then all workers begin at once. Each measures for the same time, so their rates add
-//! up. A drive that cannot be opened or breaks off ends the cell for all.
+//! All targets are opened first, then all workers begin at the same time. All measure for the same time, so their rates
+//! can be added. If one drive cannot be opened or fails, the cell ends for all.
 
 use super::error::CellError;
 use super::measure::{footprint, measure};
@@ -13,15 +13,16 @@ use openraid_sim::random::mix;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 
-/// Opens a drive: its number, the most bytes of a request, the most requests outstanding.
+/// Opens a drive. The arguments are the index of the drive, the maximum size of a request in bytes, and the maximum
+/// number of outstanding requests.
 pub type OpenDrive<'a> = dyn Fn(usize, u32, u32) -> Result<Box<dyn Target>, TargetError> + Sync + 'a;
 
 /// Real drives that can be measured side by side.
 #[derive(Clone, Copy)]
 pub struct Beside<'a> {
-    /// How many there are.
+    /// Number of drives.
     pub drives: u16,
-    /// Opens one of them.
+    /// Opens one of the drives.
     pub open: &'a OpenDrive<'a>,
 }
 
@@ -32,10 +33,10 @@ impl std::fmt::Debug for Beside<'_> {
 }
 
 impl Beside<'_> {
-    /// Measure a cell of drives side by side on the first ones of these.
+    /// Measures a cell of drives side by side. The cell uses the first of these drives.
     ///
     /// # Errors
-    /// See [`CellError`]; the first drive that has one.
+    /// The error of the first drive that has one; see [`CellError`].
     pub fn measure(&self, cell: &CellSpec, capacity: u64) -> Result<CellResult, CellError> {
         cell.check()?;
         let drives = cell.subject.members();
@@ -64,7 +65,7 @@ impl Beside<'_> {
                 all.into_iter().map(|drive| drive.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             ended.collect()
         });
-        // What ended the target of one drive is the reason of all.
+        // If the target of one drive failed, that error is the reason for all drives.
         let gone = found.iter().position(|result| matches!(result, Err(CellError::Target(_))));
         if let Some(Err(error)) = gone.map(|place| found.swap_remove(place)) {
             return Err(error);
@@ -74,7 +75,7 @@ impl Beside<'_> {
     }
 }
 
-/// The results of all drives as one: rates add up, latencies are those of all requests.
+/// Combines the results of all drives: rates are added, and the latencies are those of all requests.
 fn together(cell: &CellSpec, all: &[CellResult]) -> CellResult {
     let mut whole = CellResult { spec: cell.clone(), ..all[0].clone() };
     for own in &all[1..] {
@@ -92,7 +93,7 @@ fn together(cell: &CellSpec, all: &[CellResult]) -> CellResult {
             sum.bytes += part.bytes;
             sum.latency.merge(&part.latency);
         }
-        // Each generator has a thread: the busiest one is the limit.
+        // Each generator has a thread of its own, so the busiest thread is the limit.
         for component in &own.components {
             match whole.components.iter_mut().find(|known| known.name == component.name) {
                 Some(known) => known.busy = known.busy.max(component.busy),

@@ -32,23 +32,24 @@ use openraid_models::{
 };
 use openraid_sim::machine::{ArraySpec, MachineSpec};
 
-/// Places are drawn by address, and a disk has more of them outside: its mean seek is shorter than that of a data sheet, by this percentage of the whole time at most.
+/// Addresses are drawn evenly, and the outer tracks of a disk have more of them. The mean seek is therefore shorter
+/// than the data sheet's, by at most this percentage of the whole time.
 const POSITIONS_PERCENT: f64 = 10.0;
 
-/// Bytes per second as MB/s.
+/// Converts bytes per second to MB/s.
 fn mbps(rate: Rate) -> f64 {
     rate.0 as f64 / 1e6
 }
 
-/// The bus that a machine has.
+/// The bus of a machine.
 ///
 /// # Errors
-/// A name that no profile has.
+/// No profile has this name.
 pub(crate) fn bus<'a>(library: &'a Library, spec: &'a MachineSpec) -> Result<&'a BusProfile, LookupError> {
     spec.bus.as_ref().map_or_else(|| library.bus(&spec.controller.bus), Ok)
 }
 
-/// The ceilings of a machine's bus and of its controller's data path, whatever its array is.
+/// The ceilings of a machine's bus and of its controller's data path. They do not depend on the array.
 ///
 /// # Errors
 /// A profile does not exist.
@@ -67,7 +68,7 @@ pub fn ways(library: &Library, spec: &MachineSpec) -> Result<Vec<Ceiling>, CellE
     Ok(found)
 }
 
-/// All ceilings of a cell's machine under its load.
+/// All ceilings of a cell's machine under the load of the cell.
 ///
 /// # Errors
 /// A profile does not exist.
@@ -90,23 +91,23 @@ pub fn ceilings(library: &Library, spec: &MachineSpec, cell: &CellSpec) -> Resul
     Ok(found)
 }
 
-/// MB each second.
+/// Rates in MB/s.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
     read: f64,
     write: f64,
 }
 
-/// What an array carries for its host; see the module's description.
+/// The traffic of an array for its host; see the module's description.
 struct Array {
     level: Level,
-    /// Members that reads and writes can use.
+    /// Number of members that reads and writes can use.
     reading: usize,
     writing: usize,
     read: f64,
     read_before_write: f64,
     write: f64,
-    /// Every member gets as much as any other.
+    /// Does every member get the same share of the load?
     even: bool,
 }
 
@@ -137,7 +138,7 @@ impl Array {
         let one_stream = load.is_some_and(|load| load.spec.random_percent() == 0.0 && load.parts == 1);
         let even = match array.level {
             Level::Single | Level::Jbod | Level::Linear => false,
-            // After the end of the smaller members, the larger ones are striped by themselves.
+            // After the end of the smaller members, the stripes cover only the larger ones.
             Level::Raid0 => one_stream || sizes.iter().all(|size| *size == sizes[0]),
             _ => true,
         };
@@ -145,9 +146,9 @@ impl Array {
         Self { level: array.level, reading, writing, read, read_before_write: before, write, even }
     }
 
-    /// The ceiling of a part that every member has: rates of one for all, or of each.
+    /// The ceiling of a part that every member has. `rates` has one entry for all members, or one for each.
     fn ceiling(&self, name: &str, rates: &[Rates], shared: bool) -> Ceiling {
-        // One of two copies can be read: no member has to do its share.
+        // Either of two copies can be read, so the load can avoid a slow member.
         let copies = matches!(self.level, Level::Raid1 | Level::Raid1e | Level::Raid10);
         let sum = |count: usize, even: bool, of: fn(&Rates) -> f64| {
             let all = if rates.len() == 1 { vec![of(&rates[0]); count] } else { rates.iter().map(of).collect() };
@@ -177,7 +178,7 @@ impl Array {
     }
 }
 
-/// Members that hold the data of a stripe over all spans.
+/// Number of members that hold the data of a stripe, over all spans.
 fn data(array: &ArraySpec, members: f64) -> f64 {
     match array.level {
         Level::Raid1 => 1.0,
@@ -186,12 +187,12 @@ fn data(array: &ArraySpec, members: f64) -> f64 {
     }
 }
 
-/// Are all requests at random places?
+/// Are all requests at random addresses?
 fn is_random(load: &Plan) -> bool {
     load.spec.random_percent() >= 100.0
 }
 
-/// The links of the drives, and the channels that they share.
+/// The links of the drives, and the channels that drives share.
 fn links(library: &Library, spec: &MachineSpec, array: &Array) -> Result<Vec<Ceiling>, CellError> {
     let port = spec.port(library).map_err(|error| CellError::Unknown(error.to_string()))?;
     let half = port.duplex == Duplex::Half;
@@ -212,8 +213,8 @@ fn links(library: &Library, spec: &MachineSpec, array: &Array) -> Result<Vec<Cei
     Ok(rates.map(|rates| array.ceiling("links of the members", &rates, shared)).into_iter().collect())
 }
 
-/// The highest rates of a drive's medium: a disk's in its outermost zone, those of an SSD's controller. A drive with
-/// synthetic times has no such rates.
+/// The maximum rates of a drive's medium. For a disk these are the rates of its outermost zone, for an SSD those of its
+/// controller. A drive with synthetic times has no such rates.
 fn medium(drive: &DriveProfile) -> Option<Rates> {
     match &drive.kind {
         DriveKind::Disk(disk) => {
@@ -228,8 +229,8 @@ fn medium(drive: &DriveProfile) -> Option<Rates> {
     }
 }
 
-/// SSDs whose firmware does commands one after the other for a part of their time, at random places with this many
-/// bytes each.
+/// The ceiling of SSDs whose firmware does a part of each command one after the other, for requests of `bytes` bytes at
+/// random addresses.
 fn firmware(spec: &MachineSpec, array: &Array, bytes: u32) -> Option<Ceiling> {
     let rate = |ns: u64| f64::from(bytes) * 1e3 / ns as f64;
     let own = |drive: &DriveProfile| match &drive.kind {
@@ -242,8 +243,8 @@ fn firmware(spec: &MachineSpec, array: &Array, bytes: u32) -> Option<Ceiling> {
     Some(array.ceiling("firmware of the members", &rates, true))
 }
 
-/// Disks that do one request at a time, each after a seek and half a turn. Mirrors read where the way is shortest, and
-/// a cache sorts its writes: of these nothing is known.
+/// The ceiling of disks that do one request at a time, each after a seek and half a turn. There is none for mirrors,
+/// because they read the copy with the shortest seek. There is none for a write cache, because it sorts its writes.
 fn positions(spec: &MachineSpec, array: &Array, load: &Plan) -> Option<Ceiling> {
     let manner = load.spec.manner();
     let whole = load.zone.start == 0 && load.zone.len >= (u64::MAX >> 1) / 4096 * 4096;
@@ -267,7 +268,8 @@ fn positions(spec: &MachineSpec, array: &Array, load: &Plan) -> Option<Ceiling> 
     })
 }
 
-/// Requests of this many bytes, one at a time: the mean seek, half a turn, and the transfer in the outermost zone.
+/// The rates of requests of this size, one at a time: the mean seek, half a turn, and the transfer in the outermost
+/// zone.
 fn position(disk: &DiskProfile, bytes: u32) -> Rates {
     let transfer = f64::from(bytes) * 1e9 / disk.rate_outer.value.0 as f64;
     let rate = |seek: u64| f64::from(bytes) * 1e3 / (seek as f64 + disk.turn().get() as f64 / 2.0 + transfer);
@@ -279,7 +281,7 @@ mod tests {
     use super::*;
     use crate::cell::{machine_spec, ArrayState, Axes, CacheMode, Pattern};
 
-    /// The ceiling of a part under a load, MB/s: read, written.
+    /// The ceiling of a part under a load, in MB/s: of reads, then of writes.
     fn found(part: &str, subject: &str, state: ArrayState, pattern: Pattern, axes: Axes) -> [f64; 2] {
         let library = Library::builtin();
         let cell = CellSpec { state, ..CellSpec::new("openraid", subject.parse().unwrap(), pattern).with(axes) };
@@ -303,7 +305,7 @@ mod tests {
 
     #[test]
     fn of_whole_stripes_the_members_that_are_there_carry_all() {
-        // 270 MB/s a drive in the outermost zone.
+        // 270 MB/s for each drive in the outermost zone.
         for (subject, state, read, write) in [
             ("raid5x4", HEALTHY, 4.0, 3.0),
             ("raid5x4", DEGRADED, 3.0, 3.0),
@@ -315,7 +317,7 @@ mod tests {
             ("raid50x8", HEALTHY, 8.0, 6.0),
             ("raid50x8", DEGRADED, 7.0, 6.0),
             ("raid0x3", HEALTHY, 3.0, 3.0),
-            // The new member is read where it is filled.
+            // The ceiling counts reads from the new member, although the rebuild is still filling it.
             ("raid5x4", ArrayState::Rebuilding, 4.0, 3.0),
         ] {
             let of = |part| found(part, subject, state, Pattern::Sequential, drive("exos_x18_18tb"));
@@ -326,11 +328,11 @@ mod tests {
 
     #[test]
     fn of_mixed_members_the_slowest_one_sets_the_pace_of_a_stripe() {
-        // 72 and 270 MB/s.
+        // The rates of the drives are 72 and 270 MB/s.
         for (subject, state, by_hand) in [
             ("raid0x4", HEALTHY, [4.0 * 72.0, 4.0 * 72.0]),
             ("raid5x4", HEALTHY, [4.0 * 72.0, 3.0 * 72.0]),
-            // The slow one may be the one that is missing.
+            // The missing member may be the slow one.
             ("raid5x4", DEGRADED, [3.0 * 270.0, 3.0 * 270.0]),
             ("raid10x4", HEALTHY, [72.0 + 3.0 * 270.0, 2.0 * 72.0]),
             ("linearx4", HEALTHY, [72.0 + 3.0 * 270.0, 72.0 + 3.0 * 270.0]),
@@ -338,7 +340,7 @@ mod tests {
             let axes = Axes { qd: Some(1), ..drive("wd740gd+3xexos_x18_18tb") };
             same(found("members", subject, state, Pattern::Sequential, axes), by_hand);
         }
-        // At random places most of a RAID 0 of unequal members is on the large ones.
+        // In a RAID 0 of unequal members most random addresses are on the large ones.
         let random = found("members", "raid0x4", HEALTHY, Pattern::Random, drive("wd740gd+3xexos_x18_18tb"));
         same(random, [72.0 + 3.0 * 270.0, 72.0 + 3.0 * 270.0]);
     }
@@ -348,28 +350,29 @@ mod tests {
         let random = |part: &str, subject: &str, state, axes: Axes| {
             found(part, subject, state, Pattern::Random, Axes { bs: Some(4096), ..axes })
         };
-        // Three of four requests are one read, and the fourth is a read of each of the other three: 6 for 4.
+        // Three of four requests are one read. The fourth is one read of each of the other three members: 6 reads for 4
+        // requests.
         assert!((random("members", "raid5x4", DEGRADED, drive("exos_x18_18tb"))[0] - 3.0 * 270.0 / 1.5).abs() < 0.01);
-        // Two of eight are lost, and each needs six: 18 for 8.
+        // Two of eight chunks are lost, and each needs six reads: 18 reads for 8 requests.
         let two = random("members", "raid6x8", ArrayState::Degraded(2), drive("exos_x18_18tb"));
         assert!((two[0] - 6.0 * 270.0 / (18.0 / 8.0)).abs() < 0.01);
-        // SSDs, 562 MB/s read and 533 MB/s written: three read and three written on eight of them, a byte takes
-        // 3 / (8 * 562) + 3 / (8 * 533) us.
+        // SSDs with 562 MB/s of reads and 533 MB/s of writes. Each request causes three reads and three writes on eight
+        // SSDs, so a byte takes 3 / (8 * 562) + 3 / (8 * 533) us.
         same(random("members", "raid6x8", HEALTHY, drive("pm893_960")), [8.0 * 562.0, 729.49]);
-        // With two data members the other one is read, and not the old data and parity: 1 / (3 * 562) + 2 / (3 * 533)
-        // us.
+        // With two data members the engine reads the other one instead of old data and old parity: 1 / (3 * 562) + 2 /
+        // (3 * 533) us.
         same(random("members", "raid5x3", HEALTHY, drive("pm893_960")), [3.0 * 562.0, 542.33]);
-        // The firmware takes 11 us for a write and nothing else for a read: 2 * 11 / 3 us for 4096 bytes.
+        // The firmware takes 11 us for a write and no time for a read: 2 * 11 / 3 us for 4096 bytes.
         let firmware = random("firmware of the members", "raid5x3", HEALTHY, drive("pm893_960"));
         assert!(firmware[0].is_infinite() && (firmware[1] - 4096.0 * 3.0 / 22.0).abs() < 0.01, "{firmware:?}");
-        // A write-back cache may gather whole stripes.
+        // A write-back cache may collect whole stripes.
         let cached = Axes { cache: Some(CacheMode::WriteBack), ..drive("pm893_960") };
         same(random("members", "raid5x3", HEALTHY, cached), [3.0 * 562.0, 2.0 * 533.0]);
     }
 
     #[test]
     fn software_sends_redundancy_over_the_bus_and_a_card_does_not() {
-        // PCI of 64 bits and 66 MHz, 420 MB/s in one direction at a time.
+        // A PCI bus of 64 bits and 66 MHz: 420 MB/s, in one direction at a time.
         let on = |subject: &str, state| {
             let axes = Axes { bus: Some("pci64_66".into()), ..drive("exos_x18_18tb") };
             let title = Library::builtin().bus("pci64_66").unwrap().title.clone();
@@ -381,7 +384,7 @@ mod tests {
         let library = Library::builtin();
         let cell = CellSpec::new("3ware-9650se", "raid5x4".parse().unwrap(), Pattern::Sequential);
         let card = ceilings(&library, &machine_spec(&library, &cell).unwrap(), &cell).unwrap();
-        // PCI Express of the first generation with four lanes, as hosts see it.
+        // PCI Express of the first generation with four lanes, seen from the host.
         let bus = library.bus("pcie1_x4").unwrap();
         same([card[0].read_mbps, card[0].write_mbps], [mbps(bus.read.value), mbps(bus.write.value)]);
     }
@@ -392,14 +395,15 @@ mod tests {
         let at = |subject: &str, axes: &Axes| {
             found("positions of the members", subject, HEALTHY, Pattern::Random, axes.clone())
         };
-        // 10,000 turns a minute: 3 ms for half of one; 4.5 ms of seek, 57 us of transfer; a tenth more is allowed.
+        // At 10,000 turns per minute half a turn takes 3 ms. The seek takes 4.5 ms and the transfer 57 us. A tenth more
+        // is allowed.
         let read = 4096.0 / (3.0 + 4.5 + 0.056_89) / 1e3 * 1.1;
         for subject in ["single", "raid0x4", "raid5x4"] {
             let [found, written] = at(subject, &one);
             assert!((found / read - 1.0).abs() < 1e-4 && written.is_infinite(), "{subject}: {found} {written}");
         }
         assert!(at("raid1x2", &one)[0].is_infinite(), "the nearer arm may read");
-        // Without caches a write takes its 5.9 ms of seek.
+        // Without caches a write takes its seek of 5.9 ms.
         let through = Axes { cache: Some(CacheMode::WriteThrough), drive_cache: Some(false), ..one };
         same(at("single", &through), [read, 4096.0 / (3.0 + 5.9 + 0.056_89) / 1e3 * 1.1]);
     }

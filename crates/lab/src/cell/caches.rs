@@ -1,4 +1,4 @@
-//! The caches of a simulated machine, as a result names them: a figure means little without them.
+//! The caches of a simulated machine, as a result names them. A figure has no meaning without them.
 
 use openraid_models::DriveProfile;
 use openraid_sim::machine::MachineSpec;
@@ -53,7 +53,7 @@ impl fmt::Display for Caches {
     }
 }
 
-/// The devices of a journal in words.
+/// The devices of a journal, for readers.
 fn journal(devices: &[DriveProfile]) -> Option<String> {
     let name = &devices.first()?.head.name;
     Some(if devices.len() > 1 { format!("{} x {name}, mirrored", devices.len()) } else { name.clone() })

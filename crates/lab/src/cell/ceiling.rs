@@ -8,23 +8,23 @@ use super::result::CellResult;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Percentage by which a rate may be above a ceiling without a flag: requests that were under way when a measurement
-/// began count in full.
+/// A rate may be this percentage above a ceiling without a flag, because a request that was under way at the start of
+/// the measurement counts in full.
 const ABOVE_PERCENT: f64 = 3.0;
-/// The share of the written bytes that may still be in caches, and of the read bytes that may come from them, before a
-/// rate is flagged.
+/// If more than this share of the written bytes are still in caches, or more than this share of the read bytes came
+/// from them, the result gets a flag.
 const CACHED_PERCENT: f64 = 6.25;
 
-/// The rate that a part can carry, MB (10^6 bytes) each second.
+/// The rate that a part can carry, in MB/s (10^6 bytes).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ceiling {
-    /// Its name.
+    /// Name of the part.
     pub name: String,
-    /// Towards the host.
+    /// Rate towards the host.
     pub read_mbps: f64,
-    /// From the host.
+    /// Rate from the host.
     pub write_mbps: f64,
-    /// One resource carries both directions in turn: their shares of it add up.
+    /// One resource carries both directions in turn, so the shares of both directions add up.
     pub shared: bool,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Flag {
     }
 }
 
-/// Hold the rates of a result against ceilings.
+/// Compares the rates of a result with ceilings and adds flags.
 pub fn flag(result: &mut CellResult, ceilings: &[Ceiling]) {
     if result.elapsed_ns == 0 {
         return;
@@ -94,7 +94,7 @@ pub fn flag(result: &mut CellResult, ceilings: &[Ceiling]) {
     result.flags.extend(found);
 }
 
-/// The flags of rates above a ceiling, read and written at the same time.
+/// The flags for rates above a ceiling. `read` and `written` are rates of the same time.
 fn above(ceiling: &Ceiling, read: f64, written: f64) -> Vec<Flag> {
     let most = 1.0 + ABOVE_PERCENT / 100.0;
     let flag = |way: &str, mbps: f64, ceiling_mbps: f64| {
@@ -111,7 +111,7 @@ fn above(ceiling: &Ceiling, read: f64, written: f64) -> Vec<Flag> {
     found
 }
 
-/// What share of the bytes a cache has had a part in, as a flag where it is too large.
+/// The flag for the share of the bytes in which a cache took part, if that share is too large.
 pub(super) fn cached(share: f64, flag: impl Fn(f64) -> Flag) -> Option<Flag> {
     let percent = share * 100.0;
     (percent > CACHED_PERCENT).then(|| flag(percent))
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn of_a_part_that_carries_both_ways_in_turn_the_shares_add_up() {
         let part = |shared| Ceiling { name: "bus".into(), read_mbps: 200.0, write_mbps: 100.0, shared };
-        // 120 of 200 and 60 of 100: a fifth more than there is.
+        // 120 of 200 and 60 of 100 need 120 % of the resource.
         let [Flag::AboveCeiling { way, mbps, ceiling_mbps, .. }] = &above(&part(true), 120.0, 60.0)[..] else {
             panic!("it is flagged once")
         };

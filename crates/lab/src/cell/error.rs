@@ -1,23 +1,23 @@
-//! Why a cell has no result.
+//! The reasons why a cell has no result.
 
 use super::axes::AxisError;
 use crate::target::TargetError;
 use std::fmt;
 
-/// Why a cell has no result.
+/// The reason why a cell has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CellError {
-    /// An axis has a value that it cannot have.
+    /// An axis has an invalid value.
     Axis(AxisError),
-    /// The cell makes no sense on this target: the reason.
+    /// The cell does not apply to this target, with the reason.
     NotApplicable(String),
-    /// No such profile.
+    /// No profile has this name.
     Unknown(String),
-    /// The array cannot be made: the rule that forbids it.
+    /// The array cannot be created, with the rule that forbids it.
     Impossible(String),
     /// The target cannot be used.
     Target(TargetError),
-    /// The load did not come to an end that can be counted.
+    /// The load did not end in a way that can be counted.
     Failed(String),
 }
 

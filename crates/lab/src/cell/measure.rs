@@ -1,10 +1,10 @@
-//! One cell, measured on an existing target.
+//! Measures one cell on an existing target.
 //!
 //! ```text
-//!   before    loads of the order test, if the cell asks for them
-//!   full      if a cache writes back: writes until it takes them no faster than the drives do
+//!   before    loads of the order test, if the cell has that axis
+//!   full      if a cache writes back: writes until the cache takes them only as fast as the drives do
 //!   warm-up   until the amount of dirty data and the rate are steady; a real target: for a fixed time
-//!   measured  from one moment to another; it does not wait for the requests outstanding at its edges
+//!   measured  between two moments; the measurement does not wait for the requests outstanding at either
 //! ```
 
 use super::axes::{Cycle, Direction, FileSet, FileStep, FileSystem, Recreated, TraceApp};
@@ -24,43 +24,44 @@ use crate::metrics::{Recorder, Slices};
 use crate::target::{Counters, HostIo, IoKind, Target, MEMBER_PARTS};
 use openraid_units::{Bytes, Instant, Nanos};
 
-/// The least time of a measurement on a simulated target, unless that takes more than [`LASTING_FACTOR`] times its
-/// requests: a few thousand requests of an SSD are over before anything rare happens.
+/// The minimum time of a measurement on a simulated target. A few thousand requests of an SSD end before any rare event
+/// happens. The minimum does not apply if it takes more than [`LASTING_FACTOR`] times the requests of the measurement.
 const LASTING_LEAST: Nanos = Nanos::from_millis(2_000);
 /// See [`LASTING_LEAST`].
 const LASTING_FACTOR: u64 = 16;
-/// The measurement of a load that writes late lasts for some ages of destage, unless that takes more than this many times its
-/// requests.
+/// The measurement of a load with late writes lasts for several times the age at which destage begins, but ends after
+/// this many times its requests.
 const AGES_FACTOR: u64 = 4;
-/// Bytes that a sequential measurement of a simulated target moves at most: it is to stay in the zone where it began. On a
-/// real target the time alone decides.
+/// Maximum bytes of a sequential measurement on a simulated target, so that the measurement stays in the zone where it
+/// began. On a real target only the time limits the measurement.
 const SEQUENTIAL_BYTES_MAX: u64 = 2 << 30;
-/// Requests that a sequential measurement counts at least.
+/// Minimum number of requests of a sequential measurement.
 const SEQUENTIAL_REQUESTS_MIN: u64 = 2_000;
-/// Requests of an application that are measured, for every effort: with fewer the effect of a cache does not show.
+/// Number of requests of an application that are measured, for every effort. With fewer requests a cache has no visible
+/// effect.
 const APPLICATION_REQUESTS: u64 = 20_000;
-/// The scale of a session whose sets have their own size, in thousandths.
+/// The scale of a session whose sets have their original size, in thousandths.
 const WHOLE_SESSION: u64 = 1000;
-/// The smallest partition that holds files at all.
+/// The smallest partition that can hold the files.
 const PARTITION_LEAST: u64 = 16 << 20;
 /// The note about files on a real target.
 const REAL_HOST: &str =
     "the requests of a file system are imitated; no time of a host's own is added, as a real host asks";
-/// Maximum number of times that a measurement is repeated, each twice as long, because caches took in or gave away too
-/// much.
+/// Maximum number of repetitions of a measurement during which caches absorbed or released too much data. Each
+/// repetition is twice as long.
 const SETTLING_ROUNDS: u32 = 4;
-/// Maximum time to wait for the flush after a measurement of a real target.
+/// Maximum time in seconds for the flush after the measurement of a real target.
 const FLUSH_SECONDS_MAX: u64 = 60;
-/// Seconds of load that make up the other half of the order test.
+/// Seconds of load for the other half of the order test.
 const ORDER_SECONDS: u64 = 120;
-/// Pause of a simulated target after it: the next test is set up meanwhile, and dirty data are written out.
+/// Pause of a simulated target after that load: the next test is prepared, and dirty data are written out.
 const ORDER_PAUSE: Nanos = Nanos::from_secs(120);
-/// Its requests outstanding.
+/// Outstanding requests of that load.
 const ORDER_DEPTH: u32 = 16;
-/// Requests that it takes at most.
+/// Maximum number of requests of that load.
 const ORDER_REQUESTS_MAX: u64 = 60_000;
 
-/// Measure a cell on a target. The target must be fresh for a simulated one to give the same result again.
+/// Measures a cell on a target. A simulated target gives the same result again only if it is fresh.
 ///
 /// # Errors
 /// See [`CellError`].
@@ -79,7 +80,7 @@ pub fn measure<T: Target + ?Sized>(target: &mut T, cell: &CellSpec) -> Result<Ce
     Ok(result)
 }
 
-/// The loop of a cell's load, at rest.
+/// The closed loop of a cell's load, before its first request.
 pub(super) fn closed_loop(cell: &CellSpec, plan: &Plan) -> ClosedLoop {
     ClosedLoop::uneven(options(cell, plan.workers, plan.depth), plan.deeper)
 }
@@ -88,8 +89,8 @@ pub(super) fn options(cell: &CellSpec, workers: u16, depth: u32) -> LoopOptions 
     LoopOptions { workers, depth, jitter: Nanos::ZERO, seed: cell.load_seed() }
 }
 
-/// Run the load that another part of the suite had run before, if the cell belongs to a cycle of the order test: random
-/// loads before sequential ones in the first cycle, the other way round in the second.
+/// Runs the load that another part of the suite had run before, if the cell belongs to a cycle of the order test. In
+/// the first cycle random loads come before sequential ones, in the second cycle after them.
 fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<String>) -> Result<(), CellError> {
     let sequential = matches!(
         cell.pattern,
@@ -100,7 +101,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
             | Pattern::TransferGraph
     );
     let before = match (cell.axes.after, cell.axes.cyc) {
-        // The power cycle forgets earlier loads.
+        // A power cycle removes the effect of earlier loads.
         (Some(Recreated::PowerCycle), _) | (None, None) => return Ok(()),
         (Some(Recreated::Recreate), _) | (None, Some(Cycle::First)) => Pattern::FileServer,
         (None, Some(Cycle::Second)) => Pattern::Sequential,
@@ -114,7 +115,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
     if plan.spec.writes() && !target.facts().writable {
         return Err(read_only(target));
     }
-    // A real target is not kept busy for longer than it is measured.
+    // On a real target this load lasts no longer than the measurement.
     let simulated = target.facts().simulated;
     let seconds = if simulated { ORDER_SECONDS } else { ORDER_SECONDS.min(u64::from(cell.effort.seconds_max)) };
     let mut source = source(target, &load, &plan);
@@ -141,8 +142,8 @@ fn left_behind(cell: &CellSpec, pattern: Pattern) -> CellSpec {
     CellSpec { pattern, ..cell.clone() }.with(axes)
 }
 
-/// The requests of a cell. A real target has in its caches what other cells have read, so streams begin at places of
-/// the cell's own there. A load of the user's own is an exception: it says itself where it begins.
+/// The requests of a cell. The caches of a real target hold data that other cells have read, so each cell begins its
+/// streams at addresses of its own. A load that the user specified is an exception, because it gives its own start.
 fn source<T: Target + ?Sized>(target: &T, cell: &CellSpec, plan: &Plan) -> Mixed {
     let source = plan.source(cell.load_seed());
     let where_told = target.facts().simulated || matches!(cell.pattern, Pattern::Custom(_));
@@ -197,7 +198,8 @@ fn pattern<T: Target + ?Sized>(
             if share.abs() <= 1.0 / DIRTY_CHANGE_SHARE as f64 {
                 break;
             }
-            // What caches took in or gave away was not at the drives' pace: that stretch was part of the warm-up.
+            // Caches absorbed or released data, so this measurement did not have the rate of the drives. It counts as
+            // part of the warm-up.
             longer.requests = longer.requests.saturating_mul(2);
             (measured, recorder) = longer.run(target, &mut closed, &mut source)?;
         }
@@ -223,7 +225,7 @@ fn pattern<T: Target + ?Sized>(
     counted(result, seconds)
 }
 
-/// A result that has requests.
+/// Returns the result if it has requests.
 fn counted(mut result: CellResult, seconds: u32) -> Result<CellResult, CellError> {
     if result.requests == 0 {
         let reason = format!("no request has ended within {seconds} s; give it more time");
@@ -233,17 +235,17 @@ fn counted(mut result: CellResult, seconds: u32) -> Result<CellResult, CellError
     Ok(result)
 }
 
-/// How long a measurement lasts.
+/// The length of a measurement.
 #[derive(Clone, Copy)]
 struct Lasting {
     requests: u64,
     seconds: u32,
     workers: u16,
-    /// It lasts for a while at least, however soon its requests are over.
+    /// The minimum time, even if the requests end earlier.
     least: Nanos,
-    /// It is to last this long, because written data goes out that much later.
+    /// The time after which written data reach the drives; the measurement lasts at least as long.
     ages: Nanos,
-    /// Latencies are kept by time slice, too.
+    /// Are latencies also recorded by time slice?
     sliced: bool,
 }
 
@@ -272,14 +274,14 @@ impl Lasting {
     }
 }
 
-/// The writes that a real target had not made durable, by the time of a flush.
+/// The flush that makes the writes of a real target durable, as a flag with the time that it took.
 fn owed<T: Target + ?Sized>(target: &mut T, result: &CellResult) -> Result<Option<Flag>, CellError> {
     if result.writes.requests == 0 || !target.facts().writable {
         return Ok(None);
     }
     let begun = target.now();
     let (mut done, end) = (Vec::new(), begun + Nanos::from_secs(FLUSH_SECONDS_MAX));
-    // All requests of the load have ended, so the first number is free.
+    // All requests of the load have ended, so id 0 is free.
     target.submit(HostIo { id: 0, kind: IoKind::Flush, offset: 0, len: 0, worker: 0 });
     while done.is_empty() && target.now() < end {
         target.wait(end, &mut done)?;
@@ -296,8 +298,8 @@ pub(super) fn read_only<T: Target + ?Sized>(target: &T) -> CellError {
     CellError::NotApplicable(reason)
 }
 
-/// The file-copy test on two partitions of 32 GB, smaller if the target is. A real target has a real host, whose own
-/// time counts, so no host is imitated there.
+/// The file-copy test on two partitions of 32 GB, or smaller ones on a smaller target. A real target has a real host
+/// whose own time counts, so no host is imitated there.
 fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<String>) -> Result<CellResult, CellError> {
     let step = cell.axes.step.unwrap_or(match cell.axes.op {
         Some(Direction::Read) => FileStep::Read,
@@ -342,14 +344,14 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
     let mut script = Script::new(steps);
     closed.run(target, &mut script, Stop::NEVER, Some(&mut recorder))?;
     let mut result = measured.end(target, cell, recorder, notes)?;
-    // The speed of the files, without what describes them; a copy counts its bytes once.
+    // The rate of the files' data without metadata. A copy counts its bytes once.
     result.mbps = bytes as f64 * 1e3 / result.elapsed_ns.max(1) as f64;
     result.notes.push(format!("{bytes} bytes of files"));
     Ok(result)
 }
 
-/// The sets before this one have left the write cache as full as it gets: sets follow each other without a pause. Files
-/// are written in pieces at the end of the first partition until that is so.
+/// Fills the write cache as earlier sets of files would, because sets follow each other without a pause. It writes the
+/// files in pieces at the end of the first partition.
 fn files_before<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -369,13 +371,13 @@ fn files_before<T: Target + ?Sized>(
     Ok(())
 }
 
-/// Places of the transfer graph, each measured apart.
+/// The positions of the transfer graph, each measured separately.
 fn graph<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>) -> Result<CellResult, CellError> {
     let capacity = target.facts().capacity.get();
     if capacity < 4 * PLACE_BYTES {
         return Err(CellError::NotApplicable(format!("the target is smaller than {} bytes", 4 * PLACE_BYTES)));
     }
-    // One place in ten for a quick look, the first and the last always.
+    // A quick measurement uses about one position in ten; the first and the last are always measured.
     let step = if cell.effort.requests < 10_000 { 11 } else { 3 };
     let members = target.counters().map_or(1, |counters| counters.members.len());
     let stretch = Graph::stretch(capacity, members as u64);
@@ -418,7 +420,7 @@ fn application<T: Target + ?Sized>(
     }
     let room = Session::room(app, users);
     let scale = Session::scale_for(app, users, facts.capacity.get());
-    // On a simulated target the sets are those of the reviews, or there is no result.
+    // On a simulated target the sets must have the size of the reviews, or there is no result.
     let Some(scale) = scale.filter(|scale| !facts.simulated || *scale == WHOLE_SESSION) else {
         return Err(CellError::NotApplicable(format!("{users} users need a target of {room} bytes")));
     };
@@ -429,7 +431,7 @@ fn application<T: Target + ?Sized>(
         let percent = scale as f64 / 10.0;
         notes.push(format!("SCALED: working sets have {percent:.1} % of their size; the whole needs {room} bytes"));
     }
-    // The requests of an application do not depend on the array or its cache: the same work for all.
+    // The requests of an application do not depend on the array or its cache, so the work is the same for all.
     let seed = openraid_sim::random::mix(cell.seed ^ super::spec::digest(app.word()));
     let mut session = Session::new(app, fs, users, seed, scale);
     let mut closed = ClosedLoop::new(options(cell, users, 1));
@@ -449,7 +451,7 @@ fn application<T: Target + ?Sized>(
     Ok(result)
 }
 
-/// The counters at the begin of a measurement.
+/// The counters at the start of a measurement.
 pub(super) struct Measured {
     at: Instant,
     before: Option<Counters>,
@@ -460,8 +462,9 @@ impl Measured {
         Self { at: target.now(), before: target.counters() }
     }
 
-    /// The share of the bytes since then that caches have absorbed; below zero if they have given data away. For the
-    /// controller's cache it is a share of the hosts' writes, for the members' own caches of the writes to members.
+    /// The share of bytes that caches absorbed since the start; it is negative if they released data. For the
+    /// controller's cache it is a share of the hosts' writes, for the members' own caches a share of the writes to
+    /// members.
     fn absorbed<T: Target + ?Sized>(&self, target: &T, recorder: &Recorder) -> f64 {
         let (Some(before), Some(after)) = (&self.before, target.counters()) else { return 0.0 };
         if recorder.writes.bytes == 0 {
@@ -545,7 +548,7 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
     for (number, member) in after.members.iter().enumerate() {
         let old = before.members.get(number).unwrap_or(&blank);
         let worked = |part: usize| member.busy[part].get() - old.busy[part].get();
-        // The first one, if several are equal.
+        // The first part, if several are equal.
         let part = (0..MEMBER_PARTS.len()).rev().max_by_key(|part| worked(*part)).unwrap_or(0);
         result.members.push(MemberShare {
             busy: share(worked(part)),
@@ -557,14 +560,14 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
     }
     for (number, (name, busy)) in after.components.iter().enumerate() {
         let old = before.components.get(number).map_or(0, |(_, busy)| busy.get());
-        // Work under way across the edges of the measurement may be counted on one side only.
+        // Work that is under way at the start or end of the measurement may be counted on one side only.
         let busy = share(busy.get().saturating_sub(old));
         match result.components.iter_mut().find(|known| known.name == *name) {
             Some(known) => known.busy = known.busy.max(busy),
             None => result.components.push(Component { name: (*name).into(), busy }),
         }
     }
-    // One member that is slower than the others is enough to hold an array back.
+    // One slow member can be the limit of an array.
     let busiest = result.members.iter().map(|member| member.busy).reduce(f64::max);
     if let Some(busy) = busiest.filter(|_| !after.components.iter().any(|(name, _)| *name == "members")) {
         result.components.push(Component { name: "members".into(), busy });
@@ -586,7 +589,7 @@ fn shares(result: &mut CellResult, before: &Counters, after: &Counters, elapsed:
     }
 }
 
-/// The largest request and the highest depth of a cell: a real target has to be opened for them.
+/// The largest request and the highest queue depth of a cell. A real target must be opened for both.
 ///
 /// # Errors
 /// See [`CellError`].
@@ -634,7 +637,7 @@ pub fn writes(cell: &CellSpec) -> bool {
     }
 }
 
-/// A mix by its name, for commands.
+/// The access specification of a mix, by its name on the command line.
 #[must_use]
 pub fn builtin(name: &str) -> Option<load::AccessSpec> {
     match name {

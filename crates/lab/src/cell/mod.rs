@@ -1,4 +1,4 @@
-//! A cell: one measurement of one load on one array, described so that its outcome follows from the description.
+//! A cell is one measurement of one load on one array. Its result follows from its description.
 
 mod axes;
 mod beside;

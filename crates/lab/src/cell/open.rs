@@ -1,5 +1,5 @@
-//! Requests at fixed times: traces, and loads with a rate. They do not wait for earlier requests; latency counts from
-//! the time at which a request should have come.
+//! Requests at fixed times: traces, and loads with a rate. They do not wait for earlier requests. The latency of a
+//! request counts from its scheduled time.
 
 use super::error::CellError;
 use super::measure::{read_only, Measured};
@@ -12,10 +12,10 @@ use crate::reader::Trace;
 use crate::target::{Target, PAYLOAD_BYTES_MAX};
 use openraid_units::Nanos;
 
-/// A trace, played again at its own times. The cell says only which machine.
+/// Replays a trace with its own times. The cell only gives the machine.
 ///
 /// # Errors
-/// See [`CellError`]; a trace that reaches beyond the target is not applicable.
+/// See [`CellError`]. A trace with addresses after the end of the target is not applicable.
 pub fn replay<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, trace: &Trace) -> Result<CellResult, CellError> {
     if trace.writes() && !target.facts().writable {
         return Err(read_only(target));
@@ -34,7 +34,7 @@ pub fn replay<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, trace: &Trace
     Ok(cut_off(result, run, all as u64))
 }
 
-/// Requests of a trace that a target gets at the same time at most: as many as there is memory for on a real one.
+/// Maximum number of requests of a trace that a target gets at the same time. On a real target the memory limits it.
 #[must_use]
 pub fn replay_outstanding(trace: &Trace) -> u32 {
     let frame = u64::from(trace.bytes_max().max(1)).next_multiple_of(4096);
@@ -47,7 +47,7 @@ fn too_slow(late: u64, room: u32) -> Option<String> {
     (late > 0).then_some(words)
 }
 
-/// The result of an open loop that came to its end or was given up, where this many requests were to come.
+/// The result of an open loop that ended or was given up; `all` is the number of scheduled requests.
 fn cut_off(mut result: CellResult, run: OpenRun, all: u64) -> CellResult {
     if let Some(after) = run.cut_off {
         result.never_asked = all.saturating_sub(run.came).max(1);
@@ -60,7 +60,7 @@ fn cut_off(mut result: CellResult, run: OpenRun, all: u64) -> CellResult {
     result
 }
 
-/// Requests that come within this long: one after each gap, and after each burst of this many there is a pause.
+/// The number of requests that are scheduled within this time: one after each gap. After each burst there is a pause.
 fn coming(within: Nanos, gap: Nanos, think: Option<(u32, u64)>) -> u64 {
     let most = within.get().saturating_sub(1);
     let Some((burst, pause)) = think else { return most / gap.get() };
@@ -69,7 +69,8 @@ fn coming(within: Nanos, gap: Nanos, think: Option<(u32, u64)>) -> u64 {
     most / round * burst + (most % round / gap.get()).min(burst)
 }
 
-/// A load with a rate: for the time that the cell says, else until as many requests as its effort counts have come.
+/// Runs a load with a rate for the time that the cell gives. If the cell gives none, the load ends after the number of
+/// requests that the effort has.
 pub(super) fn paced<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,

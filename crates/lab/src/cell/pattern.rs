@@ -1,7 +1,7 @@
 //! The kinds of load that a cell can have, with the default values of each.
 //!
-//! Sizes and depths are those of the reviews' methods: Database 8 KiB, sequential at depth 4, response time with
-//! single sectors, clients of 64 KiB, SSDs by two workers with 128 KiB and 4 KiB.
+//! Request sizes and queue depths are those of the reviews' methods: 8 KiB for Database, queue depth 4 for sequential
+//! loads, single sectors for response time, 64 KiB for clients. SSDs get 128 KiB and 4 KiB from two workers.
 
 use super::axes::Direction;
 use crate::load::AccessSpec;
@@ -58,18 +58,18 @@ pub struct TraceName {
 /// The defaults of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Defaults {
-    /// Bytes of a request, where the pattern has one size.
+    /// Size of a request in bytes, if the pattern has one size.
     pub bs: u32,
-    /// Percent of reads, where direction does not say.
+    /// Percentage of reads, if the direction does not determine it.
     pub rd: u8,
-    /// Workers.
+    /// Number of workers.
     pub workers: u16,
     /// Outstanding requests of each worker.
     pub qd: u32,
 }
 
 impl Pattern {
-    /// All patterns without a specification of their own.
+    /// All patterns that have no specification of the user.
     pub const ALL: [Self; 14] = [
         Self::Database,
         Self::Sequential,
@@ -87,7 +87,7 @@ impl Pattern {
         Self::Application,
     ];
 
-    /// The pattern of the axis `pat`, with the direction that the word carries.
+    /// The pattern for a word of the axis `pat`, and the direction if the word contains one.
     #[must_use]
     pub fn from_axis(word: &str) -> Option<(Self, Option<Direction>)> {
         Some(match word {
@@ -107,7 +107,7 @@ impl Pattern {
         })
     }
 
-    /// The pattern that a claim's workload names, with the direction that the word carries.
+    /// The pattern for the workload of a claim, and the direction if the word contains one.
     #[must_use]
     pub fn from_workload(word: &str) -> Option<(Self, Option<Direction>)> {
         Some(match word {
@@ -131,7 +131,7 @@ impl Pattern {
         })
     }
 
-    /// A short name, as in results and file names.
+    /// A short name for results and file names.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -154,7 +154,7 @@ impl Pattern {
         }
     }
 
-    /// The values for axes that the cell leaves out.
+    /// The values of axes that the cell does not give.
     #[must_use]
     pub const fn defaults(&self) -> Defaults {
         const K: u32 = 1 << 10;
@@ -174,7 +174,7 @@ impl Pattern {
         Defaults { bs, rd, workers, qd }
     }
 
-    /// The depths over which the pattern's rating is taken as a mean (R1).
+    /// The queue depths of the pattern's rating, which is their mean (R1).
     #[must_use]
     pub const fn depths(&self) -> &'static [u32] {
         match self {

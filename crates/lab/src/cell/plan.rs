@@ -1,4 +1,4 @@
-//! From a cell to a load: its requests, workers and positions.
+//! Derives a load from a cell: its requests, workers and positions.
 
 use super::axes::{Axes, Direction, ZoneChoice};
 use super::error::CellError;
@@ -8,11 +8,11 @@ use super::subject::Level;
 use crate::load::{self, AccessSpec, Manner, Mixed, Zone};
 use openraid_units::Nanos;
 
-/// The first 32 GB, as reviews restrict a test: 10^9 bytes each.
+/// The first 32 GB (10^9 bytes each), to which reviews restrict some tests.
 pub const FIRST_32G: u64 = 32_000_000_000;
 
-/// Number of parts into which a smaller real target is cut; the first part stands for the first 32 GB. In the reviews,
-/// 32 GB were a ninth of the array of four drives and an eighteenth of the array of eight.
+/// A real target smaller than 32 GB is divided into this many parts, and the first part replaces the first 32 GB. In
+/// the reviews 32 GB were a ninth of the array of four drives and an eighteenth of the array of eight.
 const SMALL_PART: u64 = 8;
 
 /// A load of access patterns.
@@ -20,31 +20,31 @@ const SMALL_PART: u64 = 8;
 pub struct Plan {
     /// The requested load.
     pub spec: AccessSpec,
-    /// By how many workers.
+    /// Number of workers.
     pub workers: u16,
-    /// Outstanding requests of each.
+    /// Outstanding requests of each worker.
     pub depth: u32,
-    /// Number of workers, from the first one on, that have one more.
+    /// Number of workers that have one more outstanding request; these are the first ones.
     pub deeper: u16,
-    /// Parts into which the zone is cut, one for each worker in turn, or several; 1 where all share it.
+    /// Number of parts of the zone. Each worker has one part, or several workers share one; 1 if all share the zone.
     pub parts: u16,
-    /// Where.
+    /// The part of the target that is used.
     pub zone: Zone,
 }
 
 impl Plan {
-    /// The load of a cell on a target of that size and block. For patterns that are access specifications; files,
-    /// applications and the transfer graph have loads of their own.
+    /// The load of a cell on a target of this capacity and block size. The pattern must be an access specification:
+    /// files, applications and the transfer graph have loads of their own.
     ///
     /// # Errors
-    /// An axis that has no meaning here, a target that is too small.
+    /// An axis has no meaning here, or the target is too small.
     pub fn of(cell: &CellSpec, capacity: u64, block: u64) -> Result<Self, CellError> {
         let (axes, pattern) = (&cell.axes, &cell.pattern);
         let defaults = pattern.defaults();
         let is_jbod = cell.subject.level() == Some(Level::Jbod);
         let streams = matches!(pattern, Pattern::MultiThreaded | Pattern::Sequential);
         let clients = axes.th.filter(|_| streams);
-        // By default a worker for each drive; a given number of workers shares the drives evenly.
+        // The default is one worker for each drive. If a number is given, the workers share the drives evenly.
         let usual = if is_jbod { cell.subject.members() } else { defaults.workers };
         let mut workers = axes.workers.or(clients).unwrap_or(usual);
         let (depth, deeper) = match axes.oio {
@@ -64,8 +64,8 @@ impl Plan {
             return Err(CellError::NotApplicable(reason));
         }
         let zone = zone(axes.zone, spec.manner(), capacity, block, cell.effort.is_a_time())?;
-        // Streams would disturb each other, and each drive of a JBOD has one; at random places only the drives of a
-        // JBOD are distinguished.
+        // Streams in one zone would disturb each other, so each has a part, and in a JBOD each drive has one. Random
+        // loads need parts only for the drives of a JBOD.
         let parts = match (spec.random_percent() < 100.0, is_jbod) {
             (true, true) => workers.max(cell.subject.members()),
             (true, false) => workers,
@@ -84,7 +84,7 @@ impl Plan {
         Ok(Self { spec, workers, depth, deeper, parts, zone })
     }
 
-    /// Its requests, drawn from a seed.
+    /// The requests of the load, drawn from a seed.
     #[must_use]
     pub fn source(&self, seed: u64) -> Mixed {
         let source = Mixed::new(&self.spec, self.workers, self.zone, self.parts, seed);
@@ -96,21 +96,21 @@ impl Plan {
         }
     }
 
-    /// Outstanding requests of all workers.
+    /// Outstanding requests of all workers together.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         u32::from(self.workers) * self.depth + u32::from(self.deeper)
     }
 }
 
-/// What a cell says of the part of a real target that is too small to have one of 32 GB.
+/// The note of a cell whose real target is too small for a zone of 32 GB, so that the zone is smaller.
 pub fn scaled(cell: &CellSpec, capacity: u64) -> Option<String> {
     let small = cell.axes.zone == Some(ZoneChoice::First32g) && cell.effort.is_a_time() && capacity <= FIRST_32G;
     let reason = format!("SCALED: the target holds {capacity} bytes; its first eighth stands for the first 32 GB");
     small.then_some(reason)
 }
 
-/// Why the first 32 GB of a target are no part of it.
+/// The reason why the first 32 GB of a target are not a part of it.
 pub fn all_of_it(capacity: u64) -> String {
     format!("the first 32 GB are all of it: the target holds {capacity} bytes")
 }
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!((clients.workers, clients.parts), (3, 3));
         let jbod = plan("jbodx6", Pattern::SsdRandom, Axes { qd: Some(4), ..Axes::default() }).unwrap();
         assert_eq!((jbod.workers, jbod.depth, jbod.parts), (6, 4, 6));
-        // What cannot be shared evenly is shared as evenly as can be; drives may have nothing to do.
+        // Requests that cannot be divided evenly are divided as evenly as possible, so some drives may get none.
         let few = plan("jbodx6", Pattern::SsdRandom, Axes { oio: Some(4), ..Axes::default() }).unwrap();
         assert_eq!((few.workers, few.depth, few.deeper, few.outstanding()), (6, 0, 4, 4));
         let odd = plan("jbodx6", Pattern::SsdRandom, Axes { oio: Some(32), ..Axes::default() }).unwrap();
@@ -245,7 +245,7 @@ mod tests {
         assert!(Plan::of(&cell, 32_000_004_096, 512).is_ok());
         let error = Plan::of(&cell, 512 << 20, 512).unwrap_err().to_string();
         assert!(error.contains("the first 32 GB are all of it"), "{error}");
-        // A real one has a part in proportion, and says so.
+        // A real target uses a part in proportion to its size, and a note says so.
         let real = CellSpec { effort: crate::review::Performance::real_effort(10), ..cell.clone() };
         assert_eq!(Plan::of(&real, 512 << 20, 512).unwrap().zone, Zone { start: 0, len: 64 << 20 });
         assert!(scaled(&real, 512 << 20).unwrap().starts_with("SCALED") && scaled(&cell, 512 << 20).is_none());

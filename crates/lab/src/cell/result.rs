@@ -6,7 +6,7 @@ use crate::metrics::{Histogram, Slice, Tally};
 use crate::target::MEMBER_PARTS;
 use serde::{Deserialize, Serialize};
 
-/// Percentiles that a summary holds.
+/// Percentiles of a summary.
 pub(crate) const PERCENTILES: [f64; 9] = [1.0, 5.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
 
 /// The note of a warm-up that reached its limit before the load was steady.
@@ -165,7 +165,7 @@ impl CellResult {
         self.latency.mean_ns / 1e6
     }
 
-    /// Was the load still changing when its figures were taken? Then they may be too high or too low.
+    /// Was the load not yet steady during the measurement? Then the figures may be too high or too low.
     #[must_use]
     pub fn is_unsteady(&self) -> bool {
         !self.steady || self.notes.iter().any(|note| note.contains(NOT_STEADY))
@@ -185,7 +185,7 @@ impl CellResult {
         self.components.first()
     }
 
-    /// The part of the busiest member that works most, where that is not its medium.
+    /// The busiest part of the busiest member, if that part is not the medium.
     #[must_use]
     pub fn member_part(&self) -> Option<&str> {
         let busiest = self.members.iter().max_by(|one, two| one.busy.total_cmp(&two.busy))?;

@@ -1,4 +1,4 @@
-//! A cell run on the simulated machine that it describes.
+//! Runs a cell on the simulated machine that the cell describes.
 
 use super::axes::{Axes, AxisError, CacheMode};
 use super::bound::ceilings;
@@ -17,9 +17,9 @@ use openraid_sim::machine::{self, ArraySpec, CachePolicy, MachineSpec};
 use openraid_units::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Cache of a machine with a journal if no size is given, as a server has it.
+/// Cache of a machine with a journal if no size is given; it is the default of a server.
 const JOURNAL_CACHE: Bytes = Bytes::mib(64);
-/// The slow drive of the cells takes twice as long for everything.
+/// Times of the slow drive, in percent of a normal drive's.
 const SLOW_PERCENT: u32 = 200;
 
 impl From<LookupError> for CellError {
@@ -28,8 +28,8 @@ impl From<LookupError> for CellError {
     }
 }
 
-/// Run a cell: make its machine, measure, drop the machine. The result depends on the cell and the profiles alone:
-/// equal cells have equal results, byte by byte, on any thread.
+/// Runs a cell: makes its machine, measures, and drops the machine. The result depends only on the cell and the
+/// profiles. Equal cells have equal results, byte by byte, on any thread.
 ///
 /// # Errors
 /// See [`CellError`]; [`CellError::NotApplicable`] and [`CellError::Impossible`] are answers, not failures.
@@ -37,7 +37,7 @@ pub fn run_cell(library: &Library, cell: &CellSpec) -> Result<CellResult, CellEr
     run_cell_with(library, cell, &machine_spec(library, cell)?)
 }
 
-/// The same on a machine that was changed: for ranges of uncertain values.
+/// Runs a cell on a changed machine; ranges of uncertain values need this.
 ///
 /// # Errors
 /// See [`CellError`].
@@ -45,7 +45,7 @@ pub fn run_cell_with(library: &Library, cell: &CellSpec, spec: &MachineSpec) -> 
     run_counted(library, cell, spec, None, &AtomicU64::new(0))
 }
 
-/// A cell's load, or the trace in its place, on this machine. The events of the simulation are added to `events`.
+/// Runs a cell's load, or the trace in its place, on this machine. The number of simulated events is added to `events`.
 ///
 /// # Errors
 /// As [`run_cell`] and [`run_trace`].
@@ -70,7 +70,7 @@ pub(crate) fn run_counted(
     Ok(result)
 }
 
-/// A trace on the machine that a cell describes.
+/// Replays a trace on the machine that a cell describes.
 ///
 /// # Errors
 /// See [`CellError`]; a trace that does not fit is not applicable.
@@ -78,7 +78,7 @@ pub fn run_trace(library: &Library, cell: &CellSpec, trace: &Trace) -> Result<Ce
     run_trace_with(library, cell, &machine_spec(library, cell)?, trace)
 }
 
-/// The same on a machine that was changed.
+/// Replays a trace on a changed machine.
 ///
 /// # Errors
 /// See [`CellError`].
@@ -94,7 +94,7 @@ pub fn run_trace_with(
 /// The machine that a cell describes.
 ///
 /// # Errors
-/// A profile that is not there, a cache that the controller cannot have.
+/// A profile does not exist, or the controller cannot have the cache.
 pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, CellError> {
     let axes = &cell.axes;
     let system = library.controller(&cell.system)?;
@@ -122,7 +122,7 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
     spec.drive_cache = axes.drive_cache;
     spec.cache_bytes = axes.cache_mib.map(|mib| Bytes::mib(u64::from(mib)));
     if axes.cache_mib.is_none() && axes.cache == Some(CacheMode::WriteBack) && controller.cache.value.is_zero() {
-        // A cache that is asked for has to have a size.
+        // A requested cache must have a size.
         spec.cache_bytes = Some(controller.cache_on_demand).filter(|size| !size.is_zero());
     }
     spec.journal = journal(library, cell)?;
@@ -130,18 +130,18 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         spec.cache_bytes = spec.cache_bytes.or(Some(JOURNAL_CACHE));
     }
     spec.bus = match &axes.bus {
-        // A slot that can more than the card works as the card does.
+        // If the slot is faster than the card, the card determines the rate.
         Some(name) => Some(library.agreed(controller, host_bus(library, name)?).clone()),
         None => None,
     };
     spec.host_speed_percent = axes.host_speed_percent.unwrap_or(100);
     spec.drive_state = drive_state(cell);
-    // The same drives, at the same angles, for all loads of one run.
+    // All loads of one run get the same drives at the same rotational positions.
     spec.seed = openraid_sim::random::mix(cell.seed ^ u64::from(axes.rep.unwrap_or(0)).rotate_left(32));
     Ok(spec)
 }
 
-/// The devices of a cell's journal; none if it has none, or if its drives are as they are: those have no journal.
+/// The devices of a cell's journal. There are none if the cell has no journal, or if its drives are raw drives.
 fn journal(library: &Library, cell: &CellSpec) -> Result<Vec<DriveProfile>, CellError> {
     let level = cell.subject.level();
     let Some(word) =
@@ -162,7 +162,7 @@ fn journal(library: &Library, cell: &CellSpec) -> Result<Vec<DriveProfile>, Cell
     Ok(devices)
 }
 
-/// The bus of a host by its name.
+/// The bus of a host, by name.
 fn host_bus<'a>(library: &'a Library, name: &str) -> Result<&'a BusProfile, CellError> {
     let hosts = || library.buses().filter(|bus| bus.is_of_hosts());
     if let Some(bus) = hosts().find(|bus| bus.answers_to(name)) {
@@ -180,7 +180,7 @@ fn host_bus<'a>(library: &'a Library, name: &str) -> Result<&'a BusProfile, Cell
     Err(AxisError { axis: "bus", reason }.into())
 }
 
-/// How full the SSDs of a cell's machine have been.
+/// How full the SSDs of a cell's machine have been written.
 #[must_use]
 pub const fn drive_state(cell: &CellSpec) -> DriveState {
     match cell.axes.fresh {
@@ -189,7 +189,7 @@ pub const fn drive_state(cell: &CellSpec) -> DriveState {
     }
 }
 
-/// The drives of a cell's array: one profile for all members, or one for each if the axis mixes them.
+/// The drives of a cell's array: one profile for all members, or one for each if the axis mixes profiles.
 fn regular_drives(
     library: &Library,
     subject: Subject,
@@ -209,12 +209,12 @@ fn regular_drives(
     for (count, name) in mixed {
         drives.extend(vec![library.drive(name)?.clone(); usize::from(count)]);
     }
-    // A single drive is the first of them.
+    // A single drive is the first of these.
     drives.truncate(subject.members().into());
     Ok(drives)
 }
 
-/// The drives that a word of the axis `drive` names, each with its number: `wd740gd`, or `6xwd740gd+2xwd360gd`.
+/// The profiles in a value of the axis `drive`, each with its number of drives: `wd740gd`, or `6xwd740gd+2xwd360gd`.
 #[must_use]
 pub fn mixed(word: &str) -> Vec<(u16, &str)> {
     let part = |part| {

@@ -74,7 +74,7 @@ pub struct CellSpec {
 }
 
 impl CellSpec {
-    /// A cell with the pattern's own values.
+    /// A cell with the pattern's default values.
     #[must_use]
     pub fn new(system: &str, subject: Subject, pattern: Pattern) -> Self {
         Self {
@@ -89,14 +89,14 @@ impl CellSpec {
         }
     }
 
-    /// The same with these axes.
+    /// The same cell with these axes.
     #[must_use]
     pub fn with(mut self, axes: Axes) -> Self {
         self.axes = axes;
         self
     }
 
-    /// Is the cell possible, and does every given axis have a meaning for it?
+    /// Is the cell possible, and does every given axis have a meaning in it?
     ///
     /// # Errors
     /// The axis that is impossible or has no meaning.
@@ -108,7 +108,7 @@ impl CellSpec {
         super::taken::check(self)
     }
 
-    /// All of it in one line of JSON: equal cells have equal identities.
+    /// The whole cell in one line of JSON. Equal cells have equal identities.
     ///
     /// # Panics
     /// Never: a cell always has JSON.
@@ -117,15 +117,16 @@ impl CellSpec {
         serde_json::to_string(self).expect("a cell is words and numbers")
     }
 
-    /// A number from the identity, for seeds and file names. Not proof against malice.
+    /// A number that is computed from the identity, for seeds and file names. It is not safe against deliberate
+    /// collisions.
     #[must_use]
     pub fn digest(&self) -> u64 {
         digest(&self.identity())
     }
 
-    /// The seed of the cell's load: from the run's seed, the pattern and the repetition alone. Cells that are to be
-    /// compared get the same requests at the same places, on every system and with all axes, so that their differences
-    /// come from the change under test and hardly from chance.
+    /// The seed of the cell's load. It depends only on the run's seed, the pattern and the repetition. Cells that are
+    /// compared get the same requests at the same addresses, on every system and with all axes. Their differences
+    /// therefore come from the change under test, and only little from chance.
     #[must_use]
     pub fn load_seed(&self) -> u64 {
         let rep = u64::from(self.axes.rep.unwrap_or(0)).rotate_left(32);
@@ -133,7 +134,7 @@ impl CellSpec {
     }
 }
 
-/// FNV-1a over 64 bits, mixed once more.
+/// FNV-1a over 64 bits, followed by one mixing step.
 pub(crate) fn digest(text: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

@@ -1,27 +1,29 @@
-//! The moment at which a load has become steady: its rate and the content of the caches do not change any more.
+//! Decides when a load has become steady: its rate and the content of the caches no longer change.
 
-/// Windows that have to look alike.
+/// Number of windows that must be alike.
 const STEADY_WINDOWS: u32 = 3;
-/// A change of the dirty data from window to window that counts as none, as a part of the writes in that time. A cache
-/// that keeps more is still filling, and answers faster than it will in the long run.
+/// A smaller change of the dirty data between two windows counts as none. The change is measured as a fraction of the
+/// bytes written in that time. A cache whose dirty data grow faster is still filling, and answers faster than it can in
+/// the long run.
 pub(super) const DIRTY_CHANGE_SHARE: u64 = 16;
 
-/// Whether a load has become steady, window by window.
+/// Decides window by window whether a load has become steady.
 pub(super) struct Steadiness {
     /// Dirty data in the controller's cache, and in all caches.
     dirty: u64,
     pub all: u64,
     rate: u64,
-    /// Windows in a row in which the dirty data stood still, and in which the rate did.
+    /// Number of consecutive windows in which the dirty data did not change, and in which the rate did not change.
     still: u32,
     alike: u32,
-    /// Windows in which the dirty data grew and shrank.
+    /// Number of windows in which the dirty data grew, and in which they shrank.
     ups: u32,
     downs: u32,
-    /// Windows so far, and those in which the controller's cache grew by too much to stand still.
+    /// Number of windows, and number of those in which the data in the controller's cache grew too much to count as
+    /// unchanged.
     windows: u32,
     filling: u32,
-    /// Windows in which it shrank by too much.
+    /// Number of windows in which the data in the controller's cache shrank too much to count as unchanged.
     emptying: u32,
 }
 
@@ -47,7 +49,7 @@ impl Steadiness {
         self.filling >= windows && self.filling == self.windows
     }
 
-    /// Has the controller's cache done nothing but shrink?
+    /// Has the content of the controller's cache only shrunk?
     pub const fn only_down(&self) -> bool {
         self.windows > 0 && self.emptying == self.windows
     }

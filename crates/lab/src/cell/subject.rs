@@ -1,11 +1,11 @@
-//! The subject of a measurement: an array of this many drives, or a single drive.
+//! The subject of a measurement: an array with its number of drives, or a single drive.
 
 pub use openraid_models::ArrayLevel as Level;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The most drives of one array: the engine's limit for one set, for single drives, and for two spans.
+/// Maximum number of drives of one array. The engine's limits for a set, for raw drives and for two spans determine it.
 #[must_use]
 pub const fn members_max(level: Level) -> u16 {
     let of_set = openraid_core::limits::MEMBERS_MAX;
@@ -20,18 +20,18 @@ pub const fn members_max(level: Level) -> u16 {
 /// The subject of a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Subject {
-    /// One drive of the system, on its controller.
+    /// One drive of the system on the system's controller.
     Single,
     /// An array of the system's drives.
     Array {
-        /// Its level.
+        /// Level of the array.
         level: Level,
-        /// Its drives.
+        /// Number of drives.
         members: u16,
     },
-    /// The drive that `slow=1` puts in place of one member: half the media rate, half the requests each second.
+    /// The drive that `slow=1` uses as one member: half the media rate, half the requests per second.
     SlowSingle,
-    /// The fastest drive of 15,000 turns a minute that the models know.
+    /// The fastest modelled drive with 15,000 turns per minute.
     Best15k,
     /// An SSD of the SATA 3 Gb/s generation.
     Ssd2009,
@@ -43,18 +43,18 @@ pub enum Subject {
     S3700,
 }
 
-/// A word that names no subject.
+/// The error of a word that names no subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SubjectError {
-    /// No such word.
+    /// The word is unknown.
     Unknown(String),
-    /// A level that is not known, or a count that is no number.
+    /// The level is unknown, or the count is not a number.
     Array(String),
-    /// More or fewer drives than the level can have.
+    /// The level cannot have this number of drives.
     Members {
-        /// As it was written.
+        /// The word as written.
         word: String,
-        /// Its level.
+        /// The level.
         level: Level,
     },
 }
@@ -81,7 +81,7 @@ impl fmt::Display for SubjectError {
 impl std::error::Error for SubjectError {}
 
 impl Subject {
-    /// Drives in it.
+    /// Number of drives.
     #[must_use]
     pub const fn members(self) -> u16 {
         match self {
@@ -90,7 +90,7 @@ impl Subject {
         }
     }
 
-    /// The level, if it is an array.
+    /// The level, if the subject is an array.
     #[must_use]
     pub const fn level(self) -> Option<Level> {
         match self {
@@ -99,7 +99,7 @@ impl Subject {
         }
     }
 
-    /// As people read it: `RAID 5, 4 drives`.
+    /// The name for readers: `RAID 5, 4 drives`.
     #[must_use]
     pub fn title(self) -> String {
         match self {

@@ -1,16 +1,16 @@
-//! The axes that a pattern takes. A given axis without a meaning is an error: otherwise its figure would look as if the
-//! axis had had an effect.
+//! The axes that a pattern accepts. A given axis without a meaning is an error; otherwise a reader would believe that
+//! the axis had an effect on the figure.
 //!
-//! Axes of the machine (controller, cache, bus, drive, chunk, state of the SSDs, order, repetition) go with every
-//! pattern. Axes of the load go with the patterns that use them. Set of files, file system and application are not
-//! checked: they say which imitation a suite is about, and its other measurements may ignore them.
+//! Axes of the machine (controller, cache, bus, drive, chunk, state of the SSDs, order, repetition) are valid for every
+//! pattern. Axes of the load are valid for the patterns that use them. Set of files, file system and application are
+//! not checked: they select the imitation of a suite, and the other measurements of that suite may ignore them.
 
 use super::axes::{Axes, AxisError, Direction};
 use super::pattern::Pattern;
 use super::spec::CellSpec;
 use super::subject::Subject;
 
-/// The axes of the load that a pattern takes, by the names that errors have for them.
+/// The axes of the load that a pattern accepts, by the names that errors use.
 #[must_use]
 pub const fn load_axes(pattern: &Pattern) -> &'static [&'static str] {
     match pattern {
@@ -33,7 +33,7 @@ pub const fn load_axes(pattern: &Pattern) -> &'static [&'static str] {
     }
 }
 
-/// The axes of the load that are given.
+/// The given axes of the load.
 fn given(axes: &Axes) -> impl Iterator<Item = &'static str> {
     let all = [
         ("rd", axes.rd.is_some()),
@@ -52,11 +52,11 @@ fn given(axes: &Axes) -> impl Iterator<Item = &'static str> {
     all.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
-/// Does every axis that is given mean something, and none the contrary of another?
+/// Does every given axis have a meaning, and does none contradict another?
 pub(super) fn check(cell: &CellSpec) -> Result<(), AxisError> {
     let (axes, pattern) = (&cell.axes, &cell.pattern);
     let taken = load_axes(pattern);
-    // An axis may state the value that the transfer graph uses anyway.
+    // An axis may give the value that the transfer graph uses anyway.
     let said = |axis: &str| {
         *pattern == Pattern::TransferGraph
             && match axis {
@@ -118,7 +118,7 @@ fn contradictions(axes: &Axes, subject: Subject) -> Result<(), AxisError> {
     }
 }
 
-/// The axes that a user's own specification decides itself.
+/// The axes that the user's own specification determines.
 fn own_load(pattern: &Pattern, axes: &Axes) -> Result<(), AxisError> {
     let Pattern::Custom(spec) = pattern else { return Ok(()) };
     let manner = spec.manner();

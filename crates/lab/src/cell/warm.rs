@@ -20,24 +20,24 @@ use crate::metrics::Recorder;
 use crate::target::Target;
 use openraid_units::{Bytes, Instant, Nanos};
 
-/// Requests of a window in which the load's steadiness is looked at.
+/// Number of requests in a window over which steadiness is judged.
 pub(super) const WINDOW_REQUESTS: u64 = 1_000;
-/// Such a window lasts as long at least where the load writes: a cache takes a thousand requests in the time in which a
-/// drive turns once, and what goes out meanwhile is chance.
+/// Minimum length of such a window if the load writes. A cache takes a thousand requests within one turn of a drive,
+/// and the number of blocks that destage writes in this time is random.
 const WINDOW_LEAST: Nanos = Nanos::from_millis(100);
-/// Windows of equal length into which the warm-up of a real target is cut: the last three changes are looked at, and the
-/// first window may be cold.
+/// Number of equal windows in the warm-up of a real target. The last three changes are judged, and the first window may
+/// have cold caches.
 const CLOCK_WINDOWS: u64 = 5;
-/// A cache that grew in each of this many first windows is filled by other means.
+/// If a cache grew in each of this many first windows, the warm-up fills it with additional writes.
 const FILLING_WINDOWS: u32 = 4;
-/// Requests outstanding meanwhile.
+/// Outstanding requests of these additional writes.
 const PRESS_OUTSTANDING: u32 = 64;
-/// The longest time of draining a cache.
+/// Maximum time for draining a cache.
 const SETTLE_MAX: Nanos = Nanos::from_secs(3_600);
-/// Requests that a warm-up takes at most.
+/// Maximum number of requests of a warm-up.
 const WARM_REQUESTS_MAX: u64 = 600_000;
 
-/// Warm a load up. The loop that it gives back is under way.
+/// Warms up a load. The returned loop is running.
 pub(super) fn warm_up<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -63,8 +63,8 @@ pub(super) fn warm_up<T: Target + ?Sized>(
     Ok(closed)
 }
 
-/// Warm a load up once more, from empty caches: what empties is what was pressed in, and the load would never have put it there.
-/// The loop that it gives back is under way.
+/// Warms up a load once more, from empty caches. The cache is emptying data that only the additional writes had put
+/// there, and the load itself would never have. The returned loop is running.
 pub(super) fn start_over<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -81,7 +81,7 @@ pub(super) fn start_over<T: Target + ?Sized>(
     Ok(closed)
 }
 
-/// Let a simulated target write out what it holds: nothing else happens meanwhile.
+/// Lets a simulated target write out its dirty data without any other load.
 fn settle<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> Result<(), CellError> {
     let begun = target.now();
     while dirty_bytes(target) > 0 && target.now().since(begun) < SETTLE_MAX {
@@ -98,16 +98,16 @@ fn settle<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> Result
 /// The result of a warm-up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Warmth {
-    /// As steady as it gets.
+    /// The load is as steady as it will become.
     Done,
-    /// A simulated cache has done nothing but fill from the first window on, and would for long.
+    /// A simulated cache has only filled since the first window, and would do so for a long time.
     Filling,
-    /// A simulated cache has done nothing but empty until the time was up.
+    /// A simulated cache has only emptied until the time limit.
     Emptying,
 }
 
-/// Does a simulated cache hold back the first writes? Then it is filled before the measurement. Some loads are steady
-/// both with a full cache and with a nearly empty one, and chance alone would choose between them.
+/// Does a simulated cache keep the first writes? Then the warm-up fills it before the measurement. Some loads are
+/// steady both with a full cache and with a nearly empty one, and chance alone would choose between these states.
 fn holds_back<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -123,8 +123,8 @@ fn holds_back<T: Target + ?Sized>(
     Ok(dirty_bytes(target) > 0)
 }
 
-/// Fill the cache as fast as possible: writes of the same kind, many at a time, until it takes them no faster than the
-/// drives. The warm-up writes out any dirty data that the cell's own load does not keep there.
+/// Fills the cache as fast as possible: writes of the same kind at a high queue depth, until the cache takes them only
+/// as fast as the drives do. The warm-up then writes out the dirty data that the cell's own load does not keep there.
 fn press<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -161,13 +161,13 @@ fn dirty_bytes<T: Target + ?Sized>(target: &T) -> u64 {
     target.counters().and_then(|counters| counters.dirty).map_or(0, Bytes::get)
 }
 
-/// Dirty bytes in the controller's cache and in the members' own.
+/// Dirty bytes in the controller's cache and in the members' own caches.
 fn unwritten_bytes<T: Target + ?Sized>(target: &T) -> u64 {
     let Some(counters) = target.counters() else { return 0 };
     [counters.dirty, counters.held].into_iter().flatten().map(Bytes::get).sum()
 }
 
-/// Run until the load is steady: its rate stands still, and the amount of dirty data either does or goes up and down.
+/// Runs until the load is steady: its rate does not change, and the amount of dirty data does not change or alternates.
 pub(super) fn warm<T: Target + ?Sized>(
     target: &mut T,
     cell: &CellSpec,
@@ -218,9 +218,9 @@ pub(super) fn warm<T: Target + ?Sized>(
     Ok(if !steadiness.reached() && steadiness.only_down() { Warmth::Emptying } else { Warmth::Done })
 }
 
-/// Warm up a real target for a fixed time, however soon it looks steady. A thousand requests of an SSD are over before
-/// its cache, or the cache of the machine at the other end of a socket, is in its steady state. A note says whether the
-/// rate is steady at the end.
+/// Warms up a real target for a fixed time, even if it looks steady earlier. A thousand requests of an SSD end before
+/// its cache is in its steady state; the same holds for the cache of a remote server. A note says whether the rate is
+/// steady at the end.
 fn warm_by_the_clock<T: Target + ?Sized>(
     target: &mut T,
     seconds: u32,
@@ -237,7 +237,7 @@ fn warm_by_the_clock<T: Target + ?Sized>(
         let stop = Stop { requests: u64::MAX, at: begun + Nanos(window * number) };
         let ended = closed.run(target, source, stop, None)?;
         total += ended;
-        // The dirty data of a real target are unknown.
+        // The amount of dirty data of a real target is unknown.
         steadiness.window((0, 0), 0, per_second(ended, target.now().since(from)));
     }
     let words = if steadiness.reached() && total > 0 { "steady" } else { NOT_STEADY };

@@ -1,4 +1,4 @@
-//! Parts of one review that were run separately, joined to one review.
+//! Joins the parts of a review that ran separately.
 
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::Axes;
@@ -6,37 +6,37 @@ use crate::method::find;
 use crate::run::{complete, Absence, Outcome, Shard};
 use serde::{Deserialize, Serialize};
 
-/// Why a cell of a part has no result: another part has it.
+/// The reason of a cell that has no result in one part because another part has it.
 const LEFT: &str = "left to another part of the review";
 
-/// Which part of a review results are, and the machine that all parts simulate.
+/// The part of a review that results belong to, and the machine that all parts simulate.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PartOf {
-    /// Which.
+    /// The part.
     #[serde(flatten)]
     pub shard: Shard,
     /// Axes of the machine.
     pub machine: Axes,
 }
 
-/// What a part says of a cell that it leaves to another.
+/// The outcome of a cell that this part leaves to another part.
 pub(super) fn left() -> Outcome {
     Outcome::Absent(Absence { not_applicable: true, reason: LEFT.into() })
 }
 
 impl CellOutcome {
-    /// Was it left to another part of the review?
+    /// Was the cell left to another part of the review?
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.outcome.absence().is_some_and(|absence| absence.reason == LEFT)
     }
 }
 
-/// Join all parts of one review, in any order. The result is what one run of the whole review has.
+/// Joins all parts of one review, in any order. The result equals that of one run of the whole review.
 ///
 /// # Errors
-/// A part is missing or there twice; parts are of different reviews, or were made by different programs or with
-/// different profiles.
+/// A part is missing or given twice. Or the parts belong to different reviews, or came from different programs or
+/// profiles.
 pub fn join(mut parts: Vec<ReviewResults>) -> Result<ReviewResults, String> {
     let whole = "is a whole review, no part of one; leave it out";
     let shards = parts.iter().map(|part| part.part.as_ref().map(|own| own.shard));
@@ -66,7 +66,7 @@ pub fn join(mut parts: Vec<ReviewResults>) -> Result<ReviewResults, String> {
     Ok(joined)
 }
 
-/// A method with each cell from the part that has it.
+/// A method with each cell from the part that has its result.
 fn one_method(method: &MethodOutcome, parts: &[&MethodOutcome]) -> Result<MethodOutcome, String> {
     let cell = |(number, known): (usize, &CellOutcome)| {
         let same = |part: &&MethodOutcome| part.cells.get(number).filter(|other| other.cell == known.cell).cloned();

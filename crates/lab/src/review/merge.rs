@@ -1,20 +1,20 @@
-//! Several reviews in one: the same methods over several targets, in the same charts.
+//! Merges several reviews into one: the same methods over several targets, in the same charts.
 
 use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::Subject;
 use crate::method::find;
 use crate::run::{Absence, Outcome};
 
-/// A review as a part of a larger one.
+/// A review that becomes a part of a larger one.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Words that set its cells apart from those of other parts. Empty if the arrays alone do that.
+    /// A label that distinguishes its cells from those of other parts. Empty if the arrays alone distinguish them.
     pub label: String,
-    /// Its results.
+    /// Results of the review.
     pub results: ReviewResults,
 }
 
-/// One review of all parts, in their order. A method that a part refuses is absent for that part alone.
+/// One review of all parts, in their order. If one part refuses a method, only that part lacks it.
 ///
 /// # Panics
 /// There is no part.
@@ -41,7 +41,7 @@ pub fn merge(target: &str, parts: &[Part]) -> ReviewResults {
     whole
 }
 
-/// The methods of all parts, each once: those of the first part, then what others have besides.
+/// The methods of all parts, each once: first those of the first part, then the additional ones of other parts.
 fn methods(parts: &[Part]) -> Vec<&MethodOutcome> {
     let mut found: Vec<&MethodOutcome> = Vec::new();
     for method in parts.iter().flat_map(|part| &part.results.methods) {

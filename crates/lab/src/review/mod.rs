@@ -1,4 +1,4 @@
-//! A review: several methods over several subjects, as results that can be kept. [`crate::report`] shows them.
+//! A review measures several methods over several subjects. Its results can be stored; [`crate::report`] shows them.
 
 mod join;
 mod merge;
@@ -16,7 +16,7 @@ use crate::run::Outcome;
 use crate::target::TargetFacts;
 use serde::{Deserialize, Serialize};
 
-/// The form of a review's results.
+/// The schema name of a review's results.
 pub const REVIEW_SCHEMA: &str = "openraid/lab-review/1";
 
 /// A cell and its result.
@@ -41,11 +41,11 @@ pub struct MethodOutcome {
     pub id: String,
     /// `database`.
     pub name: String,
-    /// What people call it.
+    /// The title for readers.
     pub title: String,
-    /// The question that it answers.
+    /// The question that the method answers.
     pub question: String,
-    /// Why it was not done, if it was not.
+    /// The reason why the method was refused, if it was.
     pub refusal: Option<String>,
     /// Its cells.
     pub cells: Vec<CellOutcome>,
@@ -55,7 +55,7 @@ pub struct MethodOutcome {
 }
 
 impl MethodOutcome {
-    /// A method that was not done.
+    /// A method that was refused.
     #[must_use]
     pub fn refused(method: &Method, reason: String) -> Self {
         Self { refusal: Some(reason), ..Self::new(method, Vec::new()) }
@@ -80,24 +80,24 @@ impl MethodOutcome {
 /// The results of a review.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ReviewResults {
-    /// [`REVIEW_SCHEMA`].
+    /// Always [`REVIEW_SCHEMA`].
     pub schema: String,
     /// The version of this program and of the profiles.
     pub stamp: String,
-    /// The target, as it was named.
+    /// The target as the user named it.
     pub target: String,
     /// The description of the test bed.
     pub bed: Vec<String>,
-    /// Simulated, or measured by a clock.
+    /// Is the target simulated? Otherwise a clock measured it.
     pub simulated: bool,
     /// The run's seed.
     pub seed: u64,
-    /// Rules that held for all methods: number and text.
+    /// Rules that applied to all methods: number and text.
     pub rules: Vec<(String, String)>,
-    /// The formula by which arrays are ranked, if one was chosen.
+    /// The formula that ranks the arrays, if the user chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Scheme>,
-    /// Which part of a review these are, if other parts were run elsewhere.
+    /// The part of the review that these results are, if other parts ran elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartOf>,
     /// The methods.
@@ -105,7 +105,7 @@ pub struct ReviewResults {
 }
 
 impl ReviewResults {
-    /// A review without methods so far.
+    /// A review without methods.
     #[must_use]
     pub fn new(suite: &Suite, facts: &TargetFacts, stamp: &str) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl ReviewResults {
         }
     }
 
-    /// The methods as a report takes them. One that this version does not know is left out.
+    /// The methods for a report. A method that this version does not know is left out.
     #[must_use]
     pub fn chapters(&self) -> Vec<Chapter> {
         let known = self.methods.iter().filter_map(|method| Some((find(&method.name)?, method)));
@@ -135,13 +135,13 @@ impl ReviewResults {
         chapters.collect()
     }
 
-    /// All cells as a report takes them.
+    /// All cells for a report.
     #[must_use]
     pub fn trials(&self) -> Vec<Trial> {
         self.methods.iter().flat_map(|method| &method.cells).map(CellOutcome::trial).collect()
     }
 
-    /// All results there are.
+    /// All results that exist.
     pub fn results(&self) -> impl Iterator<Item = &crate::cell::CellResult> {
         self.methods.iter().flat_map(|method| &method.cells).filter_map(|cell| cell.outcome.result())
     }

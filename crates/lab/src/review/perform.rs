@@ -1,4 +1,4 @@
-//! Carrying a review out: on simulated machines by many threads, on a real target one cell after the other.
+//! Carries out a review: simulated machines run on many threads, a real target runs one cell after the other.
 
 use super::join::{left, PartOf};
 use super::{CellOutcome, MethodOutcome, ReviewResults};
@@ -16,12 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// How far a review is.
+/// The progress of a review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ended {
-    /// Cells that have come to an end.
+    /// Number of cells that have ended.
     pub cells: usize,
-    /// The cells that took no time: stored results, or not applicable.
+    /// Number of cells that took no time, because their result was stored or they do not apply.
     pub idle: usize,
 }
 
@@ -30,24 +30,25 @@ pub struct Ended {
 pub struct Performance<'a> {
     /// System, subjects, effort, seed.
     pub suite: Suite,
-    /// Methods, in the order of showing.
+    /// Methods, in the order of the report.
     pub methods: Vec<&'static Method>,
     /// The requests of cells that replay a trace.
     pub trace: Option<&'a Trace>,
-    /// Where cells are kept.
+    /// The store of results.
     pub store: Option<&'a Store>,
     /// Version of program and profiles.
     pub stamp: &'a str,
-    /// The target is an array that is made for the review, and made again in the state that a cell needs.
+    /// Is the target an array that the review creates, and creates again in the state that a cell needs?
     pub remade: bool,
-    /// The target is drives side by side: how each is opened.
+    /// Opens each drive, if the target is drives side by side.
     pub beside: Option<Beside<'a>>,
-    /// Only this part of the cells; on simulated machines alone.
+    /// The part of the cells that is measured; for simulated machines only.
     pub shard: Option<Shard>,
 }
 
 impl Performance<'_> {
-    /// The cells of all methods that make sense on a target, without repetition: methods share some. A part has its own.
+    /// The cells of all methods that apply to a target, each once, because some methods share cells. A part has its own
+    /// cells.
     #[must_use]
     pub fn cells(&self, facts: &TargetFacts) -> Vec<CellSpec> {
         let mut seen = BTreeSet::new();
@@ -67,10 +68,10 @@ impl Performance<'_> {
         method.refusal_of(facts, kind)
     }
 
-    /// On simulated machines. `ended` is told after each cell how far it is.
+    /// Measures simulated machines. `ended` gets the progress after each cell.
     ///
     /// # Errors
-    /// A cell cannot be kept: the first reason.
+    /// The first error of a cell that could not be stored.
     pub fn simulated(
         &self,
         library: &Library,
@@ -109,12 +110,12 @@ impl Performance<'_> {
         Ok(self.results(facts, |cell| found.get(cell).cloned().unwrap_or_else(left)))
     }
 
-    /// On a real target, which `open` opens for a cell with its largest request and most outstanding ones. `sound` is asked after each
-    /// cell if the target still is what it was: the cell is dropped if it is not. `ended` is told after each cell how far
-    /// it is.
+    /// Measures a real target. `open` opens the target for a cell, with its largest request and its number of
+    /// outstanding requests. After each cell `sound` checks that the target has not changed. If the target has changed,
+    /// the result of the cell is dropped. `ended` gets the progress after each cell.
     ///
     /// # Errors
-    /// The target cannot be opened, is gone or not sound any more.
+    /// The target cannot be opened, no longer exists, or has changed.
     pub fn real(
         &self,
         facts: &TargetFacts,
@@ -155,8 +156,8 @@ impl Performance<'_> {
             _ => footprint(cell, capacity).and_then(|(bytes, outstanding)| {
                 fits(bytes, capacity)?;
                 let mut target = open(cell, bytes, outstanding)?;
-                // A simulated machine is new for each cell. A real one has the previous cell's reads in its cache, so
-                // each cell uses places of its own.
+                // A simulated machine is new for each cell. The cache of a real target holds data that the previous
+                // cell has read, so each cell uses addresses of its own.
                 let elsewhere = CellSpec { seed: mix(cell.seed ^ cell.digest()), ..cell.clone() };
                 let result = measure(&mut *target, &elsewhere)?;
                 Ok(CellResult { spec: cell.clone(), ..result })
@@ -190,15 +191,15 @@ impl Performance<'_> {
         results
     }
 
-    /// Effort on a real target: each cell is measured for `seconds`, after a warm-up of a tenth of that (at least one
-    /// second).
+    /// The effort on a real target: `seconds` of measurement for each cell, after a warm-up of a tenth of that time (at
+    /// least one second).
     #[must_use]
     pub fn real_effort(seconds: u32) -> Effort {
         Effort { requests: u64::MAX, seconds_max: seconds, warm_seconds_max: (seconds / 10).max(1) }
     }
 }
 
-/// Does a target hold one request? A cell for which it is too small says so, and the others are measured.
+/// Can the target hold one request? If it is too small for one cell, that cell reports it and the others are measured.
 fn fits(bytes: u32, capacity: u64) -> Result<(), CellError> {
     if u64::from(bytes) <= capacity {
         return Ok(());
@@ -208,7 +209,7 @@ fn fits(bytes: u32, capacity: u64) -> Result<(), CellError> {
     Err(CellError::NotApplicable(reason))
 }
 
-/// Why a cell makes no sense is found before anything is measured.
+/// The reason why a cell does not apply is known before any measurement.
 fn took_no_time(outcome: &Outcome) -> bool {
     outcome.absence().is_some_and(|absence| absence.not_applicable)
 }
