@@ -17,9 +17,9 @@ use crate::le;
 use core::fmt;
 use openraid_units::{DriveLba, Sectors};
 
-/// The most entries in a log: one page of 4 KiB.
+/// Maximum number of entries in a log: one page of 4 KiB.
 pub const BAD_BLOCKS_MAX: usize = 512;
-/// Units that one entry covers at most; md never writes more.
+/// Maximum number of units that one entry covers; md never writes more.
 pub const BAD_BLOCK_LENGTH_MAX: u64 = 512;
 
 const ENTRY_BYTES: usize = 8;
@@ -34,27 +34,28 @@ const _: () = assert!(BAD_BLOCKS_MAX as u64 * ENTRY_BYTES as u64 == BAD_BLOCK_LO
 pub struct BadRange {
     /// First bad sector of the drive.
     pub start: DriveLba,
-    /// Bad sectors.
+    /// Number of bad sectors.
     pub len: Sectors,
 }
 
-/// Why a bad-block log cannot be used. The whole member cannot be trusted then, because its bad sectors are unknown.
+/// The reason why a bad-block log cannot be used. The whole member cannot be trusted then, because its bad sectors are
+/// unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadBlockError {
-    /// An entry of length 0, or one that reaches beyond the drive.
+    /// An entry has length 0 or extends past the end of the drive.
     BadEntry {
-        /// Its index.
+        /// Index of the entry.
         index: usize,
         /// Its 64 bits.
         entry: u64,
     },
-    /// More bytes than a log can have, or not a whole number of entries.
+    /// The log has too many bytes, or not a whole number of entries.
     BadLength(usize),
-    /// A unit that no drive has.
+    /// The unit is larger than md's unit can be.
     BadShift(u8),
-    /// No entry is left for a further range.
+    /// The log has no free entry for another range.
     Full,
-    /// A range that an entry cannot express: empty, not in whole units, or too far out.
+    /// An entry cannot express the range: it is empty, not in whole units, or its address is too high.
     Unwritable(BadRange),
 }
 
@@ -77,7 +78,7 @@ impl fmt::Display for BadBlockError {
 }
 impl core::error::Error for BadBlockError {}
 
-/// The entries of one bad-block log, in the order in which they stand on disk.
+/// The entries of one bad-block log, in their order on disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadBlockTable {
     ranges: [BadRange; BAD_BLOCKS_MAX],
@@ -103,11 +104,11 @@ impl BadBlockTable {
         &self.ranges[..self.len]
     }
 
-    /// Enter a range; one longer than an entry can say takes several.
+    /// Adds a range. A range that is longer than one entry can express takes several entries.
     ///
     /// # Errors
-    /// [`BadBlockError::Full`], and then nothing has been entered; [`BadBlockError::Unwritable`] for a range
-    /// that is empty or does not keep below sector 2^54.
+    /// [`BadBlockError::Full`] if the range does not fit; the log is then unchanged. [`BadBlockError::Unwritable`] for
+    /// a range that is empty or does not end below sector 2^54.
     pub fn push(&mut self, range: BadRange) -> Result<(), BadBlockError> {
         let end = range.start.get().checked_add(range.len.get()).filter(|&end| end <= END >> LENGTH_BITS);
         if range.len.is_zero() || end.is_none() {
@@ -128,7 +129,7 @@ impl BadBlockTable {
         Ok(())
     }
 
-    /// Read the log of a drive of `drive_size`, with the shift of [`crate::BadBlockPlace::shift`] in the superblock.
+    /// Decodes the log of a drive of `drive_size`, with the shift of [`crate::BadBlockPlace::shift`] in the superblock.
     ///
     /// # Errors
     /// The first invalid entry; see [`BadBlockError`].
@@ -155,11 +156,11 @@ impl BadBlockTable {
         Ok(table)
     }
 
-    /// Write the whole log, unused entries included, for a superblock that says shift 0 or another.
+    /// Encodes the whole log, including unused entries. `shift` is the shift in the superblock.
     ///
     /// # Errors
-    /// [`BadBlockError::Full`] where `out` has fewer entries than the table, [`BadBlockError::Unwritable`] for a
-    /// range that is not in whole units of `1 << shift` sectors.
+    /// [`BadBlockError::Full`] if `out` has fewer entries than the table. [`BadBlockError::Unwritable`] for a range
+    /// that is not in whole units of `1 << shift` sectors.
     ///
     /// # Panics
     /// `out` is not a whole number of entries of a log.

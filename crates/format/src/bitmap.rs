@@ -22,19 +22,19 @@ use openraid_units::{Bytes, Sectors};
 
 /// The first four bytes of every bitmap, little-endian: "bitm".
 pub const BITMAP_MAGIC: u32 = 0x6d74_6962;
-/// Bytes of the header; the bits follow it directly.
+/// Bytes of the header; the bits follow directly after it.
 pub const BITMAP_HEADER_BYTES: usize = 256;
-/// Chunk that new bitmaps get unless their room asks for a larger one.
+/// Chunk of a new bitmap, unless its room requires a larger one.
 pub const BITMAP_CHUNK_DEFAULT: Bytes = Bytes::mib(64);
-/// Seconds between two rounds of clearing that new bitmaps get.
+/// Seconds between two rounds of clearing bits, for a new bitmap.
 pub const BITMAP_DAEMON_SLEEP_DEFAULT: u32 = 5;
-/// The most writes that may be under way to a write-mostly member after their request was answered (md's counter has 14
-/// bits).
+/// Maximum number of writes that may be under way to a write-mostly member after their request was acknowledged (md's
+/// counter has 14 bits).
 pub const BITMAP_WRITE_BEHIND_MAX: u32 = 0x3fff;
 
 const CHUNK_MIN: u32 = 512;
 const PAGE: u64 = 4096;
-/// Counters of 16 bits that md keeps in one page of memory.
+/// Number of 16-bit counters that md keeps in one page of memory.
 const COUNTERS_PER_PAGE: u64 = PAGE / 2;
 const NO_PAD: [u8; 120] = [0; 120];
 
@@ -55,11 +55,11 @@ pub(crate) mod at {
     pub const PAD: usize = 136;
 }
 
-/// How the bits are laid down.
+/// Byte order of the bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BitmapVersion {
-    /// Version 3: in the byte order of the machine that wrote it; every machine this runs on has the order of
-    /// version 4.
+    /// Version 3: in the byte order of the machine that wrote the bitmap. Every machine that openraid supports has the
+    /// order of version 4.
     HostEndian,
     /// Version 4: little-endian.
     LittleEndian,
@@ -89,16 +89,16 @@ impl BitmapState {
 /// The header of a write-intent bitmap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BitmapHeader {
-    /// How the bits are laid down.
+    /// Byte order of the bits.
     pub version: BitmapVersion,
     /// Identity of the set, as in its superblocks.
     pub set_uuid: Uuid,
-    /// `events` of the superblock with which the bitmap was last written.
+    /// Event count of the superblock with which the bitmap was last written.
     pub events: u64,
-    /// `events` when bits were last cleared. A member with at least that many events can be brought up to date
-    /// by the bitmap alone; it stops advancing while the set is degraded.
+    /// Event count when bits were last cleared. It stops advancing while the set is degraded. A member with at least
+    /// this event count needs only the chunks in the bitmap to become up to date.
     pub events_cleared: u64,
-    /// Sectors that are covered.
+    /// Sectors that the bitmap covers.
     pub sync_size: Sectors,
     /// State bits.
     pub state: BitmapState,
@@ -106,39 +106,40 @@ pub struct BitmapHeader {
     pub chunk: u32,
     /// Seconds between two rounds of clearing.
     pub daemon_sleep: u32,
-    /// Writes to write-mostly members that may be under way after their request was answered; 0 if none may.
+    /// Maximum number of writes to write-mostly members that may be under way after their request was acknowledged; 0
+    /// if none may.
     pub write_behind: u32,
     /// Sectors reserved for the bitmap, 0 if unknown.
     pub sectors_reserved: u32,
-    /// Nodes of a cluster, 0 without one.
+    /// Number of nodes of a cluster; 0 without a cluster.
     pub nodes: u32,
     /// Name of the cluster.
     pub cluster_name: [u8; 64],
 }
 
-/// Why bytes are no bitmap that can be believed. In every case the set has to be resynced as a whole.
+/// The reason why a bitmap cannot be trusted. In every case the whole set needs a resync.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BitmapError {
-    /// Fewer bytes than the header has.
+    /// The bitmap has fewer bytes than a header.
     Truncated(usize),
-    /// The first four bytes are not a bitmap's.
+    /// The first four bytes are not those of a bitmap.
     NoMagic(u32),
     /// Version 5: shared by a cluster.
     Clustered,
     /// Version 6: the lockless bitmap of Linux 6.18 and later.
     Lockless,
-    /// No version that is known.
+    /// The version is unknown.
     UnknownVersion(u32),
-    /// The chunk is no power of two of at least 512.
+    /// The chunk is not a power of two, or is below 512.
     BadChunk(u32),
-    /// A count that md would refuse too.
+    /// The value of a field is one that md also refuses.
     BadCount {
         /// Name of the field.
         field: &'static str,
         /// Its value.
         value: u32,
     },
-    /// Bytes after the known fields are in use.
+    /// Bytes after the known fields are not zero.
     UnknownContent,
     /// The bitmap belongs to another set.
     OtherSet(Uuid),
@@ -149,20 +150,20 @@ pub enum BitmapError {
         /// Events of the superblock.
         superblock: u64,
     },
-    /// The bitmap says of itself that it is stale or could not be written.
+    /// The bitmap's state bits say that it is stale or could not be written.
     MarkedBad(BitmapState),
-    /// The bitmap covers another size than the set has.
+    /// The bitmap covers another size than that of the set.
     OtherSize {
-        /// Sectors covered.
+        /// Sectors that the bitmap covers.
         covers: Sectors,
-        /// Sectors there are.
+        /// Sectors of the set.
         expected: Sectors,
     },
-    /// The bits do not fit between the bitmap's place and what follows.
+    /// The bits do not fit between the start of the bitmap and the next structure.
     DoesNotFit {
-        /// Sectors needed.
+        /// Sectors that the bitmap needs.
         need: Sectors,
-        /// Sectors there are.
+        /// Sectors that are available.
         room: Sectors,
     },
 }
@@ -201,8 +202,8 @@ impl fmt::Display for BitmapError {
 impl core::error::Error for BitmapError {}
 
 impl BitmapError {
-    /// Is this a bitmap of a kind that is unknown here, kept by other software? A bitmap that is only damaged or out of
-    /// date may be made again.
+    /// Does other software maintain this bitmap, in a form that openraid does not know? If a bitmap is only damaged or
+    /// out of date, a new one may replace it.
     #[must_use]
     pub const fn is_other_kind(&self) -> bool {
         matches!(self, Self::Clustered | Self::Lockless | Self::UnknownVersion(_))
@@ -210,7 +211,7 @@ impl BitmapError {
 }
 
 impl BitmapHeader {
-    /// A header for a set without a bitmap so far.
+    /// A header for a set that has no bitmap yet.
     #[must_use]
     pub const fn new(set_uuid: Uuid, events: u64, sync_size: Sectors, chunk: u32) -> Self {
         Self {
@@ -229,10 +230,10 @@ impl BitmapHeader {
         }
     }
 
-    /// Read the header at the start of a bitmap.
+    /// Decodes the header at the start of a bitmap.
     ///
     /// # Errors
-    /// The first thing that is wrong; see [`BitmapError`].
+    /// The first fault; see [`BitmapError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, BitmapError> {
         let bytes: &[u8; BITMAP_HEADER_BYTES] = bytes.first_chunk().ok_or(BitmapError::Truncated(bytes.len()))?;
         let magic = le::u32_at(bytes, at::MAGIC);
@@ -280,7 +281,7 @@ impl BitmapHeader {
         Ok(())
     }
 
-    /// Write the header to the start of `out` and zero the rest of its 256 bytes.
+    /// Encodes the header at the start of `out` and zeroes the rest of its 256 bytes.
     ///
     /// # Panics
     /// `out` is shorter than [`BITMAP_HEADER_BYTES`].
@@ -306,27 +307,28 @@ impl BitmapHeader {
         le::put(out, at::CLUSTER_NAME, &self.cluster_name);
     }
 
-    /// Count and place of the bits.
+    /// Number and places of the bits.
     #[must_use]
     pub const fn geometry(&self) -> BitmapGeometry {
         BitmapGeometry::new(self.sync_size, Bytes(self.chunk as u64).sectors_floor())
     }
 
-    /// Does the bitmap name every chunk that a member with this event count has missed? If so, copying those
-    /// chunks brings it up to date; if not, it has to be rebuilt as a whole.
+    /// Does the bitmap mark every chunk that a member with this event count has missed? If so, copying those chunks
+    /// makes the member up to date. If not, the whole member needs a rebuild.
     #[must_use]
     pub const fn covers_absence_since(&self, member_events: u64) -> bool {
         member_events >= self.events_cleared
     }
 
-    /// Can the bits be believed for the member with this superblock, which covers `sync_size` (see
-    /// [`sync_size`]) and leaves `room` for the bitmap (see [`Superblock::bitmap_room`])?
+    /// Can the bits be trusted for the member with this superblock? The member covers `sync_size` (see [`sync_size`])
+    /// and has `room` for the bitmap (see [`Superblock::bitmap_room`]).
     ///
-    /// The event rule: a bitmap takes over the counter of a superblock update just before the superblocks are
-    /// written, so it says the same, or one more when the cut fell between the two.
+    /// The event rule: a bitmap gets the event count of a superblock update just before the superblocks are written.
+    /// Its count is therefore equal to that of the superblock, or one higher if a power cut came between the two
+    /// writes.
     ///
     /// # Errors
-    /// What speaks against it.
+    /// The reason why the bits cannot be trusted.
     pub fn check(&self, superblock: &Superblock, sync_size: Sectors, room: Sectors) -> Result<(), BitmapError> {
         if self.set_uuid != superblock.set_uuid {
             return Err(BitmapError::OtherSet(self.set_uuid));
@@ -349,7 +351,7 @@ impl BitmapHeader {
     }
 }
 
-/// The event rule of [`BitmapHeader::check`]: equal, or the bitmap one ahead.
+/// The event rule of [`BitmapHeader::check`]: the counts are equal, or that of the bitmap is one higher.
 #[must_use]
 pub const fn events_are_acceptable(bitmap: u64, superblock: u64) -> bool {
     bitmap == superblock || (superblock != u64::MAX && bitmap == superblock + 1)
@@ -371,22 +373,22 @@ pub fn sync_size(superblock: &Superblock) -> Option<Sectors> {
     }
 }
 
-/// Count and place of the bits of a bitmap.
+/// Number and places of the bits of a bitmap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BitmapGeometry {
     /// Sectors that one bit covers, a power of two.
     pub chunk: Sectors,
     /// Number of bits.
     pub bits: u64,
-    /// Pages of 4 KiB that header and bits occupy.
+    /// Number of 4 KiB pages that header and bits occupy.
     pub pages: u64,
 }
 
 impl BitmapGeometry {
-    /// The bits that cover `sync_size` with one for each `chunk`.
+    /// The bits that cover `sync_size`, one bit for each `chunk`.
     ///
     /// # Panics
-    /// A chunk of 0.
+    /// `chunk` is 0.
     #[must_use]
     pub const fn new(sync_size: Sectors, chunk: Sectors) -> Self {
         let bits = sync_size.0.div_ceil(chunk.0);
@@ -394,22 +396,22 @@ impl BitmapGeometry {
         Self { chunk, bits, pages: bytes.div_ceil(PAGE) }
     }
 
-    /// Bytes of header and bits.
+    /// Number of bytes of header and bits.
     #[must_use]
     pub const fn bytes(&self) -> Bytes {
         Bytes(BITMAP_HEADER_BYTES as u64 + self.bits.div_ceil(8))
     }
-    /// Sectors of header and bits.
+    /// Number of sectors of header and bits.
     #[must_use]
     pub const fn sectors(&self) -> Sectors {
         self.bytes().sectors_ceil()
     }
-    /// Pages of memory md would keep counters in; the number `/proc/mdstat` shows.
+    /// Number of memory pages in which md would keep counters; `/proc/mdstat` shows this number.
     #[must_use]
     pub const fn counter_pages(&self) -> u64 {
         self.bits.div_ceil(COUNTERS_PER_PAGE)
     }
-    /// The bit of the chunk that contains a covered sector.
+    /// The index of the bit for the chunk that contains this sector.
     #[must_use]
     pub const fn bit_of(&self, sector: Sectors) -> u64 {
         sector.0 / self.chunk.0
@@ -423,8 +425,8 @@ impl BitmapGeometry {
         assert!(bit < self.bits, "the bitmap does not have this bit");
         (Bytes(BITMAP_HEADER_BYTES as u64 + bit / 8), 1 << (bit % 8))
     }
-    /// The numbers of the set bits in a stretch of the bitmap that starts at byte `from` of it. Header bytes and bits
-    /// after the last chunk are skipped.
+    /// The indices of the set bits in a part of the bitmap. The part starts at byte `from` of the bitmap. Header bytes,
+    /// and bits after the last chunk, are skipped.
     pub fn set_bits<'a>(&self, from: Bytes, stretch: &'a [u8]) -> impl Iterator<Item = u64> + 'a {
         let bits = self.bits;
         let numbered = stretch.iter().enumerate();
@@ -441,7 +443,7 @@ impl BitmapGeometry {
 /// The chunk for a new bitmap: [`BITMAP_CHUNK_DEFAULT`], doubled until header and bits fit into `room`.
 ///
 /// # Errors
-/// [`BitmapError::DoesNotFit`] where even the largest chunk that can be written down (2 GiB) gives too many bits.
+/// [`BitmapError::DoesNotFit`] if even the largest chunk that the header can express (2 GiB) gives too many bits.
 pub fn chunk_for(sync_size: Sectors, room: Sectors) -> Result<u32, BitmapError> {
     let mut chunk = BITMAP_CHUNK_DEFAULT;
     loop {

@@ -1,7 +1,7 @@
-//! Checks of a superblock whose checksum is right. Its fields can still be absurd, and every one of them would be used
-//! as an address or a size.
+//! Checks of a superblock whose checksum is correct. Its fields can still have impossible values, and every field is
+//! later used as an address or a size.
 //!
-//! The rules are md's if md has one. Values that md accepts but cannot use are refused too.
+//! If md has a rule, the rule here is the same. Values that md accepts but cannot use are also refused.
 
 use crate::feature::FeatureMap;
 use crate::level::{MdLevel, Raid0Layout};
@@ -10,111 +10,111 @@ use crate::superblock::{superblock_lba, MinorVersion, Superblock};
 use core::fmt;
 use openraid_units::{Bytes, DriveLba, Sectors};
 
-/// The largest chunk that is taken for a chunk: 1 GiB.
+/// Maximum chunk: 1 GiB.
 pub(crate) const CHUNK_MAX: Sectors = Sectors::mib(1024);
-/// The largest bad-block log: one page of 4 KiB.
+/// Maximum size of a bad-block log: one page of 4 KiB.
 pub(crate) const BAD_BLOCK_LOG_MAX: Sectors = Sectors::kib(4);
-/// Parity and mirrored stripes come in whole pages of 4 KiB.
+/// Stripes with parity or copies consist of whole pages of 4 KiB.
 pub(crate) const PAGE: Sectors = Sectors::kib(4);
-/// Entries of a bad-block log count units of `1 << shift` sectors; md only ever writes 0.
+/// Maximum shift of a bad-block log: its entries count units of `1 << shift` sectors. md itself only writes 0.
 const BAD_BLOCK_SHIFT_MAX: u8 = 12;
-/// Events that a superblock may count: a million a second take a hundred thousand years to get there.
+/// Maximum event count of a superblock. At a million events per second an array reaches it in a hundred thousand years.
 const EVENTS_MAX: u64 = 1 << 62;
 
-/// The largest logical block of an array; Linux takes up to one page of its machine.
+/// Maximum logical block of an array. Linux accepts up to one page of the machine.
 const LOGICAL_BLOCK_MAX: u32 = 4096;
 
-/// Why bytes are no superblock that can be used.
+/// The reason why a superblock cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SuperblockError {
-    /// Fewer bytes than the structure has.
+    /// There are fewer bytes than the structure has.
     Truncated {
-        /// Bytes given.
+        /// Number of bytes given.
         have: usize,
-        /// Bytes the structure has.
+        /// Number of bytes of the structure.
         need: usize,
     },
-    /// The first four bytes are not md's.
+    /// The first four bytes are not those of an md superblock.
     NoMagic(u32),
-    /// Not version 1.
+    /// The major version is not 1.
     UnknownMajor(u32),
-    /// `max_dev` beyond what fits.
+    /// `max_dev` is larger than a superblock has room for.
     TooManyRoles(u32),
     /// The checksum does not match.
     Checksum {
-        /// The value in the superblock.
+        /// The checksum in the superblock.
         stored: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         computed: u32,
     },
-    /// Feature bits without a known meaning.
+    /// Feature bits with unknown meaning are set.
     UnknownFeatures(FeatureMap),
     /// Feature bits that exclude each other.
     ContradictingFeatures(FeatureMap),
-    /// A level md does not have, or one that is no array (container, multipath, faulty).
+    /// md does not have the level, or the level is not an array (container, multipath, faulty).
     UnknownLevel(i32),
-    /// A layout that the level does not have.
+    /// The level does not have this layout.
     UnknownLayout {
         /// The level.
         level: MdLevel,
         /// The layout.
         layout: u32,
     },
-    /// A number of members that the level cannot have.
+    /// The level cannot have this number of members.
     BadMemberCount {
         /// The level.
         level: MdLevel,
         /// The count.
         count: u32,
     },
-    /// A chunk that the level cannot have.
+    /// The level cannot have this chunk.
     BadChunk {
         /// The level.
         level: MdLevel,
         /// The chunk.
         chunk: Sectors,
     },
-    /// The drive is too small to have a superblock at all.
+    /// The drive is too small for any superblock.
     DriveTooSmall(Sectors),
-    /// The superblock says it belongs at another place of the drive.
+    /// The place in the superblock is not the place where it was found.
     WrongPlace {
-        /// Where it says it belongs.
+        /// The place in the superblock.
         says: DriveLba,
-        /// Where superblocks of this version stand on this drive.
+        /// The place of superblocks of this version on this drive.
         expected: DriveLba,
     },
-    /// The data area does not fit on the drive, or covers the superblock.
+    /// The data area does not fit on the drive, or overlaps the superblock.
     BadDataArea {
         /// First sector.
         start: DriveLba,
         /// Length.
         size: Sectors,
-        /// Sectors from which it has to keep inside.
+        /// The sector before which the data area must end.
         limit: DriveLba,
     },
-    /// More sectors are used than the data area has.
+    /// The used size is larger than the data area.
     SizeBeyondData {
         /// Sectors used.
         size: Sectors,
         /// Sectors of the data area.
         data_size: Sectors,
     },
-    /// The rebuild is said to be further than the data area reaches.
+    /// The checkpoint of the rebuild is past the end of the data area.
     RecoveryBeyondData(u64),
-    /// A bitmap, log or table stands outside the drive, or on the superblock or the data.
+    /// A bitmap, log or table is outside the drive, or overlaps the superblock or the data.
     BadMetadataArea(MetadataArea),
-    /// A role table entry names a slot that the set does not have.
+    /// An entry of the role table gives a slot that the set does not have.
     BadRole {
         /// Device number.
         dev_number: usize,
         /// The slot.
         slot: u16,
     },
-    /// A reshape with impossible numbers.
+    /// The fields of a reshape have impossible values.
     BadReshape,
-    /// An event count that no array ever reaches, and that could not be counted on from.
+    /// No array reaches this event count, and it could not be raised further.
     AbsurdEvents(u64),
-    /// A logical block, in bytes, that no drive has, or that is larger than the engine's.
+    /// No drive has this logical block size in bytes, or the engine does not support it.
     BadLogicalBlock(u32),
 }
 
@@ -213,7 +213,7 @@ impl fmt::Display for SuperblockError {
 }
 impl core::error::Error for SuperblockError {}
 
-/// The member count as a number of slots of this level.
+/// Converts the member count to the number of slots of this level.
 pub(crate) fn raid_disks(level: MdLevel, count: u32) -> Result<u16, SuperblockError> {
     let in_bounds = count >= level.members_min() && usize::try_from(count).is_ok_and(|count| count <= ROLES_MAX);
     match u16::try_from(count) {
@@ -236,7 +236,7 @@ pub(crate) fn chunk_is_sane(level: MdLevel, chunk: Sectors) -> bool {
     }
 }
 
-/// Everything that can be judged with one superblock and the size of its drive.
+/// Does all checks that need only one superblock and the size of its drive.
 pub(crate) fn all(sb: &Superblock, drive_size: Sectors) -> Result<(), SuperblockError> {
     features(sb)?;
     shape(sb)?;
@@ -284,7 +284,7 @@ fn shape(sb: &Superblock) -> Result<(), SuperblockError> {
     Ok(())
 }
 
-/// Members before the change of shape that is going on; as now if none is.
+/// Number of slots before a reshape that is under way. Without a reshape it is the present number.
 fn slots_before(sb: &Superblock) -> i64 {
     let delta = if sb.features.contains(FeatureMap::RESHAPE_ACTIVE) { sb.reshape.delta_disks } else { 0 };
     i64::from(sb.raid_disks) - i64::from(delta)
@@ -310,8 +310,8 @@ fn roles(sb: &Superblock) -> Result<(), SuperblockError> {
     Ok(())
 }
 
-/// The data area keeps inside the drive and off the superblock; the end of its used part is the answer. What lies
-/// between that and the end of the area may hold metadata: md puts them there when it adds a bitmap later.
+/// Checks that the data area is inside the drive and does not overlap the superblock. Returns the end of the used part.
+/// Between that end and the end of the area there may be metadata: md puts a bitmap there that is added later.
 fn data_area(sb: &Superblock, drive_size: Sectors) -> Result<DriveLba, SuperblockError> {
     let (start, size) = (sb.data_offset, sb.data_size);
     let limit = match sb.minor {

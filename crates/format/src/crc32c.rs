@@ -1,27 +1,27 @@
-//! CRC-32C (Castagnoli) of metadata blocks, eight bytes a step: headers of the journal and of partial parity logs.
+//! CRC-32C (Castagnoli) of metadata blocks, eight bytes per step: headers of the journal and of partial parity logs.
 //!
-//! The journal makes an entry header for every group commit, so the checksum must cost less than the commit: the
-//! records that are not used are zero, and one multiplication takes all zeroes. Payloads are not computed here; the
-//! drivers hold them and have faster means. All functions take and give the plain register; the value on disk is
-//! `!update(!0, bytes)`.
+//! The journal encodes an entry header for every group commit, so the checksum must cost less than the commit. The
+//! unused records of a header are zero, and one multiplication computes the checksum over all these zeroes. The drivers
+//! compute the checksums of payloads, because they hold the payload and have faster methods. All functions take and
+//! return the plain register; the value on disk is `!update(!0, bytes)`.
 
-/// The polynomial, bit 31 being x^0.
+/// The polynomial; bit 31 is the coefficient of x^0.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 const STEP: usize = 8;
-/// `TABLES[k][b]`: the byte `b`, followed by `k` bytes of zero.
+/// `TABLES[k][b]`: the byte `b` followed by `k` zero bytes.
 static TABLES: [[u32; 256]; STEP] = tables();
-/// Long stretches are computed in this many lanes, if each has this many records at least: below that, bringing them
-/// together costs more.
+/// Number of lanes for long inputs. They are used only if each lane has at least this many records; for shorter inputs
+/// the cost of combining the lanes is higher than the gain.
 const LANES: usize = 4;
 const LANE_UNITS_MIN: usize = 2;
-/// Bytes that one step of [`zeroes`] stands for: one unused record.
+/// Number of zero bytes in one step of [`zeroes`]: one unused record.
 const ZERO_UNIT: usize = crate::journal::RECORD_BYTES;
 const ZERO_UNITS_MAX: usize = crate::journal::JOURNAL_RECORDS_MAX;
-/// Polynomials are multiplied four bits a step: this many values four bits have.
+/// Number of values of four bits. Polynomials are multiplied four bits per step.
 const FOUR_BITS: usize = 16;
-/// `ZERO_MULTIPLES[n][v]`: x^(8 * ZERO_UNIT * n), times the four bits `v` at the top of a register, reduced.
+/// `ZERO_MULTIPLES[n][v]`: x^(8 * ZERO_UNIT * n) times the four bits `v` at the top of a register, reduced.
 static ZERO_MULTIPLES: [[u32; FOUR_BITS]; ZERO_UNITS_MAX + 1] = zero_multiples();
-/// `X4[v]`: x^4, times the four bits `v` at the bottom of a register, reduced.
+/// `X4[v]`: x^4 times the four bits `v` at the bottom of a register, reduced.
 static X4: [u32; FOUR_BITS] = x4();
 
 const fn times_x(value: u32) -> u32 {
@@ -91,15 +91,15 @@ const fn x4() -> [u32; FOUR_BITS] {
     table
 }
 
-/// The checksum of these bytes, as others write it.
+/// The checksum of these bytes, in the usual form of CRC-32C.
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     !update(!0, bytes)
 }
 
-/// The register after some bytes.
+/// The register after these bytes.
 pub(crate) fn update(mut register: u32, mut bytes: &[u8]) -> u32 {
-    // The first lane skips this many times its own length, and the table ends there.
+    // The first lane skips this many times its own length, and the table has no larger factor.
     let units = (bytes.len() / (LANES * ZERO_UNIT)).min(ZERO_UNITS_MAX / (LANES - 1));
     if units >= LANE_UNITS_MIN {
         let (lanes, rest) = bytes.split_at(LANES * units * ZERO_UNIT);
@@ -116,8 +116,8 @@ pub(crate) fn update(mut register: u32, mut bytes: &[u8]) -> u32 {
     register
 }
 
-/// The register after four lanes of `units` records each. A step waits for the one before it: of four at once none
-/// has to wait for long. A lane's register counts as if the lanes after it were zeroes.
+/// The register after four lanes of `units` records each. Each step of a lane depends on the step before it, so the CPU
+/// overlaps the steps of four independent lanes. The register of a lane is computed as if the lanes after it were zero.
 fn update_lanes(register: u32, bytes: &[u8], units: usize) -> u32 {
     let (steps, _) = bytes.as_chunks::<STEP>();
     let (front, back) = steps.split_at(steps.len() / 2);
@@ -126,7 +126,7 @@ fn update_lanes(register: u32, bytes: &[u8], units: usize) -> u32 {
     for (((a, b), c), d) in one.iter().zip(two).zip(three).zip(four) {
         registers = [step(registers[0], a), step(registers[1], b), step(registers[2], c), step(registers[3], d)];
     }
-    // Independent of each other, so that the CPU overlaps them.
+    // The four steps are independent of each other, so the CPU overlaps them.
     let [a, b, c, d] = registers;
     zeroes(a, 3 * units) ^ zeroes(b, 2 * units) ^ zeroes(c, units) ^ d
 }
@@ -136,7 +136,7 @@ fn step(register: u32, bytes: &[u8; STEP]) -> u32 {
     let [e, f, g, h, i, j, k, l] = *bytes;
     let [a, b, c, d] = (register ^ u32::from_le_bytes([e, f, g, h])).to_le_bytes();
     let front = at(7, a) ^ at(6, b) ^ at(5, c) ^ at(4, d);
-    // Numbers of eight bytes are hardly ever that large: of three words of a record in four this half is zero.
+    // Numbers of eight bytes are almost never that large, so this half of three of four words of a record is zero.
     if [i, j, k, l] == [0; 4] {
         return front;
     }
@@ -151,12 +151,12 @@ fn at(table: usize, byte: u8) -> u32 {
 pub(crate) fn zeroes(register: u32, units: usize) -> u32 {
     let multiples = &ZERO_MULTIPLES[units];
     let four_bits = |value: u32| (value & 15) as usize;
-    // The highest powers stand at the bottom, and come first.
+    // The highest powers are in the lowest bits and come first.
     (0..8).fold(0, |sum, step| sum >> 4 ^ X4[four_bits(sum)] ^ multiples[four_bits(register >> (4 * step))])
 }
 
-/// The CRC-32C of two byte strings one after the other, from the CRC-32C of each and the length of the second in
-/// bytes. The register after `n` more zero bytes is the polynomial times x^8n.
+/// The CRC-32C of two byte strings in sequence, from the CRC-32C of each string and the length of the second in bytes.
+/// The register after `n` more zero bytes is the polynomial times x^8n.
 #[must_use]
 pub fn crc32c_of_both(first: u32, second: u32, second_len: u64) -> u32 {
     // Bit 31 is the coefficient of 1.

@@ -28,24 +28,24 @@ use crate::superblock::{superblock_lba, BadBlockPlace, MinorVersion, PplPlace, R
 use core::fmt;
 use openraid_units::{Bytes, DriveLba, Sectors, Slot};
 
-/// What members of levels without chunks are rounded to: 64 KiB.
+/// Sizes of members of levels without chunks are rounded to this: 64 KiB.
 pub const ROUNDING: Sectors = Sectors::kib(64);
 
 const HEADROOM_MAX: Sectors = Sectors::mib(128);
-/// The headroom takes at most one part in this many of the drive.
+/// The headroom is at most this fraction of the drive.
 const HEADROOM_SHARE: u64 = 1024;
-/// The headroom is not halved below this many chunks.
+/// The headroom is not halved below this number of chunks.
 const HEADROOM_CHUNKS: u64 = 4;
-/// Superblock and what stands around it in any case.
+/// Superblock and the sectors around it that are always reserved.
 const FIXED: Sectors = Sectors(24);
 const DATA_ALIGN: Sectors = Sectors::mib(1);
-/// First sector after the superblock, counted from it, that something else may use.
+/// Distance from the superblock to the first sector after it that other structures may use.
 const BEHIND_SUPERBLOCK: Sectors = Sectors::kib(4);
 
 /// The input of a layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlacementRequest {
-    /// Where the superblock is to stand.
+    /// The place of the superblock.
     pub minor: MinorVersion,
     /// Level of the array.
     pub level: MdLevel,
@@ -55,10 +55,10 @@ pub struct PlacementRequest {
     pub drive_size: Sectors,
 }
 
-/// Where everything stands on one member.
+/// The places of all structures on one member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placement {
-    /// Version, which says the superblock's place.
+    /// Version, which determines the place of the superblock.
     pub minor: MinorVersion,
     /// Sector of the superblock.
     pub super_offset: DriveLba,
@@ -66,27 +66,27 @@ pub struct Placement {
     pub data_offset: DriveLba,
     /// Sectors of the data area.
     pub data_size: Sectors,
-    /// Sectors of the data area that an array of this level and chunk can use. The least of all members is the
-    /// `size` of the array; RAID 0 and linear use each member's own.
+    /// Sectors of the data area that an array of this level and chunk can use. The smallest value of all members is the
+    /// `size` of the array; RAID 0 and linear use the value of each member.
     pub usable: Sectors,
-    /// Sectors from the superblock to the bitmap's room, `None` for levels without redundancy.
+    /// Distance in sectors from the superblock to the bitmap's room; `None` for levels without redundancy.
     pub bitmap_offset: Option<i32>,
-    /// Sectors set aside for the bitmap.
+    /// Sectors reserved for the bitmap.
     pub bitmap_room: Sectors,
-    /// The partial parity log, if one was asked for; it has the bitmap's room.
+    /// The partial parity log, if the caller requested one; it takes the bitmap's room.
     pub ppl: Option<PplPlace>,
     /// The bad-block log.
     pub bad_blocks: BadBlockPlace,
 }
 
-/// Why a member cannot be laid out.
+/// The reason why a member cannot be laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlacementError {
-    /// The drive cannot hold the metadata and at least one chunk.
+    /// The drive is too small for the metadata and one chunk.
     TooSmall {
-        /// Its size.
+        /// Size of the drive.
         drive_size: Sectors,
-        /// The least size that would do.
+        /// The smallest size that is sufficient.
         need: Sectors,
     },
     /// The level cannot have this chunk.
@@ -126,7 +126,7 @@ impl fmt::Display for PlacementError {
 impl core::error::Error for PlacementError {}
 
 impl Placement {
-    /// Lay out one member.
+    /// Lays out one member.
     ///
     /// # Errors
     /// See [`PlacementError`].
@@ -134,7 +134,7 @@ impl Placement {
         Self::with_room(request, bitmap_room(request.level, request.drive_size))
     }
 
-    /// Lay out one member that has a partial parity log and no bitmap.
+    /// Lays out one member that has a partial parity log and no bitmap.
     ///
     /// # Errors
     /// See [`PlacementError`].
@@ -142,7 +142,7 @@ impl Placement {
         Ok(Self::with_room(request, PPL_AREA)?.with_log(true))
     }
 
-    /// The bitmap's room as the place of a partial parity log, if there is one.
+    /// With `ppl`, uses the bitmap's room for a partial parity log, if there is such room.
     fn with_log(self, ppl: bool) -> Self {
         if !ppl {
             return self;
@@ -152,12 +152,12 @@ impl Placement {
         Self { ppl: offset.map(|offset| PplPlace { offset, size }), bitmap_offset: None, ..self }
     }
 
-    /// Lay out one member that joins an array whose members have `need` sectors in use. If the data would not fit, the
-    /// headroom is given up first, then the alignment: members made by other software, or on other drives, often start
-    /// their data earlier.
+    /// Lays out one member that joins an array whose members use `need` sectors. If the data do not fit, first the
+    /// headroom is left out, then the alignment. Members that other software made, or members on other drives, often
+    /// have their data at a lower address.
     ///
     /// # Errors
-    /// See [`PlacementError`]. A drive that is too small even then is laid out without headroom.
+    /// See [`PlacementError`]. If the data do not fit even then, the drive is laid out without headroom.
     pub fn for_size(request: PlacementRequest, ppl: bool, need: Sectors) -> Result<Self, PlacementError> {
         let usual = if ppl { Self::with_ppl(request) } else { Self::new(request) };
         if usual.is_ok_and(|placement| placement.usable >= need) {
@@ -181,7 +181,7 @@ impl Placement {
         Self::with_start(request, room, data_offset(room, unit, request.drive_size))
     }
 
-    /// With the data from `start` on, unless the superblock stands at the end.
+    /// Lays out a member whose data begin at `start`. If the superblock is at the end, the data begin at sector 0.
     fn with_start(request: PlacementRequest, room: Sectors, start: DriveLba) -> Result<Self, PlacementError> {
         let PlacementRequest { minor, level, chunk, drive_size } = request;
         if !chunk_is_sane(level, chunk) {
@@ -221,7 +221,7 @@ impl Placement {
         })
     }
 
-    /// The chunk, in bytes, for a bitmap that covers `sync_size` in this member's room.
+    /// The chunk in bytes for a bitmap that covers `sync_size` and fits into this member's room.
     ///
     /// # Errors
     /// [`BitmapError::DoesNotFit`], also if the level has no bitmap.
@@ -241,7 +241,7 @@ fn bitmap_room(level: MdLevel, drive_size: Sectors) -> Sectors {
     }
 }
 
-/// Levels that have no chunk do not hold the headroom up.
+/// The unit of the headroom. Levels without chunks do not limit the headroom.
 fn headroom_unit(level: MdLevel, chunk: Sectors) -> Sectors {
     if level.is_striped() {
         chunk
@@ -263,26 +263,26 @@ fn offset(sectors: Sectors) -> i32 {
     i32::try_from(sectors.0).expect("metadata stand within a few hundred KiB")
 }
 
-/// What all members of a new array have in common.
+/// The values that all members of a new array share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewSet {
-    /// Identity.
+    /// Identity of the set.
     pub uuid: Uuid,
-    /// Name.
+    /// Name of the set.
     pub name: SetName,
-    /// Now.
+    /// Time of creation.
     pub created: Timestamp,
-    /// Level.
+    /// Level of the set.
     pub level: MdLevel,
     /// Layout number.
     pub layout: u32,
-    /// Chunk; for linear what member sizes are rounded to.
+    /// Chunk. For linear: the unit to which member sizes are rounded.
     pub chunk: Sectors,
     /// Sectors used on each member; 0 for linear and RAID 0.
     pub size: Sectors,
     /// Number of slots.
     pub raid_disks: u16,
-    /// `None` when all redundancy is in place already, else the sector from which it has to be made.
+    /// `None` if all redundancy is in sync, else the sector at which the resync begins.
     pub resync_from: Option<Sectors>,
     /// Is the bitmap's room in use?
     pub bitmap: bool,
@@ -291,15 +291,15 @@ pub struct NewSet {
 /// The fields that differ from member to member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewMember {
-    /// Index in the role table.
+    /// Index of the member in the role table.
     pub dev_number: u32,
-    /// Identity.
+    /// Identity of the member.
     pub uuid: Uuid,
-    /// Flags.
+    /// Flags of the member.
     pub flags: DeviceFlags,
 }
 
-/// Entries of the role table of a new array: 128, which fills one sector, or as many sectors as the devices need.
+/// Number of entries in the role table of a new array: 128, which fill one sector, or whole sectors for more devices.
 ///
 /// # Panics
 /// More than [`ROLES_MAX`] devices.
@@ -312,11 +312,11 @@ pub fn role_table_len(devices: usize) -> usize {
 }
 
 impl NewSet {
-    /// The first superblock of a member, `events` 0. The caller has made `roles`: a slot without a device belongs to a
-    /// device number that is [`Role::Faulty`].
+    /// The first superblock of a member, with `events` 0. The caller provides `roles`: for a slot without a device, a
+    /// device number has the role [`Role::Faulty`].
     ///
-    /// The RAID 0 layout bit is set if `layout` is not 0. Kernels before 5.4 refuse it, so only arrays whose members
-    /// differ in size have it.
+    /// The RAID 0 layout bit is set if `layout` is not 0. Kernels before 5.4 refuse the bit, so only arrays whose
+    /// members differ in size have it.
     #[must_use]
     pub fn superblock(&self, member: NewMember, placement: &Placement, roles: RoleTable) -> Superblock {
         let mut superblock = Superblock {
@@ -357,7 +357,7 @@ impl NewSet {
         superblock
     }
 
-    /// A role table with a device for every slot, in order, and then `spares`.
+    /// A role table with a device for every slot, in order, followed by `spares` spares.
     ///
     /// # Panics
     /// More than [`ROLES_MAX`] devices together.

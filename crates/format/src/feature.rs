@@ -3,51 +3,51 @@
 use core::fmt;
 use core::ops::{BitAnd, BitOr, BitOrAssign, Not};
 
-/// The features a superblock says are in use. A reader that does not know one of them must leave the member
-/// alone, because it cannot know what the bit changes.
+/// The features in use according to a superblock. If a reader does not know one of them, it must not touch the member,
+/// because it cannot know what the bit changes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FeatureMap(pub u32);
 
 impl FeatureMap {
     /// No feature at all.
     pub const NONE: Self = Self(0);
-    /// A write-intent bitmap stands at `bitmap_offset`.
+    /// There is a write-intent bitmap at `bitmap_offset`.
     pub const BITMAP: Self = Self(1);
-    /// This member is being rebuilt; `recovery_offset` says how far.
+    /// This member is being rebuilt; `recovery_offset` has the frontier.
     pub const RECOVERY_OFFSET: Self = Self(2);
-    /// The set is changing its shape.
+    /// The set is being reshaped.
     pub const RESHAPE_ACTIVE: Self = Self(4);
-    /// The bad-block log holds entries. A log may exist, empty, without this bit.
+    /// The bad-block log has entries. An empty log may exist without this bit.
     pub const BAD_BLOCKS: Self = Self(8);
-    /// This member is to take over from a working member of the same slot.
+    /// This member will replace a working member of the same slot.
     pub const REPLACEMENT: Self = Self(16);
-    /// The change of shape runs from the end to the start.
+    /// The reshape runs from the end to the start.
     pub const RESHAPE_BACKWARDS: Self = Self(32);
-    /// The change of shape moves the data by `new_offset`.
+    /// The reshape moves the data by `new_offset`.
     pub const NEW_OFFSET: Self = Self(64);
-    /// The rebuild covers only what the bitmap names. A reader that ignores it rebuilds everything.
+    /// The rebuild covers only chunks that the bitmap marks. A reader that ignores this bit rebuilds everything.
     pub const RECOVERY_BITMAP: Self = Self(128);
-    /// The bitmap is shared by a cluster.
+    /// A cluster shares the bitmap.
     pub const CLUSTERED: Self = Self(256);
     /// A journal device belongs to the set (raid5-cache).
     pub const JOURNAL: Self = Self(512);
-    /// A partial parity log stands at the place named instead of the bitmap's.
+    /// There is a partial parity log; its place is in the field of the bitmap's offset.
     pub const PPL: Self = Self(1024);
-    /// The area of the partial parity log holds several logs in turn.
+    /// The area of the partial parity log holds several logs, written in turn.
     pub const MULTIPLE_PPLS: Self = Self(2048);
     /// `layout` of a RAID 0 is meaningful.
     pub const RAID0_LAYOUT: Self = Self(4096);
 
-    /// Acknowledged writes of this set are in openraid's journal. Linux does not know this bit and refuses the member,
-    /// which is its purpose.
+    /// Acknowledged writes of this set are in openraid's journal. Linux does not know this bit and therefore refuses
+    /// the member; that is the purpose of the bit.
     pub const CONTROLLER_JOURNAL: Self = Self(1 << 30);
-    /// With [`FeatureMap::CONTROLLER_JOURNAL`]: the journal was lost, and later rows were written without it. If the
-    /// journal is found again, it is replayed, and redundancy is made again all the same.
+    /// Only with [`FeatureMap::CONTROLLER_JOURNAL`]: the journal was lost, and rows were written later without it. If
+    /// the journal is found again, it is replayed, and a resync follows in any case.
     pub const JOURNAL_BEHIND: Self = Self(1 << 29);
 
-    /// Every bit that has a meaning here.
+    /// All bits that have a meaning here.
     pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29);
-    /// Bits that this implementation can serve. The others have a name, and the array that has them is refused.
+    /// Bits that this implementation supports. For any other bit the error names the bit, and the array is refused.
     pub const SUPPORTED: Self = Self(
         Self::BITMAP.0
             | Self::RECOVERY_OFFSET.0
@@ -94,11 +94,11 @@ impl FeatureMap {
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
-    /// Set or clear all bits of `bits`.
+    /// Sets or clears all bits of `bits`.
     pub fn set(&mut self, bits: Self, on: bool) {
         self.0 = if on { self.0 | bits.0 } else { self.0 & !bits.0 };
     }
-    /// The bits that have no name here.
+    /// The bits that have no name.
     #[must_use]
     pub const fn unknown(self) -> Self {
         Self(self.0 & !Self::KNOWN.0)
@@ -129,7 +129,7 @@ impl Not for FeatureMap {
     }
 }
 
-/// Each bit with its name and its value: `raid5 journal (512), unknown (65536)`; `none` if no bit is set.
+/// Prints each bit with its name and its value: `raid5 journal (512), unknown (65536)`; `none` if no bit is set.
 impl fmt::Display for FeatureMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -150,14 +150,14 @@ impl fmt::Debug for FeatureMap {
     }
 }
 
-/// Flags of one member. Bits without a name are kept.
+/// Flags of one member. Bits without a name are preserved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct DeviceFlags(pub u8);
 
 impl DeviceFlags {
-    /// Read from other members where possible.
+    /// Reads use other members if possible.
     pub const WRITE_MOSTLY: Self = Self(1);
-    /// Fail this member at the first error instead of retrying.
+    /// The member fails at its first error, without a retry.
     pub const FAIL_FAST: Self = Self(2);
 
     /// Are all bits of `other` set?

@@ -1,8 +1,8 @@
-//! Recognises the signatures that other software leaves at the start and at the end of a drive, so that its data are
-//! not taken for free space.
+//! Recognises the signatures of other software at the start and at the end of a drive, so that a drive with data is not
+//! mistaken for an empty one.
 //!
-//! It must never miss a signature to save work: a signature is reported even if another one contradicts it, and a list
-//! that overflowed says so. It reads nothing of the content except the name.
+//! It must never miss a signature to save work. A signature is reported even if another one contradicts it, and a list
+//! that overflowed says so. The only content that it reads is the name.
 //!
 //! The places are those of libblkid, checked against `wipefs` in `tests/foreign.rs`.
 
@@ -11,14 +11,14 @@ use crate::superblock::{superblock_lba, MinorVersion, SUPERBLOCK_MAGIC};
 use core::fmt;
 use openraid_units::{Bytes, SECTOR_BYTES};
 
-/// Bytes that should be read from the start of a drive (less if it is smaller).
+/// Number of bytes to read from the start of a drive; fewer if the drive is smaller.
 pub const FOREIGN_HEAD: Bytes = Bytes::mib(1);
-/// Bytes that should be read from the end of a drive (less if it is smaller).
+/// Number of bytes to read from the end of a drive; fewer if the drive is smaller.
 pub const FOREIGN_TAIL: Bytes = Bytes::kib(512);
-/// Signatures that one drive can be reported to have; more are counted, not listed.
+/// Maximum number of signatures in the list of one drive. Further signatures are counted but not listed.
 pub const FINDINGS_MAX: usize = 32;
 
-/// Something that is not free space.
+/// Kinds of content that must not be taken for free space.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs)] // the names are the formats' own
 pub enum ForeignKind {
@@ -64,7 +64,7 @@ pub enum ForeignKind {
 }
 
 impl ForeignKind {
-    /// The name `blkid` and `wipefs` have for it.
+    /// The name that `blkid` and `wipefs` use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -106,7 +106,7 @@ impl ForeignKind {
         }
     }
 
-    /// The usual name, for people.
+    /// The usual name, for readers.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -155,7 +155,7 @@ impl ForeignKind {
 pub struct Finding {
     /// Its kind.
     pub kind: ForeignKind,
-    /// Byte of the drive at which its structure stands.
+    /// Byte offset of its structure on the drive.
     pub at: Bytes,
 }
 
@@ -170,7 +170,7 @@ impl fmt::Display for Finding {
 pub struct Findings {
     found: [Finding; FINDINGS_MAX],
     len: usize,
-    /// Signatures that were found but are not in the list.
+    /// Number of signatures that were found but are not in the list.
     pub unlisted: usize,
 }
 
@@ -180,7 +180,7 @@ impl Findings {
         Self { found: [none; FINDINGS_MAX], len: 0, unlisted: 0 }
     }
 
-    /// The signatures in the order of the search.
+    /// The signatures in the order in which they were found.
     #[must_use]
     pub fn list(&self) -> &[Finding] {
         &self.found[..self.len]
@@ -210,7 +210,7 @@ impl Findings {
 /// Bytes that were read from a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch<'a> {
-    /// Byte of the drive at which they start.
+    /// Byte offset of these bytes on the drive.
     pub start: Bytes,
     /// The bytes.
     pub bytes: &'a [u8],
@@ -224,7 +224,7 @@ struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    /// `len` bytes at `at`, where they were read.
+    /// The `len` bytes at `at`, if they were read.
     fn get(self, at: u64, len: usize) -> Option<&'a [u8]> {
         self.stretches.iter().find_map(|stretch| {
             let from = usize::try_from(at.checked_sub(stretch.start.0)?).ok()?;
@@ -234,7 +234,7 @@ impl<'a> Drive<'a> {
     fn starts_with(self, at: u64, magic: &[u8]) -> bool {
         self.get(at, magic.len()) == Some(magic)
     }
-    /// The byte this far before the end, if the drive has it.
+    /// The offset `bytes` before the end, if the drive is large enough.
     fn before_end(self, bytes: u64) -> Option<u64> {
         self.size.checked_sub(bytes)
     }
@@ -249,10 +249,10 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// A fixed string at a fixed place: kind, byte of the string, byte of the structure it belongs to.
+/// A fixed string at a fixed place: kind, offset of the string, offset of its structure.
 type Magic = (ForeignKind, u64, u64, &'static [u8]);
 
-/// Strings that stand at one place, counted from the start of the drive.
+/// Strings at a fixed offset from the start of the drive.
 const MAGICS: &[Magic] = &[
     (ForeignKind::Xfs, 0, 0, b"XFSB"),
     (ForeignKind::Squashfs, 0, 0, b"hsqs"),
@@ -279,7 +279,7 @@ const MAGICS: &[Magic] = &[
     (ForeignKind::Btrfs, 65_600, 65_536, b"_BHRfS_M"),
 ];
 
-/// Strings that stand at one place, counted from the end of the drive.
+/// Strings at a fixed offset from the end of the drive.
 const MAGICS_AT_END: &[Magic] = &[
     (ForeignKind::Gpt, 512, 512, b"EFI PART"),
     (ForeignKind::Gpt, 4096, 4096, b"EFI PART"),
@@ -291,8 +291,8 @@ const MAGICS_AT_END: &[Magic] = &[
     (ForeignKind::LsiRaid, 512, 512, b"$XIDE$"),
 ];
 
-/// The signatures on a drive of `size`, in the stretches that could be read: normally its first [`FOREIGN_HEAD`] and
-/// its last [`FOREIGN_TAIL`] bytes. A signature outside them is not found.
+/// The signatures on a drive of `size`. They are searched in the parts that could be read: normally the first
+/// [`FOREIGN_HEAD`] and the last [`FOREIGN_TAIL`] bytes. A signature outside these parts is not found.
 #[must_use]
 pub fn detect(size: Bytes, stretches: &[Stretch<'_>]) -> Findings {
     let drive = Drive { size: size.0, stretches };
@@ -321,13 +321,13 @@ pub fn detect(size: Bytes, stretches: &[Stretch<'_>]) -> Findings {
     findings
 }
 
-/// ext2, 3 and 4 share one superblock; the features say which it is.
+/// ext2, ext3 and ext4 have the same superblock; the feature bits distinguish them.
 fn ext(drive: Drive<'_>, findings: &mut Findings) {
     const SUPERBLOCK: u64 = 1024;
     const MAGIC: u16 = 0xef53;
     const HAS_JOURNAL: u32 = 0x4;
     const IS_JOURNAL: u32 = 0x8;
-    /// What ext3 knows of the incompatible and the read-only compatible features.
+    /// The incompatible and read-only compatible features that ext3 supports.
     const EXT3_INCOMPATIBLE: u32 = 0x2 | 0x4 | 0x10;
     const EXT3_READ_ONLY: u32 = 0x1 | 0x2 | 0x4;
     if drive.u16_at(SUPERBLOCK + 56) != Some(MAGIC) {
@@ -347,7 +347,8 @@ fn ext(drive: Drive<'_>, findings: &mut Findings) {
     findings.push(kind, SUPERBLOCK);
 }
 
-/// The signature of a swap area ends its first page, whatever size pages have on the machine that made it.
+/// The signature of a swap area is at the end of its first page. The page size depends on the machine that made the
+/// swap area.
 fn swap(drive: Drive<'_>, findings: &mut Findings) {
     const LENGTH: u64 = 10;
     for page in [4096, 8192, 16_384, 32_768, 65_536] {
@@ -362,7 +363,7 @@ fn swap(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
-/// An LVM2 label stands in one of the first four sectors.
+/// An LVM2 label is in one of the first four sectors.
 fn lvm(drive: Drive<'_>, findings: &mut Findings) {
     for sector in 0..4 {
         let at = sector * SECTOR_BYTES;
@@ -372,7 +373,7 @@ fn lvm(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
-/// The descriptor that says "UDF" is one of several of 2 KiB from 32 KiB on.
+/// The descriptor with the text "UDF" is one of several; each has 2 KiB, and the first is at 32 KiB.
 fn udf(drive: Drive<'_>, findings: &mut Findings) {
     for descriptor in 0..16 {
         let at = 32_768 + descriptor * 2048;
@@ -382,7 +383,7 @@ fn udf(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
-/// Two labels of 256 KiB at each end, each with a ring of uberblocks in its second half.
+/// There are two labels of 256 KiB at each end of the drive. The second half of each label is a ring of uberblocks.
 fn zfs(drive: Drive<'_>, findings: &mut Findings) {
     const LABEL: u64 = 256 << 10;
     const RING: u64 = 128 << 10;
@@ -400,7 +401,8 @@ fn zfs(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
-/// md 0.90 at the last 64 KiB boundary that has 64 KiB after it, in either byte order; md 1.x at its three places.
+/// md 0.90 is at the last 64 KiB boundary that has 64 KiB after it, in either byte order. md 1.x is at one of three
+/// places.
 fn md(drive: Drive<'_>, findings: &mut Findings) {
     const OLD_ALIGN: u64 = 64 << 10;
     let sectors = Bytes(drive.size).sectors_floor();
@@ -418,7 +420,7 @@ fn md(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
-/// The journal has a superblock in the first 4 KiB and one in the last whole 4 KiB.
+/// The journal has a superblock in the first 4 KiB and another in the last whole 4 KiB.
 fn journal(drive: Drive<'_>, findings: &mut Findings) {
     const MAGIC: &[u8] = b"ORAIDJSB";
     const BLOCK: u64 = 4096;
@@ -430,7 +432,7 @@ fn journal(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
-/// Promise controllers of different age put their block at different distances from the end.
+/// The distance of the block from the end depends on the generation of the Promise controller.
 fn promise(drive: Drive<'_>, findings: &mut Findings) {
     const SECTORS_FROM_END: [u64; 12] = [63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991, 951];
     for at in SECTORS_FROM_END.iter().filter_map(|sectors| drive.before_end(sectors * SECTOR_BYTES)) {
@@ -440,8 +442,8 @@ fn promise(drive: Drive<'_>, findings: &mut Findings) {
     }
 }
 
-/// A partition table, as opposed to the boot sector of a file system, which ends with the same two bytes: it has
-/// entries whose first byte is 00 or 80, and at least one of them has a type.
+/// A partition table. The boot sector of a file system ends with the same two bytes. In a partition table the first
+/// byte of each entry is 00 or 80, and at least one entry has a type.
 fn mbr(drive: Drive<'_>, findings: &mut Findings) {
     const ENTRIES: usize = 446;
     const ENTRY: usize = 16;

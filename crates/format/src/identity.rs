@@ -8,7 +8,7 @@ use core::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Uuid(pub [u8; 16]);
 
-/// Text that is no identifier in the form `aaaaaaaa:bbbbbbbb:cccccccc:dddddddd`.
+/// The error of text that is not an identifier in the form `aaaaaaaa:bbbbbbbb:cccccccc:dddddddd`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UuidError;
 
@@ -19,7 +19,7 @@ impl fmt::Display for UuidError {
 }
 impl core::error::Error for UuidError {}
 
-/// mdadm's form: four groups of eight digits, the bytes in the order in which they stand on disk.
+/// Prints mdadm's form: four groups of eight digits, with the bytes in their order on disk.
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, byte) in self.0.iter().enumerate() {
@@ -37,7 +37,7 @@ impl fmt::Debug for Uuid {
     }
 }
 
-/// Reads 32 digits; colons and hyphens between them are ignored, so both mdadm's and the common form are taken.
+/// Parses 32 digits. Colons and hyphens between them are ignored, so the form of mdadm and the usual form are accepted.
 impl FromStr for Uuid {
     type Err = UuidError;
 
@@ -59,12 +59,12 @@ impl FromStr for Uuid {
     }
 }
 
-/// The name of a set as it stands in a superblock: up to 32 bytes, filled up with zeroes. By convention
-/// `host:name`, or `name` alone for a set that belongs to no host.
+/// The name of a set in a superblock: up to 32 bytes, padded with zeroes. By convention it is `host:name`, or `name`
+/// alone for a set that belongs to no host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SetName(pub [u8; SetName::BYTES]);
 
-/// A name that does not fit into a superblock; the number of bytes it has.
+/// The error of a name that does not fit into a superblock; its length in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SetNameError(pub usize);
 
@@ -76,10 +76,10 @@ impl fmt::Display for SetNameError {
 impl core::error::Error for SetNameError {}
 
 impl SetName {
-    /// Bytes of the field.
+    /// Number of bytes of the field.
     pub const BYTES: usize = 32;
 
-    /// A name, with the prefix `host:` if a host is given.
+    /// Builds a name, with the prefix `host:` if a host is given.
     ///
     /// # Errors
     /// More than [`SetName::BYTES`] bytes together.
@@ -115,13 +115,13 @@ impl SetName {
         }
     }
 
-    /// The part before the first colon: the host the set belongs to.
+    /// The part before the first colon: the host to which the set belongs.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.text().split_once(':').map(|(host, _)| host)
     }
 
-    /// The part after the first colon, or everything if there is no colon.
+    /// The part after the first colon, or the whole name without a colon.
     #[must_use]
     pub fn name(&self) -> &str {
         self.text().split_once(':').map_or(self.text(), |(_, name)| name)
@@ -129,7 +129,7 @@ impl SetName {
 }
 
 impl fmt::Display for SetName {
-    /// As a terminal may see it: without control characters.
+    /// Control characters are left out, so that a terminal can print the name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.text().chars().try_for_each(|c| fmt::Write::write_char(f, if c.is_control() { '?' } else { c }))
     }
@@ -152,7 +152,7 @@ pub struct Timestamp(pub u64);
 impl Timestamp {
     const SECOND_BITS: u32 = 40;
 
-    /// Put a time together. Seconds beyond 40 bits are cut off, microseconds are taken modulo one second.
+    /// Builds a time. Seconds are cut to 40 bits, microseconds are taken modulo one second.
     #[must_use]
     pub const fn new(seconds: u64, microseconds: u32) -> Self {
         Self(((microseconds % 1_000_000) as u64) << Self::SECOND_BITS | seconds & ((1 << Self::SECOND_BITS) - 1))
@@ -162,7 +162,7 @@ impl Timestamp {
     pub const fn seconds(self) -> u64 {
         self.0 & ((1 << Self::SECOND_BITS) - 1)
     }
-    /// Microseconds of that second; up to 2^24 - 1 if the writer was careless.
+    /// Microseconds of that second. The field can hold up to 2^24 - 1.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // 24 bits are left
     pub const fn microseconds(self) -> u32 {

@@ -37,7 +37,7 @@ const PARITY_AND_Q: [(&str, u32); 8] = [
 const LEFT_SYMMETRIC: u32 = 2;
 const NEAR_2: u32 = 0x102;
 
-/// The level a word stands for.
+/// The level for a word.
 #[must_use]
 pub fn level_from_word(word: &str) -> Option<MdLevel> {
     match word {
@@ -53,7 +53,7 @@ pub fn level_from_word(word: &str) -> Option<MdLevel> {
     }
 }
 
-/// The layout number a word stands for at a level; `None` for a word that the level does not have.
+/// The layout number for a word at this level; `None` if the level does not have the word.
 #[must_use]
 pub fn layout_from_word(level: MdLevel, word: &str) -> Option<u32> {
     let find = |table: &[(&str, u32)]| table.iter().find(|(known, _)| *known == word).map(|&(_, number)| number);
@@ -84,8 +84,8 @@ fn raid10_from_word(word: &str) -> Option<u32> {
     Raid10Layout::from_number(number).map(Raid10Layout::number)
 }
 
-/// The layout a new array of this level gets when none is asked for: left-symmetric for 5 and 6, two near
-/// copies for 10, 0 for the others.
+/// The default layout of a new array of this level: left-symmetric for RAID 5 and 6, two near copies for RAID 10, 0 for
+/// the others.
 #[must_use]
 pub const fn default_layout(level: MdLevel) -> u32 {
     match level {
@@ -95,10 +95,10 @@ pub const fn default_layout(level: MdLevel) -> u32 {
     }
 }
 
-/// A layout to be shown as its word; if it has none, as its number.
+/// Prints a layout as its word, or as its number if it has no word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LayoutWord {
-    /// The level that gives the number its meaning.
+    /// The level, which gives the number its meaning.
     pub level: MdLevel,
     /// The number.
     pub layout: u32,

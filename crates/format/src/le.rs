@@ -3,7 +3,7 @@
 //! Offsets are constants of a structure whose length the caller has already checked; a wrong offset is a bug
 //! and panics.
 
-/// Copy `N` bytes that start at `at`.
+/// Copies the `N` bytes at `at`.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[at..at + N]);
@@ -30,7 +30,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array(bytes, at))
 }
 
-/// Write `field` so that it starts at `at`.
+/// Writes `field` at `at`.
 pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     bytes[at..at + field.len()].copy_from_slice(field);
 }

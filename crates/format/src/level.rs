@@ -1,11 +1,11 @@
-//! Levels and layouts as numbers of a superblock.
+//! Levels and layouts as numbers in a superblock.
 
 use core::fmt;
 
-/// A level that Linux md has and this crate decodes.
+/// The levels of Linux md that this crate decodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MdLevel {
-    /// Members one after the other.
+    /// Members in sequence.
     Linear,
     /// Stripes without redundancy.
     Raid0,
@@ -26,7 +26,7 @@ impl MdLevel {
     pub const ALL: [Self; 7] =
         [Self::Linear, Self::Raid0, Self::Raid1, Self::Raid4, Self::Raid5, Self::Raid6, Self::Raid10];
 
-    /// The level a superblock's number stands for.
+    /// The level for the number in a superblock.
     #[must_use]
     pub const fn from_number(number: i32) -> Option<Self> {
         match number {
@@ -53,17 +53,17 @@ impl MdLevel {
             Self::Raid10 => 10,
         }
     }
-    /// Does the set survive the loss of a member?
+    /// Does the set survive the failure of one member?
     #[must_use]
     pub const fn is_redundant(self) -> bool {
         !matches!(self, Self::Linear | Self::Raid0)
     }
-    /// Are data cut into chunks? (For linear, `chunk` is what member sizes are rounded to.)
+    /// Does the level divide data into chunks? For linear, `chunk` is only the unit to which member sizes are rounded.
     #[must_use]
     pub const fn is_striped(self) -> bool {
         !matches!(self, Self::Linear | Self::Raid1)
     }
-    /// The least number of members with which md runs this level.
+    /// The minimum number of members with which md runs this level.
     #[must_use]
     pub const fn members_min(self) -> u32 {
         match self {
@@ -72,8 +72,8 @@ impl MdLevel {
             Self::Raid6 => 4,
         }
     }
-    /// Does md know this layout number for this level with this many members? Levels whose layout has no meaning (linear,
-    /// 1, 4) accept any number. The layout of RAID 0 is checked with its feature bit, not here.
+    /// Does md know this layout number for this level and this number of members? Levels whose layout has no meaning
+    /// (linear, 1, 4) accept any number. The layout of RAID 0 is checked with its feature bit, not here.
     #[must_use]
     pub fn layout_is_known(self, layout: u32, members: u32) -> bool {
         match self {
@@ -85,7 +85,7 @@ impl MdLevel {
     }
 }
 
-/// `raid5`, `linear` and so on, as mdadm prints them.
+/// Prints mdadm's name: `raid5`, `linear` and so on.
 impl fmt::Display for MdLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -95,8 +95,8 @@ impl fmt::Display for MdLevel {
     }
 }
 
-/// How RAID 0 continues when its smaller members are full. Kernels before 3.14 and since then placed the chunks
-/// differently, without saying so on disk; since 5.4 the superblock says which.
+/// The order of chunks in a RAID 0 after the end of its smaller members. Kernels before 3.14 and later kernels use
+/// different orders and did not record the order on disk. Since 5.4 the superblock records it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Raid0Layout {
     /// The order of the kernels before 3.14.
@@ -106,7 +106,7 @@ pub enum Raid0Layout {
 }
 
 impl Raid0Layout {
-    /// The layout a superblock's number stands for.
+    /// The layout for the number in a superblock.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
@@ -125,7 +125,7 @@ impl Raid0Layout {
     }
 }
 
-/// Over which members the far copies of a RAID 10 rotate. Nothing that mdadm offers sets it; md reads it.
+/// The members over which the far copies of a RAID 10 rotate. md reads this field, but no option of mdadm sets it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FarSets {
     /// Over all members.
@@ -144,13 +144,13 @@ pub enum FarSets {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Raid10Layout {
-    /// Copies in neighbouring chunks of one row.
+    /// Number of copies in neighbouring chunks of one row.
     pub near: u8,
-    /// Copies of each row at another place of the members.
+    /// Number of copies of each row in other parts of the members.
     pub far: u8,
-    /// The far copies stand in the next row instead of the next part of the member.
+    /// Are the far copies in the next row, instead of the next part of the member?
     pub offset: bool,
-    /// Over which members the far copies rotate.
+    /// The members over which the far copies rotate.
     pub far_sets: FarSets,
 }
 
@@ -158,8 +158,8 @@ impl Raid10Layout {
     const OFFSET: u32 = 1 << 16;
     const FAR_SETS_SHIFT: u32 = 17;
 
-    /// The copies a superblock's number stands for; `None` where bits without a meaning are set or fewer than
-    /// two copies would exist.
+    /// The copies for the number in a superblock. `None` if bits without a meaning are set, or if there would be fewer
+    /// than two copies.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         let [near, far, _, _] = number.to_le_bytes();
@@ -189,7 +189,7 @@ impl Raid10Layout {
             | if self.offset { Self::OFFSET } else { 0 }
             | far_sets << Self::FAR_SETS_SHIFT
     }
-    /// Copies of every chunk.
+    /// Number of copies of every chunk.
     #[must_use]
     pub const fn copies(self) -> u32 {
         self.near as u32 * self.far as u32

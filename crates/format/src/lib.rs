@@ -1,4 +1,4 @@
-//! Encodes and decodes every byte that openraid shares with Linux md (superblocks 1.0, 1.1 and 1.2, the write-intent
+//! Encodes and decodes all bytes that openraid shares with Linux md (superblocks 1.0, 1.1 and 1.2, the write-intent
 //! bitmap, the bad-block log and the partial parity log) and the structures of openraid's own journal. Recognises the
 //! signatures of other software.
 //!
@@ -6,7 +6,7 @@
 //! trusts its input: any byte string gives a typed value or an error that names the fault. `docs/on-disk.md` has
 //! drawings of all structures.
 //!
-//! All numbers on disk are little-endian, and all sectors have 512 bytes whatever the drive's block size is.
+//! All numbers on disk are little-endian. All sectors have 512 bytes, whatever the block size of the drive.
 
 #![no_std]
 #![forbid(unsafe_code)]

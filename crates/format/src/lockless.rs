@@ -16,9 +16,9 @@ use crate::identity::Uuid;
 use crate::le;
 use openraid_units::{Bytes, Sectors};
 
-/// Where the states start.
+/// Byte offset of the states.
 pub const LOCKLESS_STATES_AT: usize = 1024;
-/// The version of this bitmap.
+/// Version of this bitmap.
 const VERSION: u32 = 6;
 
 /// The header of a lockless bitmap.
@@ -26,30 +26,30 @@ const VERSION: u32 = 6;
 pub struct LocklessHeader {
     /// Identity of the set, as in its superblocks.
     pub set_uuid: Uuid,
-    /// `events` of the superblock with which the bitmap was last written.
+    /// Event count of the superblock with which the bitmap was last written.
     pub events: u64,
-    /// Sectors that are covered.
+    /// Sectors that the bitmap covers.
     pub sync_size: Sectors,
     /// State bits of the bitmap as a whole.
     pub state: BitmapState,
-    /// The sectors that one state covers, a power of two.
+    /// Sectors that one state covers, a power of two.
     pub chunk: Sectors,
 }
 
-/// The driver's knowledge of a chunk.
+/// The state of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkState {
-    /// Never written: its parity was never made, its copies may differ.
+    /// Never written: its parity was never computed, or its copies may differ.
     Unwritten,
     /// In sync.
     Clean,
-    /// Being written when the state was stored.
+    /// A write was under way when the state was stored.
     Dirty,
-    /// Parity or copies have to be made.
+    /// The chunk needs a resync.
     NeedSync,
-    /// They were being made.
+    /// A resync of the chunk was under way.
     Syncing,
-    /// No state that is known.
+    /// The state is unknown.
     Unknown(u8),
 }
 
@@ -66,22 +66,22 @@ impl From<u8> for ChunkState {
     }
 }
 
-/// Chunks by state.
+/// Numbers of chunks by state.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LocklessCounts {
-    /// All of them.
+    /// All chunks.
     pub chunks: u64,
-    /// Those never written.
+    /// Chunks that were never written.
     pub unwritten: u64,
     /// Chunks whose parity or copies may be out of sync.
     pub unsynced: u64,
 }
 
 impl LocklessHeader {
-    /// Read the header at the start of a bitmap.
+    /// Decodes the header at the start of a bitmap.
     ///
     /// # Errors
-    /// Not this kind of bitmap, or its fields cannot be.
+    /// The bitmap is of another kind, or its fields have impossible values.
     pub fn decode(bytes: &[u8]) -> Result<Self, BitmapError> {
         let bytes: &[u8; BITMAP_HEADER_BYTES] = bytes.first_chunk().ok_or(BitmapError::Truncated(bytes.len()))?;
         let (magic, version) = (le::u32_at(bytes, at::MAGIC), le::u32_at(bytes, at::VERSION));
@@ -93,7 +93,7 @@ impl LocklessHeader {
         }
         let chunk = le::u32_at(bytes, at::CHUNK);
         let state = BitmapState(le::u32_at(bytes, at::STATE));
-        // Before the first use the driver has not chosen it.
+        // Before the first use the driver has not chosen the chunk.
         if !chunk.is_power_of_two() && !state.contains(BitmapState::FIRST_USE) {
             return Err(BitmapError::BadChunk(chunk));
         }
@@ -106,10 +106,10 @@ impl LocklessHeader {
         })
     }
 
-    /// Write the header to the start of `out`; the rest up to the states is zeroed.
+    /// Encodes the header at the start of `out` and zeroes the bytes up to the states.
     ///
     /// # Panics
-    /// `out` is shorter than [`LOCKLESS_STATES_AT`], or the chunk is beyond 32 bits.
+    /// `out` is shorter than [`LOCKLESS_STATES_AT`], or the chunk exceeds 32 bits.
     pub fn encode(&self, out: &mut [u8]) {
         let out = &mut out[..LOCKLESS_STATES_AT];
         out.fill(0);
@@ -129,15 +129,15 @@ impl LocklessHeader {
         self.sync_size.get().div_ceil(self.chunk.get())
     }
 
-    /// Bytes of the whole bitmap.
+    /// Size of the whole bitmap in bytes.
     #[must_use]
     pub const fn bytes(&self) -> Bytes {
         Bytes((LOCKLESS_STATES_AT as u64).saturating_add(self.chunks()))
     }
 
-    /// Count the states in `area`, which starts with the header. The bitmap is held against the superblock's `events`: one
-    /// that was not written with it counts every chunk that was ever written as not in sync, as the driver does. States that
-    /// `area` is too short for count as not in sync.
+    /// Counts the states in `area`, which begins with the header. If the bitmap's event count does not match `events`
+    /// of the superblock, every chunk that was ever written counts as not in sync, as in the driver. If `area` is too
+    /// short, the states that are missing count as not in sync.
     #[must_use]
     pub fn count(&self, area: &[u8], events: u64) -> LocklessCounts {
         let chunks = self.chunks();
@@ -193,10 +193,10 @@ mod tests {
             (counts.chunks, counts.unwritten, counts.unsynced)
         };
         assert_eq!(counts(header(), area.len(), 9), (8, 2, 4));
-        // A bitmap that is older than its superblock is believed only for chunks that were never written.
+        // If the bitmap is older than its superblock, only its state "never written" is trusted.
         assert_eq!(counts(header(), area.len(), 10), (8, 2, 6));
         assert_eq!(counts(LocklessHeader { state: BitmapState::STALE, ..header() }, area.len(), 9), (8, 2, 6));
-        // Chunks beyond the cut are not in sync; before the first use no state was ever written.
+        // Chunks after the end of the area are not in sync. Before the first use no state was ever written.
         assert_eq!(counts(header(), LOCKLESS_STATES_AT + 2, 9), (8, 1, 6));
         assert_eq!(counts(LocklessHeader { state: BitmapState::FIRST_USE, ..header() }, area.len(), 9), (8, 8, 0));
         let mut bad = area.clone();

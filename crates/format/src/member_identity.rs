@@ -1,12 +1,12 @@
-//! The member that a superblock belongs to, read from its first sector alone.
+//! Reads from the first sector of a superblock which member it belongs to.
 //!
-//! A drive that was unreachable for a moment may come back as another drive under the same name, or with a state older
-//! than its acknowledged writes. One sector shows it, and a sector never tears.
+//! A drive that was unreachable for a short time may come back as another drive with the same name, or with data older
+//! than its acknowledged writes. One sector is enough to detect this, and the write of one sector is atomic.
 
 use crate::superblock::{at, Superblock, HEADER_BYTES, SUPERBLOCK_MAGIC};
 use crate::{le, Uuid};
 
-/// The fields of a superblock that name the member, and its event count.
+/// The fields of a superblock that identify the member, and its event count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemberIdentity {
     set_uuid: Uuid,
@@ -30,7 +30,7 @@ impl MemberIdentity {
         })
     }
 
-    /// Is `later` the same member, in this state or a later one?
+    /// Is `later` the same member, with the same or a higher event count?
     #[must_use]
     pub fn is_followed_by(&self, later: &Self) -> bool {
         Self { events: later.events, ..*self } == *later && self.events <= later.events

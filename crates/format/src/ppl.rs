@@ -29,15 +29,15 @@ use crate::le;
 use core::fmt;
 use openraid_units::{Sectors, SetLba, SECTOR_BYTES};
 
-/// Bytes of a header.
+/// Number of bytes of a header.
 pub const PPL_HEADER_BYTES: usize = 4096;
-/// The same as sectors.
+/// Number of sectors of a header.
 pub const PPL_HEADER_SECTORS: Sectors = Sectors::kib(4);
-/// Sectors of the area that a new array sets aside, as mdadm does.
+/// Sectors that a new array reserves for the area, as mdadm does.
 pub const PPL_AREA: Sectors = Sectors::mib(1);
-/// Partial parity in one log at most, in an area that has room for more: md's figure.
+/// Maximum partial parity of one log, if the area has room for more; md has the same limit.
 pub const PPL_PAYLOAD_MAX: Sectors = Sectors::kib(128);
-/// Entries of a header at most.
+/// Maximum number of entries in a header.
 pub const PPL_ENTRIES_MAX: usize = (PPL_HEADER_BYTES - at::ENTRIES) / ENTRY_BYTES;
 
 const ENTRY_BYTES: usize = 24;
@@ -83,23 +83,23 @@ pub struct PplHeader {
     len: usize,
 }
 
-/// Why bytes are no partial parity log.
+/// The reason why a partial parity log cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PplError {
-    /// Fewer bytes than a header has.
+    /// There are fewer bytes than a header has.
     Truncated(usize),
-    /// The checksum does not match: not written whole, or never written.
+    /// The checksum does not match: the log was never written, or not completely.
     Checksum {
         /// The value in the header.
         stored: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         computed: u32,
     },
-    /// More entries than fit.
+    /// There are more entries than fit.
     TooManyEntries(u32),
-    /// The log of another set; its signature.
+    /// The log belongs to another set; its signature.
     OtherSet(u32),
-    /// Bytes that md fills with a fixed value have another one.
+    /// Bytes that md fills with a fixed value have another value.
     UnknownContent,
 }
 
@@ -125,7 +125,7 @@ impl fmt::Display for PplError {
 }
 impl core::error::Error for PplError {}
 
-/// What marks the logs of a set as its own.
+/// The signature that the logs of a set have.
 #[must_use]
 pub fn ppl_signature(set_uuid: Uuid) -> u32 {
     !crc32c::update(!0, &set_uuid.0)
@@ -139,16 +139,16 @@ impl PplHeader {
         Self { signature: ppl_signature(set_uuid), generation, entries: [none; PPL_ENTRIES_MAX], len: 0 }
     }
 
-    /// The entries in their order.
+    /// The entries in order.
     #[must_use]
     pub fn entries(&self) -> &[PplEntry] {
         &self.entries[..self.len]
     }
 
-    /// Add an entry; gives it back if the header is full.
+    /// Adds an entry.
     ///
     /// # Errors
-    /// The header already has [`PPL_ENTRIES_MAX`] entries.
+    /// The entry itself, if the header already has [`PPL_ENTRIES_MAX`] entries.
     pub fn push(&mut self, entry: PplEntry) -> Result<(), PplEntry> {
         let slot = self.entries.get_mut(self.len).ok_or(entry)?;
         *slot = entry;
@@ -156,10 +156,10 @@ impl PplHeader {
         Ok(())
     }
 
-    /// Read the header of a log of this set.
+    /// Decodes the header of a log of this set.
     ///
     /// # Errors
-    /// The first thing that is wrong; see [`PplError`].
+    /// The first fault; see [`PplError`].
     pub fn decode(bytes: &[u8], set_uuid: Uuid) -> Result<Self, PplError> {
         let bytes: &[u8; PPL_HEADER_BYTES] = bytes.first_chunk().ok_or(PplError::Truncated(bytes.len()))?;
         let stored = le::u32_at(bytes, at::CHECKSUM);
@@ -194,7 +194,7 @@ impl PplHeader {
         Ok(header)
     }
 
-    /// Write the header, checksum included. Bytes after the last entry are zeroed.
+    /// Encodes the header with its checksum. Bytes after the last entry are zero.
     ///
     /// # Panics
     /// `out` is shorter than [`PPL_HEADER_BYTES`].
@@ -218,17 +218,17 @@ impl PplHeader {
     }
 }
 
-/// The log that counts among those in an area, and where it stands.
+/// The newest log in an area, and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PplLog {
-    /// Sectors from the start of the area to its header; the partial parity follows the header.
+    /// Sectors from the start of the area to the header. The partial parity follows the header.
     pub at: Sectors,
     /// Its header.
     pub header: PplHeader,
 }
 
-/// Find the log that counts in an area of `area` sectors. Logs follow one another from its start, and the last of
-/// rising generation is the newest. `None` if there is no log at the start.
+/// Finds the newest log in an area of `area` sectors. The logs follow each other from the start of the area. The newest
+/// one is the last log of the series with rising generations. `None` if there is no log at the start.
 ///
 /// # Errors
 /// The error of `read`, which fills a header from this many sectors after the start of the area.
@@ -273,7 +273,7 @@ mod tests {
             }
             header
         };
-        // Generations 7 and 8 from the start on, then one of an earlier lap.
+        // Generations 7 and 8 from the start, then a log of an earlier lap.
         let logs = [(0, log(7, &[4096, 512])), (17, log(8, &[0])), (25, log(3, &[]))];
         let read = |at: Sectors, bytes: &mut [u8; PPL_HEADER_BYTES]| {
             bytes.fill(0);

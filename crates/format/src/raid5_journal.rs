@@ -1,8 +1,7 @@
-//! The journal of md's raid5-cache: recognised, so that a set that has one can be refused by name.
+//! Recognises the journal of md's raid5-cache, so that the error can say why the set is refused.
 //!
-//! A journal member carries a superblock with the role [`Journal`](crate::Role::Journal); its data area is a log
-//! of 4 KiB blocks. An array must never be started from its other members alone while the journal holds writes
-//! that were acknowledged.
+//! A journal member has a superblock with the role [`Journal`](crate::Role::Journal); its data area is a log of 4 KiB
+//! blocks. While the journal holds acknowledged writes, an array must never be started from its other members alone.
 
 use crate::le;
 
@@ -11,7 +10,7 @@ pub const RAID5_JOURNAL_MAGIC: u32 = 0x6433_c509;
 const VERSION_AT: usize = 8;
 const VERSION: u8 = 1;
 
-/// Do these bytes begin with a meta block of a raid5 journal? (magic, then at byte 8 version 1)
+/// Do these bytes begin with a meta block of a raid5 journal: the magic number, and version 1 at byte 8?
 #[must_use]
 pub fn is_raid5_journal_block(bytes: &[u8]) -> bool {
     bytes.len() > VERSION_AT && le::u32_at(bytes, 0) == RAID5_JOURNAL_MAGIC && bytes[VERSION_AT] == VERSION

@@ -1,20 +1,20 @@
-//! The role of each device of a set: the role table.
+//! The role table: the role of each device of a set.
 
 use openraid_units::Slot;
 
-/// The most entries in a role table: the room of a 4096-byte superblock after its 256-byte header.
+/// Maximum number of entries in a role table: a 4096-byte superblock has this room after its 256-byte header.
 pub const ROLES_MAX: usize = (4096 - 256) / 2;
 
 /// The role of a device in its set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
-    /// It holds, or is being given, the data of this slot.
+    /// The device holds the data of this slot, or is being rebuilt with them.
     Active(Slot),
-    /// It waits for a slot.
+    /// The device is a spare.
     Spare,
-    /// It failed; its content is stale.
+    /// The device failed; its content is stale.
     Faulty,
-    /// It is the set's journal.
+    /// The device is the set's journal.
     Journal,
 }
 
@@ -23,8 +23,8 @@ impl Role {
     const FAULTY: u16 = 0xfffe;
     const JOURNAL: u16 = 0xfffd;
 
-    /// The role a 16-bit entry stands for. Numbers that no set can have as a slot are still slots here; bounds
-    /// are checked against the set's member count by [`crate::Superblock::decode`].
+    /// The role for a 16-bit entry. A number that is too high for any slot is still decoded as a slot;
+    /// [`crate::Superblock::decode`] checks it against the member count of the set.
     #[must_use]
     pub const fn from_code(code: u16) -> Self {
         match code {
@@ -34,7 +34,7 @@ impl Role {
             slot => Self::Active(Slot(slot)),
         }
     }
-    /// The entry that stands for this role.
+    /// The entry for this role.
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {
@@ -54,10 +54,10 @@ pub struct RoleTable {
 }
 
 impl RoleTable {
-    /// A table of `len` entries that are all [`Role::Spare`], which is md's mark for an unused number.
+    /// A table of `len` entries with the role [`Role::Spare`], which md uses for unused numbers.
     ///
     /// # Panics
-    /// `len` above [`ROLES_MAX`].
+    /// `len` is above [`ROLES_MAX`].
     #[must_use]
     pub fn new(len: usize) -> Self {
         assert!(len <= ROLES_MAX, "a role table has at most {ROLES_MAX} entries");
@@ -75,16 +75,16 @@ impl RoleTable {
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Role of a device number; [`Role::Spare`] for a number beyond the table, as md has it.
+    /// Role of a device number. As in md, a number past the end of the table has the role [`Role::Spare`].
     #[must_use]
     pub fn get(&self, dev_number: u32) -> Role {
         let code = usize::try_from(dev_number).ok().and_then(|at| self.codes[..self.len].get(at));
         code.map_or(Role::Spare, |&code| Role::from_code(code))
     }
-    /// Set the role of a device number.
+    /// Sets the role of a device number.
     ///
     /// # Panics
-    /// A number beyond the table.
+    /// The number is past the end of the table.
     pub fn set(&mut self, dev_number: usize, role: Role) {
         assert!(dev_number < self.len, "device number {dev_number} is beyond the role table");
         self.codes[dev_number] = role.code();

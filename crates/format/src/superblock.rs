@@ -22,7 +22,7 @@ use openraid_units::{BlockSize, DriveLba, MemberLba, Sectors, SECTOR_BYTES};
 
 /// The first four bytes of every md superblock, little-endian.
 pub const SUPERBLOCK_MAGIC: u32 = 0xa92b_4efc;
-/// The most bytes a superblock occupies; reading this many always reads all of it.
+/// Maximum size of a superblock in bytes; a read of this length always covers the whole superblock.
 pub const SUPERBLOCK_BYTES_MAX: usize = 4096;
 
 pub(crate) const HEADER_BYTES: usize = 256;
@@ -67,15 +67,15 @@ pub(crate) mod at {
     pub const CHECKSUM: usize = 216;
     pub const MAX_DEV: usize = 220;
     pub const LOGICAL_BLOCK_SIZE: usize = 224;
-    /// A field of openraid; to md it is padding.
+    /// A field of openraid; for md it is padding.
     pub const JOURNAL: usize = 228;
     pub const PAD_228: usize = 228;
 }
 
-/// Where a version-1 superblock stands.
+/// Place of a version-1 superblock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum MinorVersion {
-    /// Near the end of the drive; data start at sector 0.
+    /// Near the end of the drive; the data begin at sector 0.
     V1_0,
     /// At the start of the drive.
     V1_1,
@@ -84,11 +84,11 @@ pub enum MinorVersion {
 }
 
 impl MinorVersion {
-    /// Every place, in the order in which members are searched.
+    /// Every place, in the order of the search.
     pub const ALL: [Self; 3] = [Self::V1_2, Self::V1_1, Self::V1_0];
 }
 
-/// `1.0`, `1.1` or `1.2`.
+/// Prints `1.0`, `1.1` or `1.2`.
 impl core::fmt::Display for MinorVersion {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
@@ -99,8 +99,8 @@ impl core::fmt::Display for MinorVersion {
     }
 }
 
-/// The sector at which the superblock of a drive of this size stands; `None` if the drive is too small to
-/// have one (12 KiB is the least).
+/// The sector of the superblock on a drive of this size; `None` if the drive is too small for one (12 KiB is the
+/// minimum).
 #[must_use]
 pub const fn superblock_lba(minor: MinorVersion, drive_size: Sectors) -> Option<DriveLba> {
     const LEAST: u64 = 24;
@@ -116,57 +116,57 @@ pub const fn superblock_lba(minor: MinorVersion, drive_size: Sectors) -> Option<
     }))
 }
 
-/// A change of shape that is going on, or stale numbers of an earlier one. They have a meaning only while
+/// A reshape that is under way, or stale numbers of an earlier one. The numbers have a meaning only if
 /// [`FeatureMap::RESHAPE_ACTIVE`] is set (`new_offset` only with [`FeatureMap::NEW_OFFSET`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Reshape {
-    /// Level that is being left or reached, as a number.
+    /// Number of the level before or after the reshape.
     pub new_level: i32,
-    /// Array sectors that are done.
+    /// Number of array sectors that are reshaped.
     pub position: u64,
-    /// Members gained (or, below zero, lost).
+    /// Number of members that are added; negative if members are removed.
     pub delta_disks: i32,
-    /// Layout after the change.
+    /// Layout after the reshape.
     pub new_layout: u32,
-    /// Chunk after the change, sectors.
+    /// Chunk after the reshape, in sectors.
     pub new_chunk: u32,
-    /// To be added to `data_offset`, sectors.
+    /// Sectors to add to `data_offset`.
     pub new_offset: i32,
 }
 
-/// Where the bad-block log stands.
+/// Place of the bad-block log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct BadBlockPlace {
-    /// log2 of the sectors that one unit of an entry counts.
+    /// Base-2 logarithm of the unit of an entry, in sectors.
     pub shift: u8,
     /// Sectors of the log; 0 if there is none.
     pub size: u16,
-    /// Sectors from the superblock, negative if before it; 0 if there is no log.
+    /// Sectors from the superblock to the log, negative if the log is before it; 0 if there is no log.
     pub offset: i32,
 }
 
-/// Where the partial parity log stands.
+/// Place of the partial parity log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PplPlace {
-    /// Sectors from the superblock, negative if before it.
+    /// Sectors from the superblock to the area, negative if the area is before it.
     pub offset: i16,
     /// Sectors of the area.
     pub size: u16,
 }
 
-/// Fields without a meaning here. They are kept so that writing back loses nothing.
+/// Fields without a known meaning. They are kept so that a later write does not lose them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Unassigned {
     /// Bytes 12 to 15.
     pub pad_12: [u8; 4],
-    /// Bytes 228 to 255, where they do not name a journal.
+    /// Bytes 228 to 255, if they do not name a journal.
     pub pad_228: [u8; 28],
 }
 
-/// A superblock of version 1. Every field of the disk is here; nothing is derived.
+/// A version-1 superblock with every field on disk and no derived field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
-    /// Where it stands. Not written as such: it follows from `super_offset`.
+    /// Place of the superblock. It is not stored; it follows from `super_offset`.
     pub minor: MinorVersion,
     /// Features in use.
     pub features: FeatureMap,
@@ -174,36 +174,36 @@ pub struct Superblock {
     pub set_uuid: Uuid,
     /// Name of the set.
     pub set_name: SetName,
-    /// When the set was made.
+    /// Time of creation of the set.
     pub created: Timestamp,
     /// Level of the set.
     pub level: MdLevel,
     /// Layout number; its meaning depends on the level.
     pub layout: u32,
-    /// Sectors used on each member for levels 1 and above. md also writes it for RAID 0 and linear, where it
-    /// means nothing.
+    /// Sectors used on each member, for levels 1 and above. md also writes it for RAID 0 and linear, where it has no
+    /// meaning.
     pub size: Sectors,
-    /// Chunk size; for linear what member sizes are rounded to; without meaning for RAID 1.
+    /// Chunk size. For linear it is the unit to which member sizes are rounded; for RAID 1 it has no meaning.
     pub chunk: Sectors,
-    /// Number of slots, during a change of shape the number after it.
+    /// Number of slots; during a reshape the number after the reshape.
     pub raid_disks: u16,
-    /// Bytes 96 to 99 as they stand: a signed bitmap offset, or a partial parity log's place, or stale. Use
+    /// Bytes 96 to 99 as stored: a signed bitmap offset, the place of a partial parity log, or a stale value. Use
     /// [`Superblock::bitmap_offset`] and [`Superblock::ppl`].
     pub bitmap_or_ppl: u32,
-    /// Change of shape.
+    /// The reshape.
     pub reshape: Reshape,
-    /// Sector of the drive at which the member's data start.
+    /// First sector of the member's data on the drive.
     pub data_offset: DriveLba,
     /// Sectors of the drive that may hold data.
     pub data_size: Sectors,
-    /// Sector of the drive at which this superblock stands.
+    /// Sector of this superblock on the drive.
     pub super_offset: DriveLba,
-    /// Sectors that are rebuilt, or the journal's tail, or stale. Use [`Superblock::recovery_offset`] and
+    /// Number of rebuilt sectors, the tail of the journal, or a stale value. Use [`Superblock::recovery_offset`] and
     /// [`Superblock::journal_tail`].
     pub recovery_or_tail: u64,
     /// Index of this member in `roles`.
     pub dev_number: u32,
-    /// Read errors that were corrected by rewriting.
+    /// Number of read errors that were corrected by rewriting.
     pub corrected_reads: u32,
     /// Identity of the member.
     pub device_uuid: Uuid,
@@ -211,33 +211,32 @@ pub struct Superblock {
     pub device_flags: DeviceFlags,
     /// Place of the bad-block log.
     pub bad_blocks: BadBlockPlace,
-    /// When the superblock was last written.
+    /// Time of the last write of the superblock.
     pub updated: Timestamp,
-    /// Counter that grows with every change of state; the member with the highest is the freshest.
+    /// Event count: it grows with every change of state. The member with the highest event count is the newest.
     pub events: u64,
-    /// First sector whose redundancy is not trusted; `u64::MAX` when all is in sync. Use
-    /// [`Superblock::resync_position`].
+    /// First sector whose redundancy is not in sync; `u64::MAX` if all is in sync. Use [`Superblock::resync_position`].
     pub resync_offset: u64,
-    /// Offset 224: 0, or the logical block size a Linux 6.19 or later wrote there. Kernels before refuse any
-    /// other value than 0, so 0 is written unless something else was read.
+    /// Offset 224: 0, or the logical block size that Linux 6.19 or later wrote. Earlier kernels refuse any value other
+    /// than 0, so openraid writes 0 unless it read another value.
     pub logical_block_size: u32,
     /// Roles by device number.
     pub roles: RoleTable,
-    /// Which journal may hold something for the set; there just where [`FeatureMap::CONTROLLER_JOURNAL`] is set.
+    /// The journal that may hold data of the set; present exactly if [`FeatureMap::CONTROLLER_JOURNAL`] is set.
     pub journal: Option<Uuid>,
-    /// Bytes without a meaning yet.
+    /// Bytes that have no meaning yet.
     pub unassigned: Unassigned,
 }
 
 impl Superblock {
-    /// Read a superblock that was found at its place for `minor` on a drive of `drive_size`.
+    /// Decodes a superblock that was found at its place for `minor` on a drive of `drive_size`.
     ///
-    /// `bytes` start at the superblock's first byte and should be [`SUPERBLOCK_BYTES_MAX`] long; fewer do where
-    /// the role table is short. Nothing is believed that has not been checked: see [`SuperblockError`]. Features
-    /// that are known but cannot be served do not fail here, see [`Superblock::unsupported_features`].
+    /// `bytes` start at the first byte of the superblock and should have [`SUPERBLOCK_BYTES_MAX`] bytes; fewer suffice
+    /// if the role table is short. Every field is checked before use: see [`SuperblockError`]. Known features that
+    /// openraid does not support cause no error here, see [`Superblock::unsupported_features`].
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault.
     pub fn decode(bytes: &[u8], minor: MinorVersion, drive_size: Sectors) -> Result<Self, SuperblockError> {
         let header = check_envelope(bytes)?;
         let level_number = le::i32_at(header, at::LEVEL);
@@ -295,18 +294,18 @@ impl Superblock {
         Ok(superblock)
     }
 
-    /// Bytes that [`Superblock::encode`] writes: the header and the role table in whole sectors.
+    /// Number of bytes that [`Superblock::encode`] writes: the header and the role table in whole sectors.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // a sector has 512 bytes
     pub const fn encoded_len(&self) -> usize {
         (HEADER_BYTES + 2 * self.roles.len()).next_multiple_of(SECTOR_BYTES as usize)
     }
 
-    /// Write the superblock to the start of `out`, checksum included, and return its length. The rest of the last
-    /// sector, after the role table, is zeroed: it has no use.
+    /// Encodes the superblock with its checksum at the start of `out`, and returns its length. The rest of the last
+    /// sector, after the role table, is unused and zeroed.
     ///
     /// # Panics
-    /// `out` is shorter than [`Superblock::encoded_len`], or the chunk is beyond 32 bits.
+    /// `out` is shorter than [`Superblock::encoded_len`], or the chunk exceeds 32 bits.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let len = self.encoded_len();
         assert!(out.len() >= len, "a buffer of {} bytes cannot take a superblock of {len}", out.len());
@@ -369,16 +368,16 @@ impl Superblock {
         }
     }
 
-    /// Say which journal may hold something for the set, or that none does, and whether rows were written that it does not
-    /// know; the feature bits follow.
+    /// Sets the journal that may hold data of the set, or none. `behind` says that rows were written without the
+    /// journal. The feature bits follow.
     pub fn set_journal(&mut self, journal: Option<Uuid>, behind: bool) {
         self.features.set(FeatureMap::CONTROLLER_JOURNAL, journal.is_some());
         self.features.set(FeatureMap::JOURNAL_BEHIND, behind);
         self.journal = journal;
     }
 
-    /// Features in use that this implementation cannot serve. Where it is not empty the member must be left
-    /// alone; its [`Display`](core::fmt::Display) names every bit.
+    /// Features in use that this implementation does not support. If there are any, the member must not be touched.
+    /// Their [`Display`](core::fmt::Display) names every bit.
     #[must_use]
     pub fn unsupported_features(&self) -> FeatureMap {
         self.features & !FeatureMap::SUPPORTED
@@ -390,7 +389,7 @@ impl Superblock {
         self.roles.get(self.dev_number)
     }
 
-    /// The logical block that the superblock asks for, at least; `None` if it says nothing (kernels before 6.19).
+    /// The minimum logical block size according to the superblock; `None` if it has no value (kernels before 6.19).
     #[must_use]
     pub fn logical_block(&self) -> Option<BlockSize> {
         BlockSize::new(self.logical_block_size.into()).ok()
@@ -405,12 +404,12 @@ impl Superblock {
             None
         }
     }
-    /// Say where the write-intent bitmap stands, or that there is none; the feature bit follows.
+    /// Sets the place of the write-intent bitmap, or none; the feature bit follows.
     pub fn set_bitmap_offset(&mut self, offset: Option<i32>) {
         self.features.set(FeatureMap::BITMAP, offset.is_some());
         self.bitmap_or_ppl = u32::from_le_bytes(offset.unwrap_or(0).to_le_bytes());
     }
-    /// The partial parity log's place, if there is one.
+    /// Place of the partial parity log, if there is one.
     #[must_use]
     pub fn ppl(&self) -> Option<PplPlace> {
         let bytes = self.bitmap_or_ppl.to_le_bytes();
@@ -419,7 +418,7 @@ impl Superblock {
             size: u16::from_le_bytes([bytes[2], bytes[3]]),
         })
     }
-    /// Say where the partial parity log stands. The feature bit is set if neither of the two that say so is.
+    /// Sets the place of the partial parity log. Two feature bits announce such a log; if neither is set, one is set.
     pub fn set_ppl(&mut self, place: PplPlace) {
         if self.ppl().is_none() {
             self.features.set(FeatureMap::PPL, true);
@@ -433,8 +432,9 @@ impl Superblock {
         let ppl = self.ppl()?;
         Some((self.place(i32::from(ppl.offset))?, Sectors(u64::from(ppl.size))))
     }
-    /// First sector of what stands around the superblock on the member, and the one after its last: the superblock, the room
-    /// for a bitmap or a partial parity log, the bad-block log. `None` if the offsets lead out of the drive.
+    /// First sector of the metadata around the superblock on the member, and the sector after their end: the
+    /// superblock, the room for a bitmap or a partial parity log, the bad-block log. `None` if the offsets are outside
+    /// the drive.
     #[must_use]
     pub fn metadata_extent(&self) -> Option<(DriveLba, Sectors)> {
         let own = (self.super_offset, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64));
@@ -451,7 +451,7 @@ impl Superblock {
         let to = parts.iter().flatten().map(|(at, len)| *at + *len).max()?;
         Some((from, to - from))
     }
-    /// How far the rebuild of this member has come; `None` if it is not being rebuilt. `u64::MAX` is the end.
+    /// The frontier of the rebuild of this member; `None` if it is not being rebuilt. `u64::MAX` is the end.
     #[must_use]
     pub const fn recovery_offset(&self) -> Option<MemberLba> {
         if self.features.contains(FeatureMap::RECOVERY_OFFSET) {
@@ -460,19 +460,19 @@ impl Superblock {
             None
         }
     }
-    /// Say how far the rebuild of this member has come, or that it is in sync; the feature bit follows.
+    /// Sets the frontier of the rebuild of this member, or marks it as in sync; the feature bit follows.
     pub fn set_recovery_offset(&mut self, done: Option<MemberLba>) {
         self.features.set(FeatureMap::RECOVERY_OFFSET, done.is_some());
         self.recovery_or_tail = done.map_or(0, MemberLba::get);
     }
-    /// Sector of the journal at which its oldest valid block stands; `None` unless this member is a journal.
+    /// The sector of the journal's oldest valid block; `None` unless this member is a journal.
     #[must_use]
     pub fn journal_tail(&self) -> Option<MemberLba> {
         (self.features.contains(FeatureMap::JOURNAL) && self.role() == Role::Journal)
             .then_some(MemberLba(self.recovery_or_tail))
     }
-    /// First sector whose redundancy is not trusted; `None` when everything is in sync (md's "clean"). Sectors
-    /// of a member, for RAID 10 of the array.
+    /// First sector whose redundancy is not in sync; `None` if all is in sync (md's "clean"). For RAID 10 it counts
+    /// sectors of the array, otherwise sectors of a member.
     #[must_use]
     pub const fn resync_position(&self) -> Option<Sectors> {
         match self.resync_offset {
@@ -480,7 +480,7 @@ impl Superblock {
             sector => Some(Sectors(sector)),
         }
     }
-    /// The bad-block log's place, if there is one. The feature bit says whether it holds entries.
+    /// Place of the bad-block log, if there is one. The feature bit says whether it has entries.
     #[must_use]
     pub const fn bad_block_log(&self) -> Option<BadBlockPlace> {
         if self.bad_blocks.size == 0 || self.bad_blocks.offset == 0 {
@@ -489,8 +489,7 @@ impl Superblock {
             Some(self.bad_blocks)
         }
     }
-    /// The layout of a RAID 0, if the superblock says it. Without it, members of unequal size cannot be read
-    /// with certainty.
+    /// The layout of a RAID 0, if the superblock has it. Without it the data of members of unequal size are ambiguous.
     #[must_use]
     pub fn raid0_layout(&self) -> Option<Raid0Layout> {
         if self.level == MdLevel::Raid0 && self.features.contains(FeatureMap::RAID0_LAYOUT) {
@@ -504,8 +503,8 @@ impl Superblock {
     pub fn raid10_layout(&self) -> Option<Raid10Layout> {
         (self.level == MdLevel::Raid10).then(|| Raid10Layout::from_number(self.layout)).flatten()
     }
-    /// Where the write-intent bitmap stands and how many sectors it may have before it meets something else on a
-    /// drive of this size; `None` if there is no bitmap.
+    /// Place of the write-intent bitmap, and the number of sectors up to the next structure on a drive of this size;
+    /// `None` if there is no bitmap.
     #[must_use]
     pub fn bitmap_room(&self, drive_size: Sectors) -> Option<(DriveLba, Sectors)> {
         let start = self.place(self.bitmap_offset()?)?;
@@ -515,14 +514,14 @@ impl Superblock {
         let end = next.into_iter().flatten().filter(|&place| place >= start).min()?;
         Some((start, end - start))
     }
-    /// Sector at `offset` sectors from this superblock, where that is on a drive at all.
+    /// The sector at `offset` sectors from this superblock, if it is on a drive.
     #[must_use]
     pub fn place(&self, offset: i32) -> Option<DriveLba> {
         self.super_offset.0.checked_add_signed(i64::from(offset)).map(DriveLba)
     }
 }
 
-/// Magic, version, size of the role table, checksum: checked before any other field is read.
+/// Checks magic number, version, size of the role table and checksum before any other field is read.
 fn check_envelope(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], SuperblockError> {
     let header: &[u8; HEADER_BYTES] =
         bytes.first_chunk().ok_or(SuperblockError::Truncated { have: bytes.len(), need: HEADER_BYTES })?;
@@ -551,8 +550,8 @@ fn check_envelope(bytes: &[u8]) -> Result<&[u8; HEADER_BYTES], SuperblockError> 
     Ok(header)
 }
 
-/// Sum of the 32-bit words of header and role table, a last half word included, with the checksum itself
-/// taken as zero; the carries are added once.
+/// Sum of the 32-bit words of header and role table, including a last half word. The checksum itself counts as zero;
+/// the carries are added once.
 fn checksum(bytes: &[u8], entries: usize) -> u32 {
     let bytes = &bytes[..HEADER_BYTES + 2 * entries];
     let words = bytes.chunks_exact(4);
@@ -566,7 +565,7 @@ fn checksum(bytes: &[u8], entries: usize) -> u32 {
     u32::try_from(folded & 0xffff_ffff).expect("masked to 32 bits")
 }
 
-/// Bytes 228 to 255 without the journal's name, which goes when the journal holds nothing any more.
+/// Bytes 228 to 255 without the journal's name. The name is removed if the journal holds no more data of the set.
 fn unassigned_at_the_end(header: &[u8], features: FeatureMap) -> [u8; 28] {
     let mut pad = le::array(header, at::PAD_228);
     if features.contains(FeatureMap::CONTROLLER_JOURNAL) {
