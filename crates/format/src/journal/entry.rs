@@ -52,33 +52,34 @@ const _: () = assert!(at::RECORDS + RECORDS * RECORD_BYTES == JOURNAL_BLOCK_BYTE
 pub enum EntryKind {
     /// A group commit.
     Commit,
-    /// A filler to the end of the ring; the next entry stands at its start.
+    /// A filler up to the end of the ring; the next entry is at the start of the ring.
     Wrap,
 }
 
 /// The fixed part of an entry's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryHeader {
-    /// Number of the entry, one more than its predecessor's.
+    /// Number of the entry, one higher than that of the entry before.
     pub sequence: u64,
     /// The writer's epoch, see [`JournalSuperblock::epoch`](super::JournalSuperblock::epoch).
     pub epoch: u64,
-    /// Where this header stands.
+    /// Position of this header.
     pub position: RingSector,
-    /// Every entry up to this number was durable when this header was made, so that it may have been promised.
-    /// Less than `sequence`.
+    /// Every entry up to this number was durable when this header was encoded, so its writes may have been
+    /// acknowledged. Less than `sequence`.
     pub promised: u64,
-    /// The first entry that is still needed, when this header was made; the entry itself if no older one is.
+    /// The oldest entry that was still needed when this header was encoded. If no older entry was needed, this entry
+    /// itself.
     pub tail: LogPlace,
     /// The kind of the entry.
     pub kind: EntryKind,
-    /// Length of the payload; the rest up to the next header means nothing.
+    /// Length of the payload. The bytes between its end and the next header have no meaning.
     pub payload: Sectors,
-    /// CRC-32C of the payload; 0 without one.
+    /// CRC-32C of the payload; 0 without a payload.
     pub payload_crc: u32,
 }
 
-/// An entry's header with its records, all of them checked.
+/// The header of an entry and its records, all checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalEntry<'a> {
     /// The fixed part.
@@ -86,7 +87,7 @@ pub struct JournalEntry<'a> {
     records: &'a [[u8; RECORD_BYTES]],
 }
 
-/// What says which entry this is, and keeps its place in every version to come.
+/// The fields that identify an entry. They keep their places in every later version.
 pub(super) struct Envelope<'a> {
     bytes: &'a [u8; JOURNAL_BLOCK_BYTES],
     pub version: u32,
@@ -104,13 +105,13 @@ impl EntryHeader {
         }
     }
 
-    /// Where the next header stands.
+    /// Position of the next header.
     #[must_use]
     pub const fn next(&self, ring: &JournalRing) -> LogPlace {
         LogPlace { sequence: self.sequence + 1, position: ring.behind(self.position, self.sectors(ring)) }
     }
 
-    /// Where the payload begins; `None` without one.
+    /// Position of the payload; `None` without a payload.
     #[must_use]
     pub const fn payload_at(&self) -> Option<RingSector> {
         if self.payload.is_zero() {
@@ -120,7 +121,7 @@ impl EntryHeader {
         }
     }
 
-    /// Write the header with its records, checksum included.
+    /// Encodes the header with its records and its checksum.
     ///
     /// # Panics
     /// As [`EntryHeader::encode_over`].
@@ -129,12 +130,12 @@ impl EntryHeader {
         self.encode_over(ring, records, out);
     }
 
-    /// As [`EntryHeader::encode`], if `out` is zero or has an entry's header that this function wrote: most of it is
-    /// known to be zero and is not written again.
+    /// As [`EntryHeader::encode`], but `out` must be zero or hold a header that this function wrote. Bytes that are
+    /// known to be zero are not written again.
     ///
     /// # Panics
-    /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or header and records would not be accepted when read: a
-    /// bug is to be found before it is on disk.
+    /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or decoding would refuse the header and records. The panic finds
+    /// such a bug before the bytes are on disk.
     pub fn encode_over(&self, ring: &JournalRing, records: &[JournalRecord], out: &mut [u8]) {
         assert!(records.len() <= JOURNAL_RECORDS_MAX, "the group commit has too many records");
         self.check(ring, records.len()).unwrap_or_else(|fault| panic!("journal entry {}: {fault}", self.sequence));
@@ -173,8 +174,8 @@ impl EntryHeader {
         le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
-    /// Put the payload's checksum into a header that was encoded before the payload was known, and renew the
-    /// header's own.
+    /// Sets the checksum of the payload in a header that was encoded before the payload was known, and computes the
+    /// checksum of the header again.
     ///
     /// # Panics
     /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`].
@@ -185,7 +186,7 @@ impl EntryHeader {
         le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
-    /// Check for faults that a right checksum does not exclude.
+    /// Checks for faults that a correct checksum does not exclude.
     fn check(&self, ring: &JournalRing, records: usize) -> Result<(), EntryFault> {
         let bad = |field, value| Err(EntryFault::BadField { field, value });
         if self.sequence == 0 || self.sequence >= JOURNAL_NUMBER_END {
@@ -203,7 +204,7 @@ impl EntryHeader {
         if !ring.holds(self.tail.position) || !self.tail_is_reachable(ring) {
             return bad("tail_position", self.tail.position.0);
         }
-        // Entries before the tail were acknowledged.
+        // All entries before the tail were acknowledged.
         if self.promised >= self.sequence || self.promised < self.tail.sequence - 1 {
             return bad("promised", self.promised);
         }
@@ -226,7 +227,7 @@ impl EntryHeader {
         Ok(())
     }
 
-    /// Is there room for the entries between the tail and this one? Each has a header at least.
+    /// Is there enough room for the entries between the tail and this one? Each has at least a header.
     fn tail_is_reachable(&self, ring: &JournalRing) -> bool {
         let between = self.sequence - self.tail.sequence;
         let distance = ring.distance(self.tail.position, self.position);
@@ -237,7 +238,7 @@ impl EntryHeader {
         }
     }
 
-    /// `log` is how far the entry stands from its tail.
+    /// `log` is the distance from the tail to the entry.
     #[inline]
     fn check_record(
         &self,
@@ -254,16 +255,16 @@ impl EntryHeader {
 }
 
 impl<'a> JournalEntry<'a> {
-    /// Read the header that was found at `position` of the ring, with all its records.
+    /// Decodes the header that was found at `position` of the ring, with all its records.
     ///
     /// # Errors
-    /// The first thing that is wrong; see [`EntryFault`]. Whether it is the entry that was to follow, and whether
-    /// its payload is whole, is another question ([`JournalScan`](super::JournalScan) asks it).
+    /// The first fault; see [`EntryFault`]. This function does not check whether the entry is the expected next one, or
+    /// whether its payload is complete; [`JournalScan`](super::JournalScan) does.
     pub fn decode(bytes: &'a [u8], ring: &JournalRing, position: RingSector) -> Result<Self, EntryFault> {
         Envelope::open(bytes, ring, position)?.entry(ring, position)
     }
 
-    /// Read the header of an entry that was copied out of the ring: where it stood it says itself.
+    /// Decodes the header of a kept entry, which was copied out of the ring. The header itself has its former position.
     ///
     /// # Errors
     /// As [`JournalEntry::decode`].
@@ -272,7 +273,7 @@ impl<'a> JournalEntry<'a> {
         Self::decode(bytes, ring, RingSector(position))
     }
 
-    /// How many records there are.
+    /// Number of records.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.records.len()
@@ -284,7 +285,7 @@ impl<'a> JournalEntry<'a> {
         self.records.is_empty()
     }
 
-    /// The records, in the order in which they count.
+    /// The records, in the order in which they apply.
     pub fn records(&self) -> impl ExactSizeIterator<Item = JournalRecord> + 'a {
         let decode = |(index, bytes)| JournalRecord::decode(bytes, index).expect("checked when the entry was decoded");
         self.records.iter().enumerate().map(decode)
@@ -292,7 +293,7 @@ impl<'a> JournalEntry<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Is there a whole header of this journal that belongs here?
+    /// Checks that there is a complete header of this journal for this position.
     pub fn open(bytes: &'a [u8], ring: &JournalRing, position: RingSector) -> Result<Self, EntryFault> {
         let bytes: &[u8; JOURNAL_BLOCK_BYTES] = bytes.first_chunk().ok_or(EntryFault::Truncated(bytes.len()))?;
         if bytes[at::MAGIC..at::VERSION] != MAGIC {
@@ -316,7 +317,7 @@ impl<'a> Envelope<'a> {
         Ok(Self { bytes, version, sequence, epoch })
     }
 
-    /// Everything else that the header says.
+    /// Decodes and checks the other fields of the header.
     pub fn entry(&self, ring: &JournalRing, position: RingSector) -> Result<JournalEntry<'a>, EntryFault> {
         let bytes = self.bytes;
         let bad = |field, value| EntryFault::BadField { field, value };
@@ -363,11 +364,11 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// CRC-32C of the header with the checksum's field taken as zero.
+/// CRC-32C of the header; the field of the checksum counts as zero.
 fn checksum(bytes: &[u8; JOURNAL_BLOCK_BYTES]) -> u32 {
     let used = usize::from(le::u16_at(bytes, at::COUNT)).min(RECORDS);
     if is_zero(&bytes[at::RECORDS + used * RECORD_BYTES..]) {
-        // The short way gives the same number.
+        // The shorter computation gives the same number.
         return checksum_without(bytes, used);
     }
     checksum_without(bytes, RECORDS)

@@ -7,65 +7,64 @@ use crate::identity::Uuid;
 use core::fmt;
 use openraid_units::{BlockSize, DriveLba, Sectors};
 
-/// Why the bytes at a place of the ring are not the entry that would follow there. At the end of the log this is
-/// expected; before the end it is damage.
+/// The reason why the bytes at a position of the ring are not the expected next entry. This is expected at the end of
+/// the log; before the end it is damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntryFault {
-    /// Nothing more is needed: the journal was closed when it was empty, or the whole ring has been read.
+    /// The scan needs nothing more: the journal was closed when it was empty, or the whole ring was read.
     EndOfLog,
-    /// Fewer bytes than a header has.
+    /// There are fewer bytes than a header has.
     Truncated(usize),
-    /// The bytes do not begin as a header does.
+    /// The bytes are not a header.
     NotAnEntry,
     /// The header's checksum does not match.
     HeaderChecksum {
         /// The value in the header.
         stored: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         computed: u32,
     },
     /// The payload's checksum does not match.
     PayloadChecksum {
         /// The value in the header.
         stored: u32,
-        /// The value of the payload.
+        /// The checksum of the payload.
         computed: u32,
     },
-    /// The device could not read it.
+    /// The device could not read the sectors.
     Unreadable,
-    /// An entry of another journal.
+    /// The entry belongs to another journal.
     OtherJournal(Uuid),
-    /// An entry that says it stands elsewhere.
+    /// The entry was written for another position.
     OtherPosition(RingSector),
-    /// An entry with another number; usually one of an earlier round of the ring.
+    /// The entry has another number; usually it is from an earlier lap of the ring.
     OtherSequence(u64),
-    /// An entry that a crash left in the ring before the journal was opened again.
+    /// The entry is older than the last opening of the journal: a crash left it in the ring.
     OlderEpoch(u64),
-    /// Written by a newer program.
+    /// A newer program wrote the entry.
     NewerVersion(u32),
-    /// A field that cannot have this value under a right checksum.
+    /// The value of a field is impossible although the checksum is correct.
     BadField {
-        /// Its name in `docs/on-disk.md`.
+        /// Name of the field in `docs/on-disk.md`.
         field: &'static str,
         /// Its value.
         value: u64,
     },
-    /// A field of a record that cannot have this value under a right checksum.
+    /// The value of a field of a record is impossible although the checksum is correct.
     BadRecord {
-        /// Which record.
+        /// Index of the record.
         index: usize,
         /// Name of the field.
         field: &'static str,
         /// Its value.
         value: u64,
     },
-    /// Bytes that are zero in this version are not.
+    /// Bytes that are zero in this version are not zero.
     UnknownContent,
 }
 
 impl EntryFault {
-    /// Is this an entry that was written whole and cannot be used, so that nothing may be concluded from its
-    /// place in the log?
+    /// Was the entry written completely, but cannot be used? Then its position in the log proves nothing.
     #[must_use]
     pub const fn is_refusal(&self) -> bool {
         matches!(self, Self::NewerVersion(_) | Self::BadField { .. } | Self::BadRecord { .. } | Self::UnknownContent)
@@ -113,61 +112,61 @@ impl fmt::Display for EntryFault {
     }
 }
 
-/// Why a journal cannot be used. Nothing has been changed on it in any case.
+/// The reason why a journal cannot be used. The journal is unchanged in every case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JournalError {
-    /// Fewer bytes than a superblock has.
+    /// There are fewer bytes than a superblock has.
     Truncated(usize),
-    /// The device does not begin as a journal does.
+    /// The device has no journal superblock.
     NotAJournal,
-    /// Written by a newer program.
+    /// A newer program wrote the superblock.
     NewerVersion(u32),
     /// The superblock's checksum does not match.
     Checksum {
         /// The value in the superblock.
         stored: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         computed: u32,
     },
-    /// A field of the superblock that cannot have this value under a right checksum.
+    /// The value of a field is impossible although the checksum is correct.
     BadField {
-        /// Its name in `docs/on-disk.md`.
+        /// Name of the field in `docs/on-disk.md`.
         field: &'static str,
         /// Its value.
         value: u64,
     },
-    /// An entry of the superblock's table of arrays that cannot be.
+    /// An entry in the superblock's table of arrays is impossible.
     BadArray {
-        /// Its index.
+        /// Index of the entry.
         index: usize,
         /// Name of the field.
         field: &'static str,
     },
-    /// Bytes that are zero in this version are not.
+    /// Bytes that are zero in this version are not zero.
     UnknownContent,
     /// The device is too small for a journal.
     TooSmall(Sectors),
-    /// The device is larger than any address that can be written down.
+    /// The device is larger than the maximum address.
     TooLarge(Sectors),
-    /// The device has become smaller than it was.
+    /// The device is smaller than when the journal was created.
     DeviceTruncated {
-        /// Sectors when the journal was made.
+        /// Sectors when the journal was created.
         made: Sectors,
         /// Sectors now.
         now: Sectors,
     },
     /// The device's blocks are larger than the journal's entries allow.
     LargerBlocks {
-        /// Block size the journal was made for.
+        /// Block size for which the journal was created.
         made: BlockSize,
         /// Block size now.
         now: BlockSize,
     },
-    /// The journal of another controller.
+    /// The journal belongs to another controller.
     OtherController {
         /// The controller that the journal belongs to.
         owner: Uuid,
-        /// The controller that opens it.
+        /// The controller that opens the journal.
         own: Uuid,
     },
     /// The two superblocks of one device belong to different journals.
@@ -179,33 +178,33 @@ pub enum JournalError {
     },
     /// The two superblocks of one device have the same generation, but not the same content.
     CopiesDiffer(u64),
-    /// Two devices that are no mirrors of each other.
+    /// The two devices are not mirrors of each other.
     NotMirrors {
-        /// The journal of one.
+        /// The journal of the first device.
         one: Uuid,
-        /// The journal of the other.
+        /// The journal of the other device.
         other: Uuid,
     },
-    /// It was being brought up to date, and that did not come to its end.
+    /// The copy of the journal to this device was not completed.
     Unfinished,
-    /// Two devices that both say they are the same copy of the journal.
+    /// Both devices say that they are the same copy of the journal.
     SameMirror(u8),
-    /// Both devices have carried the journal alone: what each has the other one has not.
+    /// Each device has carried the journal alone, so each has entries that the other lacks.
     BothAlone,
-    /// An entry that was promised cannot be read, or one was written that this program does not know.
+    /// An acknowledged entry cannot be read, or this program does not know the version of an entry.
     Damaged {
-        /// The entry that is missing.
+        /// Number of the missing entry.
         sequence: u64,
-        /// The highest entry that is known to have been promised.
+        /// Number of the newest entry that is known to have been acknowledged.
         promised: u64,
-        /// Where it should begin on the device.
+        /// Place on the device where the entry should begin.
         at: DriveLba,
-        /// The damaged sectors as far as they are known: at least the header.
+        /// Number of damaged sectors, as far as known: at least the header.
         sectors: Sectors,
         /// The fault of the entry.
         fault: EntryFault,
     },
-    /// All places of the table of arrays are taken.
+    /// The table of arrays is full.
     TableFull,
 }
 
@@ -271,7 +270,7 @@ impl fmt::Display for JournalError {
 impl core::error::Error for JournalError {}
 
 impl JournalError {
-    /// A fault of the size of the device, or of its blocks.
+    /// Prints a fault of the size of the device, or of its blocks.
     fn fmt_size(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooSmall(have) => write!(
@@ -298,7 +297,7 @@ impl JournalError {
         }
     }
 
-    /// A fault of the journal as a whole, not of one superblock.
+    /// Prints a fault of the journal as a whole.
     fn fmt_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NotMirrors { one, other } => write!(

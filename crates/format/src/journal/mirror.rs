@@ -1,23 +1,24 @@
-//! Which of two devices of the same journal is the authoritative one.
+//! Chooses the authoritative one of two devices of the same journal.
 //!
-//! - A device of an older epoch has missed something, and loses against one of a newer epoch.
-//! - If the epochs are equal, a device that says that it is the whole journal wins. It was started without the other
-//!   one, which may have got the number of that epoch before, with entries that were never acknowledged.
-//! - Between two mirrors of one epoch the longer log wins. Every acknowledged entry was durable on both, so the shorter
-//!   log ends at an entry that was never acknowledged, or is damaged there.
+//! - A device with an older epoch has missed entries, so the device with the newer epoch is chosen.
+//! - If the epochs are equal, a device that says that it is the whole journal is chosen. It was started without the
+//!   other device. The other device may have got the number of that epoch before, with entries that were never
+//!   acknowledged.
+//! - Of two mirrors with the same epoch the one with the longer log is chosen. Every acknowledged entry was durable on
+//!   both, so the shorter log ends at an entry that was never acknowledged, or at damage.
 //!
-//! The log that is taken must have all entries that either device knows to be acknowledged.
+//! The chosen log must have all entries that either device knows to be acknowledged.
 
 use super::error::JournalError;
 use super::scan::ScanOutcome;
 use super::superblock::JournalSuperblock;
 
-/// The index of the authoritative device; the other one is to be brought up to date from it.
+/// The index of the authoritative device; the other device must be made up to date from it.
 ///
 /// # Errors
 /// - [`JournalError::NotMirrors`], [`JournalError::SameMirror`] and [`JournalError::BothAlone`] if the devices do not
 ///   belong together.
-/// - [`JournalError::Damaged`] if acknowledged entries are missing on the better one too.
+/// - [`JournalError::Damaged`] if acknowledged entries are missing on the better device, too.
 pub fn choose_journal_mirror(devices: [(&JournalSuperblock, &ScanOutcome); 2]) -> Result<usize, JournalError> {
     let [(one, found_one), (other, found_other)] = devices;
     if one.journal != other.journal || one.controller != other.controller {
@@ -26,7 +27,7 @@ pub fn choose_journal_mirror(devices: [(&JournalSuperblock, &ScanOutcome); 2]) -
     if one.mirrors == 1 && other.mirrors == 1 {
         return Err(JournalError::BothAlone);
     }
-    // A device that carries the journal alone since the other one was dropped is copy 0 of one.
+    // If the other device was dropped, the remaining device says that it is copy 0 of one.
     if one.mirror == other.mirror && one.mirrors == other.mirrors {
         return Err(JournalError::SameMirror(one.mirror));
     }

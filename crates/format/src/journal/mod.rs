@@ -41,33 +41,33 @@ use openraid_units::{Bytes, Sectors};
 
 /// Bytes of a journal's superblock, and of an entry's header.
 pub const JOURNAL_BLOCK_BYTES: usize = 4096;
-/// Headers are at multiples of this, for every block size of the device.
+/// Headers are at multiples of this number of sectors, for every block size of the device.
 pub const JOURNAL_ALIGN: Sectors = Sectors(8);
-/// The smallest device that becomes a journal. Below that a few large writes would fill it.
+/// Minimum size of a journal device. A few large writes would fill a smaller one.
 pub const JOURNAL_BYTES_MIN: Bytes = Bytes::mib(8);
-/// The shortest ring that is accepted: three of the largest entries, and a filler.
+/// Minimum length of the ring: three of the largest entries, and a filler.
 pub const JOURNAL_RING_MIN: Sectors = Sectors::mib(4);
-/// Where the ring of a new journal begins: on the boundary that partitioning tools and flash like.
+/// Start of the ring of a new journal, on the boundary that partitioning tools use and that suits flash memory.
 pub const JOURNAL_RING_START: Sectors = Sectors::mib(1);
-/// A new journal on a device of this size or more keeps one part in this many for entries of arrays that are not there;
-/// on a smaller one that is what lies between superblock and ring anyway.
+/// On a device of at least this size a new journal reserves a part for the entries of absent arrays. On a smaller
+/// device only the area between superblock and ring is used for them.
 pub const JOURNAL_KEEP_DEVICE_MIN: Sectors = Sectors::mib(64);
-/// See [`JOURNAL_KEEP_DEVICE_MIN`].
+/// The reserved part is this fraction of the device; see [`JOURNAL_KEEP_DEVICE_MIN`].
 pub const JOURNAL_KEEP_SHARE: u64 = 8;
-/// The largest payload of one entry.
+/// Maximum payload of one entry.
 pub const JOURNAL_PAYLOAD_MAX: Sectors = Sectors::mib(1);
-/// Records of one entry at most.
+/// Maximum number of records in one entry.
 pub const JOURNAL_RECORDS_MAX: usize = 120;
-/// Arrays (redundancy sets) that share one journal at most.
+/// Maximum number of arrays (redundancy sets) that share one journal.
 pub const JOURNAL_ARRAYS_MAX: usize = 64;
-/// Devices that carry the same journal at most.
+/// Maximum number of devices that carry the same journal.
 pub const JOURNAL_MIRRORS_MAX: u8 = 2;
-/// Entry numbers, epochs and generations stay below this, so that adding one can never overflow. At a million
-/// entries a second it is reached in 146,000 years.
+/// Numbers of entries, epochs and generations stay below this value, so that an addition of one cannot overflow. At a
+/// million entries per second the value is reached in 146,000 years.
 pub const JOURNAL_NUMBER_END: u64 = 1 << 62;
-/// Addresses and lengths in sectors end here: their bytes still fit into 64 bits.
+/// Addresses and lengths in sectors stay below this value, so that their number of bytes fits into 64 bits.
 pub const JOURNAL_LBA_END: u64 = 1 << 55;
-/// The version that is written and read.
+/// Version of the journal's format.
 pub const JOURNAL_VERSION: u32 = 1;
 
 const _: () = assert!(JOURNAL_BLOCK_BYTES as u64 == JOURNAL_ALIGN.bytes().0);

@@ -33,7 +33,7 @@ const _: () = assert!(at::LBA == 8 && at::SECTORS == 16 && at::RING_SECTOR == 24
 /// One range of an entry. `array` is an index in the table of the journal's superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum JournalRecord {
-    /// Host data that are promised.
+    /// Host data that were acknowledged or may be.
     Data {
         /// Array the range belongs to.
         array: u8,
@@ -41,10 +41,10 @@ pub enum JournalRecord {
         set_lba: SetLba,
         /// Length of the range.
         sectors: Sectors,
-        /// Where its bytes are: sectors from the start of this entry's payload.
+        /// Place of the bytes: sectors from the start of this entry's payload.
         payload_at: Sectors,
     },
-    /// Bytes (data, P or Q) that a member gets.
+    /// Bytes (data, P or Q) that a member will get.
     Redo {
         /// Array the member belongs to.
         array: u8,
@@ -54,10 +54,10 @@ pub enum JournalRecord {
         member_lba: MemberLba,
         /// Length of the range.
         sectors: Sectors,
-        /// Where the bytes are: sectors from the start of this entry's payload.
+        /// Place of the bytes: sectors from the start of this entry's payload.
         payload_at: Sectors,
     },
-    /// As `Redo`, the bytes being in the payload of an older entry that the tail has not passed.
+    /// As `Redo`, but the bytes are in the payload of an older entry that is not before the tail.
     RedoRef {
         /// Array the member belongs to.
         array: u8,
@@ -67,10 +67,10 @@ pub enum JournalRecord {
         member_lba: MemberLba,
         /// Length of the range.
         sectors: Sectors,
-        /// Where the bytes are in the ring.
+        /// Place of the bytes in the ring.
         at: RingSector,
     },
-    /// From here on the range reads as zeroes.
+    /// The range reads as zeroes from this record on.
     Zero {
         /// Array the range belongs to.
         array: u8,
@@ -79,7 +79,7 @@ pub enum JournalRecord {
         /// Length of the range.
         sectors: Sectors,
     },
-    /// Older entries say nothing about the range any more.
+    /// Older entries no longer apply to the range.
     Revoke {
         /// Array the range belongs to.
         array: u8,
@@ -88,12 +88,12 @@ pub enum JournalRecord {
         /// Length of the range.
         sectors: Sectors,
     },
-    /// Everything older of this array is durable on its members.
+    /// All older entries of this array are durable on its members.
     Release {
         /// The array.
         array: u8,
     },
-    /// The row was written without this member: what older redo records say of the range there is outdated.
+    /// The row was written without this member: older redo records for this range of the member are outdated.
     Outdated {
         /// Array the member belongs to.
         array: u8,
@@ -106,7 +106,7 @@ pub enum JournalRecord {
     },
 }
 
-/// The fields of a record as they stand on disk, before they mean anything.
+/// The fields of a record as stored, before they are checked.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Raw {
     kind: u8,
@@ -127,7 +127,7 @@ const RELEASE: u8 = 6;
 const OUTDATED: u8 = 7;
 
 impl JournalRecord {
-    /// The array that the record is about.
+    /// The array of the record.
     #[must_use]
     pub const fn array(&self) -> u8 {
         match *self {
@@ -141,8 +141,8 @@ impl JournalRecord {
         }
     }
 
-    /// The stretch of this entry's payload that the record points to, as sectors from the payload's start and a
-    /// length; `None` for records without bytes of their own.
+    /// The part of this entry's payload that belongs to the record: sectors from the start of the payload, and a
+    /// length. `None` for records without bytes of their own.
     #[must_use]
     pub const fn payload(&self) -> Option<(Sectors, Sectors)> {
         match *self {
@@ -157,10 +157,10 @@ impl JournalRecord {
         }
     }
 
-    /// Write the record.
+    /// Encodes the record.
     ///
     /// # Panics
-    /// A place in the payload that no payload has.
+    /// The place in the payload is larger than any payload.
     pub(super) fn encode(&self, out: &mut [u8; RECORD_BYTES]) {
         let Raw { kind, array, slot, payload_at, lba, sectors, ring_sector } = self.raw();
         let first = u64::from(kind) << (8 * at::KIND)

@@ -13,7 +13,7 @@ use crate::identity::Uuid;
 use core::fmt;
 use openraid_units::{DriveLba, Sectors};
 
-/// A place in the ring: sectors from its start.
+/// A position in the ring: sectors from its start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RingSector(pub u64);
 
@@ -23,47 +23,47 @@ impl fmt::Debug for RingSector {
     }
 }
 
-/// A place in the log: which entry, and where it stands.
+/// A position in the log: the number of an entry, and its place in the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct LogPlace {
     /// Number of the entry; the first of a journal is 1.
     pub sequence: u64,
-    /// Where its header begins.
+    /// Position of its header.
     pub position: RingSector,
 }
 
-/// The geometry and identity that reading and writing entries needs.
+/// The geometry and identity that are needed to read and write entries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct JournalRing {
-    /// Identity of the journal, as every entry carries it.
+    /// Identity of the journal, which every entry has.
     pub journal: Uuid,
-    /// Sector of the device at which the ring begins.
+    /// Sector of the device where the ring begins.
     pub start: DriveLba,
-    /// Length, a multiple of [`JOURNAL_ALIGN`] and not zero.
+    /// Length of the ring: a multiple of [`JOURNAL_ALIGN`], and not zero.
     pub sectors: Sectors,
 }
 
 impl JournalRing {
-    /// Can an entry begin here?
+    /// Can an entry begin at this position?
     #[must_use]
     pub const fn holds(&self, position: RingSector) -> bool {
         position.0 < self.sectors.0 && position.0.is_multiple_of(JOURNAL_ALIGN.0)
     }
 
-    /// Sectors from a place to the end of the ring.
+    /// Sectors from a position to the end of the ring.
     ///
     /// # Panics
-    /// A place that the ring does not have.
+    /// The position is outside the ring.
     #[must_use]
     pub const fn to_end(&self, position: RingSector) -> Sectors {
         assert!(position.0 < self.sectors.0, "the ring does not have this place");
         Sectors(self.sectors.0 - position.0)
     }
 
-    /// Sectors from one place forward to another, less than the ring has.
+    /// Sectors forward from one position to another; less than the length of the ring.
     ///
     /// # Panics
-    /// Places that the ring does not have.
+    /// A position is outside the ring.
     #[must_use]
     pub const fn distance(&self, from: RingSector, to: RingSector) -> Sectors {
         assert!(from.0 < self.sectors.0 && to.0 < self.sectors.0, "the ring does not have these places");
@@ -74,29 +74,29 @@ impl JournalRing {
         }
     }
 
-    /// The place after `len` sectors; the first sector follows the last.
+    /// The position after `len` sectors. After the last sector comes the first one.
     ///
     /// # Panics
-    /// The sectors reach over the end of the ring.
+    /// The sectors extend past the end of the ring.
     #[must_use]
     pub const fn behind(&self, position: RingSector, len: Sectors) -> RingSector {
         assert!(len.0 <= self.to_end(position).0, "nothing reaches over the end of the ring");
         RingSector((position.0 + len.0) % self.sectors.0)
     }
 
-    /// Must a filler be written at `head` first, because an entry with this payload would reach over the end?
+    /// Is a filler needed at `head` first, because an entry with this payload would extend past the end of the ring?
     ///
     /// # Panics
-    /// `head` is no place in the ring.
+    /// `head` is outside the ring.
     #[must_use]
     pub const fn needs_wrap(&self, head: RingSector, payload: Sectors) -> bool {
         entry_sectors(payload).0 > self.to_end(head).0
     }
 
-    /// The sector of the device where a place of the ring is.
+    /// The sector of the device for a position in the ring.
     ///
     /// # Panics
-    /// A place that the ring does not have.
+    /// The position is outside the ring.
     #[must_use]
     pub const fn drive_lba(&self, position: RingSector) -> DriveLba {
         assert!(position.0 < self.sectors.0, "the ring does not have this place");

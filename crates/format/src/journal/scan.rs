@@ -28,23 +28,23 @@ use openraid_units::Sectors;
 /// The next need of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanNeed {
-    /// The [`JOURNAL_BLOCK_BYTES`] at this place, given to [`JournalScan::header`].
+    /// The [`JOURNAL_BLOCK_BYTES`] at this position. Give them to [`JournalScan::header`].
     Header(RingSector),
-    /// The CRC-32C of this stretch, given to [`JournalScan::payload`].
+    /// The CRC-32C of these sectors. Give it to [`JournalScan::payload`].
     Payload {
-        /// Where it begins.
+        /// Position of the first sector.
         at: RingSector,
-        /// Its length.
+        /// Number of sectors.
         sectors: Sectors,
     },
-    /// This stretch in pieces of whole headers, from its start, given to [`JournalScan::sweep`].
+    /// These sectors, in pieces of whole headers, in order. Give them to [`JournalScan::sweep`].
     Sweep {
-        /// Where it begins.
+        /// Position of the first sector.
         at: RingSector,
-        /// Its length; it does not reach over the end of the ring.
+        /// Number of sectors; they do not extend past the end of the ring.
         sectors: Sectors,
     },
-    /// Nothing: [`JournalScan::outcome`] is ready.
+    /// Nothing more: [`JournalScan::outcome`] is ready.
     Done,
 }
 
@@ -63,24 +63,24 @@ pub struct JournalScan {
     epoch: u64,
     epoch_start: u64,
     phase: Phase,
-    /// The entry that must follow.
+    /// The expected next entry.
     next: LogPlace,
-    /// Sectors that entries which fit take up.
+    /// Number of sectors of the accepted entries.
     walked: Sectors,
     entries: u64,
     /// The highest tail so far.
     tail: LogPlace,
-    /// Tail and epoch of the entry before.
+    /// Tail and epoch of the previous entry.
     before: (u64, u64),
     epoch_seen: u64,
     promised: u64,
     highest: u64,
     stop: EntryFault,
-    /// Sectors of the entry that did not fit, as far as that is known.
+    /// Number of sectors of the refused entry, as far as known.
     stop_sectors: Sectors,
     sweep_at: RingSector,
     sweep_left: Sectors,
-    /// The highest tail that the sweep has seen.
+    /// The highest tail that the sweep has found.
     later_tail: LogPlace,
     restarted: bool,
 }
@@ -90,33 +90,33 @@ pub struct JournalScan {
 pub struct ScanOutcome {
     /// The ring that was scanned.
     pub ring: JournalRing,
-    /// The first entry that counts. Entries with smaller numbers that the scan handed out are to be forgotten.
+    /// The first entry that counts. The caller must forget entries with smaller numbers that the scan returned.
     pub tail: LogPlace,
-    /// Where the next entry is to be written.
+    /// The position of the next entry to write.
     pub head: LogPlace,
-    /// Entries that fit, from where the log was followed.
+    /// Number of accepted entries, from the position where the scan began to follow the log.
     pub entries: u64,
-    /// The highest epoch of superblock and entries. The next writer uses a higher one.
+    /// The highest epoch in the superblock and the entries. The next writer uses a higher one.
     pub epoch: u64,
-    /// The highest entry that is known to have been promised.
+    /// Number of the newest entry that is known to have been acknowledged.
     pub promised: u64,
-    /// The highest number of any header that was seen, of a complete entry or not. A log that is given up continues
-    /// after it.
+    /// The highest number in any header that was found, even of an incomplete entry. A log that was given up continues
+    /// after this number.
     pub highest: u64,
-    /// Why the log ends at `head`.
+    /// The reason why the log ends at `head`.
     pub stop: EntryFault,
-    /// The affected sectors from `head` on: the header, or the whole entry if its header is good.
+    /// Number of affected sectors from `head` on: the header, or the whole entry if its header is valid.
     pub stop_sectors: Sectors,
-    /// The log could not be followed from the superblock's tail, and did not have to be.
+    /// Did the scan follow the log from a later tail, because the tail of the superblock was out of date?
     pub restarted: bool,
 }
 
 impl JournalScan {
-    /// Begin at the superblock's tail.
+    /// Begins a scan at the superblock's tail.
     ///
     /// # Panics
-    /// A superblock that [`JournalSuperblock::decode`] would not give out: a ring without whole headers, or a tail
-    /// outside of it. Rings that are shorter than decode accepts are fine here.
+    /// [`JournalSuperblock::decode`] would not return this superblock: the ring is not a whole number of headers, or
+    /// the tail is outside the ring. A ring that is shorter than decode accepts is allowed here.
     #[must_use]
     pub fn new(superblock: &JournalSuperblock) -> Self {
         let ring = superblock.ring();
@@ -145,7 +145,7 @@ impl JournalScan {
         }
     }
 
-    /// The next need.
+    /// The next need of the scan.
     #[must_use]
     pub fn need(&self) -> ScanNeed {
         match self.phase {
@@ -162,13 +162,13 @@ impl JournalScan {
         }
     }
 
-    /// Take the header that was asked for; `None` if it cannot be read.
+    /// Takes the requested header; `None` if it cannot be read.
     ///
-    /// Gives the entry if it is the one that must follow. Without a payload it counts; with one it counts as soon as
-    /// [`JournalScan::payload`] says so, which is asked for next.
+    /// Returns the entry if it is the expected next one. An entry without a payload counts at once. An entry with a
+    /// payload counts if [`JournalScan::payload`], which is the next need, accepts the payload.
     ///
     /// # Panics
-    /// No header was asked for.
+    /// The scan did not request a header.
     pub fn header<'a>(&mut self, bytes: Option<&'a [u8]>) -> Option<JournalEntry<'a>> {
         assert!(self.phase == Phase::Header, "no header was asked for");
         let entry = match bytes.ok_or(EntryFault::Unreadable).and_then(|bytes| self.judge(bytes)) {
@@ -186,11 +186,10 @@ impl JournalScan {
         Some(entry)
     }
 
-    /// Take the CRC-32C of the payload that was asked for; `None` if it cannot be read. Says whether the entry
-    /// counts.
+    /// Takes the CRC-32C of the requested payload; `None` if it cannot be read. Returns true if the entry counts.
     ///
     /// # Panics
-    /// No payload was asked for.
+    /// The scan did not request a payload.
     pub fn payload(&mut self, crc: Option<u32>) -> bool {
         let Phase::Payload(header) = self.phase else { panic!("no payload was asked for") };
         let fault = match crc {
@@ -205,10 +204,11 @@ impl JournalScan {
         false
     }
 
-    /// Take a piece from the start of the stretch that was asked for.
+    /// Takes a piece from the start of the requested sectors.
     ///
     /// # Panics
-    /// No stretch was asked for, or the piece is empty, longer than it, or not made of whole headers.
+    /// The scan did not request a sweep. Or the piece is empty, longer than the requested sectors, or not a whole
+    /// number of headers.
     pub fn sweep(&mut self, piece: &[u8]) {
         let (blocks, rest) = piece.as_chunks::<JOURNAL_BLOCK_BYTES>();
         assert!(rest.is_empty(), "pieces are made of whole headers");
@@ -219,7 +219,7 @@ impl JournalScan {
         self.swept(JOURNAL_ALIGN * blocks.len() as u64);
     }
 
-    /// Pass over a piece of the stretch that was asked for, because it cannot be read.
+    /// Skips a piece of the requested sectors, because it cannot be read.
     ///
     /// # Panics
     /// As [`JournalScan::sweep`].
@@ -249,7 +249,7 @@ impl JournalScan {
         }
     }
 
-    /// Is this the entry that must follow?
+    /// Checks that this is the expected next entry.
     fn judge<'a>(&self, bytes: &'a [u8]) -> Result<JournalEntry<'a>, EntryFault> {
         let envelope = Envelope::open(bytes, &self.ring, self.next.position)?;
         if envelope.sequence != self.next.sequence {
@@ -296,16 +296,16 @@ impl JournalScan {
         self.stop_sectors = sectors;
         self.sweep_at = self.next.position;
         self.sweep_left = self.ring.sectors - self.walked;
-        // The first round has already seen the rest of the ring.
+        // The first pass has already seen the rest of the ring.
         let nothing_left = self.restarted || self.sweep_left.is_zero();
         self.phase = if nothing_left { Phase::Done } else { Phase::Sweep };
     }
 
-    /// Note what a header beyond the end says, if it is one.
+    /// Notes the contents of a block after the end of the log, if the block is a header.
     ///
-    /// From the start of the superblock's epoch on, a header of an older epoch is of a log that was given up: a torn
-    /// entry, or an entry from a time in which the device carried the journal alone. The log went another way since. Such a header
-    /// still tells that entries before the start were promised.
+    /// From the start of the superblock's epoch on, a header with an older epoch belongs to a log that was given up. It
+    /// is a torn entry, or an entry from a time in which the device carried the journal alone; the log continued
+    /// without it. Such a header still shows that the entries before the start were acknowledged.
     fn notice(&mut self, block: &[u8; JOURNAL_BLOCK_BYTES], position: RingSector) {
         let Ok(JournalEntry { mut header, .. }) = JournalEntry::decode(block, &self.ring, position) else { return };
         if header.sequence < self.next.sequence {
@@ -321,7 +321,7 @@ impl JournalScan {
         self.claims(&header);
     }
 
-    /// Does an entry of this number and epoch belong to the log that the superblock is of?
+    /// Does an entry with this number and epoch belong to the superblock's log?
     fn is_current(&self, sequence: u64, epoch: u64) -> bool {
         sequence < self.epoch_start || epoch >= self.epoch
     }
@@ -349,16 +349,15 @@ impl JournalScan {
 }
 
 impl ScanOutcome {
-    /// May the log end where it does?
+    /// Is the end of the log valid?
     ///
     /// # Errors
-    /// [`JournalError::Damaged`]: entries that were promised are missing, or the next entry was written whole by a
-    /// program that knows more.
+    /// [`JournalError::Damaged`]: acknowledged entries are missing, or a newer program wrote the next entry completely.
     pub fn verdict(&self) -> Result<(), JournalError> {
         self.verdict_with(self.promised)
     }
 
-    /// As [`ScanOutcome::verdict`], when it is known from elsewhere how far entries were promised.
+    /// As [`ScanOutcome::verdict`], if another source says up to which entry all were acknowledged.
     pub(super) fn verdict_with(&self, promised: u64) -> Result<(), JournalError> {
         if promised < self.head.sequence && !self.stop.is_refusal() {
             return Ok(());
@@ -373,8 +372,8 @@ impl ScanOutcome {
     }
 }
 
-/// Scan a ring that is in memory, and give every entry that fits to `found`, with its payload. Only entries from
-/// [`ScanOutcome::tail`] on count. Bytes beyond the end of `ring` count as unreadable.
+/// Scans a ring in memory, and calls `found` with every accepted entry and its payload. Only entries from
+/// [`ScanOutcome::tail`] on count. Bytes after the end of `ring` count as unreadable.
 pub fn scan_ring<'a>(
     superblock: &JournalSuperblock,
     ring: &'a [u8],

@@ -59,7 +59,7 @@ mod at {
 }
 const _: () = assert!(at::END == 2304 && at::END < JOURNAL_BLOCK_BYTES);
 
-/// Which of the two superblocks of a device.
+/// The two superblocks of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SuperblockCopy {
     /// In the first 4 KiB.
@@ -68,78 +68,79 @@ pub enum SuperblockCopy {
     Last,
 }
 
-/// The meaning of the journal's entries for an array of its table.
+/// The use of the journal's entries for an array in its table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayState {
     /// The array uses the journal.
     Live,
-    /// The array has failed; its entries are kept for the day when it comes back.
+    /// The array has failed; its entries are kept until it comes back.
     Preserved,
-    /// Its entries were given up by name; they are never replayed.
+    /// An administrator gave up the entries of this array; they are never replayed.
     Discarded,
 }
 
-/// One array of the table.
+/// An array in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct JournalArray {
     /// Identity of the redundancy set, as in its md superblocks.
     pub set_uuid: Uuid,
-    /// What its entries mean.
+    /// The use of its entries.
     pub state: ArrayState,
-    /// Entries before this one say nothing about it.
+    /// Entries before this one do not apply to the array.
     pub first_sequence: u64,
 }
 
-/// The superblock of a journal. It has every field of the disk but the copy's number, which the writer gives.
+/// The superblock of a journal. It has every field on disk except the number of the copy, which the writer gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalSuperblock {
     /// Identity of the journal.
     pub journal: Uuid,
-    /// The controller that wrote promises into it.
+    /// The controller whose acknowledged writes are in the journal.
     pub controller: Uuid,
-    /// Raised with every rewrite.
+    /// Raised with every write of the superblock.
     pub generation: u64,
-    /// Raised, and durable in both copies, before the first entry after each opening, and before the first promise
-    /// after a mirror was dropped. A device gets a new epoch only when it holds every entry from the tail on.
+    /// Raised before the first entry after each opening of the journal, and before the first acknowledgement after a
+    /// mirror was dropped. The raised value is durable in both copies before that. A device gets a new epoch only if it
+    /// holds every entry from the tail on.
     pub epoch: u64,
-    /// The first entry of this epoch: from here on entries of older epochs do not count.
+    /// The first entry of this epoch: from this entry on, entries of older epochs do not count.
     pub epoch_start: u64,
-    /// Sectors of the device when the journal was made.
+    /// Sectors of the device when the journal was created.
     pub device_sectors: Sectors,
-    /// Sector of the device at which the ring begins.
+    /// Sector of the device where the ring begins.
     pub ring_start: DriveLba,
     /// Length of the ring.
     pub ring_sectors: Sectors,
-    /// An entry that the log can be followed from. What lies between it and the head is never written over, so the
-    /// head comes no nearer to it than the ring is long until a later place is durable in both copies.
+    /// An entry from which the log can be followed. The sectors between this entry and the head are never overwritten.
+    /// The head can pass this entry only after a later position is durable in both copies.
     pub tail: LogPlace,
-    /// Writes to the device are in units of this: 512 or 4096 bytes.
+    /// Unit of writes to the device: 512 or 4096 bytes.
     pub block: BlockSize,
-    /// Devices that carry this journal: 1 or 2.
+    /// Number of devices that carry this journal: 1 or 2.
     pub mirrors: u8,
-    /// Which of them this is, from 0.
+    /// Index of this device among them, from 0.
     pub mirror: u8,
-    /// No entry counts: everything promised is durable on the members, and the next entry will be `tail`.
+    /// No entry counts: all acknowledged writes are durable on the members, and the next entry will be at `tail`.
     pub clean: bool,
-    /// Sectors in use of the area before the ring. They hold unchanged copies of entries that only absent arrays need,
-    /// and count as older than those of the ring.
+    /// Number of used sectors in the area before the ring. They hold the kept entries, which are unchanged copies of
+    /// entries that only absent arrays need. Kept entries count as older than those of the ring.
     pub kept: Sectors,
-    /// It is being brought up to date, and nothing on it counts yet.
+    /// The device is being made up to date, and its contents do not count yet.
     pub unfinished: bool,
-    /// Arrays by the index that records carry.
+    /// Arrays by the index that records use.
     pub arrays: [Option<JournalArray>; JOURNAL_ARRAYS_MAX],
 }
 
-/// The copy that counts, and whether the other one has to be written again.
+/// The copy that counts, and the copy that must be written again, if any.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewestCopy {
-    /// What counts.
+    /// The superblock that counts.
     pub superblock: JournalSuperblock,
     /// The copy that is damaged or older.
     pub rewrite: Option<SuperblockCopy>,
 }
 
-/// The sector at which a copy stands on a device of this size; `None` if the device is too small for a journal.
+/// The sector of a copy on a device of this size; `None` if the device is too small for a journal.
 #[must_use]
 pub const fn journal_superblock_lba(copy: SuperblockCopy, device: Sectors) -> Option<DriveLba> {
     if device.0 < JOURNAL_BYTES_MIN.sectors_floor().0 {
@@ -161,14 +162,14 @@ impl SuperblockCopy {
 }
 
 impl JournalSuperblock {
-    /// A new, empty journal over the whole of a device.
+    /// A new, empty journal on a whole device.
     ///
     /// # Errors
     /// [`JournalError::TooSmall`] or [`JournalError::TooLarge`].
     ///
     /// # Panics
-    /// A mirror number that is not below `mirrors`, more mirrors than [`JOURNAL_MIRRORS_MAX`], or a block size
-    /// other than 512 and 4096.
+    /// The mirror number is not below `mirrors`, there are more mirrors than [`JOURNAL_MIRRORS_MAX`], or the block size
+    /// is neither 512 nor 4096.
     pub fn new(
         journal: Uuid,
         controller: Uuid,
@@ -210,13 +211,13 @@ impl JournalSuperblock {
         JournalRing { journal: self.journal, start: self.ring_start, sectors: self.ring_sectors }
     }
 
-    /// The area for entries that have to leave the ring: first sector, and room.
+    /// The area for kept entries: first sector, and number of sectors.
     #[must_use]
     pub fn keep_area(&self) -> (DriveLba, Sectors) {
         (DriveLba(JOURNAL_ALIGN.get()), self.ring_start.offset() - JOURNAL_ALIGN)
     }
 
-    /// Does an entry with this number say anything about the array with this index? Preserved arrays count.
+    /// Does an entry with this number apply to the array with this index? Preserved arrays count, too.
     #[must_use]
     pub fn counts(&self, array: u8, sequence: u64) -> bool {
         let array = self.arrays.get(usize::from(array)).copied().flatten();
@@ -230,7 +231,7 @@ impl JournalSuperblock {
         u8::try_from(index).ok()
     }
 
-    /// Enter an array, or say where it already stands.
+    /// Adds an array and returns its index. If the table has the array, only returns the index.
     ///
     /// # Errors
     /// [`JournalError::TableFull`].
@@ -243,10 +244,10 @@ impl JournalSuperblock {
         u8::try_from(free).map_err(|_| JournalError::TableFull)
     }
 
-    /// Read the copy that was found at its place.
+    /// Decodes the copy that was found at its place.
     ///
     /// # Errors
-    /// The first fault. [`JournalSuperblock::check_device`] checks that the device is whole, and
+    /// The first fault. [`JournalSuperblock::check_device`] checks that the device is complete, and
     /// [`JournalSuperblock::check_controller`] checks the owner.
     pub fn decode(bytes: &[u8], copy: SuperblockCopy) -> Result<Self, JournalError> {
         let bytes = check_envelope(bytes)?;
@@ -350,11 +351,11 @@ impl JournalSuperblock {
         Ok(())
     }
 
-    /// Write the superblock as this copy, checksum included.
+    /// Encodes the superblock as this copy, with its checksum.
     ///
     /// # Panics
-    /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or the superblock would not be accepted when read: a bug is to
-    /// be found before it is on disk.
+    /// `out` is shorter than [`JOURNAL_BLOCK_BYTES`], or decoding would refuse the superblock. The panic finds such a
+    /// bug before the bytes are on disk.
     pub fn encode(&self, copy: SuperblockCopy, out: &mut [u8]) {
         self.check_fields().unwrap_or_else(|error| panic!("a journal superblock that cannot be: {error}"));
         let block = u32::try_from(self.block.bytes().get()).expect("at most 4096");
@@ -387,11 +388,11 @@ impl JournalSuperblock {
         le::put(out, at::CHECKSUM, &checksum.to_le_bytes());
     }
 
-    /// The copy of one device that counts.
+    /// Chooses the copy of one device that counts.
     ///
     /// # Errors
-    /// Neither can be used (the more telling reason), one was written by a newer program, or they contradict
-    /// each other.
+    /// Neither copy can be used (the more specific reason), a newer program wrote one of them, or they contradict each
+    /// other.
     pub fn newest(
         first: Result<Self, JournalError>,
         last: Result<Self, JournalError>,
@@ -421,7 +422,7 @@ impl JournalSuperblock {
         }
     }
 
-    /// Is the device the one the journal was made on? A device that has grown is fine.
+    /// Is this the device on which the journal was created? The device may have grown.
     ///
     /// # Errors
     /// [`JournalError::DeviceTruncated`], [`JournalError::LargerBlocks`].
@@ -435,7 +436,7 @@ impl JournalSuperblock {
         Ok(())
     }
 
-    /// Is this the journal of the controller that asks?
+    /// Does the journal belong to this controller?
     ///
     /// # Errors
     /// [`JournalError::OtherController`].
@@ -474,7 +475,7 @@ fn decode_array(bytes: &[u8; ARRAY_BYTES], index: usize) -> Result<Option<Journa
     Ok(Some(JournalArray { set_uuid, state, first_sequence }))
 }
 
-/// Magic, checksum and version keep their places in every version to come.
+/// Checks magic number, checksum and version, which keep their places in every later version.
 fn check_envelope(bytes: &[u8]) -> Result<&[u8; JOURNAL_BLOCK_BYTES], JournalError> {
     let bytes: &[u8; JOURNAL_BLOCK_BYTES] = bytes.first_chunk().ok_or(JournalError::Truncated(bytes.len()))?;
     if bytes[at::MAGIC..at::VERSION] != MAGIC {
@@ -492,7 +493,7 @@ fn check_envelope(bytes: &[u8]) -> Result<&[u8; JOURNAL_BLOCK_BYTES], JournalErr
     }
 }
 
-/// CRC-32C of the superblock with the checksum's field taken as zero.
+/// CRC-32C of the superblock; the field of the checksum counts as zero.
 fn checksum(bytes: &[u8; JOURNAL_BLOCK_BYTES]) -> u32 {
     let before = crc32c::update(!0, &bytes[..at::CHECKSUM]);
     let field = crc32c::update(before, &[0; 4]);

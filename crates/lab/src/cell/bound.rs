@@ -243,8 +243,8 @@ fn firmware(spec: &MachineSpec, array: &Array, bytes: u32) -> Option<Ceiling> {
     Some(array.ceiling("firmware of the members", &rates, true))
 }
 
-/// The ceiling of disks that do one request at a time, each after a seek and half a turn. There is none for mirrors,
-/// because they read the copy with the shortest seek. There is none for a write cache, because it sorts its writes.
+/// The ceiling of disks that do one request at a time, each after a seek and half a turn. Reads of mirrors have no such
+/// ceiling, because a mirror reads the copy with the shortest seek. Cached writes have none, because a cache sorts them.
 fn positions(spec: &MachineSpec, array: &Array, load: &Plan) -> Option<Ceiling> {
     let manner = load.spec.manner();
     let whole = load.zone.start == 0 && load.zone.len >= (u64::MAX >> 1) / 4096 * 4096;
