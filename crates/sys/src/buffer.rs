@@ -1,20 +1,20 @@
 //! Small aligned buffers for metadata: superblocks, bitmaps, logs.
 //!
-//! Metadata does not live in frames: its bytes are made by the core's encoders, copied once into a buffer of this
-//! kind, and the buffer belongs to the engine until the kernel has given the command back.
+//! Metadata is not kept in frames. The core's encoders make its bytes, which are copied once into a buffer of this
+//! kind. The buffer belongs to the engine until the kernel has returned the command.
 
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// The largest metadata transfer, in bytes. An md superblock is 4 KiB at most, a bitmap is written by pieces.
+/// Maximum size of a metadata transfer in bytes. An md superblock has at most 4 KiB, and a bitmap is written in pieces.
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
 
-/// Alignment in bytes: what `O_DIRECT` asks for on every device with blocks up to 4 KiB.
+/// Alignment in bytes: `O_DIRECT` requires it on a device with blocks of 4 KiB, the largest size.
 const ALIGNMENT: usize = 4096;
 
-/// An owned run of bytes on a 4 KiB boundary, 1 to [`METADATA_BYTES_MAX`] long. Dereferences to its bytes.
+/// An owned byte string at a 4 KiB boundary, from 1 to [`METADATA_BYTES_MAX`] bytes long. Dereferences to its bytes.
 pub struct AlignedBuffer {
     bytes: NonNull<u8>,
     len: u32,
@@ -46,7 +46,7 @@ impl AlignedBuffer {
         buffer
     }
 
-    /// Take `source` into this buffer if there is room for it, changing the length; else say no.
+    /// Copies `source` into this buffer and changes its length, if there is room. Otherwise returns false.
     pub(crate) fn refill(&mut self, source: &[u8]) -> bool {
         if source.is_empty() || source.len() > self.capacity as usize {
             return false;

@@ -4,7 +4,7 @@
 
 use openraid_units::{Instant, Nanos};
 
-/// Monotonic time now. Its zero is the machine's start; it does not count time asleep.
+/// Monotonic time now. It begins at the start of the machine and does not include time in suspend.
 #[must_use]
 pub fn now() -> Instant {
     Instant(read(libc::CLOCK_MONOTONIC))
@@ -16,7 +16,7 @@ pub fn thread_cpu() -> Nanos {
     Nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
-/// CPU time of the process, in all its threads, including ended ones.
+/// CPU time of the process: of all its threads, including those that ended.
 #[must_use]
 pub fn process_cpu() -> Nanos {
     Nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
@@ -28,19 +28,19 @@ pub fn wall() -> Nanos {
     Nanos(read(libc::CLOCK_REALTIME))
 }
 
-/// The same in whole seconds.
+/// The time since 1970 by the wall clock, in whole seconds.
 #[must_use]
 pub fn wall_seconds() -> u64 {
     wall().as_secs()
 }
 
-/// Sleeps and timeouts of the calling thread end when they are due. By default Linux lets them end up to 50 us later,
-/// so that it can wake several threads at once.
+/// Makes sleeps and timeouts of the calling thread end at their exact time. By default Linux may end them up to 50 us
+/// later, so that it can wake several threads together.
 pub fn make_timers_exact() {
     const SLACK_NS: libc::c_ulong = 1;
     // SAFETY: no memory involved.
     let set = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
-    // A sandbox may refuse it: timers are late then, and nothing else.
+    // A sandbox may refuse the call. Then timers are late, which has no other effect.
     let _ = set;
 }
 
@@ -51,7 +51,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     assert!(returned == 0, "clock {clock} cannot be read: the kernel lacks a clock that every Linux has");
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or(0);
-    // 584 years of nanoseconds fit.
+    // 64 bits can hold 584 years of nanoseconds.
     seconds * 1_000_000_000 + nanoseconds
 }
 

@@ -1,33 +1,37 @@
-//! One command to a member as both engines understand it, the limits they share, and its errors.
+//! One command to a member in the form that both engines use, their common limits, and the errors of commands.
 
 use crate::errno::{Errno, FaultKind};
 use std::fmt;
 
-/// Commands that one engine holds at most. Above it [`crate::IoEngine::push`] says that it is full.
+/// Maximum number of commands in one engine. Above it [`crate::IoEngine::push`] answers that the engine is full.
 pub const IN_FLIGHT_MAX: usize = 16_000;
-/// Members attached to one engine at most. Below the usual limit of 1024 descriptors, which also bounds the kernel's
-/// table of registered files.
+/// Maximum number of members that are attached to one engine. It is below the usual limit of 1024 descriptors, which
+/// also limits the kernel's table of registered files.
 pub const MEMBERS_MAX: usize = 512;
 /// Entries of the kernel's submission queue; a longer batch is submitted in pieces.
 pub(crate) const SUBMISSION_ENTRIES: u32 = 256;
-/// Entries of the kernel's completion queue: it can never overflow, because nothing is submitted above
-/// [`IN_FLIGHT_MAX`] (and one poll of the helper).
+/// Entries of the kernel's completion queue. The queue can never overflow, because at most [`IN_FLIGHT_MAX`] commands
+/// and one poll of the helper are submitted.
 pub(crate) const COMPLETION_ENTRIES: u32 = 16_384;
-/// Threads that the kernel may use for commands that cannot be begun without waiting (flushes, page-cache misses). Its
-/// own limit, four a processor, lets one hung file hold up all other members; the threads come and go by need.
+/// Maximum number of threads that the kernel may use for commands that it cannot begin without waiting (flushes,
+/// page-cache misses). By default the kernel's limit is four per processor, so that one file that does not answer could
+/// delay all other members. The kernel starts and ends these threads as needed.
 pub(crate) const KERNEL_WORKERS_MAX: u32 = 192;
-/// Threads that work on one member at the same time if io_uring is unavailable. Each member has its own, so that a
-/// hanging member delays no other.
+/// Number of threads for one member if io_uring is not available. Each member has its own threads, so that a member
+/// that does not answer delays no other.
 pub(crate) const WORKERS_PER_MEMBER: usize = 4;
-/// The most bytes of one transfer: far above any request, far below the kernel's limit of one transfer (2 GiB).
+/// Maximum number of bytes in one transfer: far above any request, and far below the kernel's limit for one transfer (2
+/// GiB).
 pub const TRANSFER_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of one registered buffer; the kernel refuses more than 1 GiB. A transfer across the edge goes unregistered.
+/// Bytes of one registered buffer; the kernel refuses more than 1 GiB. A transfer that crosses a boundary is not
+/// registered.
 pub(crate) const REGISTERED_BYTES_MAX: usize = 1 << 30;
-/// Bytes of a buffer that is registered at its first use, and taken from the system then: a server without load takes one.
+/// Bytes of a buffer that is registered at its first use, when the system allocates its memory. A server without load
+/// uses one.
 pub(crate) const REGISTERED_BYTES_MIN: usize = 4 << 20;
-/// Buffers that are registered at their first use; the kernel's table has room for 16,384.
+/// Maximum number of buffers that are registered at their first use; the kernel's table has room for 16,384.
 pub(crate) const REGISTERED_PIECES_MAX: usize = 4096;
-/// A capacity for the vector given to [`crate::IoEngine::reap`] that will rarely have to grow.
+/// A capacity for the vector that is passed to [`crate::IoEngine::reap`]; it is rarely exceeded.
 pub const DONE_PER_REAP_HINT: usize = 256;
 
 const _: () = assert!(IN_FLIGHT_MAX < COMPLETION_ENTRIES as usize);
@@ -48,8 +52,8 @@ pub(crate) enum Opcode {
     DiscardDevice,
 }
 
-/// One command. `key` is the entry of the engine's table; the memory at `address` stays valid until the command is
-/// collected (the table and the pool's marks see to that).
+/// One command. `key` is the entry of the engine's table. The memory at `address` stays valid until the command is
+/// collected; the table and the pool's marks ensure this.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
     pub key: u32,
@@ -78,20 +82,20 @@ pub(crate) struct Answer {
     pub result: Result<u32, Errno>,
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoError {
     /// The kernel's error.
     Os(Errno),
-    /// The member ends before the range does: it was cut shorter since it was opened.
+    /// The member ends before the range: it was shortened after it was opened.
     Truncated {
-        /// Bytes that are there, in whole sectors.
+        /// Number of bytes up to the end of the member, in whole sectors.
         done: u32,
     },
 }
 
 impl IoError {
-    /// The fault of a drive that this means.
+    /// The kind of drive fault that the error means.
     #[must_use]
     pub fn fault(self) -> FaultKind {
         match self {

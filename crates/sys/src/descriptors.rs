@@ -1,11 +1,12 @@
-//! The limit of this process's descriptors, and descriptors that it inherited.
+//! The descriptor limit of this process, and descriptors that it inherited.
 
 use crate::errno::check;
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Let this process have at least `wanted` descriptors, or as many as the system allows it; returns how many that are.
+/// Raises the limit of this process to at least `wanted` descriptors, or to the maximum that the system allows. Returns
+/// the new limit.
 pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one structure of this type there.
@@ -28,11 +29,11 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
 /// Descriptors that belong to the standard library.
 const STANDARD: std::ops::RangeInclusive<RawFd> = 0..=2;
 
-/// Take over a descriptor that this process inherited at its start. It is closed when the file is dropped; standard
-/// output and error stay open independently.
+/// Takes over a descriptor that this process inherited at its start. The descriptor is closed when the file is dropped.
+/// Standard output and standard error stay open independently.
 ///
 /// # Errors
-/// It is not open, or not for writing.
+/// The descriptor is not open, or not open for writing.
 pub fn take_descriptor(number: RawFd) -> io::Result<File> {
     // SAFETY: no memory involved.
     let flags =

@@ -20,19 +20,19 @@ use crate::member_facts::Sysfs;
 
 const ON: &str = "write back";
 const OFF: &str = "write through";
-/// The text of such a file is shorter.
+/// Maximum length of such a file's text.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// Why the cache of a member cannot be switched.
+/// The reason why the cache of a member cannot be switched.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DriveCacheError {
-    /// It is no block device.
+    /// The member is not a block device.
     NotADrive,
-    /// The kernel has no switch for it that reaches the drive.
+    /// The kernel has no switch that reaches the drive.
     NoSwitch,
-    /// The kernel or the drive refuses.
+    /// The kernel or the drive refused.
     Refused(String),
-    /// It was written, and the drive says otherwise.
+    /// The switch was written, but the drive did not change its state.
     Unchanged,
 }
 
@@ -54,15 +54,15 @@ impl std::error::Error for DriveCacheError {}
 /// The write cache of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriveCache {
-    /// The file that switches it.
+    /// The file that switches the cache.
     switch: Option<PathBuf>,
-    /// The kernel's assumption.
+    /// The file with the kernel's assumption.
     view: PathBuf,
 }
 
 impl DriveCache {
-    /// The cache of the block device at this path, or of its drive if the device is a partition. `None` for files, and
-    /// if sysfs does not know the device.
+    /// The cache of the block device at this path. If the device is a partition, the cache of its drive. `None` for
+    /// files, and if sysfs does not have the device.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
@@ -70,7 +70,7 @@ impl DriveCache {
         Some(Self::at(Sysfs::of(device)?.disk()))
     }
 
-    /// By the folder that sysfs has for a whole drive.
+    /// Finds the files in the folder that sysfs has for a whole drive.
     fn at(disk: &Path) -> Self {
         let scsi = fs::read_dir(disk.join("device/scsi_disk")).into_iter().flatten().flatten();
         let scsi = scsi.map(|entry| entry.path().join("cache_type"));
@@ -78,26 +78,26 @@ impl DriveCache {
         Self { switch, view: disk.join("queue/write_cache") }
     }
 
-    /// Is it on? `None` if the kernel does not say.
+    /// Is the cache on? `None` if the kernel does not say.
     #[must_use]
     pub fn is_on(&self) -> Option<bool> {
         let text = fs::read_to_string(self.switch.as_ref().unwrap_or(&self.view)).ok()?;
         let text = text.get(..text.len().min(TEXT_BYTES_MAX))?.trim();
-        // "write back, no read" is a cache for writes too, "none" is none at all.
+        // "write back, no read" is also a cache for writes; "none" is no cache.
         (text.starts_with(ON) || text == OFF || text == "none").then(|| text.starts_with(ON))
     }
 
-    /// Can it be switched?
+    /// Can the cache be switched?
     #[must_use]
     pub fn has_switch(&self) -> bool {
         self.switch.is_some()
     }
 
-    /// Switch it. When the cache is switched off, the drive writes its content first. If the state is the same already,
-    /// nothing happens.
+    /// Switches the cache. If the cache is switched off, the drive writes its content first. If the cache already has
+    /// this state, nothing happens.
     ///
     /// # Errors
-    /// There is no switch, or it does not move.
+    /// There is no switch, or it has no effect.
     pub fn set(&self, on: bool) -> Result<(), DriveCacheError> {
         let switch = self.switch.as_ref().ok_or(DriveCacheError::NoSwitch)?;
         if self.is_on() == Some(on) {

@@ -30,18 +30,18 @@ use std::sync::Arc;
 
 pub use crate::command::IoError;
 
-/// Metadata buffers kept for the next command instead of being freed.
+/// Maximum number of free metadata buffers that the engine keeps for later commands.
 const SPARE_BUFFERS_MAX: usize = 64;
 
 const PUNCH_HOLE: libc::c_int = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 const ZERO_RANGE: libc::c_int = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
 
-/// Which engine to use.
+/// The engine to use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Prefer {
-    /// io_uring, or threads with a note if it is refused.
+    /// io_uring. If the kernel refuses it: threads, with a note.
     Best,
-    /// io_uring or an error.
+    /// io_uring. If the kernel refuses it: an error.
     Uring,
     /// Threads.
     Threads,
@@ -50,26 +50,26 @@ pub enum Prefer {
 /// How the engine's thread waits for completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Waiting {
-    /// By epoll, for [`IoEngine::event_fd`] among other things.
+    /// By epoll, which can wait for [`IoEngine::event_fd`] and for other descriptors.
     #[default]
     Among,
-    /// For nothing else, by [`IoEngine::submit_and_wait`] alone: nothing is finished before that is called, and
-    /// [`IoEngine::event_fd`] may stay silent. Costs the kernel less.
+    /// The thread waits only in [`IoEngine::submit_and_wait`]. No command finishes before that call, and
+    /// [`IoEngine::event_fd`] may never become readable. This mode costs the kernel less.
     Alone,
 }
 
-/// How to make an engine.
+/// Options of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EngineOptions {
-    /// Which engine.
+    /// The engine to use.
     pub prefer: Prefer,
-    /// Register members and the pool with io_uring, which saves looking them up for each command. If the kernel
-    /// refuses, a note is left and everything works without.
+    /// Register members and the pool with io_uring, so that the kernel does not look them up for each command. If the
+    /// kernel refuses, the engine adds a note and works without registration.
     pub register: bool,
-    /// The most bytes of the pool to register, from its start on. The system allocates and pins that much while the
-    /// engine is made, which takes seconds for each GiB. Commands with memory after it are not registered.
+    /// Maximum number of bytes of the pool to register, from its start on. The system allocates and pins this memory
+    /// while the engine is made, which takes seconds for each GiB. Commands with memory after it are not registered.
     pub register_pool_max: Bytes,
-    /// How completions are waited for.
+    /// How the thread waits for completions.
     pub waiting: Waiting,
 }
 
@@ -79,7 +79,7 @@ impl Default for EngineOptions {
     }
 }
 
-/// The engine in use.
+/// The engine that is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EngineKind {
     /// io_uring.
@@ -88,62 +88,62 @@ pub enum EngineKind {
     Threads,
 }
 
-/// The name of an attached member. Reused after it was detached.
+/// The name of an attached member. After the member is detached, another one may get the same name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct MemberSlot(u16);
 
-/// What to do. Lengths of pool ranges and metadata are whole sectors; for members in direct mode they must be whole
-/// logical blocks, or the kernel answers `EINVAL`.
+/// What a command does. The lengths of pool ranges and metadata are whole sectors. For members in direct mode they must
+/// be whole logical blocks, or the kernel answers `EINVAL`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb<'a> {
-    /// Read from the member into the pool.
+    /// Reads from the member into the pool.
     Read {
-        /// Where on the member.
+        /// Address on the member.
         at: DriveLba,
-        /// Where to.
+        /// Destination in the pool.
         into: PoolRange,
     },
-    /// Write from the pool to the member.
+    /// Writes from the pool to the member.
     Write {
-        /// Where on the member.
+        /// Address on the member.
         at: DriveLba,
-        /// Where from.
+        /// Source in the pool.
         from: PoolRange,
-        /// Durable when complete (forced unit access).
+        /// Must the write be durable when it completes (forced unit access)?
         fua: bool,
     },
-    /// Make all writes durable that were complete before this was pushed.
+    /// Makes all writes durable that were complete before this command was pushed.
     Flush,
-    /// Tell the member that the range is not needed any more. Its content afterwards: `Facts::discard_zeroes`.
+    /// Says that the range is no longer needed. Its content afterwards: see `Facts::discard_zeroes`.
     Discard {
-        /// Where.
+        /// Address on the member.
         at: DriveLba,
-        /// How much.
+        /// Length.
         len: Sectors,
     },
-    /// Make the range read as zeroes without sending them. `Unsupported` where that is not possible.
+    /// Makes the range read as zeroes without sending them. The result is `Unsupported` if the member cannot do that.
     Zero {
-        /// Where.
+        /// Address on the member.
         at: DriveLba,
-        /// How much.
+        /// Length.
         len: Sectors,
-        /// Keep the space allocated, so that writing it later cannot fail for want of space.
+        /// Must the space stay allocated, so that a later write cannot fail for lack of space?
         keep: bool,
     },
-    /// Read metadata; the completion carries the bytes.
+    /// Reads metadata; the completion has the bytes.
     ReadMetadata {
-        /// Where.
+        /// Address on the member.
         at: DriveLba,
-        /// How much, at most [`METADATA_BYTES_MAX`].
+        /// Length, at most [`METADATA_BYTES_MAX`].
         len: Bytes,
     },
-    /// Write metadata, which is copied now.
+    /// Writes metadata. The bytes are copied during the push.
     WriteMetadata {
-        /// Where.
+        /// Address on the member.
         at: DriveLba,
-        /// What, at most [`METADATA_BYTES_MAX`].
+        /// The bytes, at most [`METADATA_BYTES_MAX`].
         bytes: &'a [u8],
-        /// Durable when complete (forced unit access).
+        /// Must the write be durable when it completes (forced unit access)?
         fua: bool,
     },
 }
@@ -153,27 +153,27 @@ pub enum Verb<'a> {
 pub struct Operation<'a> {
     /// The member that gets it.
     pub member: MemberSlot,
-    /// The caller's name for it, returned untouched.
+    /// The caller's number for the command, returned unchanged.
     pub user_data: u64,
-    /// The command's verb.
+    /// What the command does.
     pub verb: Verb<'a>,
 }
 
-/// A command that is finished; its pool range is the caller's again.
+/// A finished command. The caller may use its pool range again.
 #[derive(Debug)]
 pub struct Completed {
-    /// The caller's name for it.
+    /// The caller's number for the command.
     pub user_data: u64,
-    /// Bytes transferred, always all of them (0 for commands without bytes), or why not.
+    /// Number of bytes transferred: always all of them, and 0 for commands without bytes. Or the reason of the failure.
     pub result: Result<u32, IoError>,
     /// The bytes of a metadata read that succeeded.
     pub metadata: Option<AlignedBuffer>,
 }
 
-/// A command could not be taken; nothing has happened.
+/// The reason why a command was not accepted. Nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PushError {
-    /// [`IN_FLIGHT_MAX`] commands are in flight: reap first.
+    /// [`IN_FLIGHT_MAX`] commands are in flight. Call [`IoEngine::reap`] first.
     Full,
     /// The helper thread for this command cannot be made.
     Helper(Errno),
@@ -200,7 +200,7 @@ struct Attached {
     outstanding: usize,
 }
 
-/// The members' side of a shard. See the module's description.
+/// Sends a shard's commands to its members. See the module's description.
 pub struct IoEngine {
     backend: Backend,
     table: Table,
@@ -209,15 +209,16 @@ pub struct IoEngine {
     spare: Vec<AlignedBuffer>,
     answers: Vec<Answer>,
     notes: Vec<Note>,
-    /// The ring takes commands from the thread that made it only.
+    /// The ring accepts commands only from the thread that made it.
     _this_thread_only: PhantomData<*const ()>,
 }
 
 impl IoEngine {
-    /// Make an engine for the members of `pool`. Call it on the thread that will use it.
+    /// Makes an engine for the members of `pool`. Call this on the thread that will use the engine.
     ///
     /// # Errors
-    /// With [`Prefer::Uring`], why io_uring is refused; with the others, only exhaustion (`EMFILE`, `ENOMEM`).
+    /// With [`Prefer::Uring`], the reason why io_uring is refused. With the others, only lack of resources (`EMFILE`,
+    /// `ENOMEM`).
     pub fn new(pool: &FramePool, options: EngineOptions) -> Result<Self, Errno> {
         let mapping = pool.mapping();
         let mut notes = Vec::new();
@@ -254,7 +255,7 @@ impl IoEngine {
         })
     }
 
-    /// Which engine it became.
+    /// The engine that is in use.
     #[must_use]
     pub fn kind(&self) -> EngineKind {
         match self.backend {
@@ -263,7 +264,7 @@ impl IoEngine {
         }
     }
 
-    /// One line for the operator: the engine and its mode.
+    /// One line for the administrator: the engine and its mode.
     #[must_use]
     pub fn description(&self) -> String {
         match &self.backend {
@@ -281,13 +282,13 @@ impl IoEngine {
         }
     }
 
-    /// Fallbacks taken.
+    /// Notes about fallbacks.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// Take a member in. `None` if there are [`MEMBERS_MAX`] already.
+    /// Attaches a member. `None` if [`MEMBERS_MAX`] members are attached.
     #[must_use]
     pub fn attach(&mut self, member: Arc<Member>) -> Option<MemberSlot> {
         let slot = match self.members.iter().position(Option::is_none) {
@@ -306,10 +307,10 @@ impl IoEngine {
         u16::try_from(slot).ok().map(MemberSlot)
     }
 
-    /// Give a member back.
+    /// Detaches a member.
     ///
     /// # Errors
-    /// The number of its commands that the kernel still holds: until they return it cannot be let go.
+    /// The number of its commands that the kernel still holds. The member cannot be detached before they return.
     pub fn detach(&mut self, slot: MemberSlot) -> Result<Arc<Member>, usize> {
         match self.attached(slot).outstanding {
             0 => {}
@@ -323,19 +324,20 @@ impl IoEngine {
         Ok(attached.expect("looked at above").member)
     }
 
-    /// Commands pushed and not yet reaped.
+    /// Number of commands that were pushed and not yet reaped.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.table.len()
     }
 
-    /// The same for one member. Panics if it is not attached.
+    /// Number of commands of one member that were pushed and not yet reaped. Panics if the member is not attached.
     #[must_use]
     pub fn outstanding_on(&self, slot: MemberSlot) -> usize {
         self.attached(slot).outstanding
     }
 
-    /// Becomes readable (level-triggered, for epoll) when [`IoEngine::reap`] has something to do. Never read it.
+    /// Becomes readable (level-triggered, for epoll) when [`IoEngine::reap`] has something to do. The caller must never
+    /// read it.
     #[must_use]
     pub fn event_fd(&self) -> BorrowedFd<'_> {
         match &self.backend {
@@ -344,15 +346,16 @@ impl IoEngine {
         }
     }
 
-    /// Queue a command. `pool` is the pool that the engine was made for. Nothing reaches the kernel before
+    /// Queues a command. `pool` is the pool for which the engine was made. The kernel gets the command in
     /// [`IoEngine::submit`].
     ///
     /// # Errors
     /// See [`PushError`].
     ///
     /// # Panics
-    /// On bugs of the caller: sectors of the pool that are in flight already, lengths that are zero, not whole
-    /// sectors or too large, changes beyond the member's end, a slot that is not attached, another pool.
+    /// On bugs of the caller: the sectors of the pool are already in flight; a length is zero, not whole sectors or too
+    /// large; a write or discard extends past the end of the member; the member is not attached; the pool is another
+    /// one.
     pub fn push(&mut self, pool: &mut FramePool, operation: Operation<'_>) -> Result<(), PushError> {
         assert!(Arc::ptr_eq(pool.mapping(), &self.mapping), "bug: a command with another engine's pool");
         if self.table.is_full() {
@@ -388,11 +391,11 @@ impl IoEngine {
         Ok(())
     }
 
-    /// Hand everything queued to the kernel. Returns how many commands it did not take because it is short of memory:
-    /// call again a little later.
+    /// Submits all queued commands to the kernel. Returns the number of commands that the kernel did not accept for
+    /// lack of memory: call again a short time later.
     ///
     /// # Errors
-    /// The kernel's error; the ring is broken then, and so is the shard.
+    /// The kernel's error. The ring, and with it the shard, cannot be used any more.
     pub fn submit(&mut self) -> Result<usize, Errno> {
         match &mut self.backend {
             Backend::Ring(ring) => ring.submit(),
@@ -403,11 +406,11 @@ impl IoEngine {
         }
     }
 
-    /// The same as [`IoEngine::submit`], and sleep until [`IoEngine::reap`] has something to do or `timeout` is over;
-    /// in one system call if the engine can. For threads that wait for nothing else. May return early.
+    /// As [`IoEngine::submit`], and then sleeps until [`IoEngine::reap`] has something to do or `timeout` is over. This
+    /// is one system call if the engine can do that. For threads that wait for nothing else. May return early.
     ///
     /// # Errors
-    /// The kernel's error; the ring is broken then, and so is the shard.
+    /// The kernel's error. The ring, and with it the shard, cannot be used any more.
     pub fn submit_and_wait(&mut self, timeout: Nanos) -> Result<usize, Errno> {
         match &mut self.backend {
             Backend::Ring(ring) => ring.submit_and_wait(timeout),
@@ -419,10 +422,11 @@ impl IoEngine {
         }
     }
 
-    /// Append finished commands to `done` and give their memory back; returns how many were appended. Does not wait.
+    /// Appends finished commands to `done` and returns their memory to the pool. Returns the number of appended
+    /// commands. Does not wait.
     ///
     /// # Errors
-    /// The kernel's error; the ring is broken then, and so is the shard.
+    /// The kernel's error. The ring, and with it the shard, cannot be used any more.
     pub fn reap(&mut self, pool: &mut FramePool, done: &mut Vec<Completed>) -> Result<usize, Errno> {
         assert!(Arc::ptr_eq(pool.mapping(), &self.mapping), "bug: completions with another engine's pool");
         let before = done.len();
@@ -438,7 +442,7 @@ impl IoEngine {
                 Next::Again(command) => {
                     continued = true;
                     match &mut self.backend {
-                        // Only the helper's commands can be refused, and they are never continued.
+                        // Only commands of the helper can be refused, and they never need a continuation.
                         Backend::Ring(ring) => ring.start(command)?,
                         Backend::Threads(threads) => threads.start(command),
                     }
@@ -467,7 +471,7 @@ impl IoEngine {
         attached.expect("bug: a member slot that is not attached")
     }
 
-    /// Put a command's memory into the kernel's hands.
+    /// Lends the memory of a command to the kernel.
     fn lend(&mut self, pool: &mut FramePool, verb: Verb<'_>) -> (Memory, *mut u8) {
         match verb {
             Verb::Read { into, .. } => {
@@ -493,7 +497,7 @@ impl IoEngine {
         }
     }
 
-    /// Take it out of them again; a metadata read's buffer goes on to the caller.
+    /// Takes the memory back from the kernel. The buffer of a metadata read is passed to the caller.
     fn take_back(&mut self, pool: &mut FramePool, memory: Memory) -> Option<AlignedBuffer> {
         match memory {
             Memory::None => None,
@@ -516,7 +520,8 @@ impl IoEngine {
     }
 }
 
-/// A verb in the kernel's terms: what, where and how much, in bytes. Panics on lengths that are bugs.
+/// Translates a verb for the kernel: operation, address and length in bytes. Panics on lengths that are bugs of the
+/// caller.
 fn translate(verb: Verb<'_>, block_device: bool) -> (Opcode, Bytes, Bytes) {
     let transfer = |opcode, at: DriveLba, len: Bytes, max: u64| {
         let fits = !len.is_zero() && len.get().is_multiple_of(SECTOR_BYTES) && len.get() <= max;
@@ -544,7 +549,7 @@ fn translate(verb: Verb<'_>, block_device: bool) -> (Opcode, Bytes, Bytes) {
         Verb::Flush => (Opcode::Flush, Bytes::ZERO, Bytes::ZERO),
         Verb::Discard { at, len } if block_device => range(Opcode::DiscardDevice, at, len),
         Verb::Discard { at, len } => range(Opcode::Allocate { mode: PUNCH_HOLE }, at, len),
-        // For block devices the kernel turns these into "write zeroes", with and without leave to unmap.
+        // For block devices the kernel turns these into "write zeroes", with or without permission to unmap.
         Verb::Zero { at, len, keep: false } => range(Opcode::Allocate { mode: PUNCH_HOLE }, at, len),
         Verb::Zero { at, len, keep: true } => range(Opcode::Allocate { mode: ZERO_RANGE }, at, len),
     }
@@ -553,8 +558,8 @@ fn translate(verb: Verb<'_>, block_device: bool) -> (Opcode, Bytes, Bytes) {
 impl Drop for IoEngine {
     fn drop(&mut self) {
         if self.table.len() > 0 {
-            // The kernel still has addresses of ours, and may still write to members. Leaking is the point: this
-            // memory must never be reused, and the members' locks must not be given up.
+            // The kernel still has addresses of this memory, and may still write to members. The leak is intended: the
+            // memory must never be reused, and the locks of the members must not be released.
             Box::leak(Box::new(std::mem::take(&mut self.members)));
             Box::leak(Box::new(Arc::clone(&self.mapping)));
             Box::leak(Box::new(std::mem::replace(&mut self.table, Table::new())));
@@ -575,14 +580,14 @@ mod tests {
     use super::*;
     use crate::pool::PoolOptions;
 
-    /// Make the kernel refuse io_uring to this thread, as container sandboxes do.
+    /// Makes the kernel refuse io_uring to this thread, as the sandboxes of containers do.
     fn forbid_uring(errno: i32) {
         let answer = libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
         let setup = u32::try_from(libc::SYS_io_uring_setup).expect("a system call's number");
         let code = |bits: u32| u16::try_from(bits).expect("BPF codes have 16 bits");
         let step = |bits, jt, jf, k| libc::sock_filter { code: code(bits), jt, jf, k };
         let mut program = [
-            // The number is the first word of a filter's input.
+            // The first word of a filter's input is the number of the system call.
             step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
             step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, setup),
             step(libc::BPF_RET | libc::BPF_K, 0, 0, answer),

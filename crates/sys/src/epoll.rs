@@ -7,26 +7,26 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Events that one call of [`Epoll::wait`] reports at most; more are reported by the next.
+/// Maximum number of events that one call of [`Epoll::wait`] reports. The next call reports further ones.
 pub const EVENTS_MAX: usize = 256;
 
-/// What to wait for. Errors and hang-ups are always reported. Level-triggered.
+/// Events to wait for. Errors and hang-ups are always reported. Level-triggered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interest {
-    /// Bytes, a connection, a completion, or the end of the stream can be had.
+    /// Bytes, a connection, a completion, or the end of the stream can be received.
     pub readable: bool,
-    /// Bytes can be given, or a connection attempt has ended.
+    /// Bytes can be sent, or a connection attempt has ended.
     pub writable: bool,
 }
 
 impl Interest {
-    /// Errors and hang-ups only.
+    /// Only errors and hang-ups.
     pub const NONE: Self = Self { readable: false, writable: false };
     /// Something to read.
     pub const READ: Self = Self { readable: true, writable: false };
     /// Room to write.
     pub const WRITE: Self = Self { readable: false, writable: true };
-    /// Either.
+    /// Something to read, or room to write.
     pub const BOTH: Self = Self { readable: true, writable: true };
 
     fn bits(self) -> u32 {
@@ -41,20 +41,20 @@ impl Interest {
     }
 }
 
-/// Something happened.
+/// An event of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// The caller's name for the descriptor.
+    /// The caller's number for the descriptor.
     pub token: u64,
     /// Reading will not block (it may report the end or an error).
     pub readable: bool,
     /// Writing will not block (it may report an error).
     pub writable: bool,
-    /// The other side has closed, wholly or its sending half, or the descriptor has an error.
+    /// The other side has closed the connection or its sending direction, or the descriptor has an error.
     pub closed: bool,
 }
 
-/// Room for the events of one wait.
+/// Memory for the events of one wait.
 pub struct Events {
     raw: Box<[MaybeUninit<libc::epoll_event>; EVENTS_MAX]>,
     len: usize,
@@ -67,19 +67,20 @@ impl Events {
         Self { raw: Box::new([const { MaybeUninit::uninit() }; EVENTS_MAX]), len: 0 }
     }
 
-    /// How many the last wait reported.
+    /// Number of events that the last wait reported.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Did the last wait end without any?
+    /// Did the last wait report no event?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The `nth` event of the last wait; `None` past the last. Lets the caller act on one event while others wait.
+    /// The event with index `nth` of the last wait; `None` after the last event. The caller can handle one event while
+    /// others wait.
     #[must_use]
     pub fn get(&self, nth: usize) -> Option<Event> {
         if nth >= self.len {
@@ -96,7 +97,7 @@ impl Events {
         })
     }
 
-    /// All of them.
+    /// All events of the last wait.
     pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
         (0..self.len).filter_map(|nth| self.get(nth))
     }
@@ -112,7 +113,8 @@ impl Default for Events {
 #[derive(Debug)]
 pub struct Epoll {
     fd: OwnedFd,
-    /// `epoll_pwait2` (5.11) is there, so waits are as short as asked for; otherwise they round up to milliseconds.
+    /// Does the kernel have `epoll_pwait2` (5.11)? Then timeouts are exact; otherwise they are rounded up to
+    /// milliseconds.
     has_nanoseconds: bool,
 }
 
@@ -128,26 +130,26 @@ impl Epoll {
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, has_nanoseconds: true })
     }
 
-    /// Wait for `source` too, under the name `token`. It leaves the set by itself when its last descriptor is closed.
+    /// Adds `source` with the number `token` to the set. The kernel removes it when its last descriptor is closed.
     ///
     /// # Errors
-    /// The kernel's error: `EEXIST` if it is in the set already, `ENOSPC` or `ENOMEM` if there are too many.
+    /// The kernel's error: `EEXIST` if `source` is already in the set, `ENOSPC` or `ENOMEM` if there are too many.
     pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<(), Errno> {
         self.control(libc::EPOLL_CTL_ADD, source.as_fd(), token, interest)
     }
 
-    /// Change what to wait for.
+    /// Changes the events to wait for.
     ///
     /// # Errors
-    /// `ENOENT` if it is not in the set.
+    /// `ENOENT` if `source` is not in the set.
     pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<(), Errno> {
         self.control(libc::EPOLL_CTL_MOD, source.as_fd(), token, interest)
     }
 
-    /// Wait for it no more.
+    /// Removes `source` from the set.
     ///
     /// # Errors
-    /// `ENOENT` if it is not in the set.
+    /// `ENOENT` if `source` is not in the set.
     pub fn remove(&self, source: impl AsFd) -> Result<(), Errno> {
         self.control(libc::EPOLL_CTL_DEL, source.as_fd(), 0, Interest::NONE)
     }
@@ -165,11 +167,11 @@ impl Epoll {
         check(returned).map(drop)
     }
 
-    /// Wait until something happens, at most `timeout` (`None`: for ever). Returns early without events when a signal
-    /// handler or the kernel's own work interrupts it, so look at the clock afterwards.
+    /// Waits for an event, at most for `timeout` (`None`: without limit). Returns early without events if a signal
+    /// handler or the kernel's own work interrupts the wait, so the caller must check the clock afterwards.
     ///
     /// # Errors
-    /// Never in practice: only a broken set is refused.
+    /// None in practice: only an invalid set is refused.
     pub fn wait(&mut self, events: &mut Events, timeout: Option<Nanos>) -> Result<usize, Errno> {
         events.len = 0;
         let room = libc::c_int::try_from(EVENTS_MAX).expect("a small limit");
@@ -185,7 +187,7 @@ impl Epoll {
             match libc::c_int::try_from(returned).map_err(|_| Errno(libc::EINVAL)).and_then(check) {
                 Ok(count) => events.len = usize::try_from(count).expect("checked to be positive"),
                 Err(Errno(libc::EINTR)) => {}
-                // Sandboxes answer EPERM for calls they do not know.
+                // Sandboxes answer EPERM to system calls that they do not know.
                 Err(Errno(libc::ENOSYS | libc::EPERM)) => self.has_nanoseconds = false,
                 Err(error) => return Err(error),
             }
@@ -214,19 +216,19 @@ fn timespec(time: Nanos) -> libc::timespec {
     libc::timespec { tv_sec: seconds, tv_nsec: rest }
 }
 
-/// Rounded up: a wait that ends before its time would spin.
+/// Milliseconds, rounded up: if a wait ended before its time, the caller would loop without sleeping.
 fn milliseconds(timeout: Option<Nanos>) -> libc::c_int {
     timeout.map_or(-1, |time| libc::c_int::try_from(time.get().div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX))
 }
 
-/// Wakes an [`Epoll`] from any thread. Clones wake the same one.
+/// Wakes an [`Epoll`] from any thread. All clones wake the same set.
 #[derive(Clone, Debug)]
 pub struct Waker {
     event: Arc<OwnedFd>,
 }
 
 impl Waker {
-    /// A waker; add it to the set that it shall wake, for reading.
+    /// Makes a waker. Add it for reading to the set that it must wake.
     ///
     /// # Errors
     /// The kernel's error: no descriptors or no memory left.
@@ -234,12 +236,12 @@ impl Waker {
         Ok(Self { event: Arc::new(event_fd()?) })
     }
 
-    /// Make it readable. Many wakes before a [`Waker::clear`] are one.
+    /// Makes the waker readable. Several wakes before a [`Waker::clear`] count as one.
     pub fn wake(&self) {
         ring_event(self.event.as_fd());
     }
 
-    /// Make it unreadable; the waiting side calls this before it handles the reason of the wake-up.
+    /// Makes the waker unreadable. The waiting side calls this before it handles the reason of the wake-up.
     pub fn clear(&self) {
         drain_event(self.event.as_fd());
     }
@@ -251,7 +253,7 @@ impl AsFd for Waker {
     }
 }
 
-/// Wait for one descriptor alone, until it is readable or the time is over; may return early.
+/// Waits for one descriptor until it is readable or the time is over; may return early.
 pub(crate) fn wait_readable(source: BorrowedFd<'_>, timeout: Nanos) -> Result<(), Errno> {
     let mut poll = libc::pollfd { fd: source.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let time = timespec(timeout);

@@ -6,24 +6,24 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
 
-/// The meaning of an error number for the owner of the drive, sorted by the caller's possible reactions.
+/// The meaning of an error number for the owner of the drive, grouped by the possible reactions of the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// The medium could not give or take these blocks; others may be fine.
+    /// The medium could not read or write these blocks; others may be readable.
     Media,
-    /// The device is not there any more.
+    /// The device no longer exists.
     Gone,
-    /// No room: the file system, quota or thin pool under the member is full.
+    /// The file system, quota or thin pool under the member is full.
     NoSpace,
     /// The member cannot be written.
     ReadOnly,
     /// The member does not know this kind of command.
     Unsupported,
-    /// The kernel had no memory or no slot just now; the same command may succeed later.
+    /// The kernel temporarily had no memory or no slot; the same command may succeed later.
     Busy,
-    /// The member is shorter than it was when it was opened.
+    /// The member is shorter than when it was opened.
     Truncated,
-    /// Anything else: a confused device, transport or file system.
+    /// Any other error of a device, transport or file system.
     Protocol,
 }
 
@@ -33,7 +33,7 @@ impl Errno {
         Self::from(std::io::Error::last_os_error())
     }
 
-    /// The fault of a drive that this means.
+    /// The kind of drive fault that the error means.
     #[must_use]
     pub fn fault(self) -> FaultKind {
         match self.0 {
@@ -52,7 +52,7 @@ impl Errno {
 
 impl From<std::io::Error> for Errno {
     fn from(error: std::io::Error) -> Self {
-        // An error without a number does not come from a system call; EIO is the honest remainder.
+        // An error without a number does not come from a system call. EIO says least about its cause.
         Self(error.raw_os_error().unwrap_or(libc::EIO))
     }
 }
@@ -71,7 +71,7 @@ impl fmt::Debug for Errno {
 
 impl std::error::Error for Errno {}
 
-/// A sentence about a fallback that was taken: nothing is wrong, but the operator may want to know.
+/// A sentence about a fallback. Nothing is wrong, but the administrator may want to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note(pub String);
 
@@ -81,7 +81,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// Turn the `-1 and errno` convention of libc into a result.
+/// Converts the `-1 and errno` convention of libc to a result.
 pub(crate) fn check(returned: libc::c_int) -> Result<libc::c_int, Errno> {
     if returned < 0 {
         Err(Errno::last())
@@ -90,7 +90,7 @@ pub(crate) fn check(returned: libc::c_int) -> Result<libc::c_int, Errno> {
     }
 }
 
-/// The same for calls that return a size.
+/// As [`check`], for calls that return a size.
 pub(crate) fn check_size(returned: libc::ssize_t) -> Result<usize, Errno> {
     usize::try_from(returned).map_err(|_| Errno::last())
 }

@@ -1,19 +1,19 @@
-//! The kernel, made safe to call: mapped frames, asynchronous member I/O, member files, sockets, waiting, clocks.
+//! Safe access to the kernel: mapped frames, asynchronous member I/O, member files, sockets, waiting, clocks.
 //!
-//! This crate and `openraid-parity` are the only ones that may use `unsafe`. Everything exported here is safe:
-//! no sequence of calls from safe code can make the kernel and the program touch the same bytes in conflict.
+//! Only this crate and `openraid-parity` may use `unsafe`. Everything that this crate exports is safe: no sequence of
+//! calls from safe code can make the kernel and the program access the same bytes in conflict.
 //!
 //! ```text
-//!            FramePool  all payload bytes, addressed by PoolOffset
-//!            /   |   \
-//!   IoEngine   Socket  parity jobs
-//!   (members)  (NBD)   (through FramePool::disjoint)
-//!        \     /
-//!         Epoll   one place to wait: completions, sockets, wake-ups from other threads, signals
+//!               FramePool  all payload bytes, addressed by PoolOffset
+//!              /   |   \
+//!      IoEngine   Socket  parity jobs
+//!     (members)  (NBD)   (through FramePool::disjoint)
+//!           \     /
+//!            Epoll   one place to wait: completions, sockets, wake-ups from other threads, signals
 //! ```
 //!
-//! It must never decide anything about RAID, parse metadata or speak a protocol, and never hide an error: a
-//! short read is an error, a fallback is a [`Note`] that the caller can show.
+//! It must never decide anything about RAID, parse metadata or implement a protocol. It must never hide an error: a
+//! short read is an error, and a fallback is a [`Note`] that the caller can show.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

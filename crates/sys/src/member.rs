@@ -26,33 +26,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often a busy block device is tried again. A device given up by a ring becomes free a moment later, when the
-/// ring's workers have let go of it.
+/// Number of further attempts for a busy block device. After a ring has closed, a device is busy for a short time,
+/// until the ring's workers have released it.
 const BUSY_TRIES: u32 = 10;
-/// The pause before each.
+/// The pause before each attempt.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
-/// The purpose of opening a member.
+/// The purpose for which a member is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// Examine it, even if others use it. Never written.
+    /// Examine the member, even if others use it. The member is never written.
     Examine,
-    /// Read it with exclusive use. Never written.
+    /// Read the member with exclusive use. The member is never written.
     ReadExclusive,
-    /// Read and write it with exclusive use.
+    /// Read and write the member with exclusive use.
     Exclusive,
 }
 
-/// Whether to go past the page cache.
+/// Should transfers bypass the page cache?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direct {
-    /// `O_DIRECT` if the file system takes it, otherwise the page cache, with a note.
+    /// `O_DIRECT` if the file system supports it, otherwise the page cache, with a note.
     Try,
     /// The page cache.
     Never,
 }
 
-/// The identity of a member, the same for every path that leads to it.
+/// The identity of a member. It is the same for every path to the member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Identity {
     /// A regular file.
@@ -82,7 +82,7 @@ pub struct Member {
     _claim: Option<Claim>,
 }
 
-/// Everything that this process has open for itself.
+/// All files and devices that this process has open for exclusive use.
 static CLAIMS: Mutex<Vec<(Identity, PathBuf)>> = Mutex::new(Vec::new());
 
 /// One entry of [`CLAIMS`], removed on drop.
@@ -108,10 +108,10 @@ impl Drop for Claim {
 }
 
 impl Member {
-    /// Open a regular file or block device.
+    /// Opens a regular file or block device.
     ///
     /// # Errors
-    /// See [`MemberError`]; nothing has been written and nothing stays open or locked.
+    /// See [`MemberError`]. Nothing was written, and nothing stays open or locked.
     pub fn open(path: &Path, usage: Use, direct: Direct) -> Result<Self, MemberError> {
         let resolved = path.canonicalize().map_err(|e| refused(path, usage, "follow this path", e.into()))?;
         let identity = look(path, &resolved, usage)?;
@@ -139,61 +139,61 @@ impl Member {
         Ok(Self { file, path: path.into(), resolved, identity, usage, facts, notes, _claim: claim })
     }
 
-    /// The facts about it.
+    /// The facts about the member.
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The path it was opened by.
+    /// The path by which the member was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The same path with all symbolic links followed when it was opened.
+    /// The path of the member with all symbolic links followed, as it was when the member was opened.
     #[must_use]
     pub fn resolved(&self) -> &Path {
         &self.resolved
     }
 
-    /// Its identity, the same for every path.
+    /// The identity of the member, which is the same for every path.
     #[must_use]
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// The purpose that it was opened for.
+    /// The purpose for which the member was opened.
     #[must_use]
     pub fn usage(&self) -> Use {
         self.usage
     }
 
-    /// Fallbacks taken when it was opened.
+    /// Notes about fallbacks when the member was opened.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// Is it the same file or device, possibly under another path?
+    /// Is the other member the same file or device, possibly under another path?
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// The kernel's current user of it, in words. Only members opened to examine can have one.
+    /// The kernel's present user of the member, in words. Only a member that was opened to examine it can have one.
     #[must_use]
     pub fn kernel_holder(&self) -> Option<String> {
         holder(self.identity, &self.resolved)
     }
 
-    /// Read whole `into` from `at`, waiting for it. Any length; for tools, not for serving.
+    /// Reads `into` completely from `at`, and waits. The length may be any. For tools, not for serving.
     ///
     /// # Errors
     /// The kernel's error, or [`IoError::Truncated`] if the member ends before `into` is full.
     ///
     /// # Panics
-    /// If the end lies beyond 2^64 bytes.
+    /// The end is above 2^64 bytes.
     pub fn read_exact_at(&self, at: DriveLba, into: &mut [u8]) -> Result<(), IoError> {
         let block = self.facts.logical_block.bytes().get();
         let mut done = 0;
@@ -215,7 +215,7 @@ impl Member {
         Ok(())
     }
 
-    /// Read at least `enough` bytes of `into` unless the member ends before.
+    /// Reads at least `enough` bytes into `into`, unless the member ends before.
     fn read_some(&self, at: u64, into: &mut AlignedBuffer, enough: usize) -> Result<usize, IoError> {
         let mut got = 0;
         while got < enough {
@@ -234,11 +234,12 @@ impl Member {
         Ok(got)
     }
 
-    /// Write whole `bytes` at `at`, waiting for it (not for durability: see [`Member::sync`]). For tools.
+    /// Writes all of `bytes` at `at`, and waits until the kernel has them. They are not yet durable: see
+    /// [`Member::sync`]. For tools.
     ///
     /// # Errors
-    /// The kernel's error; `EINVAL` if place or length are not whole logical blocks; `EBADF` if the member
-    /// was not opened for writing; [`IoError::Truncated`] if it would reach past the member's end.
+    /// The kernel's error; `EINVAL` if address or length are not whole logical blocks; `EBADF` if the member was not
+    /// opened for writing; [`IoError::Truncated`] if the write would extend past the end of the member.
     pub fn write_all_at(&self, at: DriveLba, bytes: &[u8]) -> Result<(), IoError> {
         let block = small(self.facts.logical_block.bytes().get());
         let start = at.offset().bytes().get();
@@ -271,14 +272,14 @@ impl Member {
         Ok(())
     }
 
-    /// Have the file system set space aside for these sectors of a file, holes of which have none. What stands there stays as it
-    /// is. A block device has its space, as far as it says. What lies beyond the end of the member is left out.
+    /// Makes the file system allocate space for these sectors of a file. Holes of a file have no space. The content
+    /// does not change. A block device counts as fully allocated. Sectors past the end of the member are ignored.
     ///
     /// # Errors
-    /// The kernel's error, `ENOSPC` before all.
+    /// The kernel's error, mostly `ENOSPC`.
     ///
     /// # Panics
-    /// If the end lies beyond 2^64 bytes.
+    /// The end is above 2^64 bytes.
     pub fn allocate(&self, at: DriveLba, len: Sectors) -> Result<(), IoError> {
         let len = len.min(self.facts.size.saturating_sub(at.offset()));
         if self.facts.block_device || len.is_zero() {
@@ -290,7 +291,7 @@ impl Member {
             match check(unsafe { libc::fallocate64(self.file.as_raw_fd(), 0, from, bytes) }) {
                 Ok(_) => return Ok(()),
                 Err(Errno(libc::EINTR)) => {}
-                // A file system that cannot say so beforehand sets space aside when something is written.
+                // A file system that does not support this call allocates space at each write.
                 Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS)) => {
                     let mut present = vec![0; small(len.bytes().get())];
                     self.read_exact_at(at, &mut present)?;
@@ -301,10 +302,10 @@ impl Member {
         }
     }
 
-    /// Make everything written durable.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// The kernel's error. After one, earlier writes may be lost, even if a second call succeeds.
+    /// The kernel's error. After an error earlier writes may be lost, even if a second call succeeds.
     pub fn sync(&self) -> Result<(), Errno> {
         self.file.sync_data().map_err(Errno::from)
     }
@@ -334,7 +335,7 @@ fn offset(at: u64) -> Result<i64, IoError> {
     i64::try_from(at).map_err(|_| IoError::Os(Errno(libc::EFBIG)))
 }
 
-/// The words for an error of the kernel.
+/// The error for an error number of the kernel.
 fn refused(path: &Path, usage: Use, attempt: &'static str, error: Errno) -> MemberError {
     let path = path.into();
     match error.0 {
@@ -345,7 +346,7 @@ fn refused(path: &Path, usage: Use, attempt: &'static str, error: Errno) -> Memb
     }
 }
 
-/// Look at the inode without opening it.
+/// Checks the inode without opening it.
 fn look(path: &Path, resolved: &Path, usage: Use) -> Result<Identity, MemberError> {
     let peek = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(resolved);
     let metadata = peek.and_then(|file| file.metadata());
@@ -380,7 +381,7 @@ fn holder(identity: Identity, resolved: &Path) -> Option<String> {
 }
 
 fn open(path: &Path, resolved: &Path, identity: Identity, usage: Use) -> Result<File, MemberError> {
-    // O_NONBLOCK: should a FIFO have taken the place since the look, the open still returns.
+    // O_NONBLOCK: if a FIFO has replaced the file after the check, the open call still returns.
     let mut flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     if matches!(identity, Identity::Block { .. }) && usage != Use::Examine {
         flags |= libc::O_EXCL;
@@ -407,7 +408,7 @@ fn open(path: &Path, resolved: &Path, identity: Identity, usage: Use) -> Result<
     Ok(file)
 }
 
-/// Drop `O_NONBLOCK` again: io_uring would take it as leave to answer "try again".
+/// Clears `O_NONBLOCK`, because with this flag io_uring may answer "try again".
 fn settle(file: &File) -> Result<(), Errno> {
     let flags = flags(file)?;
     // SAFETY: F_SETFL takes an int and touches no memory of ours.
@@ -484,7 +485,8 @@ fn facts(
         rotational: if block_device { rotates(file) } else { sysfs.as_ref().is_some_and(Sysfs::rotational) },
         block_device,
         direct,
-        // Punching a hole into a regular file always reads as zeroes afterwards; a device's discard never promises it.
+        // After a hole is punched into a regular file, the range always reads as zeroes. The discard of a device does
+        // not promise this.
         discard: !block_device || queue("discard_max_bytes") > 0,
         discard_zeroes: !block_device,
         fast_zero: !block_device || queue("write_zeroes_max_bytes") > 0,
@@ -506,7 +508,7 @@ fn device_size(file: &File) -> Result<u64, Errno> {
     Ok(size)
 }
 
-/// A question that the kernel answers with an unsigned int.
+/// Asks the kernel for a value by an ioctl that returns an unsigned int.
 fn ask(file: &File, question: libc::Ioctl) -> Option<u64> {
     let mut answer: libc::c_uint = 0;
     // SAFETY: both questions asked this way fill one int.
@@ -521,8 +523,9 @@ fn rotates(file: &File) -> bool {
     asked == 0 && answer != 0
 }
 
-/// Switch to `O_DIRECT` and find the smallest block that works, from `least` on; `None`, and back to the page cache,
-/// if none does. The flag alone proves nothing: some file systems take it and refuse every transfer.
+/// Switches to `O_DIRECT` and finds the smallest block that works, from `least` on. `None` if no block works; the file
+/// then uses the page cache again. The flag alone proves nothing: some file systems accept it and refuse every
+/// transfer.
 fn go_direct(file: &File, least: u64) -> Result<Option<u64>, Errno> {
     let before = flags(file)?;
     // SAFETY: F_SETFL takes an int and touches no memory of ours.
@@ -531,12 +534,13 @@ fn go_direct(file: &File, least: u64) -> Result<Option<u64>, Errno> {
     }
     let mut probe = AlignedBuffer::zeroed(8192);
     for block in [512, 1024, 2048, 4096u64].into_iter().filter(|&block| block >= least) {
-        // One block away from the page boundary, as a frame may be.
+        // The buffer begins one block after a page boundary, as a frame may.
         let place = &mut probe[small(block)..2 * small(block)];
         // SAFETY: `place` is a writable slice of the length that is passed.
         match check_size(unsafe { libc::pread64(file.as_raw_fd(), place.as_mut_ptr().cast(), place.len(), 0) }) {
             Err(Errno(libc::EINVAL)) => {}
-            // A first block that cannot be read is the reader's business, not a reason to refuse the drive.
+            // If the first block cannot be read, this is no reason to refuse the drive; the reader will handle the
+            // error.
             Ok(_) | Err(_) => return Ok(Some(block)),
         }
     }

@@ -1,4 +1,4 @@
-//! Why a path cannot be used as a member, each with its remedy.
+//! The reasons why a path cannot be used as a member, each with its remedy.
 
 use crate::errno::Errno;
 use crate::member::Use;
@@ -7,7 +7,7 @@ use openraid_units::{BlockSizeError, Bytes};
 use std::fmt;
 use std::path::PathBuf;
 
-/// The kind of a path's target that is neither a regular file nor a block device.
+/// Kinds of file that are neither a regular file nor a block device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAMember {
     /// A directory.
@@ -18,7 +18,7 @@ pub enum NotAMember {
     Socket,
     /// A character device.
     CharacterDevice,
-    /// Something that this program has no name for.
+    /// A kind for which this program has no name.
     Unknown,
 }
 
@@ -34,87 +34,87 @@ impl fmt::Display for NotAMember {
     }
 }
 
-/// Why a member could not be opened. Nothing has been written when one of these comes back.
+/// The reason why a member could not be opened. Nothing was written in any case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemberError {
-    /// Nothing is there.
+    /// The path does not exist.
     Missing {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
     },
-    /// Something is there that cannot hold an array's data.
+    /// The path leads to a file that cannot hold the data of an array.
     NotAMember {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
         /// The kind of the target.
         kind: NotAMember,
     },
-    /// The file or device holds less than one sector.
+    /// The file or device is smaller than one sector.
     Empty {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file or device.
         size: Bytes,
     },
     /// The kernel refuses access to this user.
     Denied {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// The purpose that it was opened for.
+        /// The purpose for which it was opened.
         usage: Use,
     },
     /// The file system or the device is write protected.
     ReadOnly {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
     },
-    /// The kernel itself uses it: a mount, swap, md, device mapper, a loop device.
+    /// The kernel itself uses the file or device: a mount, swap, md, device mapper, a loop device.
     HeldByKernel {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// The holder, in words.
+        /// The user, in words.
         holder: String,
     },
     /// Another process has the block device open exclusively, and the kernel does not say which.
     Busy {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
     },
-    /// Another process, or another open of this one, holds the lock of the file.
+    /// Another process, or another part of this process, holds the lock of the file.
     Locked {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// The process, where `/proc/locks` names it.
+        /// The process, if `/proc/locks` has its number.
         owner: Option<String>,
-        /// It was killed, or ends by itself, and the kernel has not let go of its files yet.
+        /// The process was killed or is ending, but the kernel has not yet released its files.
         is_ending: bool,
     },
     /// This process already uses the same file or device, perhaps under another path.
     AlreadyOpen {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// The path it is open under.
+        /// The path under which it is open.
         open_as: PathBuf,
     },
     /// The target of the path changed while it was being opened.
     Replaced {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
     },
     /// The device has a block size that is not supported.
     BlockSize {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
         /// The size.
         size: BlockSizeError,
     },
     /// Any other error of the kernel.
     Failed {
-        /// As the user gave it.
+        /// The path as the user gave it.
         path: PathBuf,
         /// The attempt, as in "cannot ...".
         attempt: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         error: Errno,
     },
 }

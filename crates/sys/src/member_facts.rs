@@ -1,56 +1,58 @@
 //! The kernel's facts about a device: geometry, abilities, names, and its holder.
 //!
-//! All of it is read from sysfs and procfs as text that may be missing, cut or odd. An unreadable fact is absent, never
-//! an error: facts help, they do not decide whether a member can be used. The one exception, the holder, is the second
-//! of two checks (the first is `O_EXCL`).
+//! All facts are read from sysfs and procfs as text that may be missing, truncated or unusual. A fact that cannot be
+//! read is absent and never an error: facts are helpful, but do not decide whether a member can be used. The only
+//! exception is the holder, which is the second of two checks (the first is `O_EXCL`).
 
 use openraid_units::{BlockSize, Bytes, Sectors};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Longest model or serial number kept, in characters. ATA has 40 and 20, NVMe the same.
+/// Maximum length of a model or serial number in characters. ATA and NVMe have at most 40 for a model and 20 for a
+/// serial number.
 const NAME_CHARACTERS_MAX: usize = 64;
 
 /// The facts about an open member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
-    /// Whole sectors.
+    /// Size in whole sectors.
     pub size: Sectors,
     /// Smallest unit that can be read or written.
     pub logical_block: BlockSize,
-    /// Smallest unit that is written without reading first, in bytes.
+    /// Smallest unit in bytes that the device writes without reading first.
     pub physical_block: Bytes,
-    /// A spinning disk, as far as the kernel knows.
+    /// Is the device a spinning disk, as far as the kernel knows?
     pub rotational: bool,
     /// Is it a block device (otherwise a regular file)?
     pub block_device: bool,
-    /// `O_DIRECT` is in use: transfers go past the page cache.
+    /// Is `O_DIRECT` in use? Then transfers bypass the page cache.
     pub direct: bool,
-    /// Discard commands do something.
+    /// Do discard commands have an effect?
     pub discard: bool,
-    /// Discarded ranges are guaranteed to read as zeroes.
+    /// Do discarded ranges read as zeroes? True only if the device guarantees this.
     pub discard_zeroes: bool,
-    /// Zeroes can be written without sending them.
+    /// Can zeroes be written without sending them?
     pub fast_zero: bool,
     /// The model's name.
     pub model: Option<String>,
     /// The serial number.
     pub serial: Option<String>,
-    /// The kernel's word for its zones: `none`, `host-aware`, `host-managed`.
+    /// The kernel's word for the zones of the device: `none`, `host-aware`, `host-managed`.
     pub zoned: Option<String>,
-    /// Its place in an enclosure.
+    /// Place of the drive in an enclosure.
     pub bay: Option<String>,
 }
 
-/// The folders of sysfs that describe a block device: its own and its disk's (the same for a whole disk).
+/// The folders of sysfs for a block device and for its disk. Both are the same for a whole disk.
 pub(crate) struct Sysfs {
     own: PathBuf,
     disk: PathBuf,
 }
 
 impl Sysfs {
-    /// By device number. `None` where sysfs does not know it (file systems without a device, sandboxes).
+    /// Finds the folders by device number. `None` if sysfs does not have the device (file systems without a device,
+    /// sandboxes).
     pub(crate) fn of(device: u64) -> Option<Self> {
         let link = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
         let own = fs::canonicalize(link).ok()?;
@@ -88,7 +90,7 @@ impl Sysfs {
         text(&self.disk.join("queue/zoned"))
     }
 
-    /// The name of its bay, by the link that the kernel makes to the enclosure's component.
+    /// The name of the bay, from the link that the kernel makes to the enclosure's component.
     pub(crate) fn bay(&self) -> Option<String> {
         let entries = fs::read_dir(self.disk.join("device")).ok()?;
         entries.flatten().find_map(|entry| {
@@ -100,8 +102,8 @@ impl Sysfs {
         })
     }
 
-    /// This device, its disk if it is a partition, its partitions if it is a disk: a holder of any of these prevents
-    /// using it.
+    /// This device, its disk if it is a partition, and its partitions if it is a disk. If any of these has a holder,
+    /// the device cannot be used.
     fn family(&self) -> Vec<PathBuf> {
         let mut family = vec![self.own.clone()];
         if self.own != self.disk {
@@ -113,7 +115,7 @@ impl Sysfs {
     }
 }
 
-/// The kernel's holder of the block device, in words.
+/// The kernel's present user of the block device, in words.
 pub(crate) fn holder_of_device(device: u64, resolved: &Path) -> Option<String> {
     let family = Sysfs::of(device).map(|sysfs| sysfs.family()).unwrap_or_default();
     let by_stacking = family.iter().find_map(|member| stacked_on(member));
@@ -127,7 +129,7 @@ pub(crate) fn holder_of_device(device: u64, resolved: &Path) -> Option<String> {
         .or_else(|| looped_over(resolved))
 }
 
-/// The kernel's holder of the regular file, in words.
+/// The kernel's present user of the regular file, in words.
 pub(crate) fn holder_of_file(device: u64, inode: u64, resolved: &Path) -> Option<String> {
     let is_it = |path: &Path| fs::metadata(path).is_ok_and(|m| (m.dev(), m.ino()) == (device, inode));
     swapped_on(&is_it).or_else(|| looped_over(resolved))
@@ -202,7 +204,7 @@ fn device_number(path: &Path) -> Option<String> {
     Some(format!("{}:{}", libc::major(device), libc::minor(device)))
 }
 
-/// A one-line file of sysfs: trimmed, printable, bounded; `None` if there is nothing in it.
+/// The text of a one-line file in sysfs: trimmed, printable, with limited length. `None` if the file is empty.
 fn text(path: &Path) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     let printable: String = String::from_utf8_lossy(&bytes)
@@ -214,7 +216,7 @@ fn text(path: &Path) -> Option<String> {
     (!printable.is_empty()).then_some(printable)
 }
 
-/// The kernel writes blanks in names as octal (`\040`).
+/// Decodes names: the kernel writes blanks in octal (`\040`).
 fn unescape(field: &str) -> String {
     let mut rest = field.as_bytes();
     let mut plain = Vec::with_capacity(rest.len());

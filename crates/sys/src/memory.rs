@@ -1,42 +1,44 @@
-//! The memory that this process may still allocate, by the kernel's figures. They are read from procfs and the groups
-//! of processes (cgroups, both versions) as text that may be missing or odd; an unreadable figure is not a limit.
+//! The memory that this process may still allocate, according to the kernel. The figures are read from procfs and the
+//! control groups (cgroups, both versions) as text that may be missing or unusual. If a figure cannot be read, there is
+//! no limit from it.
 
 use openraid_units::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A bound, and its source.
+/// A limit and its source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryBound {
-    /// How much.
+    /// The limit.
     pub bytes: Bytes,
-    /// The source of the bound, for people.
+    /// The source of the limit, for readers.
     pub by: String,
 }
 
-/// Where the kernel tells it.
+/// File with the kernel's figures.
 const MEMINFO: &str = "/proc/meminfo";
 const GROUP: &str = "/proc/self/cgroup";
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Version 1 writes "no limit" as the largest number of whole pages.
+/// Version 1 expresses "no limit" as the largest number of whole pages.
 const NO_LIMIT_MIN: u64 = 1 << 62;
 
-/// The tightest bound: the memory that the machine has available without swapping, and the limit of each control group
-/// of this process. `None` if the kernel gives neither.
+/// The lowest limit: the memory that the machine has available without swapping, or the limit of a control group of
+/// this process. `None` if the kernel gives neither.
 #[must_use]
 pub fn bound() -> Option<MemoryBound> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     bound_of(&read)
 }
 
-/// Heaps that all threads of a process share. glibc makes one for each thread up to eight per processor, and memory
-/// that a thread freed stays in its heap: with ten arrays, threads that had opened members left 30 MB.
+/// Number of heaps that all threads of a process share. By default glibc makes one heap for each thread, up to eight
+/// per processor, and memory that a thread freed stays in its heap. With ten arrays, the threads that had opened
+/// members left 30 MB.
 #[cfg(target_env = "gnu")]
 const HEAPS: libc::c_int = 2;
 
-/// Have threads share heaps, so that one reuses what another freed. For programs that stay; call it before any thread
-/// is made.
+/// Makes threads share heaps, so that one thread reuses memory that another freed. For programs that run for a long
+/// time. Call this before any thread is made.
 pub fn share_heaps() {
     // SAFETY: the call sets a number of the allocator; a refusal changes nothing.
     #[cfg(target_env = "gnu")]
@@ -45,7 +47,7 @@ pub fn share_heaps() {
     }
 }
 
-/// Give memory that was freed back to the system: starting takes more than serving.
+/// Returns freed memory to the system, because a start needs more memory than serving.
 pub fn give_back() {
     // SAFETY: the call looks at the allocator's own memory only, under its locks.
     #[cfg(target_env = "gnu")]
@@ -72,7 +74,8 @@ fn available(meminfo: &str) -> Option<Bytes> {
     kibibytes.checked_mul(1024).map(Bytes)
 }
 
-/// The files that bound the groups of `0::/a/b` (version 2) and `4:memory:/a/b` (version 1), from the inside out.
+/// The files with the limits of the groups in `0::/a/b` (version 2) and `4:memory:/a/b` (version 1), the innermost
+/// group first.
 fn files(group: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in group.lines() {

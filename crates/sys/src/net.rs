@@ -1,7 +1,8 @@
-//! Sockets for NBD: listeners, non-blocking streams, bytes straight into frames and straight out of them.
+//! Sockets for NBD: listeners and non-blocking streams. Payload is received directly into frames and sent directly from
+//! them.
 //!
-//! Every call does at most one system call and never waits. A fault of the network is an error value; a peer that goes
-//! away is [`Progress::Closed`], not an error.
+//! Every call does at most one system call and never waits. A fault of the network is an error value. If the peer
+//! closes the connection, the result is [`Progress::Closed`], not an error.
 
 use crate::errno::{check, check_size, Errno};
 use crate::pool::{FramePool, PoolRange};
@@ -15,26 +16,26 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Connections that may wait to be accepted; the kernel cuts it to `net.core.somaxconn`.
+/// Maximum number of connections that wait to be accepted; the kernel reduces it to `net.core.somaxconn`.
 const BACKLOG: libc::c_int = 1024;
-/// Pieces handed to the kernel by one send (its limit, `IOV_MAX`); more are sent by the next.
+/// Maximum number of pieces that one send passes to the kernel (its limit, `IOV_MAX`). The next send passes the others.
 pub const PIECES_PER_SEND_MAX: usize = 1024;
-/// Connections that failed before they were accepted and are passed over by one accept.
+/// Maximum number of connections that one accept skips because they failed before they were accepted.
 const FAILED_ACCEPTS_MAX: usize = 64;
-/// Bytes of a unix socket's path, without the zero at its end.
+/// Maximum length of a unix socket's path in bytes, without the zero at its end.
 const UNIX_PATH_BYTES_MAX: usize = 107;
 
-/// Why a listener or connection cannot be had, with the address that was asked for.
+/// The reason why a listener or connection could not be made, with the requested address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NetError {
-    /// Another program serves there already.
+    /// Another program already listens at the address.
     InUse {
         /// The address.
         address: String,
-        /// Which.
+        /// The other program.
         holder: Holder,
     },
-    /// The path exists and is no socket.
+    /// The path exists and is not a socket.
     NotASocket {
         /// The path.
         path: PathBuf,
@@ -50,19 +51,19 @@ pub enum NetError {
         address: String,
         /// The attempt, as in "cannot ...".
         attempt: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         error: Errno,
     },
 }
 
-/// The program that serves at an address.
+/// The program that listens at an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// This process, which continues.
+    /// This process, which is running.
     Running(u32),
-    /// This process, which the kernel is about to take apart.
+    /// This process, which is ending.
     Leaving(u32),
-    /// The kernel does not say.
+    /// Unknown: the kernel does not say.
     Unknown,
 }
 
@@ -100,12 +101,12 @@ pub enum Peer {
     Tcp(SocketAddr),
     /// A process on this machine.
     Unix {
-        /// Its number, 0 if it is in another namespace.
+        /// Number of the process; 0 if it is in another namespace.
         process: u32,
-        /// Its user.
+        /// User of the process.
         user: u32,
     },
-    /// The kernel does not say.
+    /// Unknown: the kernel does not say.
     Unknown,
 }
 
@@ -122,11 +123,11 @@ impl fmt::Display for Peer {
 /// The result of a receive or send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// This many bytes, at least one.
+    /// Number of transferred bytes, at least one.
     Bytes(usize),
-    /// Nothing now; wait for the socket.
+    /// No transfer is possible now; wait for the socket.
     Blocked,
-    /// The other side is gone, orderly or not.
+    /// The other side has closed the connection, or the connection is broken.
     Closed,
 }
 
@@ -135,7 +136,7 @@ pub enum Progress {
 pub enum Piece<'a> {
     /// Bytes of the program: headers.
     Bytes(&'a [u8]),
-    /// Bytes of the pool: payload. Read by the kernel during the call only.
+    /// Bytes of the pool: payload. The kernel reads them only during the call.
     Pool(PoolRange),
 }
 
@@ -153,10 +154,10 @@ impl<'a> Piece<'a> {
 pub enum Accepted {
     /// A connection, non-blocking.
     Socket(Socket),
-    /// No client waits.
+    /// No client is waiting.
     Nobody,
-    /// A client waits, but descriptors or memory are used up. The listener stays readable: stop waiting for it for a
-    /// while, or close something.
+    /// A client is waiting, but there are no free descriptors or no memory. The listener stays readable, so the caller
+    /// must close something, or stop waiting for the listener for a while.
     Exhausted(Errno),
 }
 
@@ -164,12 +165,12 @@ pub enum Accepted {
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
-    /// The file of a unix socket, by device and inode, to remove it and nothing else at the end.
+    /// Path, device and inode of a unix socket's file. Only this file is removed at the end.
     file: Option<(PathBuf, u64, u64)>,
 }
 
 impl Listener {
-    /// Listen on a TCP address; port 0 takes a free one.
+    /// Listens on a TCP address; port 0 selects a free port.
     ///
     /// # Errors
     /// [`NetError::InUse`], or the kernel's error.
@@ -179,7 +180,7 @@ impl Listener {
             error => NetError::Failed { address: address.to_string(), attempt, error },
         };
         let fd = socket(family(address)).map_err(|e| fail("make a socket", e))?;
-        // A server that restarts must not wait for its old connections to be forgotten.
+        // A server that restarts must not wait until the kernel has forgotten its old connections.
         set(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1).map_err(|e| fail("set up the socket", e))?;
         let (raw, len) = sockaddr(address);
         // SAFETY: `raw` holds `len` bytes of a valid address.
@@ -188,16 +189,17 @@ impl Listener {
         Ok(Self { fd, file: None })
     }
 
-    /// Listen on a unix socket that only this user can connect to. A socket left by a dead server is replaced.
+    /// Listens on a unix socket to which only this user can connect. A socket file of a server that has ended is
+    /// replaced.
     ///
     /// # Errors
-    /// [`NetError::InUse`] if a server answers there, [`NetError::NotASocket`], or the kernel's error.
+    /// [`NetError::InUse`] if a server answers at the path, [`NetError::NotASocket`], or the kernel's error.
     pub fn unix(path: &Path) -> Result<Self, NetError> {
         Self::unix_for(path, false)
     }
 
-    /// Listen on a unix socket for clients. A folder with the set-group-ID bit gives its files its group: there, the members of that
-    /// group can connect too; elsewhere, only this user.
+    /// Listens on a unix socket for clients. If the folder has the set-group-ID bit, its files get the folder's group,
+    /// and the members of this group can connect, too. Otherwise only this user can connect.
     ///
     /// # Errors
     /// As of [`Self::unix`].
@@ -224,7 +226,7 @@ impl Listener {
             Err(error) => return Err(fail("bind", error)),
         }
         if group {
-            // Only now: the umask has its say when the socket is bound.
+            // The mode is widened only now, because the umask applies when the socket is bound.
             fs::set_permissions(path, Permissions::from_mode(0o660))
                 .map_err(|e| fail("open the socket to its group", e.into()))?;
         }
@@ -233,16 +235,16 @@ impl Listener {
         Ok(Self { fd, file: Some((path.into(), metadata.dev(), metadata.ino())) })
     }
 
-    /// The TCP address in use; `None` for a unix socket.
+    /// The TCP address of the listener; `None` for a unix socket.
     #[must_use]
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         address_of(&self.fd, libc::getsockname)
     }
 
-    /// Take the next connection.
+    /// Accepts the next connection.
     ///
     /// # Errors
-    /// The kernel's error: the listener itself is broken.
+    /// The kernel's error: the listener itself cannot be used any more.
     pub fn accept(&self) -> Result<Accepted, Errno> {
         for _ in 0..FAILED_ACCEPTS_MAX {
             let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -257,7 +259,8 @@ impl Listener {
                     return Ok(Accepted::Exhausted(error))
                 }
                 Err(error @ Errno(libc::EBADF | libc::EINVAL | libc::ENOTSOCK | libc::EFAULT)) => return Err(error),
-                // The rest is what went wrong with one connection before it was accepted: no fault of the listener.
+                // All other errors belong to one connection that failed before it was accepted. The listener is not
+                // affected.
                 Err(_) => {}
             }
         }
@@ -276,7 +279,7 @@ impl Drop for Listener {
         if let Some((path, device, inode)) = &self.file {
             let same = fs::symlink_metadata(path).is_ok_and(|m| (m.dev(), m.ino()) == (*device, *inode));
             if same {
-                // If it cannot be removed, the next server finds it stale.
+                // If the file cannot be removed, the next server replaces it.
                 let _ = fs::remove_file(path);
             }
         }
@@ -297,13 +300,14 @@ impl Socket {
             None => unix_peer(&fd),
         };
         if matches!(peer, Peer::Tcp(_)) {
-            // Replies are gathered by hand; waiting for more would only add latency. Refusal costs only that.
+            // The server collects replies itself, so a delay by the kernel would only add latency. A refusal has no
+            // other effect.
             let _ = set(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
         }
         Self { fd, peer }
     }
 
-    /// Begin to connect to a TCP address. Wait until the socket is writable, then ask [`Socket::connected`].
+    /// Begins to connect to a TCP address. Wait until the socket is writable, then call [`Socket::connected`].
     ///
     /// # Errors
     /// The kernel's error, if it is known at once.
@@ -320,10 +324,10 @@ impl Socket {
         Ok(Self { fd, peer: Peer::Tcp(address) })
     }
 
-    /// Connect to a unix socket; [`Socket::connected`] says yes at once.
+    /// Connects to a unix socket; [`Socket::connected`] is true at once.
     ///
     /// # Errors
-    /// The kernel's error; `EAGAIN` if the server has too many waiting.
+    /// The kernel's error; `EAGAIN` if too many connections wait at the server.
     pub fn connect_unix(path: &Path) -> Result<Self, NetError> {
         let fail = |attempt, error| NetError::Failed { address: path.display().to_string(), attempt, error };
         let (raw, len) = sockaddr_unix(path)?;
@@ -334,10 +338,10 @@ impl Socket {
         Ok(Self::of(fd))
     }
 
-    /// Has the connection attempt ended? `Ok(false)` while it continues.
+    /// Has the connection attempt succeeded? `Ok(false)` while it continues.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason why it failed.
     pub fn connected(&self) -> Result<bool, Errno> {
         let mut error: libc::c_int = 0;
         let mut len = socklen(size_of::<libc::c_int>());
@@ -371,17 +375,17 @@ impl Socket {
         &self.peer
     }
 
-    /// Ask for kernel buffers of this many bytes each way. The kernel may give less, or twice.
+    /// Requests kernel buffers of these sizes in bytes. The kernel may provide less, or twice as much.
     ///
     /// # Errors
-    /// The kernel's error; nothing has become worse.
+    /// The kernel's error; the socket is unchanged.
     pub fn set_buffers(&self, receive: u32, send: u32) -> Result<(), Errno> {
         let size = |bytes| libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         set(&self.fd, libc::SOL_SOCKET, libc::SO_RCVBUF, size(receive))?;
         set(&self.fd, libc::SOL_SOCKET, libc::SO_SNDBUF, size(send))
     }
 
-    /// Receive the available bytes, up to the room in `into`, which must not be empty.
+    /// Receives the available bytes, at most the length of `into`, which must not be empty.
     ///
     /// # Errors
     /// The kernel's error.
@@ -400,7 +404,7 @@ impl Socket {
         }
     }
 
-    /// The same straight into the pool. Panics as [`FramePool::slice_mut`] does.
+    /// As [`Socket::receive`], directly into the pool. Panics as [`FramePool::slice_mut`] does.
     ///
     /// # Errors
     /// The kernel's error.
@@ -408,8 +412,8 @@ impl Socket {
         self.receive(pool.slice_mut(into))
     }
 
-    /// Send all pieces in their order, without the first `skip` bytes of them (what earlier calls sent). The bytes
-    /// reported are counted from there. Panics as [`FramePool::slice`] does.
+    /// Sends all pieces in order, without their first `skip` bytes, which earlier calls have sent. The result counts
+    /// bytes from there. Panics as [`FramePool::slice`] does.
     ///
     /// # Errors
     /// The kernel's error.
@@ -457,7 +461,7 @@ impl Socket {
         }
     }
 
-    /// Say that nothing more will be sent; the other side may still send.
+    /// Ends the sending direction; the other side may still send.
     pub fn finish_sending(&self) {
         // The only errors say that the connection is gone, which the next receive says too.
         // SAFETY: no memory involved.
@@ -484,13 +488,13 @@ impl From<UnixStream> for Socket {
 }
 
 impl Socket {
-    /// All calls pass `MSG_DONTWAIT`, so whether the descriptor itself blocks does not matter.
+    /// All calls pass `MSG_DONTWAIT`, so it does not matter whether the descriptor itself blocks.
     fn adopt(fd: OwnedFd) -> Self {
         Self::of(fd)
     }
 }
 
-/// Sort the ends of a transfer from its errors.
+/// Separates the end of a connection from errors of a transfer.
 fn stopped(error: Errno) -> Result<Progress, Errno> {
     match error.0 {
         libc::EAGAIN | libc::ENOBUFS => Ok(Progress::Blocked),
@@ -526,7 +530,7 @@ fn holder(socket: &Socket) -> Holder {
     }
 }
 
-/// Remove the socket at `path` if no server answers there.
+/// Removes the socket at `path` if no server answers at it.
 fn clear_stale(path: &Path) -> Result<(), NetError> {
     let fail = |attempt, error| NetError::Failed { address: path.display().to_string(), attempt, error };
     match fs::symlink_metadata(path) {
@@ -539,7 +543,7 @@ fn clear_stale(path: &Path) -> Result<(), NetError> {
     }
     match Socket::connect_unix(path) {
         Ok(socket) => Err(NetError::InUse { address: path.display().to_string(), holder: holder(&socket) }),
-        // It accepts no client just now because too many wait.
+        // The server accepts no client at the moment, because too many connections wait.
         Err(NetError::Failed { error: Errno(libc::EAGAIN), .. }) => {
             Err(NetError::InUse { address: path.display().to_string(), holder: Holder::Unknown })
         }
@@ -599,7 +603,7 @@ fn sockaddr(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
 
 fn sockaddr_unix(path: &Path) -> Result<(libc::sockaddr_un, libc::socklen_t), NetError> {
     let bytes = path.as_os_str().as_encoded_bytes();
-    // A path that begins with a zero would be an abstract name, without a file and without a mode.
+    // A path that begins with a zero byte would be an abstract name, which has no file and no mode.
     if bytes.len() > UNIX_PATH_BYTES_MAX || bytes.is_empty() || bytes.contains(&0) {
         return Err(NetError::PathTooLong { path: path.into() });
     }

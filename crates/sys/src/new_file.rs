@@ -1,4 +1,4 @@
-//! Checks that a file can be made, with an unnamed file that no other process sees.
+//! Checks whether a file can be created, by means of an unnamed file that no other process sees.
 
 use std::ffi::{CStr, CString};
 use std::fs::OpenOptions;
@@ -8,18 +8,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// File systems of the kernel that allow no new files, and their error for an attempt. From linux/magic.h.
+/// File systems of the kernel that allow no new files, with the error that they give. From linux/magic.h.
 const WITHOUT_NEW_FILES: [(i64, i32); 3] = [
     (0x9fa0, libc::ENOENT),      // proc
     (0x6265_6572, libc::EACCES), // sysfs
     (0x1cd1, libc::EACCES),      // devpts
 ];
 
-/// Could a sparse file of this size be made in this folder? A file system without unnamed files is asked for permission
-/// only.
+/// Can a sparse file of this size be created in this folder? If the file system does not support unnamed files, only
+/// the permission is checked.
 ///
 /// # Errors
-/// The kernel's answer, as it would be for the file.
+/// The kernel's error, as it would be for the file.
 pub fn check_new_file(folder: &Path, bytes: u64) -> io::Result<()> {
     match OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(folder) {
         Ok(file) => file.set_len(bytes),
@@ -27,7 +27,7 @@ pub fn check_new_file(folder: &Path, bytes: u64) -> io::Result<()> {
             let folder = CString::new(folder.as_os_str().as_bytes())?;
             let kind = file_system(&folder);
             if let Some((_, answer)) = WITHOUT_NEW_FILES.iter().find(|(known, _)| Some(*known) == kind) {
-                // A read-only mount is found first, except in proc, which looks the name up before.
+                // The kernel checks for a read-only mount first. The exception is proc, which looks up the name before.
                 let is_read_only = *answer == libc::EACCES && error.raw_os_error() == Some(libc::EROFS);
                 return Err(if is_read_only { error } else { io::Error::from_raw_os_error(*answer) });
             }
@@ -39,7 +39,7 @@ pub fn check_new_file(folder: &Path, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The kind of file system that a folder is on, as the kernel numbers them.
+/// The kind of a folder's file system, as the kernel numbers these kinds.
 fn file_system(folder: &CStr) -> Option<i64> {
     let mut about = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the path ends with a zero, and the kernel fills the struct if it answers 0.
@@ -48,7 +48,7 @@ fn file_system(folder: &CStr) -> Option<i64> {
     about.and_then(|about| i64::try_from(about.f_type).ok())
 }
 
-/// May this user make entries in this folder?
+/// May this user create entries in this folder?
 fn may_write(folder: &CStr) -> io::Result<()> {
     // SAFETY: the path ends with a zero.
     let answer = unsafe { libc::access(folder.as_ptr(), libc::W_OK | libc::X_OK) };

@@ -30,14 +30,14 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Most source ranges of one [`FramePool::disjoint`] call: a stripe over 256 members.
+/// Maximum number of source ranges in one call of [`FramePool::disjoint`]: a stripe over 256 members.
 pub const DISJOINT_READS_MAX: usize = 256;
-/// Most destination ranges of one [`FramePool::disjoint`] call: P and Q, or two recovered members.
+/// Maximum number of destination ranges in one call of [`FramePool::disjoint`]: P and Q, or two reconstructed members.
 pub const DISJOINT_WRITES_MAX: usize = 2;
 
-/// Alignment of the mapping and granularity of its length: one huge page on x86-64 and most arm64 kernels.
+/// Alignment of the mapping, and unit of its length: one huge page on x86-64 and most arm64 kernels.
 const HUGE_PAGE: usize = 2 << 20;
-/// The page size assumed when touching page by page. Smaller than the real one costs time, never correctness.
+/// The assumed page size for touching memory page by page. If the real page is larger, this only costs time.
 const PAGE: usize = 4096;
 
 const KERNEL_WRITES: u16 = 1 << 15;
@@ -48,7 +48,7 @@ const KERNEL_READS_MAX: u16 = KERNEL_WRITES - 1;
 pub struct PoolRange {
     /// The first byte.
     pub start: PoolOffset,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: Bytes,
 }
 
@@ -59,7 +59,7 @@ impl PoolRange {
         Self { start, len }
     }
 
-    /// The part that begins `offset` bytes in and is `len` bytes long. Panics if it is not inside.
+    /// The part of `len` bytes that begins `offset` bytes after the start. Panics if the part is not inside the range.
     #[must_use]
     pub fn part(self, offset: Bytes, len: Bytes) -> Self {
         let inside = offset.checked_add(len).is_some_and(|end| end <= self.len);
@@ -72,26 +72,26 @@ impl PoolRange {
     }
 }
 
-/// Which pages to ask for.
+/// The kind of pages to request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HugePages {
     /// Small pages.
     No,
-    /// Advise transparent huge pages; the kernel may do as it likes.
+    /// Advise transparent huge pages; the kernel decides.
     Advise,
-    /// Pages from the reserved pool (`vm.nr_hugepages`), falling back to [`HugePages::Advise`] with a note.
+    /// Pages from the reserved pool (`vm.nr_hugepages`). If there are too few: [`HugePages::Advise`] with a note.
     Reserved,
 }
 
-/// How to make a pool.
+/// Options of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolOptions {
     /// Size; rounded up to 2 MiB.
     pub len: Bytes,
-    /// Which pages to ask for.
+    /// The kind of pages to request.
     pub huge: HugePages,
-    /// Have all memory present before `new` returns. First touch is slow on virtual machines whose host gives
-    /// memory out late (tens of times slower than the second), so servers and benchmarks want this.
+    /// Make all memory present before `new` returns. On virtual machines whose host allocates memory late, the first
+    /// touch is tens of times slower than the second, so servers and benchmarks use this option.
     pub touch: bool,
 }
 
@@ -103,7 +103,7 @@ impl PoolOptions {
     }
 }
 
-/// The mapped memory. Shared between the pool, engines and their worker threads; unmapped by the last of them.
+/// The mapped memory. The pool, engines and their worker threads share it; the last of them unmaps it.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
@@ -116,7 +116,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// The address of a byte of the pool. The caller checked the range against `len`.
+    /// The address of a byte of the pool. The caller has checked the range against `len`.
     pub(crate) fn address(&self, offset: PoolOffset) -> *mut u8 {
         let offset = index(offset.get());
         assert!(offset <= self.len);
@@ -137,7 +137,7 @@ impl Drop for Mapping {
     }
 }
 
-/// All payload memory of a shard. See the module's description for the rules.
+/// All memory for the payload of a shard. The module's description has the rules.
 pub struct FramePool {
     mapping: Arc<Mapping>,
     marks: Vec<u16>,
@@ -147,20 +147,21 @@ pub struct FramePool {
 }
 
 impl FramePool {
-    /// Map a pool of zero bytes. Fallbacks taken are in [`FramePool::notes`].
+    /// Maps a pool of zero bytes. [`FramePool::notes`] has the fallbacks.
     ///
     /// # Errors
-    /// The kernel's error, usually `ENOMEM`: fewer bytes would do.
+    /// The kernel's error, usually `ENOMEM`: a smaller pool may be possible.
     ///
     /// # Panics
-    /// If the length is zero or does not fit the address space.
+    /// The length is zero or does not fit into the address space.
     pub fn new(options: PoolOptions) -> Result<Self, Errno> {
         let wanted = index(options.len.get());
         assert!(wanted > 0, "bug: a frame pool without memory");
         let len = wanted.checked_next_multiple_of(HUGE_PAGE).expect("a pool length near the address space's end");
         let mut notes = Vec::new();
         let mapping = map(len, options.huge, &mut notes)?;
-        // No copy in children (they would share pinned pages) and none in core dumps (gigabytes of users' data).
+        // Child processes get no copy, because they would share pinned pages. Core dumps leave the memory out, because
+        // it holds gigabytes of users' data.
         advise(&mapping, libc::MADV_DONTFORK);
         advise(&mapping, libc::MADV_DONTDUMP);
         if options.touch {
@@ -170,25 +171,25 @@ impl FramePool {
         Ok(Self { mapping: Arc::new(mapping), marks, kernel_reads: 0, kernel_writes: 0, notes })
     }
 
-    /// How many bytes there are.
+    /// Number of bytes in the pool.
     #[must_use]
     pub fn len(&self) -> Bytes {
         Bytes(self.mapping.len as u64)
     }
 
-    /// Never: a pool has memory.
+    /// Always false: a pool has memory.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Fallbacks taken when the pool was made.
+    /// Notes about fallbacks when the pool was made.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// The bytes of a range. Panics if the kernel is writing any of its sectors, or the range is outside.
+    /// The bytes of a range. Panics if the kernel is writing any of its sectors, or if the range is outside the pool.
     #[must_use]
     pub fn slice(&self, range: PoolRange) -> &[u8] {
         self.check_readable(range);
@@ -197,7 +198,8 @@ impl FramePool {
         unsafe { std::slice::from_raw_parts(self.mapping.address(range.start), index(range.len.get())) }
     }
 
-    /// The bytes of a range, to write. Panics if a command on any of its sectors is in flight, or it is outside.
+    /// The bytes of a range, for writing. Panics if a command on any of its sectors is in flight, or if the range is
+    /// outside the pool.
     #[must_use]
     pub fn slice_mut(&mut self, range: PoolRange) -> &mut [u8] {
         self.check_writable(range);
@@ -205,8 +207,8 @@ impl FramePool {
         unsafe { std::slice::from_raw_parts_mut(self.mapping.address(range.start), index(range.len.get())) }
     }
 
-    /// Several ranges at once: `reads` to read and `writes` to write, for copies and parity jobs. Reads may overlap
-    /// each other; a write may overlap nothing. Allocates nothing.
+    /// Several ranges at once, for copies and parity computations: `reads` to read and `writes` to write. The ranges of
+    /// `reads` may overlap each other; a range of `writes` may overlap no other. Allocates nothing.
     ///
     /// Panics on more than [`DISJOINT_READS_MAX`] or [`DISJOINT_WRITES_MAX`] ranges, on overlap, and as
     /// [`FramePool::slice`] and [`FramePool::slice_mut`] do.
@@ -241,13 +243,13 @@ impl FramePool {
         job(sources, &mut targets[..writes.len()])
     }
 
-    /// Is any sector of the range in the hands of the kernel?
+    /// Does the kernel hold any sector of the range?
     #[must_use]
     pub fn in_flight(&self, range: PoolRange) -> bool {
         self.marks[self.sectors(range)].iter().any(|&mark| mark != 0)
     }
 
-    /// How many ranges the kernel holds now, over all engines.
+    /// Number of ranges that the kernel holds now, over all engines.
     #[must_use]
     pub fn ranges_in_flight(&self) -> usize {
         self.kernel_reads + self.kernel_writes
@@ -257,7 +259,7 @@ impl FramePool {
         &self.mapping
     }
 
-    /// The kernel begins to read the range (a write to a drive). Panics as [`FramePool::slice`].
+    /// Marks that the kernel begins to read the range (a write to a drive). Panics as [`FramePool::slice`].
     pub(crate) fn lend_to_read(&mut self, range: PoolRange) {
         self.check_readable(range);
         let sectors = self.sectors(range);
@@ -268,7 +270,7 @@ impl FramePool {
         self.kernel_reads += 1;
     }
 
-    /// The kernel begins to write the range (a read from a drive). Panics as [`FramePool::slice_mut`].
+    /// Marks that the kernel begins to write the range (a read from a drive). Panics as [`FramePool::slice_mut`].
     pub(crate) fn lend_to_write(&mut self, range: PoolRange) {
         self.check_writable(range);
         let sectors = self.sectors(range);
@@ -276,7 +278,7 @@ impl FramePool {
         self.kernel_writes += 1;
     }
 
-    /// The kernel has returned a range that it read.
+    /// Marks that the kernel has returned a range that it read.
     pub(crate) fn take_back_read(&mut self, range: PoolRange) {
         let sectors = self.sectors(range);
         for mark in &mut self.marks[sectors] {
@@ -286,7 +288,7 @@ impl FramePool {
         self.kernel_reads -= 1;
     }
 
-    /// The kernel has returned a range that it wrote.
+    /// Marks that the kernel has returned a range that it wrote.
     pub(crate) fn take_back_write(&mut self, range: PoolRange) {
         let sectors = self.sectors(range);
         for mark in &mut self.marks[sectors] {
@@ -352,7 +354,7 @@ fn map(len: usize, huge: HugePages, notes: &mut Vec<Note>) -> Result<Mapping, Er
     Ok(mapping)
 }
 
-/// Ordinary pages on a huge-page boundary: map too much, give the edges back.
+/// Maps ordinary pages at a huge-page boundary: maps more than needed, and unmaps both edges.
 fn map_aligned(len: usize) -> Result<Mapping, Errno> {
     let base = map_anonymous(len + HUGE_PAGE, 0)?;
     let before = base.as_ptr().align_offset(HUGE_PAGE);
@@ -378,14 +380,14 @@ fn map_anonymous(len: usize, flags: libc::c_int) -> Result<NonNull<u8>, Errno> {
     NonNull::new(base.cast()).ok_or(Errno(libc::ENOMEM))
 }
 
-/// Advice is advice: a kernel that does not know it loses speed or comfort, not correctness.
+/// Gives the kernel advice. If a kernel does not know the advice, only speed or comfort suffers.
 fn advise(mapping: &Mapping, advice: libc::c_int) -> bool {
     // SAFETY: the range is the mapping's own; none of the advice used here changes its contents.
     unsafe { libc::madvise(mapping.base.as_ptr().cast(), mapping.len, advice) == 0 }
 }
 
 fn touch(mapping: &Mapping) {
-    // Linux 5.14 and later do it in one call.
+    // Linux 5.14 and later do this in one call.
     if advise(mapping, libc::MADV_POPULATE_WRITE) {
         return;
     }

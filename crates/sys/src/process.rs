@@ -6,19 +6,19 @@
 
 use std::fs;
 
-/// From linux/sched.h: the kernel is taking it apart.
+/// From linux/sched.h: the process is exiting.
 const PF_EXITING: u64 = 4;
 /// SIGKILL in a set of signals.
 const KILL: u64 = 1 << (libc::SIGKILL - 1);
 
-/// Give way to all other threads: the calling thread, and every process that it starts from now on, runs only if no
-/// other one wants the processor (a weight of 15 against 1024). There is no way back.
+/// Gives way to all other threads. The calling thread, and every process that it starts later, runs mostly when no
+/// other thread needs the processor (a weight of 15 against 1024). This cannot be undone.
 pub fn give_way() {
     // SAFETY: plain numbers; 0 is the calling thread. Lower priority is never refused, and no data depends on it.
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
 }
 
-/// Is this process gone, or about to go? `false` for 0, which stands for a process of another namespace, and if the
+/// Has this process ended, or is it ending? `false` for 0, which means a process of another namespace, and if the
 /// kernel does not say.
 pub(crate) fn is_ending(process: u32) -> bool {
     if process == 0 {
@@ -33,7 +33,7 @@ pub(crate) fn is_ending(process: u32) -> bool {
     }
 }
 
-/// A zombie, or one that is exiting. Its name stands in parentheses and may hold anything.
+/// Is the process a zombie, or exiting? Its name is in parentheses and may contain any characters.
 fn stat_says_ending(stat: &str) -> bool {
     let Some((_, rest)) = stat.rsplit_once(')') else { return false };
     let mut fields = rest.split_ascii_whitespace();
@@ -61,7 +61,7 @@ mod tests {
         let number = child.id();
         assert!(!is_ending(number));
         child.kill().expect("own child");
-        // From the signal on, and as a zombie, and when it is forgotten.
+        // The process is ending from the signal on, as a zombie, and after the kernel has removed it.
         assert!(is_ending(number));
         child.wait().expect("own child");
         assert!(is_ending(number));

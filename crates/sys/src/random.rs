@@ -2,7 +2,7 @@
 
 use crate::errno::{check_size, Errno};
 
-/// Fill `bytes` with random bytes from the kernel's generator.
+/// Fills `bytes` with random bytes from the kernel's generator.
 ///
 /// # Errors
 /// The kernel's error; since Linux 3.17 only a sandbox that forbids `getrandom` causes one.
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn every_byte_is_filled_and_two_calls_differ() {
-        // getrandom hands out at most 32 MiB - 1 a call; a size above 256 bytes may also be interrupted.
+        // One call of getrandom returns at most 32 MiB - 1; a call for more than 256 bytes may also be interrupted.
         let mut first = vec![0u8; 4096];
         let mut second = vec![0u8; 4096];
         assert_eq!(fill_random(&mut first), Ok(()));

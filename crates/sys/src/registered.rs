@@ -1,7 +1,9 @@
-//! The pool in the kernel's table of buffers: a transfer with registered memory need not look it up.
+//! The pool in the kernel's table of buffers. For registered memory the kernel need not look up the pages in each
+//! transfer.
 //!
-//! Registered memory is taken from the system and pinned. Therefore a piece is registered at its first use: a server whose arrays
-//! are idle pins one. Kernels before 5.19 cannot do that; they get the whole pool at the start.
+//! Registered memory is allocated and pinned. Therefore a piece is registered at its first use, and a server whose
+//! arrays are idle pins one piece. Kernels before 5.19 cannot do that; with these the whole pool is registered at the
+//! start.
 
 use std::sync::Arc;
 
@@ -14,14 +16,14 @@ use crate::pool::Mapping;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Piece {
-    /// No command has used it.
+    /// No command has used the piece.
     Unused,
     Registered,
-    /// The kernel refused it: its commands go unregistered.
+    /// The kernel refused the piece; its commands are not registered.
     Refused,
 }
 
-/// The pool, from its start on, in pieces of one size; the last one may be shorter.
+/// The pool from its start on, in pieces of one size; the last one may be shorter.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     len: usize,
@@ -30,7 +32,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Register `most` bytes of the pool, or have them registered at their first use.
+    /// Registers `most` bytes of the pool, at once or each piece at its first use.
     pub(crate) fn register(ring: &Submitter<'_>, mapping: &Arc<Mapping>, most: Bytes, notes: &mut Vec<Note>) -> Self {
         let len = usize::try_from(most.get()).map_or(mapping.len(), |most| most.min(mapping.len()));
         if len == 0 {
@@ -41,7 +43,7 @@ impl Buffers {
         let is_sparse = |count: usize| ring.register_buffers_sparse(u32::try_from(count).expect("few pieces")).is_ok();
         let result = if piece_len <= REGISTERED_BYTES_MAX && is_sparse(count) {
             let mut lazy = Self { len, piece_len, pieces: vec![Piece::Unused; count] };
-            // The other pieces are like the first one, the limit of locked memory aside.
+            // If the kernel accepts the first piece, it accepts the others, except for the limit of locked memory.
             lazy.put(ring, mapping, 0).map(|()| lazy)
         } else {
             Self::register_all(ring, mapping, len)
@@ -81,13 +83,13 @@ impl Buffers {
         put
     }
 
-    /// Bytes of the pool, from its start on, that are registered, or are at their first use.
+    /// Number of bytes of the pool, from its start on, that are registered or will be at their first use.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// The number of the buffer that has `len` bytes from `start` on; nothing if they are not in one. Metadata lies outside the pool,
-    /// and has none.
+    /// The index of the buffer that contains the `len` bytes at `start`; none if no single buffer contains them.
+    /// Metadata is outside the pool and has none.
     pub(crate) fn of(&mut self, ring: &Submitter<'_>, mapping: &Arc<Mapping>, start: usize, len: usize) -> Option<u16> {
         let end = start + len;
         if len == 0 || end > self.len {
@@ -98,7 +100,7 @@ impl Buffers {
             return None;
         }
         if self.pieces[first] == Piece::Unused {
-            // A piece that is refused is not asked for again: commands go on without.
+            // A refused piece is not tried again; its commands work without registration.
             let _ = self.put(ring, mapping, first);
         }
         (self.pieces[first] == Piece::Registered).then(|| u16::try_from(first).ok()).flatten()

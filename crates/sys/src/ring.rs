@@ -30,21 +30,21 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The `user_data` of the poll that waits for the helper; commands carry their table key, which is 32 bits.
+/// The `user_data` of the poll that waits for the helper. A command has its table key, which has 32 bits.
 const HELPER_POLL: u64 = u64::MAX;
-/// The `user_data` of the trial at set-up.
+/// The `user_data` of the trial during set-up.
 const TRIAL: u64 = u64::MAX - 1;
-/// How long the trial's timer runs, in nanoseconds.
+/// Duration of the trial's timer in nanoseconds.
 const TRIAL_TIMER_NS: u32 = 200_000;
-/// How long the trial waits for the wake-up before it calls the mode broken.
+/// Maximum time that the trial waits for the wake-up. After it the mode counts as broken.
 const TRIAL_WAIT: Nanos = Nanos::from_millis(500);
-/// How many times the trial is made.
+/// Number of trials.
 const TRIALS: u32 = 2;
 
-/// How completions reach this thread.
+/// The way in which completions reach this thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// Posts completions only while this thread waits inside the ring.
+    /// The kernel posts completions only while this thread waits inside the ring.
     Deferred,
     Cooperative,
     Plain,
@@ -53,11 +53,11 @@ enum Mode {
 /// One member of the ring.
 struct Attached {
     member: Arc<Member>,
-    /// The kernel's table of files has it under the slot's number.
+    /// Is the file in the kernel's table of registered files, at the index of the slot?
     registered: bool,
 }
 
-/// From the cheapest down. The first is for callers that wait for the ring alone.
+/// The modes, the cheapest first. The first one is only for callers that wait for the ring alone.
 const MODES: [Mode; 3] = [Mode::Deferred, Mode::Cooperative, Mode::Plain];
 
 /// The ring and its registrations.
@@ -66,9 +66,9 @@ pub(crate) struct Ring {
     mapping: Arc<Mapping>,
     members: Vec<Option<Attached>>,
     files_registered: bool,
-    /// The part of the pool that the kernel's table of buffers has, or gets at its first use.
+    /// The part of the pool that is in the kernel's table of buffers, or will be at its first use.
     buffers: Buffers,
-    /// Commands that found the submission queue full.
+    /// Commands for which the submission queue had no room.
     waiting: VecDeque<Command>,
     helper: Option<Threads>,
     helper_polled: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Set a ring up, registering files and the requested part of the pool.
+    /// Sets up a ring, and registers files and the requested part of the pool.
     pub(crate) fn new(mapping: Arc<Mapping>, options: EngineOptions, notes: &mut Vec<Note>) -> Result<Self, Errno> {
         let (ring, mode) = set_up(options.waiting, notes)?;
         let mut this = Self {
@@ -164,7 +164,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Move waiting commands into the submission queue as far as there is room.
+    /// Moves waiting commands into the submission queue while there is room.
     fn fill(&mut self) {
         while let Some(command) = self.waiting.front().copied() {
             let entry = self.entry(&command);
@@ -178,7 +178,7 @@ impl Ring {
 
     fn entry(&mut self, command: &Command) -> squeue::Entry {
         let start = (command.address as usize).checked_sub(self.mapping.address(PoolOffset::ZERO) as usize);
-        // A command without memory may be longer than any transfer.
+        // A command without memory may be longer than the maximum transfer.
         let buffer = start.and_then(|start| {
             let len = command.transfer_len() as usize;
             self.buffers.of(&self.ring.submitter(), &self.mapping, start, len)
@@ -193,7 +193,7 @@ impl Ring {
         entry.user_data(u64::from(command.key))
     }
 
-    /// Give a command that the ring cannot carry out to a thread, which waits for the kernel instead.
+    /// Gives a command that the ring cannot carry out to a helper thread. That thread waits for the kernel.
     fn start_with_helper(&mut self, command: Command) -> Result<(), Errno> {
         if self.helper.is_none() {
             let mut helper = Threads::new(Arc::clone(&self.mapping))?;
@@ -210,8 +210,8 @@ impl Ring {
         Ok(())
     }
 
-    /// While the helper has work, the ring also waits for the helper's eventfd, so that one descriptor is enough to
-    /// wait for both.
+    /// While the helper has work, the ring also polls the helper's eventfd, so that one descriptor is enough to wait
+    /// for both.
     fn poll_helper(&mut self) {
         let Some(helper) = self.helper.as_mut().filter(|helper| helper.outstanding() > 0) else { return };
         helper.submit();
@@ -224,8 +224,8 @@ impl Ring {
         }
     }
 
-    /// Hand the queue to the kernel. Returns how many commands it has not taken yet: it was short of memory, and
-    /// wants to be asked again after a while.
+    /// Submits the queue to the kernel. Returns the number of commands that the kernel did not yet accept for lack of
+    /// memory; the caller must try again after a while.
     pub(crate) fn submit(&mut self) -> Result<usize, Errno> {
         loop {
             self.poll_helper();
@@ -250,7 +250,7 @@ impl Ring {
         }
     }
 
-    /// The same as [`Ring::submit`], and sleep in the same system call until a completion is there or the time is over.
+    /// As [`Ring::submit`], and sleeps in the same system call until there is a completion or the time is over.
     pub(crate) fn submit_and_wait(&mut self, timeout: Nanos) -> Result<usize, Errno> {
         if !self.waiting.is_empty() || self.helper.is_some() {
             let left = self.submit()?;
@@ -278,7 +278,7 @@ impl Ring {
             queue.taskrun() || queue.cq_overflow()
         };
         if pending {
-            // This enter runs the kernel's pending work, which posts the completions.
+            // This call runs the kernel's pending work, which posts the completions.
             match self.ring.submit().map_err(Errno::from) {
                 Ok(_) | Err(Errno(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM)) => {}
                 Err(error) => return Err(error),
@@ -300,16 +300,17 @@ impl Ring {
             if let Some(helper) = &mut self.helper {
                 helper.collect(answers);
             }
-            // Waits again if the helper still has work.
+            // Polls the helper again if it still has work.
             self.submit()?;
         }
         Ok(())
     }
 
-    /// Let go of members and memory now. Closing the ring would do it too, but some time later, and meanwhile the
-    /// members' locks and the locked memory would still count. Only for a ring without commands: it waits for them.
+    /// Releases members and memory now. If the ring were only closed, the kernel would release them some time later,
+    /// and until then the locks of the members and the locked memory would remain. The ring must have no commands,
+    /// because this call waits for them.
     pub(crate) fn release(&mut self) {
-        // An error says that there was nothing to release.
+        // An error only says that there was nothing to release.
         if self.files_registered {
             let _ = self.ring.submitter().unregister_files();
         }
@@ -324,7 +325,7 @@ impl Ring {
     }
 }
 
-/// The entry of a command, with the registered buffer that has its memory, if there is one.
+/// The entry of a command, with the registered buffer that contains its memory, if there is one.
 fn build(command: &Command, file: types::Fd, buffer: Option<u16>) -> squeue::Entry {
     let Command { at, len, address, .. } = *command;
     match command.opcode {
@@ -348,13 +349,13 @@ fn build(command: &Command, file: types::Fd, buffer: Option<u16>) -> squeue::Ent
     }
 }
 
-/// The cheapest mode that works here.
+/// The cheapest mode that works on this system.
 fn set_up(waiting: Waiting, notes: &mut Vec<Note>) -> Result<(IoUring, Mode), Errno> {
     let mut first_error = None;
     for mode in MODES.into_iter().filter(|mode| *mode != Mode::Deferred || waiting == Waiting::Alone) {
         match try_mode(mode) {
             Ok(ring) => return Ok((ring, mode)),
-            // A kernel that does not know the mode says EINVAL; that is no news for anybody.
+            // A kernel that does not know the mode answers EINVAL. This needs no note.
             Err(Errno(libc::EINVAL)) => {}
             Err(error) => {
                 first_error.get_or_insert(error);
@@ -383,8 +384,8 @@ fn try_mode(mode: Mode) -> Result<IoUring, Errno> {
     Ok(ring)
 }
 
-/// Does a completion that comes later make the ring's descriptor readable? Tried twice: the first wait on a ring also
-/// activates the kernel's machinery for it, which hides a wake-up that is missing.
+/// Does a later completion make the ring's descriptor readable? This is tried twice, because the first wait on a ring
+/// also activates the kernel's machinery for it, which hides a missing wake-up.
 fn wakes_up(ring: &mut IoUring) -> Result<(), Errno> {
     let mut epoll = Epoll::new()?;
     // SAFETY: the descriptor is open as long as the ring, which outlives this use.

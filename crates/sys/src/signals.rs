@@ -1,29 +1,30 @@
-//! Signals as something to wait for, instead of handlers that run anywhere.
+//! Signals as descriptors to wait for. Signal handlers could interrupt the program at any place.
 
 use crate::errno::{check, check_size, Errno};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// The signals that mean something to a server.
+/// The signals that a server handles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
     /// Ctrl-C: stop.
     Interrupt,
     /// A service manager's stop.
     Terminate,
-    /// The terminal is gone, or "read the configuration again".
+    /// The terminal was closed, or "read the configuration again".
     HangUp,
 }
 
-/// A queue of the signals above. While one exists, they no longer end the process.
+/// A queue of these signals. While it exists, they do not end the process.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
 }
 
 impl Signals {
-    /// Take over SIGINT, SIGTERM and SIGHUP. Call it before any other thread is made: signals are blocked in the
-    /// calling thread and the threads it makes later, and one that is blocked nowhere else would still end the process.
+    /// Takes over SIGINT, SIGTERM and SIGHUP. Call this before any other thread is made: signals are blocked in the
+    /// calling thread and in threads that it makes later. A signal that another thread does not block would still end
+    /// the process.
     ///
     /// # Errors
     /// The kernel's error: no descriptors or no memory left.
@@ -48,7 +49,7 @@ impl Signals {
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
-    /// The next signal that came, if any. Does not wait.
+    /// The next signal that has arrived, if any. Does not wait.
     pub fn next_signal(&self) -> Option<Signal> {
         loop {
             let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();

@@ -1,4 +1,4 @@
-//! The commands in flight, and the objects of each until the kernel has returned it.
+//! The commands in flight, and the objects that each needs until the kernel has returned it.
 
 use crate::buffer::AlignedBuffer;
 use crate::command::{Command, IoError, Opcode, IN_FLIGHT_MAX};
@@ -10,18 +10,18 @@ use openraid_units::SECTOR_BYTES;
 #[derive(Debug)]
 pub(crate) enum Memory {
     None,
-    /// Lent by the pool, for the kernel to write.
+    /// Memory of the pool that the kernel writes.
     PoolWritten(PoolRange),
-    /// Lent by the pool, for the kernel to read.
+    /// Memory of the pool that the kernel reads.
     PoolRead(PoolRange),
-    /// Owned. Handed to the caller with the completion if `deliver`.
+    /// An owned buffer. If `deliver` is set, the caller gets it with the completion.
     Owned {
         buffer: AlignedBuffer,
         deliver: bool,
     },
 }
 
-/// One command in flight. `command` is always the original; `done` bytes of it are complete.
+/// One command in flight. `command` is always the original command; `done` is its number of complete bytes.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub user_data: u64,
@@ -30,17 +30,17 @@ pub(crate) struct Entry {
     pub done: u64,
 }
 
-/// What follows from an answer of the kernel.
+/// The next step after an answer of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {
     Finished(Result<u32, IoError>),
-    /// The kernel did a part: send this for the rest.
+    /// The kernel did a part; this command is for the rest.
     Again(Command),
 }
 
 impl Entry {
-    /// Judge one answer. A transfer that came back short is continued until the kernel makes no more progress:
-    /// nothing that was not transferred is ever reported as transferred.
+    /// Judges one answer. A short transfer is continued until the kernel makes no more progress. Bytes that were not
+    /// transferred are never reported as transferred.
     pub(crate) fn judge(&mut self, result: Result<u32, Errno>) -> Next {
         let reads = self.command.opcode == Opcode::Read;
         if !reads && !matches!(self.command.opcode, Opcode::Write { .. }) {
@@ -50,7 +50,8 @@ impl Entry {
         let rest = self.command.len - self.done;
         match result {
             Err(Errno(libc::EINTR)) => Next::Again(self.rest()),
-            // Past the end of a file that was cut, direct transfers are refused for their alignment.
+            // After the end of a file that was shortened, the kernel refuses direct transfers because of their
+            // alignment.
             Err(Errno(libc::EINVAL)) if reads && self.done > 0 => Next::Finished(Err(short)),
             Err(error) => Next::Finished(Err(IoError::Os(error))),
             Ok(more) => {
@@ -88,7 +89,7 @@ fn small(len: u64) -> u32 {
     u32::try_from(len).expect("a transfer is at most TRANSFER_BYTES_MAX")
 }
 
-/// A table of fixed size; keys are reused as soon as their entry is removed.
+/// A table of fixed size. The key of a removed entry is reused.
 pub(crate) struct Table {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
@@ -108,7 +109,7 @@ impl Table {
         self.free.is_empty()
     }
 
-    /// Put an entry in, giving its command the key. The caller checked that there is room.
+    /// Inserts an entry and sets the key of its command. The caller has checked that there is room.
     pub(crate) fn insert(&mut self, mut entry: Entry) -> Command {
         let key = self.free.pop().expect("bug: no check for room before an insertion");
         entry.command.key = key;

@@ -1,5 +1,5 @@
-//! Addresses of a server that was just killed: the kernel answers there until it has closed the server's sockets, and a new
-//! server waits for that instead of giving up.
+//! Takes over the address of a server that was just killed. The kernel accepts connections there until it has closed
+//! the sockets of the old server, and a new server waits for this instead of failing.
 
 use crate::clock;
 use crate::net::{Holder, Listener, NetError};
@@ -7,17 +7,19 @@ use openraid_units::Nanos;
 use std::thread;
 use std::time::Duration;
 
-/// How long a server that is ending is waited for. It gives its memory back before its sockets: some 0.1 s for each GiB.
+/// Maximum time to wait for a server that is ending. The kernel releases its memory before its sockets, about 0.1 s for
+/// each GiB.
 pub const LEAVING_TIME_MAX: Nanos = Nanos::from_secs(10);
-/// The same if the kernel does not say which process has the address, as with TCP: it may be a server that stays.
+/// Maximum time to wait if the kernel does not say which process has the address, as with TCP: that server may continue
+/// to run.
 pub const TAKEN_TIME_MAX: Nanos = Nanos::from_secs(2);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Listen as `listen` does, again and again while a server that is ending is in the way.
+/// Calls `listen` repeatedly while a server that is ending has the address.
 ///
 /// # Errors
-/// As `listen`, after the time is over, or at once if a server that runs is there.
+/// As `listen`: after the time is over, or at once if a running server has the address.
 pub fn listen_patiently(listen: impl Fn() -> Result<Listener, NetError>) -> Result<Listener, NetError> {
     let begun = clock::now();
     loop {

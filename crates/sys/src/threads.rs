@@ -1,10 +1,11 @@
-//! Commands by blocking calls on threads: the engine if io_uring is refused, and the helper for ioctls next to it.
+//! Commands by blocking calls on threads. This is the engine if io_uring is refused, and the helper for ioctls if it is
+//! not.
 //!
-//! Each member has its own few threads and its own queue. That is more threads than one shared pool would have, but a
-//! hanging member can then block only its own.
+//! Each member has a few threads and a queue of its own. This needs more threads than a shared pool, but a member that
+//! does not answer can block only its own threads.
 //!
-//! A thread owns the objects that it works on (the member, the pool's mapping), so an engine can be dropped while a
-//! thread is stuck in the kernel: the thread ends when the kernel lets it go.
+//! A thread owns the objects that it works on (the member, the pool's mapping). Therefore an engine can be dropped
+//! while a thread waits in the kernel: the thread ends when its call returns.
 
 use crate::command::{Answer, Command, Opcode, WORKERS_PER_MEMBER};
 use crate::errno::{check, check_size, Errno};
@@ -18,7 +19,7 @@ use std::thread::JoinHandle;
 /// From linux/fs.h: `_IO(0x12, 119)`, takes two u64: start and length in bytes.
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
-/// Finished commands and the eventfd that says there are some.
+/// Finished commands, and the eventfd that signals them.
 struct Finished {
     answers: Mutex<Vec<Answer>>,
     event: OwnedFd,
@@ -70,7 +71,7 @@ impl Threads {
         Ok(Self { lanes: Vec::new(), finished, mapping, outstanding: 0 })
     }
 
-    /// Commands taken and not yet collected.
+    /// Number of commands that were accepted and not yet collected.
     pub(crate) fn outstanding(&self) -> usize {
         self.outstanding
     }
@@ -83,7 +84,7 @@ impl Threads {
         self.lanes[slot] = Some(Lane { member, shared, workers: Vec::new(), staged: Vec::new() });
     }
 
-    /// Let a member go that has no commands in flight.
+    /// Detaches a member that has no commands in flight.
     pub(crate) fn detach(&mut self, slot: usize) {
         if let Some(lane) = self.lanes.get_mut(slot).and_then(Option::take) {
             lane.close(true);
@@ -139,7 +140,7 @@ impl Lane {
             }
         }
         if self.workers.is_empty() {
-            // No thread to be had at all: say so instead of waiting for one.
+            // No thread could be made, so the commands fail instead of waiting for one.
             for command in lock(&self.shared.state).queue.drain(..) {
                 finished.add(Answer { key: command.key, result: Err(Errno(libc::EAGAIN)) });
             }
@@ -151,7 +152,8 @@ impl Lane {
         let (finished, mapping) = (Arc::clone(finished), Arc::clone(mapping));
         let thread = std::thread::Builder::new().name("member-io".into());
         let spawned = thread.spawn(move || {
-            // Held, not used: the memory of the commands must stay mapped while this thread is in the kernel.
+            // The thread only holds the mapping: the memory of the commands must stay mapped while this thread is in
+            // the kernel.
             let _mapping = mapping;
             while let Some(command) = shared.next() {
                 let result = execute(&command, member.as_fd().as_raw_fd());
@@ -167,8 +169,8 @@ impl Lane {
         }
     }
 
-    /// Let the threads end; commands that no thread has begun are dropped. If the threads are `idle`, wait for their
-    /// end, so that the member is free afterwards; a thread in the kernel may never end.
+    /// Ends the threads and drops commands that no thread has begun. If the threads are `idle`, waits for their end, so
+    /// that the member is free afterwards. A thread that is in the kernel may never end.
     fn close(self, idle: bool) {
         let mut state = lock(&self.shared.state);
         state.closed = true;
@@ -200,7 +202,7 @@ impl LaneShared {
     }
 }
 
-/// One attempt at a command, by blocking calls.
+/// Tries a command once, by blocking calls.
 fn execute(command: &Command, fd: RawFd) -> Result<u32, Errno> {
     let at = i64::try_from(command.at).map_err(|_| Errno(libc::EFBIG))?;
     let len = i64::try_from(command.len).map_err(|_| Errno(libc::EFBIG))?;
@@ -233,7 +235,7 @@ fn transferred(size: Result<usize, Errno>) -> Result<u32, Errno> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that holds one of these locks can panic half-way through a change.
+    // No code that holds one of these locks can panic in the middle of a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -245,16 +247,16 @@ pub(crate) fn event_fd() -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Make the counter readable.
+/// Makes the counter readable.
 pub(crate) fn ring_event(event: BorrowedFd<'_>) {
     let one: u64 = 1;
     // SAFETY: reads eight bytes of `one`.
     let wrote = unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), 8) };
-    // A counter that is full is readable, which is all that is wanted.
+    // A full counter is readable, and nothing more is needed.
     assert!(wrote == 8 || Errno::last().0 == libc::EAGAIN, "bug: an event counter of ours cannot be written");
 }
 
-/// Make the counter unreadable.
+/// Makes the counter unreadable.
 pub(crate) fn drain_event(event: BorrowedFd<'_>) {
     let mut count: u64 = 0;
     // SAFETY: fills eight bytes of `count`.
