@@ -2,29 +2,29 @@
 
 use core::fmt;
 
-/// An error as it travels in a reply. The protocol knows exactly these.
+/// An error as it is sent in a reply. The protocol defines exactly these.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NbdError {
     /// The export is read-only, or policy forbids the request.
     NotPermitted,
     /// Reading or writing failed.
     InputOutput,
-    /// The server has no memory for it. Servers should not send this.
+    /// The server lacks memory. Servers should not send this.
     NoMemory,
-    /// The request makes no sense: unknown, misaligned, outside the export.
+    /// The request is invalid: unknown, misaligned, or outside the export.
     Invalid,
-    /// A write beyond the end, or nothing left to allocate.
+    /// A write past the end, or no space left to allocate.
     NoSpace,
     /// The request is larger than the server handles.
     Overflow,
-    /// A fast zero request that would not be fast.
+    /// A fast zero request could not be done fast.
     NotSupported,
     /// The server is stopping; the client has to disconnect.
     ShuttingDown,
 }
 
 impl NbdError {
-    /// Every error there is.
+    /// All errors.
     pub const ALL: [Self; 8] = [
         Self::NotPermitted,
         Self::InputOutput,
@@ -36,7 +36,7 @@ impl NbdError {
         Self::ShuttingDown,
     ];
 
-    /// The number in the reply. They look like Linux' errno values and are independent of the host.
+    /// The number in the reply. The numbers equal Linux' errno values, whatever the host is.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -51,8 +51,8 @@ impl NbdError {
         }
     }
 
-    /// The error of a number in a reply. Unknown numbers count as [`NbdError::Invalid`], as the protocol asks;
-    /// 0 is no error and gives `None`.
+    /// The error for a number in a reply. As the protocol requires, unknown numbers count as [`NbdError::Invalid`]. 0
+    /// is no error and gives `None`.
     #[must_use]
     pub const fn from_code(code: u32) -> Option<Self> {
         Some(match code {

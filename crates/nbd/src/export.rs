@@ -1,40 +1,39 @@
-//! The description of an export that a server gives before it is used.
+//! The description of an export, which a server sends before the export is used.
 
 use crate::flags::ExportFlags;
 use crate::limits::{PAYLOAD_DEFAULT_MAX, PAYLOAD_HARD_MAX, STRING_MAX};
 use core::fmt;
 use openraid_units::Bytes;
 
-/// Sizes a client should respect, in bytes.
+/// Sizes in bytes that a client should respect.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockSizes {
     minimum: u32,
     preferred: u32,
     maximum: u32,
-    /// Unit that requests are held to; see [`BlockSizes::any_byte`].
+    /// Unit that requests must respect; see [`BlockSizes::any_byte`].
     unit: u32,
 }
 
-/// Sizes that the protocol does not allow.
+/// The sizes are not allowed by the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockSizesError {
-    /// The minimum is no power of two from 1 to 65536.
+    /// The minimum is not a power of two from 1 to 65536.
     Minimum(u32),
-    /// The preferred size is no power of two, or below 512 or below the minimum.
+    /// The preferred size is not a power of two, is below 512, or is below the minimum.
     Preferred(u32),
     /// The largest payload is below the preferred size.
     Maximum(u32),
 }
 
 impl BlockSizes {
-    /// What clients assume when nothing is said: single bytes, 4 KiB preferred, 32 MiB at most.
+    /// The sizes that clients assume if the server sends none: single bytes, 4 KiB preferred, 32 MiB at most.
     pub const DEFAULT: Self = Self { minimum: 1, preferred: 4096, maximum: PAYLOAD_DEFAULT_MAX, unit: 1 };
 
-    /// Sizes in bytes: the smallest unit of offset and length, the unit that is efficient, the largest payload of
-    /// a request.
+    /// Sizes in bytes: the minimum unit of offset and length, the efficient unit, and the maximum payload of a request.
     ///
     /// # Errors
-    /// Sizes outside the protocol's rules; see [`BlockSizesError`].
+    /// Sizes that break the protocol's rules; see [`BlockSizesError`].
     pub const fn new(minimum: u32, preferred: u32, maximum: u32) -> Result<Self, BlockSizesError> {
         if !minimum.is_power_of_two() || minimum > 1 << 16 {
             return Err(BlockSizesError::Minimum(minimum));
@@ -47,13 +46,13 @@ impl BlockSizes {
         }
         Ok(Self { minimum, preferred, maximum, unit: minimum })
     }
-    /// The same sizes are told to clients, and requests of any offset and length are served: a server that can do so does
-    /// not turn away clients that never asked for the sizes.
+    /// Clients get the same sizes, but requests with any offset and length are accepted. A server that can do so also
+    /// serves clients that never ask for the sizes.
     #[must_use]
     pub const fn any_byte(self) -> Self {
         Self { unit: 1, ..self }
     }
-    /// Unit that offsets and lengths of requests are held to.
+    /// Unit that offsets and lengths of requests must respect.
     #[must_use]
     pub const fn unit(self) -> u32 {
         self.unit
@@ -63,12 +62,12 @@ impl BlockSizes {
     pub const fn minimum(self) -> u32 {
         self.minimum
     }
-    /// Size and alignment from which on requests are efficient: a power of two.
+    /// Size and alignment from which requests are efficient: a power of two.
     #[must_use]
     pub const fn preferred(self) -> u32 {
         self.preferred
     }
-    /// Largest payload of one request. `u32::MAX` from a server means "no limit".
+    /// Maximum payload of one request. `u32::MAX` from a server means "no limit".
     #[must_use]
     pub const fn maximum(self) -> u32 {
         self.maximum
@@ -89,20 +88,20 @@ impl fmt::Display for BlockSizesError {
 
 impl std::error::Error for BlockSizesError {}
 
-/// A metadata context: a question about ranges that `BLOCK_STATUS` answers.
+/// A metadata context: a property of ranges that `BLOCK_STATUS` reports.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MetaContext {
     /// `base:allocation`: holes and zeroes, the protocol's own context.
     Allocation,
-    /// `openraid:degraded`: which ranges stand without full redundancy.
+    /// `openraid:degraded`: the ranges that lack full redundancy.
     Degraded,
 }
 
 impl MetaContext {
-    /// Every context there is.
+    /// All contexts.
     pub const ALL: [Self; 2] = [Self::Allocation, Self::Degraded];
 
-    /// The name a client asks for.
+    /// The name by which a client requests the context.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,7 +109,7 @@ impl MetaContext {
             Self::Degraded => "openraid:degraded",
         }
     }
-    /// The number in block status chunks. The same on every connection.
+    /// The number in block status chunks. It is the same on every connection.
     #[must_use]
     pub const fn id(self) -> u32 {
         match self {
@@ -131,12 +130,12 @@ impl MetaContext {
 pub struct ContextSet(u8);
 
 impl ContextSet {
-    /// No context.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// Every context.
+    /// All contexts.
     pub const ALL: Self = Self::NONE.with(MetaContext::Allocation).with(MetaContext::Degraded);
 
-    /// This set and `context`.
+    /// This set with `context` added.
     #[must_use]
     pub const fn with(self, context: MetaContext) -> Self {
         Self(self.0 | context.bit())
@@ -146,7 +145,7 @@ impl ContextSet {
     pub const fn contains(self, context: MetaContext) -> bool {
         self.0 & context.bit() != 0
     }
-    /// Is there none?
+    /// Is the set empty?
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -157,44 +156,45 @@ impl ContextSet {
     }
 }
 
-/// An export as it is offered to clients.
+/// An export as the server offers it to clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportInfo {
-    /// The name clients ask for. Empty is allowed and is then the default export.
+    /// The name by which clients request the export. An empty name is allowed and makes it the default export.
     pub name: String,
-    /// A line for humans; may be empty.
+    /// A line for readers; may be empty.
     pub description: String,
     /// Size of the export.
     pub size: Bytes,
-    /// Its abilities. `HAS_FLAGS` is added, and flags that need others are dropped, when they are sent.
+    /// Abilities of the export. Before they are sent, `HAS_FLAGS` is added, and flags that require an absent flag are
+    /// removed.
     pub flags: ExportFlags,
-    /// Sizes that clients should respect and that requests are checked against.
+    /// Sizes that clients should respect. The server checks requests against them.
     pub blocks: BlockSizes,
-    /// Metadata contexts that can be asked for.
+    /// Metadata contexts that clients may request.
     pub contexts: ContextSet,
 }
 
-/// Why an export cannot be offered.
+/// The reason why an export cannot be offered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ExportError {
-    /// Longer than the protocol allows; the length in bytes.
+    /// The name is longer than the protocol allows; its length in bytes.
     NameTooLong(usize),
-    /// A NUL byte, which no client can send.
+    /// The name contains a NUL byte, which no client can send.
     NameHasNul,
-    /// Longer than the protocol allows; the length in bytes.
+    /// The description is longer than the protocol allows; its length in bytes.
     DescriptionTooLong(usize),
-    /// Not addressable by signed 64-bit offsets, as clients use them.
+    /// The size exceeds signed 64-bit offsets, which clients use.
     TooLarge(Bytes),
-    /// A larger payload than this server could bear.
+    /// The maximum payload exceeds the limit of this server.
     PayloadTooLarge(u32),
 }
 
 impl ExportInfo {
-    /// Checks everything the protocol asks of an export. A [`server::Handshake`](crate::server::Handshake) panics
-    /// on exports that do not pass.
+    /// Checks all rules of the protocol for an export. A [`server::Handshake`](crate::server::Handshake) panics on an
+    /// export that breaks one.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first broken rule.
     pub fn check(&self) -> Result<(), ExportError> {
         if self.name.len() > STRING_MAX {
             return Err(ExportError::NameTooLong(self.name.len()));

@@ -7,29 +7,29 @@ use core::fmt;
 pub struct ExportFlags(u16);
 
 impl ExportFlags {
-    /// No flag at all.
+    /// The empty set.
     pub const NONE: Self = Self(0);
     /// The field is valid; always sent.
     pub const HAS_FLAGS: Self = Self(1 << 0);
-    /// Writing is refused.
+    /// The server refuses writes.
     pub const READ_ONLY: Self = Self(1 << 1);
-    /// `FLUSH` is understood.
+    /// The server supports `FLUSH`.
     pub const FLUSH: Self = Self(1 << 2);
-    /// The flag "force unit access" is understood on every command.
+    /// The server supports the flag "force unit access" on every command.
     pub const FUA: Self = Self(1 << 3);
-    /// Seeks cost time: clients may sort their requests.
+    /// Seeks take time, so clients may sort their requests.
     pub const ROTATIONAL: Self = Self(1 << 4);
-    /// `TRIM` is understood.
+    /// The server supports `TRIM`.
     pub const TRIM: Self = Self(1 << 5);
-    /// `WRITE_ZEROES` with `NO_HOLE` is understood.
+    /// The server supports `WRITE_ZEROES` with `NO_HOLE`.
     pub const WRITE_ZEROES: Self = Self(1 << 6);
-    /// Reads can be asked for in one piece. Only sent with structured replies.
+    /// Clients may request a read in one piece. Only sent with structured replies.
     pub const DONT_FRAGMENT: Self = Self(1 << 7);
-    /// A flush on one connection covers writes answered on every other one.
+    /// A flush on one connection covers acknowledged writes of all connections.
     pub const MULTI_CONN: Self = Self(1 << 8);
-    /// `CACHE` is understood.
+    /// The server supports `CACHE`.
     pub const CACHE: Self = Self(1 << 10);
-    /// `WRITE_ZEROES` can be asked to be fast or to fail.
+    /// Clients may request that `WRITE_ZEROES` is fast or fails.
     pub const FAST_ZERO: Self = Self(1 << 11);
 
     const NAMES: [(Self, &'static str); 11] = [
@@ -46,7 +46,7 @@ impl ExportFlags {
         (Self::FAST_ZERO, "fast-zero"),
     ];
 
-    /// The set in a field that was received. Unknown bits are kept and mean nothing.
+    /// The set in a received field. Unknown bits are kept and have no meaning.
     #[must_use]
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits)
@@ -61,7 +61,7 @@ impl ExportFlags {
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// This set and `other`.
+    /// This set with `other` added.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -72,7 +72,7 @@ impl ExportFlags {
         Self(self.0 & !other.0)
     }
 
-    /// What may be sent to a client: flags that need another one are dropped where it is missing.
+    /// The flags that may be sent to a client: a flag that requires an absent flag is removed.
     #[must_use]
     pub(crate) const fn negotiated(self, structured: bool) -> Self {
         let mut flags = self.with(Self::HAS_FLAGS);

@@ -1,8 +1,8 @@
 //! The NBD protocol, both sides, without any I/O.
 //!
-//! Received bytes go in; typed events and bytes to send come out. The owner of the socket decides when to read, where
-//! to put payload and when to write, so the same code serves blocking sockets, io_uring and tests that feed one byte at
-//! a time.
+//! The crate takes received bytes, and returns typed events and bytes to send. The owner of the socket decides when to
+//! read, where payload is stored and when to write. The same code therefore serves blocking sockets, io_uring, and
+//! tests that pass one byte at a time.
 //!
 //! ```text
 //!            server                                                   client
@@ -11,13 +11,14 @@
 //!   Request, outcome -> reply:: -> header bytes             Request -> encode -> header bytes
 //! ```
 //!
-//! This crate must never touch a socket, a clock or a thread, must never copy payload, and must never trust the
-//! other side: hostile bytes end in a refusal or in a reason to close, with memory bounded by [`limits`].
+//! This crate must never touch a socket, a clock or a thread, must never copy payload, and must never trust the other
+//! side. Invalid bytes end in a refusal or in a reason to close the connection; the memory for them is bounded by
+//! [`limits`].
 //!
 //! Source of all numbers: the NBD protocol document (`doc/proto.md` of the NBD project, 2026-05) and, for addresses of
 //! exports, its `doc/uri.md`. Supported: fixed newstyle negotiation with `EXPORT_NAME`, `ABORT`, `LIST`, `INFO`, `GO`,
 //! `STRUCTURED_REPLY` and metadata contexts; simple and structured replies; every standard command. Not supported: TLS
-//! and extended headers (both are refused in the way the protocol asks for).
+//! and extended headers (both are refused as the protocol requires).
 
 #![forbid(unsafe_code)]
 

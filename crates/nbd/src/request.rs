@@ -11,50 +11,50 @@ use openraid_units::{ArrayOffset, Bytes};
 /// ```
 pub const REQUEST_BYTES: usize = 28;
 
-/// The client's own name for a request; the server returns it untouched.
+/// The client's number for a request, which the server returns unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Cookie(pub u64);
 
-/// The request, with its flags.
+/// The command of a request, with its flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
-    /// Read data; in one piece where `dont_fragment`.
+    /// Reads data; in one piece with `dont_fragment`.
     Read {
         /// At most one content chunk may be sent.
         dont_fragment: bool,
     },
-    /// Write data, durable before the reply where `fua`.
+    /// Writes data; with `fua` they are durable before the reply.
     Write {
-        /// Durable before the reply.
+        /// Must the data be durable before the reply?
         fua: bool,
     },
-    /// Make every write that was answered before durable, of all connections.
+    /// Makes every acknowledged write of all connections durable.
     Flush,
-    /// The range is no longer needed.
+    /// Says that the range is no longer needed.
     Trim {
-        /// Durable before the reply.
+        /// Must the change be durable before the reply?
         fua: bool,
     },
-    /// The range will be read soon.
+    /// Says that the range will be read soon.
     Cache,
-    /// Make the range read as zeroes.
+    /// Makes the range read as zeroes.
     WriteZeroes {
-        /// Durable before the reply.
+        /// Must the zeroes be durable before the reply?
         fua: bool,
-        /// Stay fully provisioned.
+        /// Must the space stay allocated?
         no_hole: bool,
-        /// Fail with [`NbdError::NotSupported`](crate::NbdError) unless faster than writing.
+        /// Must the command fail with [`NbdError::NotSupported`](crate::NbdError) if it is not faster than writing?
         fast: bool,
     },
-    /// Tell the state of the range in each context that was negotiated.
+    /// Reports the state of the range in each negotiated context.
     BlockStatus {
-        /// Exactly one extent for each context.
+        /// Must the reply have exactly one extent for each context?
         one: bool,
     },
 }
 
 impl Command {
-    /// Does the answer carry data?
+    /// Does the reply carry data?
     #[must_use]
     pub const fn is_read(self) -> bool {
         matches!(self, Self::Read { .. })
@@ -88,24 +88,24 @@ impl Command {
     }
 }
 
-/// A request. The payload of a write follows it and is no part of it.
+/// A request. The payload of a write follows the request and is not a part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
-    /// The client's name for it.
+    /// The client's number for the request.
     pub cookie: Cookie,
-    /// What to do.
+    /// The command.
     pub command: Command,
-    /// Bytes from the start of the export.
+    /// Offset from the start of the export in bytes.
     pub offset: ArrayOffset,
     /// Length of the range; zero for a flush. Never above `u32::MAX`.
     pub length: Bytes,
 }
 
 impl Request {
-    /// The header as it is sent.
+    /// The header to send.
     ///
     /// # Panics
-    /// On a length that does not fit into the 32 bits of the field.
+    /// The length does not fit into the 32 bits of the field.
     #[must_use]
     pub fn encode(&self) -> [u8; REQUEST_BYTES] {
         let (kind, flags) = self.command.wire();
@@ -114,7 +114,7 @@ impl Request {
     }
 }
 
-/// A header of any content, sensible or not.
+/// A header with any contents, valid or not.
 pub(crate) fn encode_raw(flags: u16, kind: u16, cookie: Cookie, offset: u64, length: u32) -> [u8; REQUEST_BYTES] {
     let mut out = [0; REQUEST_BYTES];
     put(&mut out, 0, MAGIC_REQUEST.to_be_bytes());

@@ -1,11 +1,11 @@
 //! Extents of block status.
 
-/// A range with one status, following directly on the extent before it.
+/// A range with one status. Its start is the end of the extent before it.
 ///
 /// On the wire: 32 bits length in bytes, 32 bits status, both big-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent {
-    /// Bytes; not zero.
+    /// Length in bytes; not zero.
     pub length: u32,
     /// Flags whose meaning the metadata context defines.
     pub status: u32,
@@ -14,11 +14,11 @@ pub struct Extent {
 impl Extent {
     /// Bytes on the wire.
     pub const BYTES: usize = 8;
-    /// `base:allocation`: nothing is allocated here.
+    /// `base:allocation`: the range is not allocated.
     pub const HOLE: u32 = 1 << 0;
-    /// `base:allocation`: reads as zeroes.
+    /// `base:allocation`: the range reads as zeroes.
     pub const ZERO: u32 = 1 << 1;
-    /// `openraid:degraded`: redundancy of the range is reduced; the next failure may lose it.
+    /// `openraid:degraded`: the range has reduced redundancy, so the next failure may lose it.
     pub const DEGRADED: u32 = 1 << 0;
     /// `openraid:degraded`: the range cannot be read at present.
     pub const LOST: u32 = 1 << 1;
@@ -27,7 +27,7 @@ impl Extent {
         (u64::from(self.length) << 32 | u64::from(self.status)).to_be_bytes()
     }
 
-    /// The extents in whole wire records; a partial record at the end is ignored.
+    /// Decodes the extents in complete records; an incomplete record at the end is ignored.
     pub fn from_wire(bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
         bytes.chunks_exact(Self::BYTES).map(|record| {
             let mut reader = crate::wire::Reader::new(record);

@@ -1,7 +1,7 @@
 //! Addresses of exports: `nbd://host:port/export` and `nbd+unix:///export?socket=path`.
 //!
 //! Source: `doc/uri.md` of the NBD project and RFC 3986. Unsupported parts (TLS, user names, unknown parameters) give
-//! an error and are never ignored: a mistyped address must not reach another export.
+//! an error and are never ignored, because a mistyped address must not lead to another export.
 
 use crate::limits::STRING_MAX;
 use core::fmt;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// The port that IANA assigned to NBD.
 pub const PORT_DEFAULT: u16 = 10809;
 
-/// How the server is reached.
+/// The transport to the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// TCP to a host name or address (IPv6 without brackets) and port.
@@ -23,7 +23,7 @@ pub enum Transport {
         /// Port.
         port: u16,
     },
-    /// A unix socket. A path that starts with a NUL byte is in the abstract name space.
+    /// A unix socket. A path that begins with a NUL byte is in the abstract name space.
     Unix {
         /// Path of the socket.
         socket: PathBuf,
@@ -33,42 +33,42 @@ pub enum Transport {
 /// An address of an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NbdUri {
-    /// How the server is reached.
+    /// The transport to the server.
     pub transport: Transport,
     /// Name of the export; empty for the default one.
     pub export: String,
 }
 
-/// Why an address is not usable.
+/// The reason why an address cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UriError {
-    /// Not one of the schemes of NBD; what stands there.
+    /// The scheme is not one of NBD's; the text of the scheme.
     Scheme(String),
-    /// A scheme that demands TLS.
+    /// The scheme requires TLS.
     Tls(String),
-    /// The address of an old notation of qemu.
+    /// The address is in an old notation of qemu.
     OldNotation,
-    /// No host in the address of a TCP connection.
+    /// The address of a TCP connection has no host.
     NoHost,
-    /// The port is no number from 1 to 65535; what stands there.
+    /// The port is not a number from 1 to 65535; its text.
     Port(String),
-    /// Brackets of an IPv6 address that do not match, or an address with colons and no brackets.
+    /// The brackets of an IPv6 address do not match, or an address with colons has no brackets.
     Brackets(String),
-    /// A user name, which only makes sense with TLS.
+    /// The address has a user name, which only has a meaning with TLS.
     UserName,
-    /// A host in the address of a unix socket; what stands there.
+    /// The address of a unix socket has a host; its text.
     HostWithUnix(String),
-    /// No `socket=` in the address of a unix socket.
+    /// The address of a unix socket has no `socket=`.
     NoSocket,
-    /// A `socket=` in the address of a TCP connection.
+    /// The address of a TCP connection has a `socket=`.
     SocketWithTcp,
-    /// A parameter that is not known, or stands there twice.
+    /// A parameter is unknown, or appears twice.
     Parameter(String),
-    /// A percent sign without two hexadecimal digits; the rest from there on.
+    /// A percent sign is not followed by two hexadecimal digits; the text from it on.
     Percent(String),
-    /// Text that is not UTF-8 after decoding, or has a NUL, or is too long.
+    /// A decoded text is not UTF-8, contains a NUL byte, or is too long.
     BadText(&'static str),
-    /// A part after `#`.
+    /// The address has a part after `#`.
     Fragment,
 }
 
@@ -237,7 +237,7 @@ fn decode(text: &str) -> Result<Vec<u8>, UriError> {
     Ok(out)
 }
 
-/// Writes `bytes` so that [`decode`] gives them back; `/` stays readable.
+/// Encodes `bytes` so that [`decode`] returns the same bytes; `/` stays readable.
 fn encode(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     bytes.iter().try_for_each(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {

@@ -1,10 +1,10 @@
-//! The protocol's numbers, and reading big-endian fields from bytes that may be too few.
+//! The protocol's numbers, and a reader of big-endian fields for input that may be too short.
 
-/// First eight bytes of every server: "NBDMAGIC".
+/// The first eight bytes that every server sends: "NBDMAGIC".
 pub const MAGIC_SERVER: u64 = 0x4e42_444d_4147_4943;
 /// "IHAVEOPT": newstyle negotiation, and the start of every option.
 pub const MAGIC_OPTION: u64 = 0x4948_4156_454f_5054;
-/// The number that an oldstyle server sends in the place of [`MAGIC_OPTION`].
+/// The number that an oldstyle server sends instead of [`MAGIC_OPTION`].
 pub const MAGIC_OLDSTYLE: u64 = 0x0000_4202_8186_1253;
 /// Start of every reply to an option.
 pub const MAGIC_OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
@@ -15,12 +15,12 @@ pub const MAGIC_SIMPLE_REPLY: u32 = 0x6744_6698;
 /// Start of a structured reply chunk.
 pub const MAGIC_STRUCTURED_REPLY: u32 = 0x668e_33ef;
 
-/// Handshake flag, and client flag of the same value: options can be answered.
+/// Handshake flag, and client flag of the same value: the server can answer options.
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
 /// Handshake flag, and client flag of the same value: no padding after `EXPORT_NAME`.
 pub const FLAG_NO_ZEROES: u16 = 1 << 1;
 
-/// Bytes of padding after the answer to `EXPORT_NAME` for clients that did not renounce it.
+/// Number of padding bytes after the reply to `EXPORT_NAME`, if the client did not set [`FLAG_NO_ZEROES`].
 pub const EXPORT_NAME_PADDING: usize = 124;
 /// Bytes of the greeting: two magics and the handshake flags.
 pub const GREETING_BYTES: usize = 18;
@@ -105,7 +105,7 @@ pub mod chunk {
     pub const ERROR_OFFSET: u16 = ERROR_BIT + 2;
 }
 
-/// Reads fields from the front of a payload. Every read says whether there was enough.
+/// Reads fields from the start of a payload. Every read reports whether there were enough bytes.
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -143,19 +143,19 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A 32-bit length and that many bytes.
+    /// A 32-bit length followed by that number of bytes.
     pub fn counted(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()?;
         self.bytes(usize::try_from(length).ok()?)
     }
 }
 
-/// The length of something that a limit keeps far below 4 GiB.
+/// The length of a byte string that a limit keeps far below 4 GiB.
 pub fn length_u32(length: usize) -> u32 {
     u32::try_from(length).expect("limits keep protocol strings and chunks below 4 GiB")
 }
 
-/// A 32-bit length as an index. Every target of this product has at least 32-bit addresses.
+/// A 32-bit length as an index. Every supported target has addresses of at least 32 bits.
 pub const fn to_usize(length: u32) -> usize {
     length as usize
 }

@@ -24,9 +24,9 @@ use openraid_units::Bytes;
 /// The purpose of the connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Goal {
-    /// Use this export. The empty name is the server's default.
+    /// Use this export. The empty name means the server's default export.
     Use(String),
-    /// Only list what there is.
+    /// Only list the exports.
     List,
 }
 
@@ -35,63 +35,63 @@ pub enum Goal {
 pub struct ClientOptions {
     /// The purpose of the connection.
     pub goal: Goal,
-    /// Ask for structured replies. They cost a little and bring early errors, holes and block status.
+    /// Request structured replies. They cost little and allow early errors, holes and block status.
     pub structured: bool,
-    /// Metadata contexts to ask for, by name; needs `structured`.
+    /// Names of the metadata contexts to request; requires `structured`.
     pub contexts: Vec<String>,
 }
 
-/// A metadata context that the server agreed to.
+/// A metadata context that the server accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChosenContext {
     /// Number in block status chunks of this connection.
     pub id: u32,
-    /// Its name.
+    /// Name of the context.
     pub name: String,
 }
 
-/// The outcome of the negotiation.
+/// The result of the negotiation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientSession {
     /// Size of the export.
     pub size: Bytes,
-    /// The abilities of the export.
+    /// Abilities of the export.
     pub flags: ExportFlags,
-    /// Sizes to respect, where the server told them.
+    /// Sizes to respect, if the server sent them.
     pub blocks: Option<BlockSizes>,
-    /// Reads are answered with structured replies.
+    /// Does the server answer reads with structured replies?
     pub structured: bool,
-    /// Contexts that block status tells about.
+    /// Contexts of block status.
     pub contexts: Vec<ChosenContext>,
 }
 
 /// An entry of a server's list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedExport {
-    /// Its name.
+    /// Name of the export.
     pub name: String,
-    /// A line for humans; often empty.
+    /// A line for readers; often empty.
     pub description: String,
 }
 
-/// Why a server refused an option.
+/// The reason why a server refused an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OptionRefusal {
-    /// It does not know the option.
+    /// The server does not know the option.
     Unsupported,
-    /// Its configuration forbids it.
+    /// The server's configuration forbids the option.
     Policy,
-    /// It calls the option invalid.
+    /// The server considers the option invalid.
     Invalid,
-    /// It cannot on its platform.
+    /// The server's platform does not support the option.
     Platform,
-    /// It wants TLS first.
+    /// The server requires TLS first.
     TlsRequired,
-    /// There is no such export.
+    /// The export does not exist.
     UnknownExport,
-    /// It is stopping.
+    /// The server is stopping.
     ShuttingDown,
-    /// It wants the client to ask for block sizes; this client always does.
+    /// The server requires the client to request block sizes; this client always does.
     BlockSizeRequired,
     /// The option or its answer is too long.
     TooBig,
@@ -116,24 +116,24 @@ impl OptionRefusal {
     }
 }
 
-/// Why a negotiation failed.
+/// The reason why a negotiation failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClientError {
     /// The options of this client break the protocol.
     BadOptions(&'static str),
     /// The first bytes do not come from an NBD server.
     NotNbd,
-    /// A server of the old style, which has no export names and no options.
+    /// The server is of the old style, without export names and options.
     OldStyle,
-    /// The server answers nothing but `EXPORT_NAME`, so it has no list.
+    /// The server answers only `EXPORT_NAME`, so it cannot list exports.
     NoOptions,
-    /// The server refused, with its own words if it had some.
+    /// The server refused; the text is its message, if it sent one.
     Refused(OptionRefusal, String),
     /// The server broke the protocol.
     Protocol(&'static str),
     /// The server's block sizes are impossible.
     BlockSizes(BlockSizesError),
-    /// An answer beyond a named limit of this client.
+    /// An answer exceeds a limit of this client.
     TooLong(&'static str),
 }
 
@@ -172,26 +172,25 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// The outcome of a call.
+/// The result of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClientEvent {
-    /// All input is used; send the output if there is any, then receive more.
+    /// All input is used. Send the output if there is any, then receive more.
     NeedMore,
-    /// The export can be used; what follows in the input belongs to
-    /// [`ClientTransmission`](super::ClientTransmission).
+    /// The export can be used. The rest of the input is for [`ClientTransmission`](super::ClientTransmission).
     Ready(ClientSession),
-    /// The list. Send the output (a goodbye), then close.
+    /// The list of exports. Send the output (a goodbye), then close.
     Listed(Vec<ListedExport>),
     /// Send the output if there is any, then close.
     Failed(ClientError),
 }
 
-/// How much input a call used, and its outcome.
+/// The number of input bytes that a call used, and its result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientStep {
-    /// Bytes of the input that are used up.
+    /// Number of input bytes that were used.
     pub consumed: usize,
-    /// What happened.
+    /// The result.
     pub event: ClientEvent,
 }
 
@@ -211,7 +210,7 @@ pub struct ClientHandshake {
     goal: Goal,
     want_structured: bool,
     want_contexts: Vec<String>,
-    /// The bytes so far for the step of `state`.
+    /// The bytes received so far for the step in `state`.
     held: Vec<u8>,
     no_zeroes: bool,
     replies: u32,
@@ -224,10 +223,10 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// Starts a negotiation. The server speaks first.
+    /// Starts a negotiation. The server sends first.
     ///
     /// # Errors
-    /// Names that the protocol cannot carry, or contexts without structured replies.
+    /// The protocol cannot express a name, or there are contexts without structured replies.
     pub fn start(options: ClientOptions) -> Result<Self, ClientError> {
         let bad = |name: &String| name.len() > STRING_MAX || name.contains('\0');
         if matches!(&options.goal, Goal::Use(name) if bad(name)) {
@@ -256,16 +255,16 @@ impl ClientHandshake {
         })
     }
 
-    /// Bytes of memory held for the server's current answer; at most [`OPTION_REPLY_MAX`].
+    /// Number of bytes held for the server's current answer; at most [`OPTION_REPLY_MAX`].
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held.capacity()
     }
 
-    /// Takes received bytes, appends bytes to send to `out`.
+    /// Takes received bytes, and appends bytes to send to `out`.
     ///
     /// # Panics
-    /// When called after [`ClientEvent::Ready`], [`ClientEvent::Listed`] or [`ClientEvent::Failed`].
+    /// The call comes after [`ClientEvent::Ready`], [`ClientEvent::Listed`] or [`ClientEvent::Failed`].
     pub fn receive(&mut self, input: &[u8], out: &mut Vec<u8>) -> ClientStep {
         let mut used = 0;
         let event = loop {
@@ -298,7 +297,7 @@ impl ClientHandshake {
         ClientStep { consumed: used, event }
     }
 
-    /// Moves input to `held` until it has `wanted` bytes. Memory grows with received bytes, never with an announced
+    /// Moves input to `held` until `held` has `wanted` bytes. Memory grows with received bytes, never with an announced
     /// length.
     fn hold(&mut self, wanted: usize, input: &[u8], used: &mut usize) -> bool {
         let take = (wanted - self.held.len()).min(input.len() - *used);
@@ -311,7 +310,8 @@ impl ClientHandshake {
         self.held.len() == wanted
     }
 
-    /// After a refusal the client has to leave in good form; after a broken protocol it just leaves.
+    /// After a refusal the client must end the negotiation with a goodbye. After a violation of the protocol it only
+    /// closes the connection.
     fn say_goodbye(&self, error: &ClientError, out: &mut Vec<u8>) {
         if matches!(error, ClientError::Refused(..) | ClientError::BlockSizes(_)) {
             push_option(out, option::ABORT, &[]);
@@ -417,7 +417,7 @@ impl ClientHandshake {
         Ok(None)
     }
 
-    /// The server refused: do without, fall back, or give up.
+    /// Handles a refusal: the client works without the option, uses another one, or fails.
     fn on_refusal(&mut self, option: u32, kind: u32, words: &[u8], out: &mut Vec<u8>) -> Result<(), ClientError> {
         use OptionRefusal::{ShuttingDown, TlsRequired, Unsupported};
         match (option, OptionRefusal::from_type(kind)) {

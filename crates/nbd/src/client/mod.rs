@@ -1,4 +1,4 @@
-//! The client's side: negotiation, requests, replies. For members on other machines and for tools.
+//! The client's side: negotiation, requests, replies. Members on other machines and command-line tools use it.
 
 mod handshake;
 mod transmission;

@@ -21,19 +21,19 @@ use core::fmt;
 use core::ops::Range;
 use openraid_units::{ArrayOffset, Bytes};
 
-/// A request that was sent and is not answered yet.
+/// A request that was sent and not yet answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pending {
     request: Request,
-    /// Bytes of a read that came or are announced.
+    /// Number of bytes of a read that were received or announced.
     covered: u64,
-    /// Contexts that a block status was answered for.
+    /// Contexts for which the server has sent block status.
     contexts: u32,
     error: Option<NbdError>,
 }
 
 impl Pending {
-    /// The note to keep of a request.
+    /// The entry for a request.
     #[must_use]
     pub const fn new(request: Request) -> Self {
         Self { request, covered: 0, contexts: 0, error: None }
@@ -47,24 +47,24 @@ impl Pending {
 
 /// The caller's table of the outstanding requests of the connection.
 pub trait PendingTable {
-    /// The note of a request that was sent and has not been reported as done, `None` for any other cookie.
+    /// The entry of a request that was sent and has not ended; `None` for any other cookie.
     fn pending(&mut self, cookie: Cookie) -> Option<&mut Pending>;
 }
 
-/// Why a request must not be sent.
+/// The reason why a request must not be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestError {
-    /// The server does not offer the command, or one of its flags.
+    /// The server does not support the command, or one of its flags.
     NotOffered,
     /// The export is read-only.
     ReadOnly,
-    /// An empty range, or a flush with a range.
+    /// The range is empty, or a flush has a range.
     Empty,
-    /// The range ends after the export, or is longer than 32 bits can say.
+    /// The range extends past the end of the export, or its length exceeds 32 bits.
     OutOfRange,
-    /// Not in units of the server's minimum block size, which is given.
+    /// The request is not in units of the server's minimum block size, which is given.
     Misaligned(u32),
-    /// More payload than the server takes; the largest is given.
+    /// The payload exceeds the server's maximum, which is given.
     TooLarge(u32),
 }
 
@@ -83,30 +83,30 @@ impl fmt::Display for RequestError {
 
 impl std::error::Error for RequestError {}
 
-/// How the server broke the protocol. The connection has to be closed.
+/// A violation of the protocol by the server. The connection must be closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Violation {
-    /// These bytes stand where a reply should start.
+    /// A reply begins with these bytes instead of its magic number.
     BadMagic(u32),
-    /// An answer to a request that is not outstanding.
+    /// The reply is for a request that is not outstanding.
     UnknownCookie(Cookie),
-    /// A structured reply without structured replies having been agreed on.
+    /// The reply is structured, but structured replies were not negotiated.
     NotNegotiated,
-    /// A simple reply where only a structured one is allowed.
+    /// The reply is simple, but only a structured one is allowed.
     SimpleReplyNotAllowed,
-    /// A chunk that does not belong to the command; its type.
+    /// The type of the chunk does not belong to the command; the type.
     UnexpectedChunk(u16),
-    /// A chunk whose length does not fit its type; type and length.
+    /// The length of the chunk does not fit its type; type and length.
     ChunkLength(u16, u32),
-    /// Data outside the range of the read, or more of it than was asked for.
+    /// The data are outside the range of the read, or more than the read requested.
     OutsideRequest,
-    /// "Done" before all data had come; bytes that came.
+    /// The reply ended before all data were received; number of received bytes.
     Incomplete(u64),
-    /// Block status for a context twice, or not for all of them, or for one that was not agreed on.
+    /// Block status came twice for a context, not for all contexts, or for a context that was not negotiated.
     WrongContexts,
-    /// An extent without length, which would never bring the client forward.
+    /// An extent has length zero, so the client would make no progress.
     EmptyExtent,
-    /// An error chunk without an error.
+    /// An error chunk has no error.
     ErrorWithoutError,
 }
 
@@ -131,94 +131,93 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// An error chunk: there may be several before the request is done.
+/// An error chunk. There may be several before the request ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplyError {
-    /// What went wrong.
+    /// The error.
     pub error: NbdError,
-    /// Where, if the server told.
+    /// The offset of the error, if the server sent one.
     pub offset: Option<ArrayOffset>,
-    /// The server's own words, as a range of the buffer; may be empty and need not be UTF-8.
+    /// The server's message, as a range of the buffer. It may be empty and need not be UTF-8.
     pub message: Range<usize>,
 }
 
-/// The end of a request: success, or the first error that was reported.
+/// The end of a request: success, or the first reported error.
 pub type Finished = Result<(), NbdError>;
 
-/// What came out of a buffer. Ranges count from the start of the buffer that was handed in.
+/// The result of one step. Ranges count from the start of the buffer that was passed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReplyEvent {
-    /// Data of a read: the first bytes in the buffer (perhaps none, perhaps all), `remaining` still to come. Receive
-    /// exactly those and report each arrival to [`ClientTransmission::payload_received`].
+    /// Data of a read: its first bytes in the buffer (none, some or all), and `remaining` bytes still to come. Receive
+    /// exactly those, and report each arrival to [`ClientTransmission::payload_received`].
     Data {
-        /// Which request.
+        /// The request.
         cookie: Cookie,
-        /// Where in the export the data belongs.
+        /// Offset of the data in the export.
         offset: ArrayOffset,
-        /// Bytes that are here.
+        /// Range of the received bytes.
         received: Range<usize>,
-        /// Bytes still to be received.
+        /// Number of bytes still to be received.
         remaining: u32,
     },
-    /// A part of a read that is all zeroes.
+    /// A part of a read that consists of zeroes.
     Hole {
-        /// Which request.
+        /// The request.
         cookie: Cookie,
-        /// Where in the export it starts.
+        /// Offset of the part in the export.
         offset: ArrayOffset,
-        /// How long it is.
+        /// Length of the part.
         length: Bytes,
     },
-    /// Extents of one context, in order; [`Extent::from_wire`] reads them from the range. A long list comes in
+    /// Extents of one context, in order; [`Extent::from_wire`] decodes them from the range. A long list comes in
     /// several pieces.
     Extents {
-        /// Which request.
+        /// The request.
         cookie: Cookie,
-        /// Which context; see [`ClientSession::contexts`].
+        /// The context; see [`ClientSession::contexts`].
         context: u32,
-        /// Whole wire records in the buffer.
+        /// Range of complete records in the buffer.
         records: Range<usize>,
     },
-    /// The server reports an error. The request continues until it is done.
+    /// The server reports an error. The request continues until it has ended.
     Error {
-        /// Which request.
+        /// The request.
         cookie: Cookie,
-        /// What and where.
+        /// The error and its offset.
         report: ReplyError,
     },
-    /// The request is over: remove it from the table.
+    /// The request has ended: remove it from the table.
     Done {
-        /// Which request.
+        /// The request.
         cookie: Cookie,
-        /// How it ended.
+        /// The result of the request.
         result: Finished,
     },
-    /// Not enough bytes for the next step: keep the unconsumed bytes and receive more after them.
+    /// There are not enough bytes for the next step: keep the unused bytes and receive more after them.
     Incomplete {
-        /// Bytes that have to be there before another call can come to anything.
-        /// Never above [`ClientTransmission::BUFFER_MIN`].
+        /// Number of bytes that the next step needs at least. Never above [`ClientTransmission::BUFFER_MIN`].
         needed: usize,
     },
-    /// Close the connection; nothing of it can be trusted any more.
+    /// Close the connection; no later byte of it can be trusted.
     Violation(Violation),
 }
 
-/// How much of the buffer is used up, and what came out.
+/// The number of bytes used, and the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplyParsed {
-    /// Bytes of the buffer that are used up.
+    /// Number of bytes of the buffer that were used.
     pub consumed: usize,
-    /// What came out.
+    /// The result.
     pub event: ReplyEvent,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// A reply starts here.
+    /// A reply begins at the next byte.
     Start,
-    /// The caller receives data; afterwards the reply is over, or not.
+    /// The caller receives data. `last` says whether the reply ends after them.
     Data { cookie: Cookie, left: u32, last: bool },
-    /// Extents are coming.
+    /// Extents follow.
     Extents { cookie: Cookie, context: u32, left: u32, last: bool },
 }
 
@@ -238,7 +237,7 @@ struct Chunk {
 }
 
 impl ClientTransmission {
-    /// The smallest receive buffer that gets along, in bytes.
+    /// Minimum size of the receive buffer in bytes.
     pub const BUFFER_MIN: usize = CHUNK_BYTES + ERROR_CHUNK_MAX;
 
     /// A parser for the negotiated session.
@@ -253,11 +252,11 @@ impl ClientTransmission {
         &self.session
     }
 
-    /// The header of a request, after the checks that the server is entitled to. The payload of a write has to
-    /// follow it.
+    /// Checks a request and encodes its header. The checks are those that the server may require. The payload of a
+    /// write must follow the header.
     ///
     /// # Errors
-    /// Requests that the server would have to refuse.
+    /// The server would have to refuse the request.
     pub fn encode(&self, request: &Request) -> Result<[u8; REQUEST_BYTES], RequestError> {
         let flags = self.session.flags;
         let needed = match request.command {
@@ -307,16 +306,16 @@ impl ClientTransmission {
         Ok(())
     }
 
-    /// The last message: the client leaves in good form. Send it when nothing is outstanding, then close.
+    /// The last message: the client ends the connection. Send it when no request is outstanding, then close.
     #[must_use]
     pub fn disconnect() -> [u8; REQUEST_BYTES] {
         crate::request::encode_raw(0, cmd::DISC, Cookie(0), 0, 0)
     }
 
-    /// Reports that `count` bytes of announced data were received. Returns the number that is still outstanding.
+    /// Reports that `count` bytes of announced data were received. Returns the number of bytes still to come.
     ///
     /// # Panics
-    /// On more bytes than were announced.
+    /// More bytes than announced.
     pub fn payload_received(&mut self, count: u32) -> u32 {
         match &mut self.state {
             State::Data { left, .. } if count <= *left => {
@@ -327,11 +326,11 @@ impl ClientTransmission {
         }
     }
 
-    /// Takes the next step in `buffer`, which starts with the first byte not consumed so far. Call it again, with an
-    /// empty buffer too, until [`ReplyEvent::Incomplete`].
+    /// Does the next step in `buffer`, which begins with the first unused byte. Call this again, also with an empty
+    /// buffer, until [`ReplyEvent::Incomplete`].
     ///
     /// # Panics
-    /// While announced data is outstanding: those bytes are the caller's.
+    /// Announced data are outstanding: the caller must receive those bytes.
     pub fn parse(&mut self, buffer: &[u8], table: &mut impl PendingTable) -> ReplyParsed {
         match self.step(buffer, table) {
             Ok(parsed) => parsed,
@@ -478,7 +477,7 @@ impl ClientTransmission {
         ReplyParsed { consumed: start + here, event }
     }
 
-    /// Whole records as far as they are here.
+    /// The complete records that are in the buffer.
     fn on_extents(
         &mut self,
         buffer: &[u8],
@@ -518,8 +517,9 @@ const fn incomplete(needed: usize) -> ReplyParsed {
     ReplyParsed { consumed: 0, event: ReplyEvent::Incomplete { needed } }
 }
 
-/// Counts a content chunk of a read: inside the request, and never more than it in sum. Two chunks that overlap and
-/// leave a gap of the same length elsewhere pass; a server could as well send wrong data.
+/// Counts a content chunk of a read. It must be inside the request, and the sum of all chunks must not exceed the
+/// request. Two overlapping chunks that leave a gap of the same length elsewhere are accepted; a server could equally
+/// send wrong data.
 fn cover(pending: &mut Pending, offset: u64, length: u32) -> Result<(), Violation> {
     let start = pending.request.offset.get();
     let whole = pending.request.length.get();

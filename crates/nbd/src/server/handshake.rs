@@ -18,21 +18,21 @@ use crate::wire::{
 };
 use core::fmt;
 
-/// The server's requirements, apart from the exports.
+/// The server's settings for negotiations, except the exports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// May clients list the exports? A client that knows the name can use an export anyway.
+    /// May clients list the exports? A client that knows a name can use the export in any case.
     pub list: bool,
-    /// How a client that asks for TLS is answered.
+    /// The answer to a client that requests TLS.
     pub start_tls: StartTls,
 }
 
-/// The answer to a client that wants TLS. This server speaks none yet, so both refuse.
+/// The answer to a client that requests TLS. This server does not support TLS yet, so both answers refuse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StartTls {
-    /// "I do not know the option."
+    /// "The option is unknown."
     Unsupported,
-    /// "I know the option and the configuration forbids it."
+    /// "The option is known, but the configuration forbids it."
     Forbidden,
 }
 
@@ -42,21 +42,21 @@ impl Default for Policy {
     }
 }
 
-/// Why a connection has to be closed before it was of use.
+/// The reason why a connection must be closed before the transmission phase.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CloseReason {
-    /// The client said goodbye. Nothing is wrong.
+    /// The client ended the negotiation. This is not an error.
     Aborted,
-    /// Undefined client flags.
+    /// The client sent undefined flags.
     UnknownClientFlags(u32),
-    /// The bytes where an option should start.
+    /// An option begins with these bytes instead of its magic number.
     BadOptionMagic(u64),
-    /// An option so long that skipping it would only serve an attacker: option and length.
+    /// The option is so long that skipping it would only help an attacker: option and length.
     OptionTooLong(u32, u32),
-    /// More than [`OPTIONS_MAX`] options and still no export chosen.
+    /// The client sent more than [`OPTIONS_MAX`] options without choosing an export.
     TooManyOptions,
-    /// `EXPORT_NAME` for an export that is not there (or is none of the client's business), which cannot be
-    /// answered in any other way.
+    /// `EXPORT_NAME` for an export that does not exist or that this client may not use. The protocol allows no other
+    /// answer.
     ExportNameRefused,
 }
 
@@ -81,25 +81,25 @@ impl fmt::Display for CloseReason {
 
 impl std::error::Error for CloseReason {}
 
-/// The outcome of a call.
+/// The result of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HandshakeEvent {
-    /// All input is used; more is needed.
+    /// All input is used; receive more.
     NeedMore,
-    /// An option was answered: send the output before handing in the rest of the input.
+    /// An option was answered: send the output before the rest of the input is passed again.
     Replied,
-    /// Send the output; what follows in the input belongs to [`Transmission`](super::Transmission).
+    /// Send the output. The rest of the input is for [`Transmission`](super::Transmission).
     Ready(Session),
     /// Send the output if there is any, then close the connection.
     Close(CloseReason),
 }
 
-/// How much input a call used, and its outcome.
+/// The number of input bytes that a call used, and its result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandshakeStep {
-    /// Bytes of the input that are used up.
+    /// Number of input bytes that were used.
     pub consumed: usize,
-    /// What happened.
+    /// The result.
     pub event: HandshakeEvent,
 }
 
@@ -116,14 +116,14 @@ enum State {
 #[derive(Debug)]
 pub struct Handshake {
     state: State,
-    /// The bytes so far of the header or payload that `state` waits for.
+    /// The bytes received so far of the header or payload that `state` needs.
     held: Vec<u8>,
     options: u32,
     negotiation: Negotiation,
 }
 
 impl Handshake {
-    /// Starts a negotiation and appends the greeting, which the server sends first, to `out`.
+    /// Starts a negotiation and appends the greeting to `out`. The server sends first.
     #[must_use]
     pub fn start(policy: Policy, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(&MAGIC_SERVER.to_be_bytes());
@@ -132,22 +132,22 @@ impl Handshake {
         Self { state: State::ClientFlags, held: Vec::new(), options: 0, negotiation: Negotiation::new(policy) }
     }
 
-    /// From now on every option but a goodbye is answered with "shutting down".
+    /// From this call on, every option except a goodbye is answered with "shutting down".
     pub fn shut_down(&mut self) {
         self.negotiation.shutting_down = true;
     }
 
-    /// Bytes of memory held for the client; at most [`OPTION_PAYLOAD_MAX`].
+    /// Number of bytes held for the client; at most [`OPTION_PAYLOAD_MAX`].
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held.capacity()
     }
 
-    /// Takes received bytes, appends answers to `out`. At most one option is handled in a call; hand in the rest
-    /// of the input again after sending the answer. `exports` may change from call to call.
+    /// Takes received bytes, and appends answers to `out`. One call handles at most one option. After the answer is
+    /// sent, pass the rest of the input again. `exports` may change between calls.
     ///
     /// # Panics
-    /// When called after [`HandshakeEvent::Ready`] or [`HandshakeEvent::Close`], and on exports that do not pass
+    /// The call comes after [`HandshakeEvent::Ready`] or [`HandshakeEvent::Close`], or an export does not pass
     /// [`ExportInfo::check`].
     pub fn receive(&mut self, input: &[u8], exports: &[ExportInfo], out: &mut Vec<u8>) -> HandshakeStep {
         let mut used = 0;
@@ -178,7 +178,7 @@ impl Handshake {
         HandshakeStep { consumed: used, event }
     }
 
-    /// Moves input to `held` until it has `wanted` bytes. Memory grows with received bytes, never with an announced
+    /// Moves input to `held` until `held` has `wanted` bytes. Memory grows with received bytes, never with an announced
     /// length.
     fn hold(&mut self, wanted: usize, input: &[u8], used: &mut usize) -> bool {
         let take = (wanted - self.held.len()).min(input.len() - *used);
@@ -191,7 +191,7 @@ impl Handshake {
         self.held.len() == wanted
     }
 
-    /// `held` is complete for the state: decide. `None` when only the state changed.
+    /// Handles `held`, which is complete for the state. `None` if only the state changed.
     fn on_complete(&mut self, exports: &[ExportInfo], out: &mut Vec<u8>) -> Option<HandshakeEvent> {
         let held = core::mem::take(&mut self.held);
         let event = match self.state {
@@ -244,7 +244,7 @@ impl Handshake {
         None
     }
 
-    /// Runs `answer` and turns its outcome into an event.
+    /// Calls `answer` and converts its result to an event.
     fn finish(&mut self, answer: impl FnOnce(&mut Negotiation) -> Outcome) -> HandshakeEvent {
         match answer(&mut self.negotiation) {
             Outcome::Replied => HandshakeEvent::Replied,

@@ -1,4 +1,4 @@
-//! The answer to each option, and the sum of a connection's options.
+//! The answer to each option, and the combined result of a connection's options.
 
 use super::handshake::{CloseReason, Policy, StartTls};
 use crate::export::{BlockSizes, ContextSet, ExportInfo, MetaContext};
@@ -7,24 +7,24 @@ use crate::limits::{QUERIES_MAX, STRING_MAX};
 use crate::wire::{info, length_u32, option, rep, Reader, EXPORT_NAME_PADDING, MAGIC_OPTION_REPLY};
 use openraid_units::Bytes;
 
-/// The outcome of the negotiation: everything that the transmission phase needs.
+/// The result of the negotiation: everything that the transmission phase needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Session {
-    /// Index of the export in the list that was handed in with the last option.
+    /// Index of the export in the list that was passed with the last option.
     pub export: usize,
     /// Size of the export.
     pub size: Bytes,
-    /// The flags that were advertised to the client.
+    /// The flags that the client got.
     pub flags: ExportFlags,
-    /// Sizes that requests are checked against.
+    /// Sizes against which requests are checked.
     pub blocks: BlockSizes,
-    /// Reads are answered with structured replies.
+    /// Are reads answered with structured replies?
     pub structured: bool,
-    /// Contexts that block status tells about; empty when the client chose none.
+    /// Contexts of block status; empty if the client chose none.
     pub contexts: ContextSet,
 }
 
-/// How an option ended.
+/// The result of an option.
 #[derive(Debug)]
 pub enum Outcome {
     Replied,
@@ -32,14 +32,14 @@ pub enum Outcome {
     Close(CloseReason),
 }
 
-/// Metadata contexts and the export they were chosen for.
+/// Metadata contexts, and the export for which they were chosen.
 #[derive(Debug)]
 struct Selection {
     export: String,
     contexts: ContextSet,
 }
 
-/// The sum of the options so far.
+/// The combined result of all options so far.
 #[derive(Debug)]
 pub struct Negotiation {
     policy: Policy,
@@ -49,7 +49,7 @@ pub struct Negotiation {
     selection: Option<Selection>,
 }
 
-/// A refusal of one option: type of the reply, and a sentence for the user of the client.
+/// A refusal of one option: type of the reply, and a message for the client's user.
 struct Refused(u32, &'static str);
 
 const NO_PAYLOAD: Refused = Refused(rep::ERR_INVALID, "this option takes no data");
@@ -62,7 +62,7 @@ impl Negotiation {
         Self { policy, no_zeroes: false, shutting_down: false, structured: false, selection: None }
     }
 
-    /// Answers an option whose payload was too long to be kept.
+    /// Answers an option whose payload was too long to keep.
     pub fn too_big(&mut self, option: u32, out: &mut Vec<u8>) -> Outcome {
         if option == option::SET_META_CONTEXT {
             self.selection = None;
@@ -259,7 +259,7 @@ fn name_of(bytes: &[u8]) -> Result<&str, Refused> {
     }
 }
 
-/// The export of a name. The empty name means the only export, if there is but one.
+/// The export with this name. If there is only one export, the empty name means that export.
 fn find<'e>(exports: &'e [ExportInfo], name: &str) -> Result<(usize, &'e ExportInfo), Refused> {
     let named = exports.iter().enumerate().find(|(_, export)| export.name == name);
     match exports {
@@ -269,7 +269,7 @@ fn find<'e>(exports: &'e [ExportInfo], name: &str) -> Result<(usize, &'e ExportI
     }
 }
 
-/// Does a query name this context? A bare namespace with its colon matches all of the namespace when listing.
+/// Does a query match this context? In a list, a namespace with its colon matches all contexts of the namespace.
 fn matches_query(context: MetaContext, query: &[u8], wildcard: bool) -> bool {
     let name = context.name().as_bytes();
     query == name || (wildcard && query.ends_with(b":") && name.starts_with(query))

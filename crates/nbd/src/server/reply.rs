@@ -1,7 +1,7 @@
-//! The headers of replies. Payload is never copied: a server gathers headers and payload in one vectored send.
+//! The headers of replies. Payload is never copied: a server sends headers and payload in one vectored call.
 //!
-//! Fixed headers are arrays, so that they can be stored with the request; errors have a text and are appended to a
-//! buffer of the caller. [`Session`] knows which shape its client understands: use its methods unless a read is
+//! Fixed headers are arrays, so that they can be stored with the request. Errors have a text and are appended to a
+//! buffer of the caller. [`Session`] knows which form of reply its client supports: use its methods, unless a read is
 //! answered in several chunks.
 
 use super::options::Session;
@@ -22,10 +22,10 @@ pub const SIMPLE_BYTES: usize = SIMPLE_REPLY_BYTES;
 pub const CHUNK_DATA_BYTES: usize = CHUNK_BYTES + 8;
 /// Bytes of a hole chunk: as a data chunk, then `length of the hole 4`.
 pub const CHUNK_HOLE_BYTES: usize = CHUNK_BYTES + 12;
-/// Bytes of the chunk that says "done".
+/// Bytes of the chunk that ends a reply.
 pub const CHUNK_DONE_BYTES: usize = CHUNK_BYTES;
 
-/// A reply header, held in place.
+/// A reply header, stored inline.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     bytes: [u8; CHUNK_DATA_BYTES],
@@ -49,11 +49,11 @@ impl Head {
 }
 
 impl Session {
-    /// The header of success. For a read, the whole data of the request has to follow it directly; all other
-    /// replies end with it.
+    /// The header of a successful reply. For a read, all data of the request must follow it directly; all other replies
+    /// end with it.
     ///
     /// # Panics
-    /// On a block status request, whose answer is made by [`chunk_status`].
+    /// The request is a block status request, for which [`chunk_status`] makes the answer.
     #[must_use]
     pub fn success(&self, request: &Request) -> Head {
         match request.command {
@@ -65,13 +65,13 @@ impl Session {
         }
     }
 
-    /// Appends the whole reply of a request that failed. `message` is for the user of the client and is dropped
-    /// where the reply has no room for it.
+    /// Appends the complete reply of a failed request. `message` is for the client's user; it is dropped if the reply
+    /// has no room for it.
     pub fn push_failure(&self, request: &Request, error: NbdError, message: &str, out: &mut Vec<u8>) {
         self.push_error(request.cookie, error, message, out);
     }
 
-    /// Appends the whole reply to a request that the parser refused.
+    /// Appends the complete reply to a request that the parser refused.
     pub fn push_refusal(&self, refusal: &Refusal, out: &mut Vec<u8>) {
         self.push_error(refusal.cookie, refusal.error, refusal.reason.message(), out);
     }
@@ -85,7 +85,7 @@ impl Session {
     }
 }
 
-/// A simple reply. After success of a read, its data has to follow.
+/// A simple reply. After the success of a read, its data must follow.
 #[must_use]
 pub fn simple(cookie: Cookie, error: Option<NbdError>) -> [u8; SIMPLE_BYTES] {
     let mut out = [0; SIMPLE_BYTES];
@@ -105,17 +105,17 @@ fn chunk_head<const N: usize>(cookie: Cookie, kind: u16, payload: u32, last: boo
     out
 }
 
-/// A length of a chunk's content. The protocol has 32 bits for it and the header's 8 or 12 bytes together.
+/// The length of a chunk's content. The protocol has 32 bits for the length and 8 or 12 bytes of the header together.
 fn content_length(length: Bytes) -> u32 {
     let length = u32::try_from(length.get()).ok().filter(|length| *length > 0 && *length <= u32::MAX - 12);
     length.expect("a chunk has from one byte to 4 GiB less 12")
 }
 
-/// The header of a piece of read data; exactly `length` bytes have to follow. `last` ends the reply and promises
-/// that no error can come any more.
+/// The header of a piece of read data; exactly `length` bytes must follow. `last` ends the reply and promises that no
+/// error can follow.
 ///
 /// # Panics
-/// On an empty piece.
+/// The piece is empty.
 #[must_use]
 pub fn chunk_data(cookie: Cookie, offset: ArrayOffset, length: Bytes, last: bool) -> [u8; CHUNK_DATA_BYTES] {
     let mut out = chunk_head(cookie, chunk::OFFSET_DATA, content_length(length) + 8, last);
@@ -123,10 +123,10 @@ pub fn chunk_data(cookie: Cookie, offset: ArrayOffset, length: Bytes, last: bool
     out
 }
 
-/// A piece of a read that is all zeroes and is not sent.
+/// A piece of a read that consists of zeroes, which are not sent.
 ///
 /// # Panics
-/// On an empty piece.
+/// The piece is empty.
 #[must_use]
 pub fn chunk_hole(cookie: Cookie, offset: ArrayOffset, length: Bytes, last: bool) -> [u8; CHUNK_HOLE_BYTES] {
     let mut out = chunk_head(cookie, chunk::OFFSET_HOLE, 12, last);
@@ -141,7 +141,7 @@ pub fn chunk_done(cookie: Cookie) -> [u8; CHUNK_DONE_BYTES] {
     chunk_head(cookie, chunk::NONE, 0, true)
 }
 
-/// The message, cut at a character where it is too long.
+/// The message, cut between two characters if it is too long.
 fn clipped(message: &str) -> &str {
     let longest = message.len().min(STRING_MAX);
     let end = (0..=longest).rev().find(|at| message.is_char_boundary(*at)).expect("0 is a boundary");
@@ -174,7 +174,7 @@ pub fn chunk_error(out: &mut Vec<u8>, cookie: Cookie, error: NbdError, message: 
     push_error_chunk(out, cookie, error, message, None, last);
 }
 
-/// Appends an error at a place inside the request's range: the bytes sent before it are good.
+/// Appends an error at an offset inside the request's range: the bytes that were sent before are valid.
 pub fn chunk_error_at(
     out: &mut Vec<u8>,
     cookie: Cookie,
@@ -186,12 +186,12 @@ pub fn chunk_error_at(
     push_error_chunk(out, cookie, error, message, Some(offset), last);
 }
 
-/// Appends the extents of one context in answer to a block status request: consecutive, from the request's offset.
-/// Neighbours of one status are merged, and what goes beyond the request, its "one extent only" or
-/// [`EXTENTS_MAX`] is left off. `last` belongs to the last of the negotiated contexts.
+/// Appends the extents of one context, in answer to a block status request. The extents are consecutive and begin at
+/// the offset of the request. Neighbours with the same status are merged. Extents past the end of the request, or
+/// beyond "one extent only" or [`EXTENTS_MAX`], are left out. `last` must be set for the last negotiated context.
 ///
 /// # Panics
-/// On a request for something else, and where there is not even one byte of extents.
+/// The request is another one, or the extents are empty.
 pub fn chunk_status(
     out: &mut Vec<u8>,
     request: &Request,

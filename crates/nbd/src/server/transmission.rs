@@ -24,13 +24,13 @@ use core::fmt;
 use core::ops::Range;
 use openraid_units::{ArrayOffset, Bytes};
 
-/// How payload is handed over.
+/// The way in which payload is passed to the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tuning {
-    /// Payload shorter than this, in bytes, stays in the receive buffer when all of it is there.
+    /// A payload below this size, in bytes, stays in the receive buffer if it is complete.
     pub inline_below: u32,
-    /// Handling of such a payload when only part of it is there. `true`: wait, so that the caller moves the header and
-    /// the part to the start of its buffer and receives the rest after it. `false`: announce it like a large one.
+    /// The handling of such a payload if it is not complete. `true`: wait, so that the caller moves header and payload
+    /// to the start of its buffer and receives the rest after them. `false`: announce it like a large payload.
     pub wait_for_small: bool,
 }
 
@@ -40,51 +40,51 @@ impl Default for Tuning {
     }
 }
 
-/// Where the payload of a request is.
+/// The place of a request's payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Payload {
-    /// There is none.
+    /// There is no payload.
     None,
-    /// All of it, in this range of the buffer.
+    /// The complete payload, in this range of the buffer.
     Inline(Range<usize>),
-    /// Its first bytes in this range of the buffer (perhaps none), the others still to come: receive exactly
-    /// `remaining` bytes, never zero of them unless `received` has all, and report each arrival to
-    /// [`Transmission::payload_received`].
+    /// The first bytes of the payload, in this range of the buffer (perhaps none). Receive exactly `remaining` bytes
+    /// after them, and report each arrival to [`Transmission::payload_received`]. `remaining` is zero only if
+    /// `received` has all bytes.
     Streaming {
-        /// Bytes that came along with the header.
+        /// Bytes that were received together with the header.
         received: Range<usize>,
-        /// Bytes still to be received.
+        /// Number of bytes still to be received.
         remaining: u32,
     },
 }
 
-/// Why a request is refused. The reply's error follows from it.
+/// The reason why a request is refused. It determines the error of the reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// No such command.
+    /// The command is unknown.
     UnknownCommand(u16),
-    /// The command exists and was not advertised for this export.
+    /// The command exists but was not advertised for this export.
     NotAdvertised,
     /// These flags do not belong to the command, or were not advertised.
     BadFlags(u16),
-    /// A flush has no range.
+    /// A flush has a range.
     FlushWithRange,
     /// The export is read-only.
     ReadOnly,
-    /// Nothing to do: the range is empty.
+    /// The range is empty.
     Empty,
-    /// The range ends after the export.
+    /// The range extends past the end of the export.
     OutOfRange,
     /// The range is not in units of the minimum block size.
     Misaligned,
-    /// More payload than was advertised as the largest.
+    /// The payload exceeds the advertised maximum.
     TooLarge,
-    /// Block status without a context chosen in the negotiation.
+    /// Block status was requested, but no context was chosen in the negotiation.
     NoContext,
 }
 
 impl Reason {
-    /// A sentence for the user of the client, for replies that have room for it.
+    /// A message for the client's user, for replies that have room for it.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -105,20 +105,20 @@ impl Reason {
 /// A request that is answered with an error and never reaches the array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The client's name for the request.
+    /// The client's number for the request.
     pub cookie: Cookie,
     /// The error to send.
     pub error: NbdError,
-    /// The fault.
+    /// The reason of the refusal.
     pub reason: Reason,
 }
 
-/// Why a connection cannot continue.
+/// The reason why a connection cannot continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fatal {
-    /// These bytes stand where a request should start: the two sides are out of step.
+    /// A request begins with these bytes instead of its magic number: client and server are no longer synchronised.
     BadMagic(u32),
-    /// A write so large that even skipping it would only serve an attacker; its length.
+    /// A write is so large that skipping it would only help an attacker; its length.
     PayloadTooLarge(u32),
 }
 
@@ -140,31 +140,32 @@ impl fmt::Display for Fatal {
 
 impl std::error::Error for Fatal {}
 
-/// What came out of a buffer.
+/// The result of one step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransmissionEvent {
-    /// A request to execute. Ranges count from the start of the buffer that was handed in.
+    /// A request to execute. Ranges count from the start of the buffer that was passed.
     Request(Request, Payload),
-    /// A request to answer with its error. Its payload, if any, is skipped.
+    /// A request that must be answered with its error. Its payload, if any, is skipped.
     Refused(Refusal),
-    /// The client ends the connection: finish the requests under way, then close. No reply; later bytes do not count.
+    /// The client ends the connection: finish the requests under way, then close. There is no reply, and later bytes
+    /// are ignored.
     Disconnect,
-    /// Not enough bytes for the next step: keep the unconsumed bytes and receive more after them.
+    /// There are not enough bytes for the next step: keep the unused bytes and receive more after them.
     Incomplete {
-        /// Bytes that have to be there, counted from the first one not consumed, before another call can come to
-        /// anything. Never above [`Transmission::buffer_min`].
+        /// Number of bytes from the first unused one that the next step needs at least. Never above
+        /// [`Transmission::buffer_min`].
         needed: usize,
     },
     /// Close the connection.
     Fatal(Fatal),
 }
 
-/// How much of the buffer is used up, and what came out.
+/// The number of bytes used, and the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parsed {
-    /// Bytes of the buffer that are used up, an inline payload included.
+    /// Number of bytes of the buffer that were used, including an inline payload.
     pub consumed: usize,
-    /// What came out.
+    /// The result.
     pub event: TransmissionEvent,
 }
 
@@ -177,9 +178,9 @@ pub struct Transmission {
     alignment_mask: u64,
     tuning: Tuning,
     has_contexts: bool,
-    /// Bytes of a refused write still to be skipped.
+    /// Number of bytes of a refused write that must still be skipped.
     skip: u32,
-    /// Bytes of an announced payload that the caller has not reported yet.
+    /// Number of bytes of an announced payload that the caller has not yet reported.
     streaming: u32,
 }
 
@@ -224,22 +225,24 @@ impl Transmission {
         }
     }
 
-    /// Refuse writing from the next request on, or allow it again. The client is not told: it was told at its start.
+    /// Refuses writes from the next request on, or accepts them again. The client is not informed, because the protocol
+    /// only informs it at the start.
     pub fn set_read_only(&mut self, read_only: bool) {
         let plain = self.flags.without(ExportFlags::READ_ONLY);
         self.flags = if read_only { plain.with(ExportFlags::READ_ONLY) } else { plain };
     }
 
-    /// The smallest receive buffer that gets along, in bytes. Large ones, for many requests in one call, are better.
+    /// Minimum size of the receive buffer in bytes. A larger one is better, because one call then receives many
+    /// requests.
     #[must_use]
     pub fn buffer_min(&self) -> usize {
         REQUEST_BYTES + if self.tuning.wait_for_small { to_usize(self.tuning.inline_below) } else { 0 }
     }
 
-    /// Takes the next step in `buffer`, which starts with the first byte not consumed so far.
+    /// Does the next step in `buffer`, which begins with the first unused byte.
     ///
     /// # Panics
-    /// While bytes of an announced payload are outstanding: they are the caller's.
+    /// Bytes of an announced payload are outstanding: the caller must receive them.
     #[inline]
     pub fn parse(&mut self, buffer: &[u8]) -> Parsed {
         assert!(self.streaming == 0, "{} bytes of the last payload are still outstanding", self.streaming);
@@ -257,17 +260,17 @@ impl Transmission {
         self.on_header(&Header::read(header), skipped, buffer.len() - REQUEST_BYTES)
     }
 
-    /// Reports that `count` bytes of an announced payload were received. Returns the number that is still outstanding.
+    /// Reports that `count` bytes of an announced payload were received. Returns the number of bytes still to come.
     ///
     /// # Panics
-    /// On more bytes than were announced.
+    /// More bytes than announced.
     pub fn payload_received(&mut self, count: u32) -> u32 {
         assert!(count <= self.streaming, "{count} bytes received of {} outstanding", self.streaming);
         self.streaming -= count;
         self.streaming
     }
 
-    /// Bytes of an announced payload that were not reported yet.
+    /// Number of bytes of an announced payload that were not yet reported.
     #[must_use]
     pub fn payload_outstanding(&self) -> u32 {
         self.streaming
@@ -277,7 +280,7 @@ impl Transmission {
         self.skip -= u32::try_from(count).expect("no more is skipped than was announced");
     }
 
-    /// A header at `skipped`, followed by more bytes in the buffer, this many.
+    /// Handles a header at `skipped` that is followed by this number of bytes in the buffer.
     #[inline]
     fn on_header(&mut self, header: &Header, skipped: usize, behind: usize) -> Parsed {
         let start = skipped + REQUEST_BYTES;
@@ -329,7 +332,7 @@ impl Transmission {
         Parsed { consumed: start + here, event: TransmissionEvent::Request(request(header, command), payload) }
     }
 
-    /// Everything the protocol asks of a request but its magic.
+    /// Checks all rules of the protocol for a request, except its magic number.
     #[inline]
     fn check(&self, header: &Header) -> Result<Command, Reason> {
         let command = self.command(header)?;
@@ -357,7 +360,7 @@ impl Transmission {
         Ok(command)
     }
 
-    /// The command of a header: known, advertised, and with flags of its own only.
+    /// Decodes the command of a header: it must be known and advertised, with valid flags.
     #[inline]
     fn command(&self, header: &Header) -> Result<Command, Reason> {
         let bits = header.flags;
